@@ -1,0 +1,34 @@
+"""Markdown -> chunks with true line numbers: one entry, and the table of styles it chooses from.
+
+A new chunker is one function of the shape `Chunker` and one entry in `STYLES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import TypeAlias
+
+from openclaw_memory.chunking.headings import chunk_headings
+from openclaw_memory.chunking.tokens import chunk_openclaw
+from openclaw_memory.config import Chunking
+from openclaw_memory.types import Chunk
+
+__all__ = ["STYLES", "Chunker", "chunk"]
+
+Chunker: TypeAlias = Callable[[str, str, Chunking, date | None], list[Chunk]]
+
+STYLES: Mapping[str, Chunker] = {
+    "headings": chunk_headings,
+    "tokens": chunk_openclaw,
+}
+
+
+def chunk(text: str, path: str, rules: Chunking, *, note_date: date | None = None) -> list[Chunk]:
+    """Cut the text of one file, in the order of its lines; a blank file has no chunks.
+
+    Lines are 1-based and end at line feeds only. `path` is relative to the workspace, with forward slashes; a style
+    may cut some files in a way of their own. `note_date`, the day the note is about, goes into `Chunk.context`, which
+    says what the lines themselves do not. The name of the file is not in it: a renamed file keeps its vectors.
+    """
+    return [piece for piece in STYLES[rules.style](text, path, rules, note_date) if piece.text.strip()]

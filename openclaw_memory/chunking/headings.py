@@ -1,0 +1,233 @@
+"""Heading-aware chunks: whole blocks packed below one heading, each a verbatim slice of the file."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import accumulate
+from typing import NamedTuple
+
+from openclaw_memory.chunking.blocks import Block, blocks, front_matter, heading, is_fence
+from openclaw_memory.config import Chunking
+from openclaw_memory.types import Chunk
+
+# The context is embedded with every chunk: longer, it would drown the text.
+MAX_CONTEXT = 200
+MAX_CONTEXT_PART = 80
+
+# A cut looks this far back at most for a place that parts no combined character.
+MAX_CLUSTER = 32
+
+_SENTENCE_END = re.compile(r"[.!?][\"'”’»)\]]*(?=\s)|[。！？]+[」』”’）]*")
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """The lines of a text, and where each begins in it (one more than there are lines)."""
+
+    text: str
+    lines: Sequence[str]
+    starts: Sequence[int]
+
+    def size(self, first: int, stop: int) -> int:
+        """Characters of lines first..stop-1, without the last line break."""
+        return self.starts[stop] - 1 - self.starts[first]
+
+
+class _Section(NamedTuple):
+    """Blocks below one heading. `above` are the titles over it; `title` is its own, "" for text before any heading."""
+
+    above: tuple[str, ...]
+    title: str
+    blocks: list[Block]
+
+
+class _Span(NamedTuple):
+    """A chunk to be: its lines, first..stop-1, and its characters."""
+
+    first: int
+    stop: int
+    start_char: int
+    end_char: int
+
+
+def chunk_headings(text: str, _path: str, rules: Chunking, note_date: date | None) -> list[Chunk]:
+    """Chunks of at most `rules.max_chars` characters that never cross a heading.
+
+    Front matter is a chunk of its own; a block that is too large is cut between lines, a line that is too large at
+    the end of a sentence, else at a space. A chunk that goes on in its section begins with the last
+    `rules.overlap_lines` lines of the one before, where they fit. `text[c.start_char:][:len(c.text)] == c.text`.
+    """
+    lines = text.split("\n")
+    file = _File(text, lines, [0, *accumulate(len(line) + 1 for line in lines)])
+    found = list(blocks(lines))
+    headers = {line: block.first for block in found if block.kind == "table" for line in range(*block[1:])}
+    matter = _matter(lines, found)
+    day = note_date.isoformat() if note_date else ""
+    chunks: list[Chunk] = []
+    for section in _sections(lines, found):
+        about = matter if section.blocks[0].kind != "front" else ()
+        for span in _pack(file, section, rules):
+            body = text[span.start_char : span.end_char].rstrip("\r\n")
+            context = _context(day, about, section, span.first, body)
+            if (header := headers.get(span.first, span.first)) != span.first:
+                context = _line([context, _cells(lines[header][:MAX_CONTEXT])])
+            chunks.append(Chunk(span.first + 1, span.stop, span.start_char, body, context))
+    return chunks
+
+
+# --- sections ----------------------------------------------------------------------------------------------------
+
+
+def _sections(lines: Sequence[str], found: Sequence[Block]) -> Iterator[_Section]:
+    titles: list[tuple[int, str]] = []
+    section = _Section((), "", [])
+    for block in found:
+        if block.kind == "heading":
+            level, title = heading(lines[block.first]) or (1, "")
+            title = title[:MAX_CONTEXT_PART]
+            titles = [outer for outer in titles if outer[0] < level]
+            if section.blocks:
+                yield section
+            section = _Section(tuple(outer[1] for outer in titles), title, [])
+            titles.append((level, title))
+        section.blocks.append(block)
+        if block.kind == "front":
+            yield section
+            section = _Section((), "", [])
+    if section.blocks:
+        yield section
+
+
+# --- packing -----------------------------------------------------------------------------------------------------
+
+
+def _pack(file: _File, section: _Section, rules: Chunking) -> Iterator[_Span]:
+    """Fill chunks greedily with the units of a section."""
+    limit = rules.max_chars
+    begin = end = -1  # lines of the chunk being filled; begin < 0: none
+    for first, stop in _units(file, section, limit):
+        if begin >= 0 and file.size(begin, stop) <= limit:
+            end = stop
+        elif file.size(first, stop) <= limit:
+            if begin >= 0:
+                yield _whole(file, begin, end)
+            begin = _overlapped(file, end, first, stop, rules) if begin >= 0 else first
+            end = stop
+        else:
+            # The first piece of a long line takes its heading along, when that leaves half of the room.
+            joins = begin >= 0 and end == begin + 1 and section.blocks[0] == ("heading", begin, end)
+            joins = joins and file.starts[first] - file.starts[begin] <= limit // 2
+            if begin >= 0 and not joins:
+                yield _whole(file, begin, end)
+            yield from _pieces(file, begin if joins else first, first, limit)
+            begin = -1
+    if begin >= 0:
+        yield _whole(file, begin, end)
+
+
+def _units(file: _File, section: _Section, limit: int) -> Iterator[tuple[int, int]]:
+    """Line ranges to keep whole: the blocks, and the lines of a block too large for one chunk with its heading."""
+    anchor = -1
+    for kind, first, stop in section.blocks:
+        if file.size(first if anchor < 0 else anchor, stop) <= limit:
+            yield first, stop
+        else:
+            yield from ((line, line + 1) for line in range(first, stop) if file.lines[line].strip())
+        anchor = first if kind == "heading" else -1
+
+
+def _whole(file: _File, first: int, stop: int) -> _Span:
+    return _Span(first, stop, file.starts[first], file.starts[stop] - 1)
+
+
+def _overlapped(file: _File, end: int, first: int, stop: int, rules: Chunking) -> int:
+    """The line from which the next chunk repeats the last lines before `end`, so that it still holds first..stop-1.
+
+    It never goes back to the beginning of the chunk before: from there on, first..stop-1 did not fit.
+    """
+    repeated = first
+    for line in range(end - 1, end - 1 - rules.overlap_lines, -1):
+        if is_fence(file.lines[line]) or file.size(line, stop) > rules.max_chars:
+            break
+        if file.lines[line].strip():
+            repeated = line
+    return repeated
+
+
+def _pieces(file: _File, begin: int, line: int, limit: int) -> Iterator[_Span]:
+    """A line that exceeds `limit`, in pieces; the first one begins at line `begin`."""
+    start, line_end = file.starts[begin], file.starts[line + 1] - 1
+    while start < line_end:
+        cut = line_end if line_end - start <= limit else _cut(file.text, start, start + limit)
+        first = begin if start == file.starts[begin] else line
+        yield _Span(first, line + 1, start, cut)
+        start = cut
+        while start < line_end and file.text[start].isspace():
+            start += 1
+
+
+def _cut(text: str, start: int, end: int) -> int:
+    """Where to cut text[start:end], in its second half if it ends a sentence or a word there."""
+    middle = start + (end - start) // 2
+    cut = 0
+    for match in _SENTENCE_END.finditer(text, middle, end + 1):
+        if match.end() <= end:
+            cut = match.end()
+    if cut > middle:
+        return cut
+    space = text.rfind(" ", middle + 1, end + 1)
+    if space > 0:
+        return space
+    for cut in range(end, max(middle, end - MAX_CLUSTER), -1):
+        if not _joined_to_previous(text, cut):
+            return cut
+    return end
+
+
+def _joined_to_previous(text: str, index: int) -> bool:
+    """Whether the character at `index` forms one sign with the character before it."""
+    before, character = text[index - 1], text[index]
+    return (
+        unicodedata.category(character) in ("Mn", "Mc", "Me")
+        or "\u200d" in (before, character)
+        or "\U0001f3fb" <= character <= "\U0001f3ff"  # skin tones
+        or ("\ud800" <= before <= "\udbff" and "\udc00" <= character <= "\udfff")
+    )
+
+
+# --- context -----------------------------------------------------------------------------------------------------
+
+
+def _matter(lines: Sequence[str], found: Sequence[Block]) -> tuple[str, str]:
+    """The title and the tags that the front matter gives, "" for what it does not."""
+    values = front_matter(lines[1 : found[0].stop - 1]) if found and found[0].kind == "front" else {}
+    return values.get("title", "")[:MAX_CONTEXT_PART], values.get("tags", "")[:MAX_CONTEXT_PART]
+
+
+def _context(day: str, about: Sequence[str], section: _Section, first: int, body: str) -> str:
+    """Date, title and tags of the file, titles above the chunk that begins at `first`; a title may say the date."""
+    kind, heading_line, _ = section.blocks[0]
+    opens = kind == "heading" and first == heading_line
+    titles = section.above if opens else (*section.above, section.title)
+    said = (*titles, body.partition("\n")[0]) if opens else titles
+    return _line([*(() if any(day in title for title in said) else (day,)), *about, *titles])
+
+
+def _cells(row: str) -> str:
+    return " | ".join(cell.strip() for cell in row.strip().strip("|").split("|"))
+
+
+def _line(parts: Sequence[str]) -> str:
+    """The parts as one line of at most MAX_CONTEXT characters; the second part is the first to go."""
+    kept: dict[str, str] = {}
+    for part in parts:
+        if part:
+            kept.setdefault(part.casefold(), part)
+    names = [" ".join(part.split())[:MAX_CONTEXT_PART].rstrip() for part in kept.values()]
+    while len(names) > 2 and sum(map(len, names)) + 3 * (len(names) - 1) > MAX_CONTEXT:
+        del names[1]
+    return " > ".join(names)[:MAX_CONTEXT]

@@ -1,0 +1,56 @@
+"""The command `openclaw-memory`: its arguments, its exit codes, and how errors end it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from openclaw_memory.cli.commands import commands
+from openclaw_memory.cli.show import complain
+from openclaw_memory.errors import CorruptIndexError, OpenClawMemoryError
+
+OK, FAILED, INTERRUPTED = 0, 2, 130  # 1 is a command's own: nothing found, or problems found
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and leave the process with its exit code.
+
+    Codes: 0 done; 1 nothing found, or problems found; 2 wrong usage or an error, told in one line on stderr; 130
+    interrupted.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character shows a question mark, instead of ending the command.
+        if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
+            reconfigure(errors="replace")
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        code = commands.main(arguments, prog_name="openclaw-memory", standalone_mode=False)
+        sys.stdout.flush()
+        return int(code or OK)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+    except (click.ClickException, OpenClawMemoryError) as error:
+        complain(_told(error))
+    except BrokenPipeError:
+        # The reader (`| head`) has seen enough. Python would complain once more when it flushes stdout at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except (click.Abort, KeyboardInterrupt):
+        complain("interrupted")
+        return INTERRUPTED
+    return FAILED
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, click.UsageError):
+        where = error.ctx.command_path if error.ctx else "openclaw-memory"
+        return f"{error.format_message()} (see `{where} --help`)"
+    if isinstance(error, CorruptIndexError):
+        return f"{error} (`openclaw-memory index --force` does both)"
+    return error.format_message() if isinstance(error, click.ClickException) else str(error)

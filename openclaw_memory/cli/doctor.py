@@ -1,0 +1,103 @@
+"""The examination of a memory: what search needs, checked one by one, each with what to do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from openclaw_memory.errors import OpenClawMemoryError
+
+if TYPE_CHECKING:
+    from openclaw_memory.memory import Memory
+    from openclaw_memory.types import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check: `note` is a thing to know, `problem` one to mend; `remedy` says how, empty when all is well."""
+
+    check: str
+    level: Literal["ok", "note", "problem"]
+    detail: str
+    remedy: str = ""
+
+
+def examine(open_memory: Callable[[], Memory]) -> list[Finding]:
+    """Every check that can be made. A memory that cannot be opened is a finding, and ends the examination."""
+    try:
+        memory = open_memory()
+    except OpenClawMemoryError as error:
+        return [Finding("open", "problem", str(error), "Mend this first; the other checks need an open memory.")]
+    with memory:
+        try:
+            state = memory.status(deep=True)
+        except OpenClawMemoryError as error:
+            return [Finding("status", "problem", str(error), _REBUILD)]
+        findings = [*_workspace(state), *_files(state), *_embedder(state), *_index(state)]
+        return [*findings, *(Finding("notice", "note", text) for text in state.notices)]
+
+
+_REBUILD = "Run `openclaw-memory index --force`: the index is made from the files, and nothing is lost."
+
+
+def _workspace(state: Status) -> Iterator[Finding]:
+    if os.access(state.workspace, os.R_OK | os.W_OK | os.X_OK):
+        yield Finding("workspace", "ok", f"{state.workspace} can be read and written")
+    elif os.access(state.workspace, os.R_OK | os.X_OK):
+        remedy = "Searching works; to append notes, give yourself the right to write there."
+        yield Finding("workspace", "note", f"{state.workspace} is read-only", remedy)
+    else:
+        remedy = "Give yourself the right to read the folder (chmod u+rx)."
+        yield Finding("workspace", "problem", f"{state.workspace} cannot be read", remedy)
+
+
+def _files(state: Status) -> Iterator[Finding]:
+    if state.files or state.dirty:
+        yield Finding("files", "ok", f"{state.files} files indexed, {state.chunks} chunks")
+    else:
+        remedy = "Run `openclaw-memory init`, or put notes into MEMORY.md and memory/."
+        yield Finding("files", "problem", "no memory file was found", remedy)
+    for file in state.skipped:
+        yield Finding("files", "note", f"{file.path} is left out: {file.reason}", "Mend the file, or exclude it.")
+    if state.dirty:
+        shown = ", ".join(state.dirty[:5]) + (", ..." if len(state.dirty) > 5 else "")
+        remedy = "Run `openclaw-memory index`."
+        yield Finding("files", "note", f"{len(state.dirty)} not indexed as they are now: {shown}", remedy)
+
+
+def _index(state: Status) -> Iterator[Finding]:
+    if not os.path.exists(state.index_path):
+        yield Finding("index", "note", "there is none yet", "Run `openclaw-memory index`, or search.")
+        return
+    yield Finding("index", "ok", f"{state.index_path} opens")
+    if error := state.fts.get("error"):
+        yield Finding("keyword search", "problem", str(error), _REBUILD)
+    else:
+        yield Finding("keyword search", "ok", "answers a query")
+    yield from _vectors(state)
+
+
+def _vectors(state: Status) -> Iterator[Finding]:
+    vector = state.vector
+    if not vector.get("enabled"):
+        return
+    if not vector.get("available") or vector.get("verified") is False:
+        detail = str(vector.get("error") or "a query found nothing, though chunks are indexed")
+        yield Finding("vector search", "problem", detail, _REBUILD)
+    elif error := vector.get("error"):
+        remedy = "Results are the same, more slowly. For speed: pip install --force-reinstall sqlite-vec"
+        yield Finding("vector search", "note", f"works by {vector.get('path')}: {error}", remedy)
+    else:
+        yield Finding("vector search", "ok", f"answers a query by {vector.get('path')}")
+
+
+def _embedder(state: Status) -> Iterator[Finding]:
+    if state.vector.get("enabled"):
+        yield Finding("embedder", "ok", f"{state.provider} {state.model} loads")
+    elif state.requested_provider == "none":
+        yield Finding("embedder", "ok", "none, as the settings say: search is by keywords")
+    else:
+        remedy = "Search goes on by keywords; the notes below say what is missing."
+        yield Finding("embedder", "problem", f"{state.requested_provider} does not load", remedy)

@@ -1,0 +1,111 @@
+"""What the commands print: cited results, tables, JSON, all of it safe for a terminal."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from openclaw_memory.types import SearchResult
+
+# Notes come from anywhere: C0 and C1 controls could drive a terminal, bidirectional controls could make it show another
+# text than the one that is there, and lone surrogates cannot be written at all.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_MAX_WIDTH = 100  # columns; longer lines are hard to read
+
+
+def clean(text: str) -> str:
+    """`text` with every character that could steer a terminal shown as U+FFFD; tabs and line feeds stay."""
+    return _UNSAFE.sub("\ufffd", text.replace("\r\n", "\n"))
+
+
+def say(text: str = "") -> None:
+    """Print text that may hold parts of notes; styles are added by `paint`, after cleaning."""
+    click.echo(text)
+
+
+def paint(text: str, **style: Any) -> str:
+    """Clean text in a style; a terminal without colours, or a pipe, gets the bare text."""
+    return click.style(clean(text), **style)
+
+
+def complain(message: str) -> None:
+    """One line on stderr that begins with `error:`."""
+    click.echo(f"{click.style('error:', fg='red')} {clean(' '.join(message.split()))}", err=True)
+
+
+def say_json(value: Any) -> None:
+    """Print any of the library's values as JSON; everything beyond ASCII is escaped, so that it is safe to show."""
+    import json
+
+    click.echo(json.dumps(plain(value), indent=2, default=str))
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses and mappings as dicts, tuples as lists; a dataclass with a `citation` shows it."""
+    if is_dataclass(value) and not isinstance(value, type):
+        shown = {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        if "citation" not in shown and hasattr(value, "citation"):
+            shown["citation"] = value.citation
+        return shown
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    return value
+
+
+def say_results(results: Iterable[SearchResult], *, explain: bool = False) -> None:
+    """Each result as its citation and score, and the lines below it, folded to the width of the terminal."""
+    columns = width() - 4
+    for number, result in enumerate(results, 1):
+        if number > 1:
+            say()
+        score = click.style(f"{result.score:.2f}", dim=True)
+        say(f"{click.style(f'{number:>2}', dim=True)}  {paint(result.citation, fg='cyan', bold=True)}  {score}")
+        for line in clean(result.snippet).split("\n"):
+            for row in folded(line, columns):
+                say(f"    {row}")
+        if explain:
+            parts = "  ".join(f"{name} {value:.3g}" for name, value in result.parts.items())
+            say(f"    {paint(parts, dim=True)}")
+
+
+def say_table(rows: Iterable[tuple[str, object]]) -> None:
+    """Names and values in two columns."""
+    known = [(name, str(value)) for name, value in rows]
+    longest = max((len(name) for name, _ in known), default=0)
+    for name, value in known:
+        say(f"{click.style(name.ljust(longest), dim=True)}  {clean(value)}")
+
+
+def width() -> int:
+    """Columns to write in."""
+    return min(shutil.get_terminal_size().columns, _MAX_WIDTH)
+
+
+def folded(line: str, columns: int) -> Iterator[str]:
+    """`line` in rows of at most `columns` columns, cut at spaces where there are any; wide characters take two."""
+    row, used, space = "", 0, 0
+    for character in line.expandtabs(4).rstrip():
+        size = 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        if used + size > columns and row:
+            cut = space if space > 0 else len(row)
+            yield row[:cut].rstrip()
+            row = row[cut:]
+            used, space = _columns(row), 0
+        row += character
+        used += size
+        if character == " ":
+            space = len(row)
+    yield row.rstrip()
+
+
+def _columns(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

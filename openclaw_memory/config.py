@@ -1,0 +1,303 @@
+"""Settings: one frozen `MemoryConfig` made of small parts, two presets, and the reading of TOML in layers.
+
+`MemoryConfig()` finds most in the fewest characters; `MemoryConfig.openclaw()` has OpenClaw's own numbers. Both run
+through the same code: they differ in data alone. A value out of range is clamped, with a word about it in `notices`;
+a value of the wrong type, or a key nobody knows, is a `ConfigError`.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from openclaw_memory.errors import ConfigError
+
+# What a file found inside a workspace may set: nothing that could send notes elsewhere or read beyond the folder.
+WORKSPACE_SETTABLE: Mapping[str, frozenset[str] | None] = {
+    "chunking": None,
+    "files": frozenset({"include", "exclude"}),
+    "sync": frozenset({"debounce_seconds"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Chunking:
+    """How Markdown is cut.
+
+    `headings` packs whole blocks up to `max_chars` below one heading; `tokens` is OpenClaw's sliding window, in its
+    tokens of four characters. `max_chars` equals the default snippet, so that an answer can show a chunk whole.
+    """
+
+    style: Literal["headings", "tokens"] = "headings"
+    max_chars: int = 700
+    overlap_lines: int = 1
+    tokens: int = 400
+    overlap_tokens: int = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Which files count as memory, besides `MEMORY.md`, `USER.md` and `memory/**/*.md`. Globs are relative."""
+
+    extra_paths: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_bytes: int = 10 * 1024 * 1024
+    max_files: int = 100_000
+    allow_hard_links: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How a question is answered.
+
+    `answer="lines"` scores the lines of the `candidates` best chunks and returns the best windows of lines;
+    `answer="chunks"` returns the beginnings of the best chunks. `fusion="standardised"` mixes z-scores of both legs,
+    `"weighted"` mixes raw scores. `mmr` (lambda, 0..1) and `half_life_days` are off when None.
+    """
+
+    max_results: int = 6
+    min_score: float = 0.0
+    snippet_chars: int = 700
+    candidates: int = 50
+    match: Literal["any", "all"] = "any"
+    fusion: Literal["standardised", "weighted"] = "standardised"
+    vector_weight: float = 0.5
+    text_weight: float = 0.5
+    answer: Literal["lines", "chunks"] = "lines"
+    mmr: float | None = None
+    half_life_days: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """Which embedder: `static` (ships, offline), `auto`, `none` (keyword-only), or a provider's name."""
+
+    provider: str = "static"
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """When the index follows the files."""
+
+    debounce_seconds: float = 1.5
+
+
+PARTS: Mapping[str, type[Any]] = {
+    "chunking": Chunking,
+    "files": Files,
+    "search": Search,
+    "embedding": Embedding,
+    "sync": Sync,
+}
+
+RANGES: Mapping[str, tuple[float, float]] = {
+    "chunking.max_chars": (80, 100_000),
+    "chunking.overlap_lines": (0, 20),
+    "chunking.tokens": (8, 100_000),
+    "chunking.overlap_tokens": (0, 100_000),
+    "files.max_bytes": (1, 1 << 40),
+    "files.max_files": (1, 10_000_000),
+    "search.max_results": (1, 1000),
+    "search.min_score": (0, 1),
+    "search.snippet_chars": (40, 100_000),
+    "search.candidates": (1, 1000),
+    "search.vector_weight": (0, float("inf")),
+    "search.text_weight": (0, float("inf")),
+    "search.mmr": (0, 1),
+    "search.half_life_days": (0.001, 1_000_000),
+    "sync.debounce_seconds": (0, 3600),
+}
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "chunking.style": ("headings", "tokens"),
+    "search.match": ("any", "all"),
+    "search.fusion": ("standardised", "weighted"),
+    "search.answer": ("lines", "chunks"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryConfig:
+    """All settings of one memory; `notices` says in words what was clamped, normalised or not allowed."""
+
+    chunking: Chunking = field(default_factory=Chunking)
+    files: Files = field(default_factory=Files)
+    search: Search = field(default_factory=Search)
+    embedding: Embedding = field(default_factory=Embedding)
+    sync: Sync = field(default_factory=Sync)
+    notices: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check every part.
+
+        Raises:
+            ConfigError: a value has the wrong type, is not one of the choices, or is not a number.
+        """
+        notices = list(self.notices)
+        for name in PARTS:
+            object.__setattr__(self, name, _checked(name, getattr(self, name), notices))
+        object.__setattr__(self, "search", _normalised_weights(self.search, notices))
+        object.__setattr__(self, "notices", tuple(dict.fromkeys(notices)))
+
+    @classmethod
+    def openclaw(cls) -> Self:
+        """OpenClaw's own numbers: chunks of 400/80 tokens, weights 0.7/0.3, minimum score 0.35, 6 results of 700."""
+        return cls(
+            chunking=Chunking(style="tokens"),
+            search=Search(
+                min_score=0.35,
+                candidates=200,
+                match="all",
+                fusion="weighted",
+                vector_weight=0.7,
+                text_weight=0.3,
+                answer="chunks",
+            ),
+            embedding=Embedding(provider="auto"),
+        )
+
+    @classmethod
+    def from_toml(cls, path: str | os.PathLike[str], *, agent: str | None = None) -> Self:
+        """Read `[defaults]`, then `[agents.<agent>]` over it, key by key. `preset = "openclaw"` may stand in either.
+
+        Raises:
+            ConfigError: the file cannot be read, is not TOML, has an unknown key or a value of the wrong type.
+        """
+        document = _read_toml(Path(path))
+        if unknown := sorted(set(document) - {"defaults", "agents"}):
+            raise ConfigError(f"{path}: unknown table [{unknown[0]}]; use [defaults] and [agents.<id>]")
+        defaults = _table(document, "defaults", path)
+        agents = _table(document, "agents", path)
+        layers = [defaults, _table(agents, agent, path) if agent is not None else {}]
+        presets = [layer["preset"] for layer in layers if "preset" in layer]
+        config = _preset(cls, presets[-1]) if presets else cls()
+        for layer in layers:
+            config = config.updated({key: value for key, value in layer.items() if key != "preset"}, origin=str(path))
+        return config
+
+    def updated(self, tables: Mapping[str, Any], *, origin: str = "the given settings") -> Self:
+        """This configuration with the keys of `{part: {key: value}}` replaced.
+
+        Raises:
+            ConfigError: a part or a key is unknown, or a value has the wrong type.
+        """
+        parts: dict[str, Any] = {}
+        for name, table in tables.items():
+            if name not in PARTS:
+                raise ConfigError(f"{origin}: unknown part [{name}]; the parts are {', '.join(PARTS)}")
+            if not isinstance(table, Mapping):
+                raise ConfigError(f"{origin}: [{name}] must be a table of settings, not {table!r}")
+            known = {part.name for part in fields(PARTS[name])}
+            if unknown := sorted(set(table) - known):
+                raise ConfigError(f"{origin}: unknown key {name}.{unknown[0]}; known are {', '.join(sorted(known))}")
+            values = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+            parts[name] = replace(getattr(self, name), **values)
+        return replace(self, **parts)
+
+    def with_workspace_file(self, path: Path) -> Self:
+        """Apply a file found inside a workspace: it may set chunking, ignore patterns and debounce, nothing else.
+
+        What it may not set is left as it was and named in `notices`. A missing file changes nothing.
+
+        Raises:
+            ConfigError: the file is not TOML, or an allowed key has a wrong value.
+        """
+        if not path.is_file():
+            return self
+        allowed: dict[str, Any] = {}
+        refused: list[str] = []
+        for part, table in _read_toml(path).items():
+            keys = WORKSPACE_SETTABLE.get(part, frozenset())
+            if not isinstance(table, Mapping):
+                refused.append(part)
+                continue
+            allowed[part] = {key: value for key, value in table.items() if keys is None or key in keys}
+            refused += [f"{part}.{key}" for key in table if key not in allowed[part]]
+        config = self.updated({part: table for part, table in allowed.items() if table}, origin=str(path))
+        words = tuple(f"{path}: {key} may not be set from inside a workspace and was ignored" for key in refused)
+        return replace(config, notices=(*config.notices, *words))
+
+
+def state_dir() -> Path:
+    """OpenClaw's state folder: `OPENCLAW_STATE_DIR`, or `.openclaw` in `OPENCLAW_HOME`, or in the home folder."""
+    if folder := os.environ.get("OPENCLAW_STATE_DIR"):
+        return Path(folder).expanduser()
+    return Path(os.environ.get("OPENCLAW_HOME", "~")).expanduser() / ".openclaw"
+
+
+def _preset(cls: type[MemoryConfig], name: object) -> Any:
+    if name == "openclaw":
+        return cls.openclaw()
+    if name == "default":
+        return cls()
+    raise ConfigError(f"unknown preset {name!r}; the presets are 'default' and 'openclaw'")
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read as TOML: {error}; mend the file or leave it out") from error
+
+
+def _table(document: Mapping[str, Any], key: str, path: object) -> Mapping[str, Any]:
+    table = document.get(key, {})
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{path}: [{key}] must be a table, not {table!r}")
+    return table
+
+
+def _checked(part_name: str, part: Any, notices: list[str]) -> Any:
+    """`part` with each value inside its range; raises ConfigError for a value of the wrong type."""
+    if not isinstance(part, PARTS[part_name]):
+        raise ConfigError(f"{part_name} must be a {PARTS[part_name].__name__}, not {part!r}")
+    changes: dict[str, Any] = {}
+    for spec in fields(part):
+        name = f"{part_name}.{spec.name}"
+        value = getattr(part, spec.name)
+        _check_type(name, value, str(spec.type))
+        if name in CHOICES and value not in CHOICES[name]:
+            raise ConfigError(f"{name} must be one of {', '.join(CHOICES[name])}, not {value!r}")
+        if name in RANGES and value is not None:
+            low, high = RANGES[name]
+            clamped = min(max(value, low), high)
+            if clamped != value:
+                changes[spec.name] = type(value)(clamped)
+                notices.append(f"{name} = {value} is outside [{low:g}, {high:g}]: {clamped:g} is used")
+    return replace(part, **changes) if changes else part
+
+
+def _check_type(name: str, value: Any, annotation: str) -> None:
+    if value is None and annotation.endswith("| None"):
+        return
+    kind = annotation.removesuffix(" | None")
+    # NaN is the one number that differs from itself.
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and value == value  # noqa: PLR0124
+    fits = {
+        "int": isinstance(value, int) and not isinstance(value, bool),
+        "float": is_number,
+        "bool": isinstance(value, bool),
+        "tuple[str, ...]": isinstance(value, tuple) and all(isinstance(item, str) for item in value),
+    }.get(kind, isinstance(value, str))
+    if not fits:
+        kind = "list of strings" if kind.startswith("tuple") else "string" if kind.startswith("Literal") else kind
+        raise ConfigError(f"{name} must be a {kind}, not {value!r}")
+
+
+def _normalised_weights(search: Search, notices: list[str]) -> Search:
+    """Weights that sum to 1; equal ones where both are zero."""
+    vector, text = search.vector_weight, search.text_weight
+    total = vector + text
+    if total == 0 or total == float("inf"):
+        notices.append(f"search.vector_weight {vector:g} and text_weight {text:g} have no usable sum: 0.5 each is used")
+        return replace(search, vector_weight=0.5, text_weight=0.5)
+    if abs(total - 1) < 1e-9:
+        return search
+    notices.append(f"search weights {vector:g} and {text:g} were scaled to sum to 1")
+    return replace(search, vector_weight=vector / total, text_weight=text / total)

@@ -1,0 +1,176 @@
+"""Embedders by name: one module a provider, found by its file name, and the few functions that all of them share.
+
+A provider is a module here, or a function elsewhere registered under the entry point group
+`openclaw_memory.embedders`, that offers `create(model, **options) -> Embedder`.
+"""
+
+from __future__ import annotations
+
+import math
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from openclaw_memory.errors import EmbedderError
+from openclaw_memory.types import Embedder, Matrix, Vector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike
+
+ENTRY_POINT_GROUP = "openclaw_memory.embedders"
+# What `auto` tries: the first is taken.
+AUTO_ORDER: tuple[str, ...] = ("static",)
+# A vector shorter than this has no direction worth trusting and is not scaled up; OpenClaw's number.
+MIN_MAGNITUDE = 1e-10
+
+
+def load_embedder(provider: str | None = "static", model: str | None = None, **options: Any) -> Embedder | None:
+    """The embedder of a provider: `static`, `hashing`, `auto`, an installed one; None for `none` (keyword-only).
+
+    `model` None is the provider's own default; `options` are the provider's own.
+
+    Raises:
+        EmbedderError: nobody knows the provider, or it does not take the model or an option.
+        MissingExtraError: the provider needs a package that is not installed.
+    """
+    if provider is None or provider == "none":
+        return None
+    name = AUTO_ORDER[0] if provider == "auto" else provider
+    create = _factory(name)
+    _check_options(name, create, model, options)
+    embedder = create(model, **options)
+    if not isinstance(embedder, Embedder):
+        raise EmbedderError(f"embedder {name!r} made {embedder!r}, which lacks parts of the Embedder protocol; mend it")
+    return embedder
+
+
+def providers() -> tuple[str, ...]:
+    """The names that `load_embedder` knows here and now, besides `auto` and `none`."""
+    from importlib.metadata import entry_points
+
+    return tuple(sorted({*_own_providers(), *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))}))
+
+
+def from_callable(embed: Callable[[list[str]], Any], name: str) -> Embedder:
+    """An embedder out of a function that takes a list of strings and returns as many vectors.
+
+    `name` becomes the model: give another name to a function that makes other vectors. Questions and documents go
+    through the same function; what it returns is checked, freed of non-finite numbers and normalised.
+    """
+    return _CallableEmbedder(embed, name)
+
+
+def normalised(matrix: ArrayLike) -> Matrix:
+    """`matrix`, shape (n, dims), as float32 rows of length 1, non-finite numbers set to 0.
+
+    A row shorter than 1e-10 keeps its length.
+    """
+    import numpy as np
+
+    rows = np.nan_to_num(np.asarray(matrix, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    lengths[lengths < MIN_MAGNITUDE] = 1.0
+    unit: Matrix = (rows / lengths[:, None]).astype(np.float32)
+    return unit
+
+
+def checked_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
+    """What came back for `count` texts, as normalised float32, shape (count, dims); `origin` says who sent it.
+
+    Raises:
+        EmbedderError: it is not `count` vectors of numbers that all have the same, positive number of dimensions.
+    """
+    import numpy as np
+
+    if count == 0:
+        return np.zeros((0, 0), dtype=np.float32)
+    try:
+        matrix = np.asarray(raw, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise EmbedderError(
+            f"{origin} returned no table of numbers ({error}); it must return one vector of equal length per text"
+        ) from error
+    if matrix.ndim != 2 or len(matrix) != count or matrix.shape[1] == 0:
+        raise EmbedderError(f"{origin} returned shape {matrix.shape} for {count} texts; it must be ({count}, dims)")
+    return normalised(matrix)
+
+
+def vector_key(text: str) -> str:
+    """The key of a vector: SHA-256 hex of the exact string that is embedded."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def cosine_similarity(a: Sequence[float], b: Sequence[float]) -> float:
+    """Cosine of two vectors in [-1, 1], over the dimensions both have; 0 where one of them is zero, as in OpenClaw."""
+    shared = list(zip(a, b, strict=False))
+    lengths = math.sqrt(sum(x * x for x, _ in shared)) * math.sqrt(sum(y * y for _, y in shared))
+    return sum(x * y for x, y in shared) / lengths if lengths else 0.0
+
+
+class _CallableEmbedder:
+    """A plain function as an embedder; its dimensions are those of its first answer."""
+
+    provider = "callable"
+
+    def __init__(self, embed: Callable[[list[str]], Any], name: str) -> None:
+        self._embed = embed
+        self._dims = 0
+        self.model = name
+        self.identity = f"{self.provider}:{name}"
+
+    def embed_query(self, text: str) -> Vector:
+        vector: Vector = self.embed_documents([text])[0]
+        return vector
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        import numpy as np
+
+        if not texts:
+            return np.zeros((0, self._dims), dtype=np.float32)
+        vectors = checked_vectors(self._embed(list(texts)), len(texts), f"the function {self.model!r}")
+        self._dims = self._dims or vectors.shape[1]
+        if vectors.shape[1] != self._dims:
+            raise EmbedderError(
+                f"the function {self.model!r} returned {vectors.shape[1]} dimensions after {self._dims}; "
+                "it must always return the same number"
+            )
+        return vectors
+
+
+def _factory(name: str) -> Callable[..., Any]:
+    from importlib import import_module
+
+    if name in _own_providers():
+        create: Callable[..., Any] = import_module(f"{__name__}.{name}").create
+        return create
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=ENTRY_POINT_GROUP, name=name):
+        try:
+            loaded: Callable[..., Any] = point.load()
+        except EmbedderError:
+            raise
+        except (ImportError, AttributeError) as error:
+            raise EmbedderError(
+                f"embedder {name!r} ({point.value}) cannot be loaded: {error}; reinstall the package that brings it"
+            ) from error
+        return loaded
+    raise EmbedderError(f"unknown embedder {name!r}; use one of auto, none, {', '.join(providers())}")
+
+
+def _own_providers() -> set[str]:
+    """Modules in this folder; looking a name up here, not importing it, keeps every other path out of reach."""
+    from pkgutil import iter_modules
+
+    return {module.name for module in iter_modules(__path__) if not module.name.startswith("_")}
+
+
+def _check_options(name: str, create: Callable[..., Any], model: str | None, options: dict[str, Any]) -> None:
+    from inspect import signature
+
+    try:
+        signature(create).bind(model, **options)
+    except TypeError as error:
+        takes = ", ".join(signature(create).parameters)
+        raise EmbedderError(f"embedder {name!r}: {error}; it takes {takes}") from error

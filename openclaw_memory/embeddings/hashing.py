@@ -1,0 +1,65 @@
+"""A small embedder for tests and examples: words hashed to signed dimensions, the same on every machine."""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from openclaw_memory.embeddings import normalised
+from openclaw_memory.errors import EmbedderError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openclaw_memory.types import Matrix, Vector
+
+WORD = re.compile(r"\w+")
+# An odd number, so that the signs of one word never cancel out.
+DIMENSIONS_PER_WORD = 3
+
+
+def create(model: str | None = None, *, dims: int = 64) -> HashingEmbedder:
+    """A `HashingEmbedder` of `dims` dimensions.
+
+    Raises:
+        EmbedderError: a model is named, or `dims` is not positive.
+    """
+    if model is not None:
+        raise EmbedderError(f"the hashing embedder has no model {model!r}; leave the model out")
+    return HashingEmbedder(dims)
+
+
+class HashingEmbedder:
+    """Texts are alike as far as they share lower-cased words; `(n, dims)` float32. A text without words is zero."""
+
+    provider = "hashing"
+    model = "signed-words"
+
+    def __init__(self, dims: int = 64) -> None:
+        """Make one with `dims` dimensions, 1 or more.
+
+        Raises:
+            EmbedderError: `dims` is not positive.
+        """
+        if dims < 1:
+            raise EmbedderError(f"dims must be 1 or more, not {dims}")
+        self.dims = dims
+        self.identity = f"{self.provider}:{self.model}:{dims}"
+
+    def embed_query(self, text: str) -> Vector:
+        """The unit vector of `text`, shape (dims,), float32."""
+        vector: Vector = self.embed_documents([text])[0]
+        return vector
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        """The unit vectors of `texts`, shape (len(texts), dims), float32."""
+        import numpy as np
+
+        sums = np.zeros((len(texts), self.dims), dtype=np.float32)
+        for row, text in zip(sums, texts, strict=True):
+            for word in WORD.findall(text.lower()):
+                digest = blake2b(word.encode("utf-8", "surrogatepass"), digest_size=4 * DIMENSIONS_PER_WORD).digest()
+                for number in memoryview(digest).cast("I"):
+                    row[(number >> 1) % self.dims] += 1 if number & 1 else -1
+        return normalised(sums)

@@ -1,0 +1,75 @@
+"""Every error this library raises on purpose, under one root.
+
+OpenClawMemoryError
+├── ConfigError             a setting has a wrong type or value
+├── WorkspaceError          the workspace folder is missing or is not a folder
+│   ├── PathNotAllowedError a path leaves the workspace or is not a memory file
+│   └── UndecodableError    a memory file does not hold text
+├── NotFoundError           an allowed path names no file, or no line in it
+├── QueryError              a search was asked with arguments it cannot honour
+├── EmbedderError           an embedder is unknown, misbehaves, or its vectors do not fit
+│   └── MissingExtraError   an optional package is needed: the message holds the pip command
+├── StoreError              the index cannot be used
+│   ├── CorruptIndexError   the index file is damaged
+│   ├── NewerIndexError     the index was made by a newer version of this library
+│   └── IndexLockedError    another process held the index longer than the busy timeout
+└── WriteError              a memory file could not be written; nothing was changed
+
+Each message names the value that was wrong and what to do next.
+"""
+
+
+class OpenClawMemoryError(Exception):
+    """Root of every error that this library raises on purpose."""
+
+
+class ConfigError(OpenClawMemoryError, ValueError):
+    """A setting has a wrong type or value."""
+
+
+class WorkspaceError(OpenClawMemoryError, OSError):
+    """The workspace folder is missing, unreadable, or not a folder."""
+
+
+class PathNotAllowedError(WorkspaceError):
+    """A path leaves the workspace, passes a symlink, or does not name a memory file."""
+
+
+class UndecodableError(WorkspaceError):
+    """A memory file is neither UTF-8 nor UTF-16 with a byte order mark."""
+
+
+class NotFoundError(OpenClawMemoryError, LookupError):
+    """An allowed path names no file, or a line beyond its end."""
+
+
+class QueryError(OpenClawMemoryError, ValueError):
+    """A search was asked with arguments it cannot honour."""
+
+
+class EmbedderError(OpenClawMemoryError):
+    """An embedder is unknown, misbehaves, or its vectors do not fit the index."""
+
+
+class MissingExtraError(EmbedderError, ImportError):
+    """An optional package is needed; the message holds the pip command."""
+
+
+class StoreError(OpenClawMemoryError):
+    """The index cannot be used."""
+
+
+class CorruptIndexError(StoreError):
+    """The index file is damaged. It is derived: delete it and sync again."""
+
+
+class NewerIndexError(StoreError):
+    """The index was made by a newer version of this library."""
+
+
+class IndexLockedError(StoreError):
+    """Another process held the index longer than the busy timeout."""
+
+
+class WriteError(OpenClawMemoryError, OSError):
+    """A memory file could not be written; nothing was changed."""

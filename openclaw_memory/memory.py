@@ -1,0 +1,373 @@
+"""`Memory`, the front door: it holds the parts of one memory and hands each call to the part that does the work."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from openclaw_memory.config import RANGES, MemoryConfig, Search, state_dir
+from openclaw_memory.errors import ConfigError, CorruptIndexError, EmbedderError, QueryError, StoreError
+from openclaw_memory.types import SOURCES, Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
+
+if TYPE_CHECKING:
+    import datetime
+
+    from openclaw_memory.search import SearchResults, WordVectors
+    from openclaw_memory.workspace import Workspace
+
+# An embedder that is there, a provider's name, a function from texts to vectors, or None for keywords only.
+EmbedderChoice: TypeAlias = Embedder | Callable[[list[str]], Any] | str | None
+
+DERIVED_FOLDER = ".memory"
+INDEX_NAME = "index.sqlite"
+# The id becomes part of paths: nothing that could name a folder above, a drive or a hidden file.
+AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+class Memory:
+    """Notes in a folder, and the index that finds them again. Safe to use from several threads.
+
+    `store` and `embedder` are handed in ready, or as functions without arguments that make them. Such a function is
+    called at the first use, so that opening a memory loads no model and creates no file. `close` closes the store.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        store: Store | Callable[[], Store],
+        embedder: Embedder | Callable[[], Embedder | None] | None,
+        config: MemoryConfig | None = None,
+        *,
+        index_path: Path | None = None,
+        notices: Sequence[str] = (),
+    ) -> None:
+        """Put a memory together from its parts.
+
+        `index_path` is the file behind `store`, shown by `status`; `sync(force=True)` can replace a damaged index
+        only if it is given and `store` is a function. `notices` are words that `status` repeats.
+        """
+        self.workspace = workspace
+        self.config = config or MemoryConfig()
+        self.index_path = index_path
+        self._notices = (*self.config.notices, *notices)
+        self._make_store = store if callable(store) else None
+        self._store = None if callable(store) else store
+        self._make_embedder = None if embedder is None or isinstance(embedder, Embedder) else embedder
+        self._embedder = embedder if isinstance(embedder, Embedder) else None
+        # Reentrant, because a progress callback may search or sync in the thread that is syncing.
+        self._lock = threading.RLock()
+        self._last: SyncReport | None = None
+        self._behind = False
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        embedder: EmbedderChoice = "default",
+        config: MemoryConfig | None = None,
+        index_path: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """The memory of the workspace folder `path`, with the usual parts. Nothing is read or written yet.
+
+        The index is `<workspace>/.memory/index.sqlite`, or a file in the user's cache folder where the workspace
+        cannot be written. `embedder` is `"default"` (what `config.embedding` says: the static model, offline), the
+        name of a provider, an embedder, a function from a list of texts to their vectors, or None for keywords only.
+        `<workspace>/.memory/config.toml` may set chunking, ignore patterns and debounce.
+
+        Raises:
+            WorkspaceError: `path` is missing or is not a folder.
+            ConfigError: the workspace's own configuration is wrong, or `embedder` is none of the above.
+        """
+        from openclaw_memory.workspace import Workspace
+
+        settings = config or MemoryConfig()
+        workspace = Workspace.open(path, settings.files)
+        settings = settings.with_workspace_file(workspace.root / DERIVED_FOLDER / "config.toml")
+        index, notices = (Path(index_path).expanduser(), ()) if index_path else _index_location(workspace.root)
+        return cls(
+            replace(workspace, rules=settings.files),
+            lambda: _open_store(index),
+            _embedder_maker(embedder, settings),
+            settings,
+            index_path=index,
+            notices=notices,
+        )
+
+    @classmethod
+    def for_agent(
+        cls,
+        agent_id: str = "main",
+        *,
+        workspace: str | os.PathLike[str] | None = None,
+        embedder: EmbedderChoice = "default",
+        config: MemoryConfig | None = None,
+    ) -> Self:
+        """The memory of one of OpenClaw's agents, in OpenClaw's own layout.
+
+        Notes are in `<state>/workspace` for `main`, in `<state>/workspace-<id>` for others, or in `workspace`; the
+        index is `<state>/memory/<id>.sqlite`. `<state>` is `~/.openclaw`, or what `OPENCLAW_STATE_DIR` or
+        `OPENCLAW_HOME` say.
+
+        Raises:
+            ConfigError: the id holds other characters than letters, digits, `-` and `_`.
+            WorkspaceError: the agent's workspace is missing.
+        """
+        if not isinstance(agent_id, str) or not AGENT_ID.fullmatch(agent_id):
+            raise ConfigError(
+                f"agent id {agent_id!r} must be 1 to 64 letters, digits, '-' or '_', and begin with no sign"
+            )
+        name = agent_id.lower()
+        state = state_dir()
+        folder = (
+            workspace if workspace is not None else state / ("workspace" if name == "main" else f"workspace-{name}")
+        )
+        return cls.open(folder, embedder=embedder, config=config, index_path=state / "memory" / f"{name}.sqlite")
+
+    def sync(self, force: bool = False, progress: Callable[[Progress], None] | None = None) -> SyncReport:
+        """Bring the index up to date with the files. See `openclaw_memory.sync.sync` for what the report tells.
+
+        `force` builds it again; a damaged index is then kept under another name, and `rebuilt` says which.
+
+        Raises:
+            WorkspaceError, EmbedderError, StoreError: as `openclaw_memory.sync.sync`.
+            CorruptIndexError: the index is damaged, and `force` is not set.
+        """
+        with self._lock:
+            self._behind = True
+            try:
+                report = self._sync(force, progress)
+            except CorruptIndexError as damage:
+                if not force or self.index_path is None or self._make_store is None:
+                    raise
+                report = self._sync_anew(self.index_path, damage, progress)
+            self._behind = bool(report.failed)
+            self._last = report
+            return report
+
+    def search(
+        self,
+        query: str,
+        *,
+        max_results: int | None = None,
+        min_score: float | None = None,
+        source: Source | None = None,
+        explain: bool = False,
+    ) -> SearchResults:
+        """The lines that answer `query`, best first; none for a blank query.
+
+        A workspace that was never synced is synced first; later searches answer from the index as it is, and
+        `stale` says when it is known to be behind. An index of another embedder answers by keywords until the next
+        sync. `max_results` above 1000 counts as 1000; `min_score` lies in [0, 1]; `source` is "memory", "sessions"
+        or None for both.
+
+        Raises:
+            QueryError: an argument has a wrong type or value.
+            CorruptIndexError: the index is damaged; `sync(force=True)` builds a new one.
+        """
+        from openclaw_memory.search import search
+        from openclaw_memory.sync import describe, outdated
+
+        rules = _search_rules(self.config.search, query, max_results, min_score, source)
+        store = self._opened_store()
+        if store.meta() is None:
+            self.sync()
+            store = self._opened_store()
+        stored, embedder = store.meta(), self._loaded_embedder()
+        wanted = describe(embedder, self.config.chunking)
+        fits = stored is not None and stored.identity == wanted.identity
+        usable = embedder if fits else None
+        results = search(
+            query,
+            store=store,
+            embedder=usable,
+            rules=rules,
+            source=source,
+            word_vectors=_word_vectors(usable) if usable is not None else None,
+            explain=explain,
+        )
+        stale = self._behind or stored is None or outdated(stored, wanted) is not None
+        return replace(results, stale=True) if stale else results
+
+    def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
+        """Lines of a memory file, straight from disk; `start` is 1-based. `next_start` of the answer leads on.
+
+        Raises:
+            PathNotAllowedError: `path` leaves the workspace or is not a memory file.
+            NotFoundError: there is no such file, or no such line.
+            QueryError: `start` or `lines` is not a whole number above zero.
+        """
+        return self.workspace.excerpt(path, start=start, lines=lines)
+
+    def append(self, text: str, *, date: datetime.date | str | None = None, title: str | None = None) -> Excerpt:
+        """Add `text` to `memory/<date>.md` in one atomic write; today when `date` is None, else a date or YYYY-MM-DD.
+
+        The index is not touched: the next sync finds the note.
+
+        Raises:
+            QueryError: `text` is blank, or `date` is not a date.
+            WriteError: the file could not be written; nothing was changed.
+        """
+        return self.workspace.append(text, date=date, title=title)
+
+    def status(self, deep: bool = False) -> Status:
+        """What is indexed, with what, and whatever works less well than it could. It changes nothing.
+
+        With `deep`, both legs of the search are tried with a real query.
+
+        Raises:
+            WorkspaceError: the folder has gone.
+            CorruptIndexError: the index is damaged; `sync(force=True)` builds a new one.
+        """
+        from openclaw_memory.sync import describe
+        from openclaw_memory.sync.status import status
+
+        notices = list(self._notices)
+        embedder = wanted = None
+        try:
+            embedder = self._loaded_embedder()
+            wanted = describe(embedder, self.config.chunking)
+        except EmbedderError as error:
+            notices.append(f"no embedder, search is by keywords: {error}")
+        there = self._store is not None or self.index_path is None or self.index_path.exists()
+        return status(
+            self.workspace,
+            self._opened_store() if there else None,
+            embedder,
+            wanted,
+            index_path=self.index_path,
+            requested_provider=self.config.embedding.provider,
+            last=self._last,
+            notices=notices,
+            deep=deep,
+        )
+
+    def close(self) -> None:
+        """Close the store. Calling it twice is allowed; the memory cannot be used any more."""
+        with self._lock:
+            self._closed = True
+            if self._store is not None:
+                self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Memory({str(self.workspace.root)!r})"
+
+    def _opened_store(self) -> Store:
+        with self._lock:
+            if self._closed:
+                raise StoreError(f"{self!r} is closed; open the memory again")
+            if self._store is None and self._make_store is not None:
+                self._store = self._make_store()
+            assert self._store is not None
+            return self._store
+
+    def _loaded_embedder(self) -> Embedder | None:
+        with self._lock:
+            if self._make_embedder is not None:
+                self._embedder = self._make_embedder()
+                self._make_embedder = None
+            return self._embedder
+
+    def _sync(self, force: bool, progress: Callable[[Progress], None] | None) -> SyncReport:
+        from openclaw_memory.sync import sync
+
+        store, embedder = self._opened_store(), self._loaded_embedder()
+        return sync(self.workspace, store, embedder, self.config, force=force, progress=progress)
+
+    def _sync_anew(
+        self, index_path: Path, damage: CorruptIndexError, progress: Callable[[Progress], None] | None
+    ) -> SyncReport:
+        from openclaw_memory.sync import set_aside
+
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+        kept = set_aside(index_path)
+        report = self._sync(False, progress)
+        return replace(report, rebuilt=f"the index was damaged and is kept as {kept}: {damage}")
+
+
+def _open_store(index_path: Path) -> Store:
+    from openclaw_memory.store import SqliteStore
+
+    return SqliteStore.open(index_path)
+
+
+def _index_location(root: Path) -> tuple[Path, tuple[str, ...]]:
+    """Where the index of a workspace lives, and what there is to say about it."""
+    folder = root / DERIVED_FOLDER
+    if os.access(folder if folder.exists() else root, os.W_OK):
+        return folder / INDEX_NAME, ()
+    from hashlib import sha256
+
+    from platformdirs import user_cache_path
+
+    digest = sha256(os.fsencode(root.resolve())).hexdigest()[:16]
+    index = user_cache_path("openclaw-memory") / digest / INDEX_NAME
+    return index, (f"{root} cannot be written: the index is kept in {index}",)
+
+
+def _embedder_maker(choice: EmbedderChoice, config: MemoryConfig) -> Embedder | Callable[[], Embedder | None] | None:
+    if choice is None or isinstance(choice, Embedder):
+        return choice
+    if isinstance(choice, str):
+        rules = config.embedding
+        provider, model = (rules.provider, rules.model) if choice == "default" else (choice, None)
+        return lambda: _load_embedder(provider, model)
+    if callable(choice):
+        return lambda: _wrapped(choice)
+    raise ConfigError(
+        f"embedder {choice!r} is none of: an embedder, a provider's name, a function from texts to vectors, None"
+    )
+
+
+def _load_embedder(provider: str, model: str | None) -> Embedder | None:
+    from openclaw_memory.embeddings import load_embedder
+
+    return load_embedder(provider, model)
+
+
+def _word_vectors(embedder: Embedder) -> WordVectors:
+    """Vectors of single words, by which lines are compared: the embedder's own, or those of the model that ships."""
+    own: WordVectors | None = getattr(embedder, "word_vectors", None)
+    if own is not None:
+        return own
+    from openclaw_memory.embeddings.static import StaticEmbedder
+
+    return StaticEmbedder().word_vectors
+
+
+def _wrapped(function: Callable[[list[str]], Any]) -> Embedder:
+    from openclaw_memory.embeddings import from_callable
+
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return from_callable(function, f"{named.__module__}.{named.__qualname__}")
+
+
+def _search_rules(rules: Search, query: object, max_results: object, min_score: object, source: object) -> Search:
+    """`rules` with the wishes of one call; raises QueryError for a wish that cannot be met."""
+    if not isinstance(query, str):
+        raise QueryError(f"query must be a string, not {type(query).__name__}")
+    if source is not None and source not in SOURCES:
+        raise QueryError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
+    if max_results is not None:
+        if not isinstance(max_results, int) or isinstance(max_results, bool) or max_results < 1:
+            raise QueryError(f"max_results must be a whole number of at least 1, not {max_results!r}")
+        rules = replace(rules, max_results=min(max_results, int(RANGES["search.max_results"][1])))
+    if min_score is not None:
+        if not isinstance(min_score, int | float) or isinstance(min_score, bool) or not 0 <= min_score <= 1:
+            raise QueryError(f"min_score must be a number from 0 to 1, not {min_score!r}")
+        rules = replace(rules, min_score=float(min_score))
+    return rules

@@ -1,0 +1,173 @@
+"""Candidate chunks to results: the best lines of the best chunks, or the beginnings of the chunks themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from openclaw_memory.chunking.tokens import truncate_utf16
+from openclaw_memory.config import Search
+from openclaw_memory.search.candidates import Candidate, Found
+from openclaw_memory.search.lines import (
+    Analysis,
+    Line,
+    Neighbourhood,
+    WordVectors,
+    analysed,
+    date_matches,
+    exact_matches,
+    likeness,
+    lines_of,
+    name_matches,
+    pair_matches,
+    term_overlap,
+)
+from openclaw_memory.search.question import Question
+from openclaw_memory.search.windows import Window, best_windows
+from openclaw_memory.types import SearchResult, Store, StoredChunk
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+# A chunk shares in what the chunks before and after it match: the answer often stands beside the words of the question.
+NEIGHBOUR_SHARE = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What a line is worth: the sum of its features times these. Set by hand, the same for every workspace.
+
+    `middle` and `slope` turn the value of the best line into the confidence that the notes answer at all: a logistic
+    curve fitted to answerable and unanswerable questions. `spread` says how fast lesser lines lose score.
+    """
+
+    keyword: float
+    overlap: float
+    words: float
+    meaning: float
+    pairs: float
+    exact: float
+    date: float
+    name: float
+    question: float
+    middle: float
+    slope: float
+    spread: float = 3.0
+
+
+HYBRID = Weights(
+    keyword=1.5, overlap=0.0, words=5.0, meaning=6.0, pairs=0.2, exact=2.0, date=1.5, name=3.0, question=-0.8,
+    middle=8.1, slope=1.28,
+)  # fmt: skip
+KEYWORD = Weights(
+    keyword=3.0, overlap=3.0, words=0.0, meaning=0.0, pairs=0.3, exact=2.0, date=1.5, name=2.0, question=-0.5,
+    middle=5.5, slope=2.06,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Everything an answer is made from."""
+
+    question: Question
+    candidates: Sequence[Candidate]
+    found: Found
+    store: Store
+    rules: Search
+    word_vectors: WordVectors | None
+    explain: bool
+
+
+def best_lines(asked: Asked, count: int) -> list[SearchResult]:
+    """Up to `count` windows of lines from the candidates and the chunks around them, best first."""
+    chunks = _with_neighbours(asked.candidates, asked.store)
+    lines = lines_of(chunks)
+    if not lines:
+        return []
+    analyses = [analysed(line.text) for line in lines]
+    features = _features(asked, chunks, lines, analyses)
+    weights = KEYWORD if "meaning" not in features else HYBRID
+    values = sum(getattr(weights, name) * feature for name, feature in features.items())
+    windows = best_windows(lines, values.tolist(), asked.rules.snippet_chars, count)
+    top = max((values[window.best] for window in windows), default=0.0)
+    confidence = 1 / (1 + math.exp(-weights.slope * (float(top) - weights.middle)))
+    results = []
+    for window in windows:
+        share = math.exp(min(0.0, float(values[window.best] - top)) / weights.spread)
+        parts = {"confidence": round(confidence, 4), "share": round(share, 4)}
+        if asked.explain:
+            parts |= {name: round(float(feature[window.best]), 4) for name, feature in features.items()}
+        results.append(_result(lines, window, confidence * share, asked.rules.snippet_chars, parts))
+    return sorted(results, key=lambda result: -result.score)
+
+
+def best_chunks(asked: Asked, count: int) -> list[SearchResult]:
+    """Up to `count` chunks with the beginning of each as its snippet, best first."""
+    results = []
+    for candidate in asked.candidates[:count]:
+        stored, chunk = candidate.stored, candidate.stored.chunk
+        score = candidate.score if asked.rules.fusion == "weighted" else 1 / (1 + math.exp(-candidate.score))
+        snippet = truncate_utf16(chunk.text, asked.rules.snippet_chars)
+        parts = {"vector": round(candidate.vector, 4), "keyword": round(candidate.text, 4)}
+        place = (stored.path, chunk.start_line, chunk.end_line)
+        results.append(SearchResult(*place, min(1.0, max(0.0, score)), snippet, stored.source, parts))
+    return results
+
+
+ANSWERS: Mapping[str, Callable[[Asked, int], list[SearchResult]]] = {"lines": best_lines, "chunks": best_chunks}
+
+
+def _with_neighbours(candidates: Sequence[Candidate], store: Store) -> list[StoredChunk]:
+    """The candidates and the chunks before and after each, in the same file."""
+    paths = {candidate.stored.id: candidate.stored.path for candidate in candidates}
+    around = {at + step for at in paths for step in (-1, 1)} - set(paths)
+    near = [
+        stored for stored in store.chunks(around) if stored.path in (paths.get(stored.id - 1), paths.get(stored.id + 1))
+    ]
+    return [*(candidate.stored for candidate in candidates), *near]
+
+
+def _features(
+    asked: Asked, chunks: Sequence[StoredChunk], lines: Sequence[Line], analyses: Sequence[Analysis]
+) -> dict[str, Floats]:
+    question, near = asked.question, Neighbourhood(lines)
+    features = {
+        "keyword": _keyword_scores(chunks, lines, asked.found.text),
+        "pairs": pair_matches(analyses, question),
+        "exact": exact_matches(analyses, question),
+        "date": date_matches(lines, question),
+        "name": name_matches(analyses, question),
+        "question": np.array([analysis.is_question for analysis in analyses], np.float32),
+    }
+    if asked.word_vectors is None:
+        return features | {"overlap": term_overlap(analyses, question, near)}
+    like = likeness(analyses, question, near, asked.word_vectors)
+    return features | {"words": like.words, "meaning": like.meaning}
+
+
+def _keyword_scores(chunks: Sequence[StoredChunk], lines: Sequence[Line], text: Mapping[int, float]) -> Floats:
+    """For each line the best score of a chunk that holds it, as a share of the best of all; 0..1."""
+    paths = {stored.id: stored.path for stored in chunks}
+    best: dict[tuple[str, int], float] = {}
+    for stored in chunks:
+        around = [at for at in (stored.id - 1, stored.id + 1) if paths.get(at) == stored.path]
+        score = text.get(stored.id, 0.0) + NEIGHBOUR_SHARE * sum(text.get(at, 0.0) for at in around)
+        for number in range(stored.chunk.start_line, stored.chunk.end_line + 1):
+            place = (stored.path, number)
+            best[place] = max(score, best.get(place, 0.0))
+    scores = np.array([best[line.path, line.number] for line in lines], np.float32)
+    return scores / max(float(scores.max()), 1e-9)
+
+
+def _result(
+    lines: Sequence[Line], window: Window, score: float, max_chars: int, parts: Mapping[str, float]
+) -> SearchResult:
+    first, last = lines[window.start], lines[window.end]
+    snippet = "\n".join(line.text for line in lines[window.start : window.end + 1])
+    return SearchResult(first.path, first.number, last.number, score, snippet[:max_chars], first.source, parts)

@@ -1,0 +1,107 @@
+"""Both legs of the search, and the chunks that they find together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from openclaw_memory.config import Search
+from openclaw_memory.search.question import Question
+from openclaw_memory.search.ranking import bm25_to_score, boosted_keyword_score, standardised
+from openclaw_memory.types import Embedder, Source, Store, StoredChunk, Vector
+
+# How many chunks each leg brings: OpenClaw's 200 for keywords. Vectors cost time by the number wanted, and the chunks
+# that only they find stand in the first hundred.
+TEXT_HITS = 200
+VECTOR_HITS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the legs say of chunks, by id: BM25 in `text`, cosine in `vector` (None: there is no vector leg)."""
+
+    text: Mapping[int, float]
+    vector: Mapping[int, float] | None
+    query_vector: Vector | None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A chunk that may hold the answer. `score` is the fused one; `text` and `vector` are what each leg said."""
+
+    stored: StoredChunk
+    score: float
+    text: float
+    vector: float
+
+
+def find(question: Question, store: Store, embedder: Embedder | None, rules: Search, source: Source | None) -> Found:
+    """Ask both legs. Each chunk that only the keywords found gets its cosine too.
+
+    Raises:
+        EmbedderError: the embedder failed, or its vectors do not fit the index.
+    """
+    wanted = max(rules.candidates, 4 * rules.max_results)
+    text = _by_keywords(question, store, max(TEXT_HITS, wanted), rules, source)
+    if embedder is None:
+        return Found(text, None, None)
+    query_vector = embedder.embed_query(question.text)
+    hits = store.search_vector(query_vector, max(VECTOR_HITS, wanted), source=source)
+    vector = {hit.chunk_id: hit.score for hit in hits}
+    vector |= store.similarities(query_vector, [at for at in text if at not in vector])
+    return Found(text, vector, query_vector)
+
+
+def _by_keywords(
+    question: Question, store: Store, count: int, rules: Search, source: Source | None
+) -> Mapping[int, float]:
+    """BM25 of the chunks with all terms, filled up with those that have any; or of those with any straight away."""
+    hits = store.search_text(question.terms, count, match=rules.match, source=source)
+    if rules.match == "all" and len(hits) < rules.max_results:
+        hits = [*store.search_text(question.terms, count, match="any", source=source), *hits]
+    return {hit.chunk_id: hit.score for hit in hits}
+
+
+def fuse(question: Question, found: Found, store: Store, rules: Search) -> list[Candidate]:
+    """The best `rules.candidates` chunks, best first, by the fusion that `rules` names."""
+    scores = FUSIONS[rules.fusion](question, found, store, rules)
+    count = max(rules.candidates, 2 * rules.max_results)
+    best = sorted(scores, key=lambda at: (-scores[at], -found.text.get(at, 0.0), at))[:count]
+    vector = found.vector or {}
+    return sorted(
+        (
+            Candidate(stored, scores[stored.id], found.text.get(stored.id, 0.0), vector.get(stored.id, 0.0))
+            for stored in store.chunks(best)
+        ),
+        key=lambda candidate: (-candidate.score, -candidate.text, candidate.stored.path, candidate.stored.id),
+    )
+
+
+def _standardised(question: Question, found: Found, store: Store, rules: Search) -> dict[int, float]:
+    """Weighted sum of z-scores: it needs no common scale, and one leg's outlier cannot hide the other leg."""
+    vector = found.vector or {}
+    ids = sorted({*found.text, *vector})
+    by_text, by_vector = standardised(found.text, ids), standardised(vector, ids)
+    return {at: rules.text_weight * by_text[at] + rules.vector_weight * by_vector[at] for at in ids}
+
+
+def _weighted(question: Question, found: Found, store: Store, rules: Search) -> dict[int, float]:
+    """OpenClaw's sum of the cosine and the boosted keyword score; what a leg did not find counts 0 there."""
+    vector = found.vector or {}
+    ids = sorted({*found.text, *vector})
+    # Without a vector leg the keyword score stands alone: weighing it down would say nothing.
+    text_weight = rules.text_weight if found.vector is not None else 1.0
+    scores = {}
+    for stored in store.chunks(ids):
+        at, keyword = stored.id, 0.0
+        if at in found.text:
+            base = bm25_to_score(-found.text[at])
+            keyword = boosted_keyword_score(question.text, stored.path, stored.chunk.text, base)
+        scores[at] = rules.vector_weight * vector.get(at, 0.0) + text_weight * keyword
+    return scores
+
+
+FUSIONS: Mapping[str, Callable[[Question, Found, Store, Search], dict[int, float]]] = {
+    "standardised": _standardised,
+    "weighted": _weighted,
+}

@@ -1,0 +1,236 @@
+"""Opens the index file: permissions, pragmas, the sqlite-vec extension, and SQLite's errors in this library's words."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import apsw
+
+from openclaw_memory.errors import CorruptIndexError, IndexLockedError, StoreError
+
+APPLICATION_ID = 0x4F434D31  # "OCM1" in the file's header: tells an index from any other SQLite file
+BUSY_TIMEOUT_MS = 10_000
+PAGE_SIZE = 16_384  # a vector of 256 to 1,536 dims fits a page; measured faster than 4,096 for vector rows
+CACHE_KIB = 16_384
+# No mmap: it won 5 % at 100,000 chunks, and a file cut short beneath a mapping kills the process.
+OWN_FOLDER = ".memory"
+
+PRAGMAS = f"""
+PRAGMA page_size = {PAGE_SIZE};
+PRAGMA synchronous = NORMAL;
+PRAGMA cache_size = -{CACHE_KIB};
+PRAGMA mmap_size = 0;
+PRAGMA temp_store = MEMORY;
+"""
+
+
+def fetch(db: apsw.Connection, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """All rows of a statement; `values` are bound to its question marks."""
+    return db.execute(statement, values).fetchall()
+
+
+@contextmanager
+def own_errors(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into those of `errors.py`, each with its remedy."""
+    try:
+        yield
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise IndexLockedError(
+            f"{path}: another process held the index for more than {BUSY_TIMEOUT_MS // 1000} s ({error}); try again"
+        ) from error
+    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError) as error:
+        raise CorruptIndexError(
+            f"{path} is damaged ({error}); it is derived from your files: delete it and sync again"
+        ) from error
+    except apsw.FullError as error:
+        raise StoreError(f"{path}: the disk is full ({error}); free some space and sync again") from error
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.IOError) as error:
+        raise StoreError(f"{path} cannot be read or written ({error}); check the disk and the permissions") from error
+    except apsw.Error as error:
+        raise StoreError(f"{path}: {error}; delete the index and sync again if this stays") from error
+    except UnicodeEncodeError as error:
+        raise StoreError(
+            f"{path}: {error.object!r} is not valid Unicode text; leave the lone surrogates out"
+        ) from error
+
+
+def find_extension() -> tuple[str | None, str | None]:
+    """The path of sqlite-vec's library, tried out, or None and the reason why it does not work.
+
+    Does not import the package `sqlite_vec`, which imports numpy.
+    """
+    spec = importlib.util.find_spec("sqlite_vec")
+    if spec is None or not spec.submodule_search_locations:
+        return None, "the package sqlite-vec is not installed"
+    library = os.path.join(spec.submodule_search_locations[0], "vec0")
+    db = apsw.Connection(":memory:")
+    try:
+        load_extension(db, library)
+        fetch(db, "SELECT vec_distance_l2(vec_int8(x'00'), vec_int8(x'01'))")
+    except (apsw.Error, AttributeError) as error:  # AttributeError: an apsw built without extension loading
+        return None, f"sqlite-vec does not load: {error}"
+    finally:
+        db.close()
+    return library, None
+
+
+def load_extension(db: apsw.Connection, library: str) -> None:
+    """Load a library, and allow it to no SQL statement afterwards."""
+    db.enable_load_extension(True)
+    db.load_extension(library)
+    db.enable_load_extension(False)
+
+
+def prepare_file(path: Path) -> None:
+    """Create the index file (0600) and its missing folders (0700), and keep the folder out of Git.
+
+    A `.gitignore` with `*` is written beside a new index when the folder is our own or holds nothing else.
+
+    Raises:
+        StoreError: the path is a folder or a link, or cannot be created.
+    """
+    if path.is_dir() or path.is_symlink():
+        kind = "a symbolic link" if path.is_symlink() else "a folder"
+        raise StoreError(f"{path} is {kind}; give the path of the index file itself")
+    try:
+        for folder in reversed([path.parent, *path.parent.parents]):
+            if not folder.exists():
+                with suppress(FileExistsError):
+                    folder.mkdir(mode=0o700)
+        if path.exists():
+            return
+        if path.parent.name == OWN_FOLDER or not any(path.parent.iterdir()):
+            _create(path.with_name(".gitignore"), b"*\n")
+        _create(path, b"")
+    except OSError as error:
+        raise StoreError(f"{path} cannot be created ({error}); choose a folder that you may write to") from error
+
+
+def _create(path: Path, content: bytes) -> None:
+    with suppress(FileExistsError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(descriptor, content)
+        finally:
+            os.close(descriptor)
+
+
+def connect(path: Path, *, read_only: bool, extension: str | None) -> apsw.Connection:
+    """One connection with all pragmas set and, where `extension` names it, sqlite-vec loaded."""
+    if not read_only:
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    elif _needs_no_log(path):
+        uri = f"{path.absolute().as_uri()}?immutable=1"
+        db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    else:
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        db.set_busy_timeout(BUSY_TIMEOUT_MS)
+        fetch(db, PRAGMAS)
+        if extension is not None:
+            load_extension(db, extension)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def create(db: apsw.Connection, schema: str) -> None:
+    """Make the tables of an empty file; does nothing where another process was quicker.
+
+    Raises:
+        StoreError: the file is a SQLite database of something else; it is left as it is.
+    """
+    if not is_index(db):
+        fetch(db, "PRAGMA journal_mode = WAL")
+        with _transaction(db, "BEGIN IMMEDIATE"):
+            if not is_index(db):
+                fetch(db, schema)
+                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def is_index(db: apsw.Connection) -> bool:
+    """Whether the tables are there; False for an empty file, StoreError for somebody else's database."""
+    if not fetch(db, "SELECT 1 FROM sqlite_schema LIMIT 1"):
+        return False
+    if fetch(db, "PRAGMA application_id") != [(APPLICATION_ID,)]:
+        raise StoreError(f"{db.filename} is a SQLite database of something else; give another path for the index")
+    return True
+
+
+def _needs_no_log(path: Path) -> bool:
+    """Whether the file can only be read as it lies: its folder is read-only, so that SQLite could add no `-shm`."""
+    wal = path.with_name(path.name + "-wal")
+    return not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size)
+
+
+class Connections:
+    """Connections to one index file, each lent to one thread at a time."""
+
+    def __init__(self, connect: Callable[[], apsw.Connection], path: Path) -> None:
+        self.path = path
+        self._connect = connect
+        self._idle: deque[apsw.Connection] = deque()
+        self._writing = Lock()
+        self._closed = False
+
+    @contextmanager
+    def lend(self) -> Iterator[apsw.Connection]:
+        """A connection for the time of a `with` block, outside any transaction."""
+        with own_errors(self.path):
+            db = self._take()
+            try:
+                yield db
+            finally:
+                self._idle.append(db)
+                if self._closed:
+                    self._close_idle()
+
+    @contextmanager
+    def read(self) -> Iterator[apsw.Connection]:
+        """A connection inside a read transaction: all statements see one state of the index."""
+        with self.lend() as db, _transaction(db, "BEGIN"):
+            yield db
+
+    @contextmanager
+    def write(self) -> Iterator[apsw.Connection]:
+        """A connection inside a write transaction, committed at the end and rolled back on any error."""
+        with self._writing, self.lend() as db, _transaction(db, "BEGIN IMMEDIATE"):
+            yield db
+
+    def close(self) -> None:
+        """Close every connection; those in use are closed when their work ends."""
+        self._closed = True
+        self._close_idle()
+
+    def _take(self) -> apsw.Connection:
+        if self._closed:
+            raise StoreError(f"{self.path}: this store is closed; open it again")
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._connect()
+
+    def _close_idle(self) -> None:
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
+
+
+@contextmanager
+def _transaction(db: apsw.Connection, begin: str) -> Iterator[None]:
+    db.execute(begin)
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise

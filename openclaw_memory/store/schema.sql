@@ -1,0 +1,47 @@
+-- The index of one memory. Everything here is derived from the Markdown files and may be deleted at any time.
+
+-- 'memory_index_meta_v1': what the index was built with, as JSON.
+-- 'chunk_vectors_dims': dimensions of chunk_vectors; absent while that table does not match chunks.
+CREATE TABLE meta (key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE files (
+  id INTEGER PRIMARY KEY,
+  path TEXT NOT NULL UNIQUE,
+  source TEXT NOT NULL,
+  hash TEXT NOT NULL,
+  size INTEGER NOT NULL,
+  mtime_ns INTEGER NOT NULL,
+  inode INTEGER NOT NULL,
+  checked_ns INTEGER NOT NULL
+);
+
+-- AUTOINCREMENT: an id is never used twice, so that an old hit cannot come to name another chunk.
+-- vector_id stands before text, to be read without walking a long row.
+CREATE TABLE chunks (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  file_id INTEGER NOT NULL,
+  vector_id INTEGER,
+  start_line INTEGER NOT NULL,
+  end_line INTEGER NOT NULL,
+  start_char INTEGER NOT NULL,
+  context TEXT NOT NULL,
+  text TEXT NOT NULL
+);
+CREATE INDEX chunks_by_file ON chunks (file_id);
+
+-- Vectors are addressed by content and outlive their chunks: cache and index at once. Little-endian float32.
+CREATE TABLE models (id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE, dims INTEGER);
+CREATE TABLE vectors (
+  id INTEGER PRIMARY KEY,
+  model_id INTEGER NOT NULL,
+  key BLOB NOT NULL,
+  embedding BLOB NOT NULL,
+  UNIQUE (model_id, key)
+);
+
+-- Terms arrive segmented and folded, parted by spaces. Every ASCII sign but the double quote may stand in a term.
+CREATE VIRTUAL TABLE chunk_terms USING fts5 (
+  terms, context_terms, content='', contentless_delete=1,
+  tokenize="ascii tokenchars '!#$%&''()*+,-./:;<=>?@[\]^_`{|}~'"
+);
+CREATE VIRTUAL TABLE term_counts USING fts5vocab (chunk_terms, 'row');

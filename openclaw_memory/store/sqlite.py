@@ -1,0 +1,264 @@
+"""The index in one SQLite file: what a `Store` promises, each method one transaction."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
+
+import apsw
+
+from openclaw_memory.errors import NewerIndexError, StoreError
+from openclaw_memory.store import keywords, rows
+from openclaw_memory.store.connection import Connections, connect, create, fetch, find_extension, is_index, prepare_file
+from openclaw_memory.types import ChunkRow, FileRecord, Hit, IndexMeta, Source, StoredChunk, StoreStats
+
+if TYPE_CHECKING:
+    from openclaw_memory.types import Matrix, Vector
+
+SCHEMA_VERSION = 1
+
+COUNTS = """
+SELECT source, count(DISTINCT files.id), count(chunks.id)
+FROM files LEFT JOIN chunks ON chunks.file_id = files.id GROUP BY source
+"""
+
+
+class SqliteStore:
+    """A `Store` in one SQLite file, safe to use from several threads and processes.
+
+    Any method may raise CorruptIndexError (the file is damaged), IndexLockedError (another process held it for more
+    than ten seconds) or StoreError (the disk is full or failing, or the store is closed).
+    """
+
+    def __init__(self, connections: Connections, vector_error: str | None) -> None:
+        """Parts handed in: `vector_error` says why sqlite-vec is not loaded, None when it is. Mostly: `open`."""
+        self.path = connections.path
+        self._connections = connections
+        self._vector_error = vector_error
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, read_only: bool = False, vector_extension: bool = True) -> Self:
+        """Open the index at `path`; it is created where missing, with its folders, unless `read_only`.
+
+        `vector_extension=False` does without sqlite-vec: vectors are then scanned one and all.
+
+        Raises:
+            StoreError: there is no index and none can be made, or the file is some other SQLite database.
+            CorruptIndexError: the file is damaged or is no database.
+            NewerIndexError: a newer version of this library made it.
+        """
+        file = Path(path).expanduser()
+        extension, problem = find_extension() if vector_extension else (None, "switched off")
+        if not read_only:
+            prepare_file(file)
+        elif not file.is_file():
+            raise StoreError(f"{file}: there is no index here to read; sync first")
+        connections = Connections(lambda: connect(file, read_only=read_only, extension=extension), file)
+        try:
+            _check(connections, read_only)
+        except BaseException:
+            connections.close()
+            raise
+        return cls(connections, problem)
+
+    def meta(self) -> IndexMeta | None:
+        """What the index was built with; None when it is empty and new. `dims` is filled in by the first vectors."""
+        with self._connections.read() as db:
+            return rows.meta(db)
+
+    def reset(self, meta: IndexMeta) -> None:
+        """Forget all files and chunks and remember `meta`; vectors are kept, they are a cache.
+
+        Raises:
+            EmbedderError: `meta.dims` is not what the vectors kept under its identity have.
+        """
+        with self._connections.write() as db:
+            if self._vector_error is None:
+                db.execute("DROP TABLE IF EXISTS chunk_vectors")
+            rows.forget_all(db, meta)
+
+    def files(self) -> Mapping[str, FileRecord]:
+        """Every indexed file by its path."""
+        with self._connections.read() as db:
+            return rows.files(db)
+
+    def replace_files(self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]]) -> None:
+        """Replace all rows of these files.
+
+        Raises:
+            StoreError: a vector_key was not added before, or `reset` was never called; nothing is changed.
+        """
+        with self._connections.write() as db:
+            model_id, dims = rows.model(db)
+            keys = {row.vector_key for _, chunks in files for row in chunks if row.vector_key is not None}
+            vector_ids = rows.known_keys(db, model_id, keys)
+            if missing := keys - vector_ids.keys():
+                raise StoreError(f"no vector is stored under {min(missing)!r}; call add_vectors before replace_files")
+            _, removed = rows.remove_files(db, [record.path for record, _ in files])
+            added: list[int] = []
+            for record, chunks in files:
+                added += rows.add_file(db, record, chunks, vector_ids)
+            self._update_codes(db, dims, removed, added)
+
+    def touch_files(self, records: Sequence[FileRecord]) -> None:
+        """Update the stamps of files whose content is unchanged; one that is not indexed is left out."""
+        with self._connections.write() as db:
+            rows.stamp_files(db, records)
+
+    def remove_files(self, paths: Iterable[str]) -> int:
+        """Remove files and all their rows; returns how many there were."""
+        with self._connections.write() as db:
+            count, removed = rows.remove_files(db, paths)
+            self._update_codes(db, rows.dims(db), removed, [])
+            return count
+
+    def known_vectors(self, keys: Iterable[str]) -> set[str]:
+        """Those of the keys whose vectors are stored under the identity in `meta`."""
+        with self._connections.read() as db:
+            if rows.meta(db) is None:
+                return set()
+            model_id, _ = rows.model(db)
+            return set(rows.known_keys(db, model_id, keys))
+
+    def add_vectors(self, keys: Sequence[str], vectors: Matrix) -> None:
+        """Store one row of `vectors`, shape (len(keys), dims), for each key; a key that is stored already is kept.
+
+        Raises:
+            EmbedderError: wrong count, wrong dimensions, a NaN or an infinity; nothing is stored.
+            StoreError: a key is no SHA-256, or `reset` was never called.
+        """
+        if not keys:
+            return
+        from openclaw_memory.store.vectors import checked_matrix
+
+        matrix = checked_matrix(vectors, len(keys))
+        with self._connections.write() as db:
+            model_id, _ = rows.model(db)
+            rows.fix_dims(db, matrix.shape[1])
+            rows.add_vectors(db, model_id, keys, (row.tobytes() for row in matrix))
+
+    def search_text(
+        self, terms: Sequence[str], k: int, *, match: Literal["any", "all"] = "any", source: Source | None = None
+    ) -> list[Hit]:
+        """The k best chunks by BM25 over segmented terms, of which the first 64 count."""
+        with self._connections.read() as db:
+            return keywords.search(db, terms, k, match, source)
+
+    def search_vector(self, vector: Vector, k: int, *, source: Source | None = None) -> list[Hit]:
+        """The k chunks nearest to a unit vector, scored by exact cosine.
+
+        Raises:
+            EmbedderError: the vector has other dimensions than the index, or holds a NaN.
+        """
+        from openclaw_memory.store import vectors
+
+        with self._connections.read() as db:
+            dims = rows.dims(db)
+            if dims is None:
+                return []
+            return vectors.nearest(db, vector, dims, k, source, use_codes=self._vector_error is None)
+
+    def similarities(self, vector: Vector, chunk_ids: Sequence[int]) -> Mapping[int, float]:
+        """Cosine similarity of these chunks with a unit vector; chunks without a vector are left out.
+
+        Raises:
+            EmbedderError: the vector has other dimensions than the index, or holds a NaN.
+        """
+        from openclaw_memory.store import vectors
+
+        with self._connections.read() as db:
+            dims = rows.dims(db)
+            return {} if dims is None else vectors.similarities(db, vector, dims, chunk_ids)
+
+    def chunks(self, ids: Iterable[int]) -> list[StoredChunk]:
+        """These chunks, in ascending order of id; unknown ids are left out."""
+        with self._connections.read() as db:
+            return rows.chunks(db, ids)
+
+    def document_frequencies(self, terms: Iterable[str]) -> Mapping[str, int]:
+        """In how many chunks each term occurs, in text or context (0 when in none)."""
+        with self._connections.read() as db:
+            return keywords.document_frequencies(db, terms)
+
+    def chunk_count(self) -> int:
+        """How many chunks there are."""
+        with self._connections.read() as db:
+            return _count(db, "SELECT count(*) FROM chunks")
+
+    def stats(self) -> StoreStats:
+        """Counts, sizes and which engine paths work; `vector_path` is `sqlite-vec` or `scan`, as a real query shows.
+
+        `vectors` counts those of all identities, chunks of today or not: they are a cache. `size_bytes` is what lies
+        on disk, the write-ahead log included.
+        """
+        with self._connections.read() as db:
+            error = self._vector_error or _codes_error(db)
+            counts = {source: (files, chunks) for source, files, chunks in fetch(db, COUNTS)}
+            return StoreStats(
+                files=sum(files for files, _ in counts.values()),
+                chunks=sum(chunks for _, chunks in counts.values()),
+                vectors=_count(db, "SELECT count(*) FROM vectors"),
+                sources=counts,
+                vector_path="scan" if error else "sqlite-vec",
+                vector_error=error,
+                size_bytes=_size(self.path),
+                engine=_engine(db, with_vec=self._vector_error is None),
+            )
+
+    def close(self) -> None:
+        """Release the index. Calling it twice is allowed; work under way in other threads ends first."""
+        self._connections.close()
+
+    def _update_codes(self, db: apsw.Connection, dims: int | None, removed: list[int], added: list[int]) -> None:
+        if dims is None or not (removed or added):
+            return
+        from openclaw_memory.store import vectors
+
+        if self._vector_error is None:
+            vectors.update_codes(db, dims, removed, added)
+        else:
+            vectors.forget_codes(db)
+
+
+def _check(connections: Connections, read_only: bool) -> None:
+    """Make the tables of a new index; refuse a file that is none, or a newer one."""
+    with connections.lend() as db:
+        if not read_only:
+            create(db, Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"))
+        elif not is_index(db):
+            raise StoreError(f"{connections.path} is empty; sync first")
+        meta = rows.meta(db)
+    if meta is not None and meta.schema_version > SCHEMA_VERSION:
+        raise NewerIndexError(
+            f"{connections.path} has schema version {meta.schema_version}, this library knows up to {SCHEMA_VERSION}; "
+            "update openclaw-memory-index, or delete the index and sync again"
+        )
+
+
+def _codes_error(db: apsw.Connection) -> str | None:
+    dims = rows.dims(db)
+    if dims is None:
+        return None
+    from openclaw_memory.store import vectors
+
+    return vectors.error_of_codes(db, dims)
+
+
+def _count(db: apsw.Connection, statement: str) -> int:
+    ((count,),) = fetch(db, statement)
+    return int(count)
+
+
+def _size(path: Path) -> int:
+    parts = (path, path.with_name(path.name + "-wal"))
+    return sum(part.stat().st_size for part in parts if part.exists())
+
+
+def _engine(db: apsw.Connection, *, with_vec: bool) -> Mapping[str, str]:
+    statements = {"sqlite": "SELECT sqlite_version()", "journal_mode": "PRAGMA journal_mode"}
+    if with_vec:
+        statements["sqlite_vec"] = "SELECT vec_version()"
+    found = {name: str(fetch(db, statement)[0][0]) for name, statement in statements.items()}
+    return {"apsw": apsw.apsw_version(), **found}

@@ -1,0 +1,83 @@
+"""The index follows the files: compare, read what may have changed, cut, embed what is new, write.
+
+Everything slow (reading, chunking, embedding) happens before a transaction opens, and a transaction holds whole files
+only: a run that is cut short at any point leaves an index that answers, and the next run goes on from there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from openclaw_memory.config import Chunking, MemoryConfig
+from openclaw_memory.sync.compare import Difference, compare
+from openclaw_memory.sync.damage import set_aside
+from openclaw_memory.sync.meta import describe, outdated
+from openclaw_memory.types import Embedder, Progress, Store, SyncReport
+
+if TYPE_CHECKING:
+    from openclaw_memory.workspace import Workspace
+
+__all__ = ["Difference", "compare", "describe", "outdated", "set_aside", "sync"]
+
+
+def sync(
+    workspace: Workspace,
+    store: Store,
+    embedder: Embedder | None,
+    config: MemoryConfig,
+    *,
+    force: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> SyncReport:
+    """Bring the index up to date with the workspace, and say what was done.
+
+    A file that cannot be read or cut is named in `failed`, one that is not text in `skipped`. Both keep the rows they
+    had, and are tried again next time, also when they have not been touched since. `unchanged` counts files by
+    content: in an index built anew (`rebuilt` says why) a file whose text is as before still counts as unchanged.
+    With `embedder=None` the index is keyword-only.
+
+    `progress` is called between transactions; what it raises ends the run and reaches the caller.
+
+    Raises:
+        WorkspaceError: the folder has gone; nothing is removed from the index.
+        EmbedderError: the embedder failed; what was written before stays, and the next run goes on from there.
+        StoreError: the index cannot be written.
+    """
+    # A search asks this package only whether the index is outdated: it need not load all that building takes.
+    from openclaw_memory.sync.run import Run
+
+    started = time.perf_counter()
+    scan = workspace.scan()
+    stored = store.meta()
+    before = store.files()
+    wanted = describe(embedder, config.chunking)
+    rebuilt = None if stored is None else outdated(stored, wanted) or ("it was asked for" if force else None)
+    anew = stored is None or rebuilt is not None
+    if anew:
+        _reset(store, embedder, config.chunking)
+    difference = compare(scan.files, {} if anew else before)
+    run = Run(workspace, store, embedder, config.chunking, before, anew, unchanged=difference.unchanged)
+    run.over(difference.to_read, progress)
+    found = {file.path for file in scan.files}.difference(run.vanished)
+    removed = sorted(path for path in before if path not in found)
+    if removed and not anew:
+        store.remove_files(removed)
+    return SyncReport(
+        added=tuple(sorted(run.added)),
+        changed=tuple(sorted(run.changed)),
+        removed=tuple(removed),
+        unchanged=run.unchanged,
+        failed=tuple(run.failed),
+        skipped=(*scan.skipped, *run.skipped),
+        embedded=run.embedded,
+        seconds=time.perf_counter() - started,
+        rebuilt=rebuilt,
+    )
+
+
+def _reset(store: Store, embedder: Embedder | None, chunking: Chunking) -> None:
+    # An embedder that does not answer must not cost the index that still does: it is asked before anything goes.
+    dims = len(embedder.embed_query("memory")) if embedder else None
+    store.reset(describe(embedder, chunking, dims))

@@ -1,0 +1,74 @@
+"""Which files may have changed since the index last read them: a comparison of stamps, without opening a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from openclaw_memory.types import FileRecord, MemoryFile
+
+# Two writes within one tick of the file system's clock leave the same mtime. Linux stamps with its scheduler's tick
+# (at most 10 ms, doubled here); a stamp of whole seconds comes from a coarse file system (FAT counts in 2 s).
+TICK_NS = 20_000_000
+COARSE_TICK_NS = 2_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Files found, split by what their stamps say.
+
+    `fresh` is unknown to the index, `touched` has another stamp than it had, `doubtful` has the same stamp but was
+    read so soon after its last write that a later write may hide behind it. `vanished` lists indexed paths that were
+    not found.
+    """
+
+    fresh: tuple[MemoryFile, ...]
+    touched: tuple[MemoryFile, ...]
+    doubtful: tuple[MemoryFile, ...]
+    vanished: tuple[str, ...]
+    unchanged: int
+
+    @property
+    def to_read(self) -> tuple[MemoryFile, ...]:
+        return self.fresh + self.touched + self.doubtful
+
+    @property
+    def dirty(self) -> tuple[str, ...]:
+        """Paths, sorted, for which the index is known not to follow the disk."""
+        return tuple(sorted([*(file.path for file in self.fresh + self.touched), *self.vanished]))
+
+
+def compare(files: Iterable[MemoryFile], known: Mapping[str, FileRecord]) -> Difference:
+    """Set the files found on disk against what the index knows of them, each path by its own stamp."""
+    fresh: list[MemoryFile] = []
+    touched: list[MemoryFile] = []
+    doubtful: list[MemoryFile] = []
+    found: set[str] = set()
+    unchanged = 0
+    for file in files:
+        found.add(file.path)
+        record = known.get(file.path)
+        if record is None:
+            fresh.append(file)
+        elif not _same_stamp(file, record):
+            touched.append(file)
+        elif _in_doubt(record):
+            doubtful.append(file)
+        else:
+            unchanged += 1
+    vanished = tuple(sorted(path for path in known if path not in found))
+    return Difference(tuple(fresh), tuple(touched), tuple(doubtful), vanished, unchanged)
+
+
+def _same_stamp(file: MemoryFile, record: FileRecord) -> bool:
+    return (
+        file.mtime_ns == record.mtime_ns
+        and file.size == record.size
+        and file.inode == record.inode
+        and file.source == record.source
+    )
+
+
+def _in_doubt(record: FileRecord) -> bool:
+    tick = COARSE_TICK_NS if record.mtime_ns % 1_000_000_000 == 0 else TICK_NS
+    return record.checked_ns - record.mtime_ns < tick

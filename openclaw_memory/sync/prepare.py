@@ -1,0 +1,50 @@
+"""From a file to the rows that stand for it in the index: read, cut, segment, name the vectors."""
+
+from __future__ import annotations
+
+import time
+from hashlib import sha256
+
+from openclaw_memory.chunking import chunk
+from openclaw_memory.config import Chunking
+from openclaw_memory.embeddings import vector_key
+from openclaw_memory.text import segment
+from openclaw_memory.types import ChunkRow, FileRecord, MemoryFile
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.dates import note_date
+
+# OpenClaw cuts these files entry by entry; of all others the chunker need not know the name.
+CUT_BY_NAME = frozenset({"MEMORY.md", "USER.md"})
+
+
+def read(workspace: Workspace, file: MemoryFile) -> tuple[FileRecord, str]:
+    """The record and the text of a file.
+
+    The clock is read before the content: whatever is written afterwards differs in its stamp or is in doubt.
+
+    Raises:
+        OpenClawMemoryError, OSError: the file has vanished, is not allowed any more, or cannot be read as text.
+    """
+    checked_ns = time.time_ns()
+    text = workspace.read(file.path)
+    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    record = FileRecord(file.path, file.source, digest, file.size, file.mtime_ns, file.inode, checked_ns)
+    return record, text
+
+
+def rows(text: str, path: str, rules: Chunking, *, vectors: bool) -> list[ChunkRow]:
+    """The chunks of a file, each with its terms and, where `vectors` are wanted, the key of its vector.
+
+    The words of the path count as context for the keyword index, so that a file is found by its name. They are not
+    embedded: every rename would embed the file again.
+    """
+    name = path.removesuffix(".md")
+    return [
+        ChunkRow(
+            chunk=piece,
+            terms=segment(piece.text),
+            context_terms=segment(f"{piece.context} {name}"),
+            vector_key=vector_key(piece.embedding_text) if vectors else None,
+        )
+        for piece in chunk(text, path if path in CUT_BY_NAME else "", rules, note_date=note_date(path))
+    ]

@@ -1,0 +1,387 @@
+"""Shipped for tests: checks that hold an embedder or a store of your own to its contract."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from openclaw_memory.errors import EmbedderError, StoreError
+from openclaw_memory.types import SOURCES, Chunk, ChunkRow, Embedder, FileRecord, IndexMeta, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
+
+    from openclaw_memory.types import Matrix, Source
+
+# --- embedders ---------------------------------------------------------------------------------------------------
+
+SAMPLE_TEXTS = (
+    "The database index is rebuilt every night at three.",
+    "Caroline went to the pottery class on Thursday.",
+    "Het recept vraagt om twee eieren en een kop bloem.",
+)
+ODD_TEXTS = ("", " \n\t", "🦄🎉", "a\x00b", "\ud800 lone surrogate", "ab " * 3334, "x" * 10_000)
+# What keys of well-known services begin with, and what stands before one in a header.
+SECRET = re.compile(r"(?:\bsk-|\bAIza|\bpa-|\bhf_|Bearer\s+)[\w-]{12,}")
+
+
+def check_embedder(embedder: Embedder) -> None:
+    """Check that `embedder` keeps the contract of `types.Embedder`; it is asked for about twenty texts.
+
+    Vectors are float32 of one length for questions and documents alike, of unit length (a text that says nothing may
+    have the zero vector), the same for the same text in any company, and different for different texts.
+
+    Raises:
+        AssertionError: it does not; the message says in what.
+    """
+    assert isinstance(embedder, Embedder), f"{embedder!r} lacks a name or a method of the Embedder protocol"
+    _check_names(embedder)
+    documents = embedder.embed_documents(list(SAMPLE_TEXTS))
+    _check_rows(documents, SAMPLE_TEXTS)
+    for text, row in zip(SAMPLE_TEXTS, documents, strict=True):
+        query = embedder.embed_query(text)
+        assert query.shape == row.shape, f"a question has shape {query.shape}, a document {row.shape}; they must agree"
+        _check_rows(query[None], [text])
+        alone, again = embedder.embed_documents([text])[0], embedder.embed_documents(list(SAMPLE_TEXTS))
+        assert alone @ row > 0.999, f"{text!r} has another vector alone than in company"
+        assert (again * documents).sum(axis=1).min() > 0.999, "the same texts had other vectors the second time"
+        nearest = int((documents @ query).argmax())
+        assert SAMPLE_TEXTS[nearest] == text, f"{text!r} as a question is nearer to {SAMPLE_TEXTS[nearest]!r}"
+    likeness = documents @ documents.T
+    assert likeness[0, 1] < 0.999, "different texts have the same vector"
+    nothing = embedder.embed_documents([])
+    assert nothing.ndim == 2, f"no texts must give shape (0, dims), not {nothing.shape}"
+    assert len(nothing) == 0, f"no texts must give no vectors, not {len(nothing)}"
+    odd = embedder.embed_documents(list(ODD_TEXTS))
+    assert odd.shape == (len(ODD_TEXTS), documents.shape[1]), f"odd texts gave shape {odd.shape}"
+    _check_rows(odd, ODD_TEXTS, may_be_zero=True)
+    for text in ODD_TEXTS:
+        _check_rows(embedder.embed_query(text)[None], [text], may_be_zero=True)
+
+
+def _check_names(embedder: Embedder) -> None:
+    for name in ("provider", "model", "identity"):
+        value = getattr(embedder, name)
+        assert isinstance(value, str), f"{name} must be a string, not {value!r}"
+        assert value, f"{name} must not be empty"
+        assert not SECRET.search(value), f"{name} holds what looks like a key; leave secrets out of it"
+
+
+def _check_rows(rows: Matrix, texts: Sequence[str], *, may_be_zero: bool = False) -> None:
+    """Assert shape (len(texts), dims), float32, and rows of length 1 (or 0 where that is allowed)."""
+    assert rows.ndim == 2, f"vectors must have shape (n, dims), not {rows.shape}"
+    assert len(rows) == len(texts), f"{len(texts)} texts gave {len(rows)} vectors"
+    assert rows.dtype == "float32", f"vectors must be float32, not {rows.dtype}"
+    for text, length in zip(texts, (rows.astype("float64") ** 2).sum(axis=1) ** 0.5, strict=True):
+        unit_or_zero = abs(length - 1) < 1e-3 or (may_be_zero and length == 0)
+        assert unit_or_zero, f"{text[:40]!r} has a vector of length {length}; normalise it"
+
+
+# --- stores ------------------------------------------------------------------------------------------------------
+
+_DIMS = 8
+
+
+def check_store(open_store: Callable[[], Store]) -> None:
+    """Check that a store keeps the contract of `types.Store`.
+
+    `open_store` is called for each check and gives a new, empty store each time; each is closed here.
+
+    Raises:
+        AssertionError: it does not; the message says in what.
+    """
+    for check in _CHECKS:
+        store = open_store()
+        try:
+            assert isinstance(store, Store), f"{store!r} lacks a method of the Store protocol"
+            check(store)
+        finally:
+            store.close()
+            store.close()
+
+
+def _meta(identity: str = "check/model") -> IndexMeta:
+    return IndexMeta("check", "model", identity, None, {"style": "headings", "max_chars": 700}, schema_version=1)
+
+
+def _record(path: str, source: Source = "memory", *, content: str = "") -> FileRecord:
+    return FileRecord(path, source, _key(content), size=len(content), mtime_ns=1 << 60, inode=7, checked_ns=9)
+
+
+def _row(line: int, terms: str, *, context_terms: str = "", key: str | None = None) -> ChunkRow:
+    return ChunkRow(Chunk(line, line, line * 10, terms, context_terms), terms, context_terms, key)
+
+
+def _key(text: object) -> str:
+    return hashlib.sha256(str(text).encode()).hexdigest()
+
+
+def _vectors(count: int, dims: int = _DIMS, seed: int = 0) -> Matrix:
+    import numpy as np
+
+    rows = np.random.default_rng(seed).normal(size=(count, dims)).astype(np.float32)
+    unit: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit
+
+
+def _filled(store: Store, files: int = 4, chunks: int = 5) -> Matrix:
+    """Give a store files of numbered chunks, every second file a transcript; returns their vectors, in order of id."""
+    vectors = _vectors(files * chunks)
+    keys = [_key(number) for number in range(files * chunks)]
+    store.reset(_meta())
+    store.add_vectors(keys, vectors)
+    for file in range(files):
+        numbers = range(file * chunks, (file + 1) * chunks)
+        rows = [_row(1 + at, f"every file{file} n{n}", key=keys[n]) for at, n in enumerate(numbers)]
+        path, source = (f"sessions/{file}.jsonl", SOURCES[1]) if file % 2 else (f"memory/{file}.md", SOURCES[0])
+        store.replace_files([(_record(path, source, content=f"{file}"), rows)])
+    return vectors
+
+
+def _ids(store: Store, path: str) -> list[int]:
+    """The ids of a file's chunks, asked by way of its terms: `_filled` numbers them by file."""
+    found = store.chunks(hit.chunk_id for hit in store.search_text(["every"], 1000))
+    return [chunk.id for chunk in found if chunk.path == path]
+
+
+def _check_empty(store: Store) -> None:
+    vector, key = _vectors(1)[0], _key(0)
+    assert store.meta() is None, "a new store must have no meta"
+    assert (dict(store.files()), store.chunk_count()) == ({}, 0), "a new store must have no files and no chunks"
+    found = (store.search_text(["word"], 5), store.search_vector(vector, 5), dict(store.similarities(vector, [1])))
+    assert found == ([], [], {}), f"an empty store must find nothing, not {found}"
+    assert store.known_vectors([key]) == set(), "an empty store knows no vectors"
+    assert store.remove_files(["memory/none.md"]) == 0, "removing an unknown file must count 0"
+    assert dict(store.document_frequencies(["word"])) == {"word": 0}, "an unknown term occurs in 0 chunks"
+    assert store.stats().chunks == 0, "stats of a new store must count no chunks"
+
+
+def _check_meta(store: Store) -> None:
+    store.reset(_meta())
+    stored = store.meta()
+    assert stored is not None, "meta must be remembered by reset"
+    assert dict(stored.chunking) == dict(_meta().chunking), f"chunking came back as {stored.chunking}"
+    assert replace(stored, chunking={}) == replace(_meta(), chunking={}), f"meta came back as {stored}"
+    _filled(store)
+    store.reset(_meta())
+    assert store.chunk_count() == 0, "reset must forget all chunks"
+    assert dict(store.files()) == {}, "reset must forget all files"
+    assert store.search_text(["every"], 5) == [], "reset must forget all terms"
+    assert store.search_vector(_vectors(1)[0], 5) == [], "after reset no chunk has a vector"
+    assert store.known_vectors([_key(0)]) == {_key(0)}, "reset must keep the vectors: they are a cache"
+
+
+def _check_identities(store: Store) -> None:
+    _filled(store)
+    store.reset(_meta("check/another"))
+    assert store.known_vectors([_key(0)]) == set(), "vectors of another identity must stay unknown"
+    store.add_vectors([_key(0)], _vectors(1, dims=_DIMS * 2))
+    store.replace_files([(_record("memory/0.md"), [_row(1, "one", key=_key(0))])])
+    hits = store.search_vector(_vectors(1, dims=_DIMS * 2)[0], 5)
+    assert len(hits) == 1, f"an identity of other dimensions must find its one vector, not {hits}"
+    store.reset(_meta())
+    assert store.known_vectors([_key(1)]) == {_key(1)}, "vectors of the first identity must still be there"
+
+
+def _check_files(store: Store) -> None:
+    _filled(store)
+    files = store.files()
+    record = _record("memory/0.md", content="0")
+    assert len(files) == 4, f"4 files were added, {len(files)} are listed"
+    assert files["memory/0.md"] == record, f"a record came back as {files['memory/0.md']}"
+    touched = replace(record, mtime_ns=1, checked_ns=2)
+    store.touch_files([touched, _record("memory/unknown.md")])
+    assert store.files()["memory/0.md"] == touched, "touch_files must update the stamps"
+    assert "memory/unknown.md" not in store.files(), "touch_files must not add files"
+    assert len(_ids(store, "memory/0.md")) == 5, "touch_files must keep the chunks"
+    assert store.remove_files(["memory/0.md", "memory/unknown.md"]) == 1, "remove_files must count the files there were"
+    assert store.chunk_count() == 15, "the chunks of a removed file must go"
+    assert store.search_text(["file0"], 5) == [], "the terms of a removed file must go"
+    assert len(store.search_vector(_vectors(1)[0], 100)) == 15, "the vectors of a removed file must not be found"
+
+
+def _check_replace(store: Store) -> None:
+    vectors = _filled(store)
+    before = _ids(store, "memory/0.md")
+    rows = [_row(1, "every fresh", key=_key(19)), _row(2, "every keyless")]
+    store.replace_files([(_record("memory/0.md", content="new"), rows)])
+    assert store.chunk_count() == 17, f"2 chunks must take the place of 5: 17, not {store.chunk_count()}"
+    assert store.search_text(["file0"], 5) == [], "the old terms of a replaced file must go"
+    ids = _ids(store, "memory/0.md")
+    found = [stored.chunk for stored in store.chunks(ids)]
+    assert found == [row.chunk for row in rows], f"the new chunks came back as {found}"
+    likeness = store.similarities(vectors[19], ids)
+    assert set(likeness) == {ids[0]}, f"a chunk without a vector must be left out of similarities: {dict(likeness)}"
+    nearest = store.search_vector(vectors[19], 2)
+    assert all(hit.score > 0.999 for hit in nearest), f"two chunks share one vector, both must be found: {nearest}"
+    stale = set(before) & {hit.chunk_id for hit in store.search_vector(vectors[0], 100)} - set(ids)
+    assert not stale, f"the vector search still finds the replaced chunks {stale}"
+
+
+def _check_refusals(store: Store) -> None:
+    _filled(store)
+    good = (_record("memory/good.md"), [_row(1, "good")])
+    bad = (_record("memory/0.md"), [_row(1, "bad", key=_key("bad"))])
+    assert _refuses(lambda: store.replace_files([good, bad])), "a vector_key that was never added must raise StoreError"
+    assert "memory/good.md" not in store.files(), "a failed replace_files must change nothing"
+    assert len(_ids(store, "memory/0.md")) == 5, "a failed replace_files must keep the old rows"
+    nan = _vectors(1) * float("nan")
+    cases = [(nan, "NaN"), (_vectors(1, dims=3), "other dimensions"), (_vectors(2), "a row more")]
+    for matrix, what in cases:
+        assert _refuses(partial(store.add_vectors, [_key("bad")], matrix)), f"add_vectors must refuse {what}"
+        assert store.known_vectors([_key("bad")]) == set(), f"vectors with {what} must not be stored"
+
+
+def _refuses(call: Callable[[], None]) -> bool:
+    try:
+        call()
+    except (EmbedderError, StoreError):
+        return True
+    return False
+
+
+def _check_chunks(store: Store) -> None:
+    _filled(store)
+    ids = [chunk_id for path in store.files() for chunk_id in _ids(store, path)]
+    for path in store.files():
+        own = _ids(store, path)
+        assert own == list(range(own[0], own[0] + 5)), f"ids of one file must be consecutive, not {own}"
+    stored = store.chunks([*reversed(ids), max(ids) + 1000, ids[0]])
+    assert [chunk.id for chunk in stored] == sorted(ids), "chunks must come once each, by id, the unknown left out"
+    first = stored[0]
+    assert (first.path, first.source) == ("memory/0.md", "memory"), f"a chunk came back as {first}"
+    assert first.chunk == _row(1, "every file0 n0").chunk, f"a chunk came back as {first.chunk}"
+    assert store.chunks([]) == [], "no ids must give no chunks"
+
+
+def _check_text(store: Store) -> None:
+    _filled(store)
+    assert [hit.score > 0 for hit in store.search_text(["n7"], 5)] == [True], "a text score must be above 0"
+    best = store.chunks([store.search_text(["every", "n7"], 1)[0].chunk_id])[0]
+    assert best.chunk.text.endswith("n7"), f"the rarer term must decide: {best.chunk.text!r} came first"
+    assert len(store.search_text(["n1", "n2", "none"], 9)) == 2, "match='any' must take chunks with any of the terms"
+    assert len(store.search_text(["file1", "n7"], 9, match="all")) == 1, "match='all' must take chunks with all terms"
+    assert store.search_text(["n1", "n2"], 9, match="all") == [], "match='all' must want all terms"
+    scores = [hit.score for hit in store.search_text(["file1", "n7", "n9"], 9)]
+    assert scores == sorted(scores, reverse=True), f"hits must come best first: {scores}"
+    assert len(store.search_text(["every"], 3)) == 3, "k must bound the hits"
+    assert store.search_text(["every"], 0) == [], "k=0 must find nothing"
+    assert store.search_text([], 5) == [], "no terms must find nothing"
+    counts = dict(store.document_frequencies(["every", "file1", "n3", "none"]))
+    assert counts == {"every": 20, "file1": 5, "n3": 1, "none": 0}, f"document frequencies are {counts}"
+
+
+def _check_terms(store: Store) -> None:
+    store.reset(_meta())
+    terms = [
+        "geo-1000",
+        "snake_case",
+        "c++",
+        "a.b/c",
+        "数据",
+        "ça",
+        "it's",
+        "#tag",
+        "x=1",
+        "[1]",
+        "a:b",
+        "(p)",
+        "q*",
+        "^r",
+    ]
+    rows = [_row(at, term) for at, term in enumerate(terms, start=1)]
+    context = _row(len(rows) + 1, "other", context_terms="heading")
+    store.replace_files([(_record("memory/terms.md"), [*rows, context])])
+    for at, term in enumerate(terms, start=1):
+        lines = [found.chunk.start_line for found in store.chunks(hit.chunk_id for hit in store.search_text([term], 9))]
+        assert lines == [at], f"the term {term!r} of line {at} was found in lines {lines}"
+    assert len(store.search_text(["heading"], 9)) == 1, "terms of the context must be found"
+    for term in _HOSTILE_TERMS:
+        assert store.search_text([term], 9) == [], f"the term {term!r} must be taken as text and match nothing"
+    assert store.search_text(["other", *_HOSTILE_TERMS], 9), "hostile terms must not keep others from matching"
+
+
+def _check_cosine(store: Store) -> None:
+    vectors = _filled(store)
+    query = _vectors(1, seed=1)[0]
+    exact = vectors @ query
+    ids = sorted(hit.chunk_id for hit in store.search_vector(query, 100))
+    assert len(ids) == 20, f"20 chunks have vectors, {len(ids)} were found"
+    expected = {ids[number]: float(exact[number]) for number in range(20)}
+    hits = store.search_vector(query, 6)
+    wanted = sorted(expected, key=lambda chunk_id: -expected[chunk_id])[:6]
+    assert [hit.chunk_id for hit in hits] == wanted, "the vector search must find the nearest chunks, nearest first"
+    likeness = store.similarities(query, [*ids[:3], ids[0], max(ids) + 1000])
+    assert set(likeness) == set(ids[:3]), f"similarities must name the known ids alone: {dict(likeness)}"
+    for chunk_id, score in [*((hit.chunk_id, hit.score) for hit in hits), *likeness.items()]:
+        assert abs(score - expected[chunk_id]) < 1e-5, f"a score must be the cosine {expected[chunk_id]}, not {score}"
+    assert store.search_vector(query, 0) == [], "k=0 must find nothing"
+
+
+def _check_sources(store: Store) -> None:
+    vectors = _filled(store)
+    for source in SOURCES:
+        for hits in (
+            store.search_text(["every"], 100, source=source),
+            store.search_vector(vectors[0], 100, source=source),
+        ):
+            assert len(hits) == 10, f"10 chunks come from {source}, {len(hits)} were found"
+            found = {chunk.source for chunk in store.chunks(hit.chunk_id for hit in hits)}
+            assert found == {source}, f"source={source!r} found chunks of {found}"
+    counted = store.stats()
+    assert dict(counted.sources) == {"memory": (2, 10), "sessions": (2, 10)}, f"sources count {counted.sources}"
+    assert (counted.files, counted.chunks, counted.vectors) == (4, 20, 20), f"stats count {counted}"
+    store.remove_files(path for path in store.files() if path.startswith("sessions/"))
+    assert len(store.search_text(["every"], 100, source="memory")) == 10, "the one source left must be found by name"
+    assert store.search_text(["every"], 100, source="sessions") == [], "a source without files must find nothing"
+
+
+def _check_threads(store: Store) -> None:
+    """Two readers beside a writer: each search sees a file's old chunks or its new ones, never a mixture."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    vectors = _filled(store)
+    with ThreadPoolExecutor(3) as pool:
+        writer = pool.submit(_rewrite, store, 20)
+        readers = [pool.submit(_read_while, store, vectors, writer) for _ in range(2)]
+        writer.result()
+        seen = [reader.result() for reader in readers]
+    assert all(counts <= {5} for counts in seen), f"a search saw {seen} chunks of a file that always has 5"
+
+
+def _rewrite(store: Store, times: int) -> None:
+    rows = [_row(1 + at, f"every file0 n{at}", key=_key(at)) for at in range(5)]
+    for turn in range(times):
+        store.replace_files([(_record("memory/0.md", content=f"turn {turn}"), rows)])
+
+
+def _read_while(store: Store, vectors: Matrix, writer: Future[None]) -> set[int]:
+    counts = set()
+    while True:
+        last_look = writer.done()
+        counts.add(len(store.search_text(["file0"], 100)))
+        assert len(store.search_vector(vectors[0], 100)) == 20, "a search beside a writer lost chunks"
+        if last_look:
+            return counts
+
+
+# What SQLite's full-text syntax, SQL, UTF-8 or C strings would stumble over.
+_HOSTILE_TERMS = ('"', "'", "*", "AND", "OR NOT", "terms:x", "a\x00b", "\ud800", "-", "(", "x" * 5000)
+_CHECKS: tuple[Callable[[Store], None], ...] = (
+    _check_empty,
+    _check_meta,
+    _check_identities,
+    _check_files,
+    _check_replace,
+    _check_refusals,
+    _check_chunks,
+    _check_text,
+    _check_terms,
+    _check_cosine,
+    _check_sources,
+    _check_threads,
+)

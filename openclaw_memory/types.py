@@ -1,0 +1,328 @@
+"""The vocabulary: frozen value objects that pass between the stages, and the two protocols, Embedder and Store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector: TypeAlias = NDArray[np.float32]  # shape (dims,), L2-normalised
+    Matrix: TypeAlias = NDArray[np.float32]  # shape (n, dims), rows L2-normalised
+else:
+    Vector: TypeAlias = Any
+    Matrix: TypeAlias = Any
+
+Source: TypeAlias = Literal["memory", "sessions"]
+SOURCES: tuple[Source, ...] = ("memory", "sessions")
+
+
+def citation(path: str, start_line: int, end_line: int) -> str:
+    """`path#L3` for one line, `path#L3-L9` for several; lines are 1-based."""
+    return f"{path}#L{start_line}" if end_line <= start_line else f"{path}#L{start_line}-L{end_line}"
+
+
+# --- workspace ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFile:
+    """A file that counts as memory, as found on disk. `path` is relative to the workspace, with forward slashes."""
+
+    path: str
+    source: Source
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file that was found and left out, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines of a memory file. `next_start` is the line to go on from, or None at the end of the file.
+
+    `cut` says that the one line shown was too long to be shown whole.
+    """
+
+    path: str
+    text: str
+    start_line: int
+    end_line: int
+    next_start: int | None = None
+    cut: bool = False
+
+    @property
+    def citation(self) -> str:
+        return citation(self.path, self.start_line, self.end_line)
+
+
+# --- index -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A run of lines of one file, the unit that is embedded and looked up.
+
+    `start_char` is the offset of `text` in the file, in characters. `context` is what the lines themselves do not
+    say (file date, title, heading path); it is embedded and indexed with the text, and never shown as part of it.
+    """
+
+    start_line: int
+    end_line: int
+    start_char: int
+    text: str
+    context: str = ""
+
+    @property
+    def embedding_text(self) -> str:
+        return f"{self.context}\n{self.text}" if self.context else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """A chunk as it comes back from a store. Ids of one file's chunks are consecutive, in the order of its lines."""
+
+    id: int
+    path: str
+    source: Source
+    chunk: Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """A chunk as it goes into a store: with its segmented terms and the key of its vector.
+
+    `vector_key` is the SHA-256 hex of the exact embedded string, or None where the chunk has no vector.
+    """
+
+    chunk: Chunk
+    terms: str
+    context_terms: str
+    vector_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """What the index knows of one file. `checked_ns` is when its content was last read, by the wall clock."""
+
+    path: str
+    source: Source
+    hash: str
+    size: int
+    mtime_ns: int
+    inode: int
+    checked_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk found by one leg of the search; a larger score is better."""
+
+    chunk_id: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class IndexMeta:
+    """What an index was built with. A difference means that its chunks must be built again."""
+
+    provider: str
+    model: str
+    identity: str
+    dims: int | None
+    chunking: Mapping[str, Any]
+    schema_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    """How much an index holds and which paths of the engine are alive. `sources` counts (files, chunks)."""
+
+    files: int
+    chunks: int
+    vectors: int
+    sources: Mapping[str, tuple[int, int]]
+    vector_path: str
+    vector_error: str | None
+    size_bytes: int
+    engine: Mapping[str, str]
+
+
+# --- answers -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """A contiguous run of lines that answers, with its place. `score` lies in [0, 1]; `parts` says how it came about."""
+
+    path: str
+    start_line: int
+    end_line: int
+    score: float
+    snippet: str
+    source: Source
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def citation(self) -> str:
+        return citation(self.path, self.start_line, self.end_line)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """What one sync did. Paths are listed, except for the unchanged files, which are counted."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    unchanged: int = 0
+    failed: tuple[Skipped, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    embedded: int = 0
+    seconds: float = 0.0
+    rebuilt: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return not self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One step of a long piece of work: `completed` of `total` units, and what they are."""
+
+    completed: int
+    total: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of a memory: what is indexed, with what, and whatever works less well than it could."""
+
+    workspace: str
+    index_path: str
+    provider: str
+    model: str
+    requested_provider: str
+    mode: Literal["hybrid", "keyword"]
+    files: int
+    chunks: int
+    sources: Mapping[str, tuple[int, int]]
+    dirty: tuple[str, ...]
+    skipped: tuple[Skipped, ...]
+    vector: Mapping[str, Any]
+    fts: Mapping[str, Any]
+    cache: Mapping[str, Any]
+    index_bytes: int
+    notices: tuple[str, ...]
+    engine: Mapping[str, str]
+
+
+# --- protocols ---------------------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns text into L2-normalised float32 vectors. `testing.check_embedder` is its contract.
+
+    `identity` names everything that changes a vector (provider, endpoint, model, dimensions, options) and holds no
+    secret: vectors of different identities never meet in one ranking.
+    """
+
+    provider: str
+    model: str
+    identity: str
+
+    def embed_query(self, text: str) -> Vector:
+        """The vector of a question, shape (dims,)."""
+        ...
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        """The vectors of texts to be found, shape (len(texts), dims)."""
+        ...
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Keeps files, chunks, terms and vectors, and finds chunks again. `testing.check_store` is its contract.
+
+    Each method that writes is one transaction. Scores of `search_text` are BM25 (larger is better, > 0), those of
+    `search_vector` are cosine similarities. A store is safe to call from several threads.
+    """
+
+    def meta(self) -> IndexMeta | None:
+        """What the index was built with; None when it is empty and new."""
+        ...
+
+    def reset(self, meta: IndexMeta) -> None:
+        """Forget all files and chunks and remember `meta`; vectors are kept, they are a cache."""
+        ...
+
+    def files(self) -> Mapping[str, FileRecord]:
+        """Every indexed file by its path."""
+        ...
+
+    def replace_files(self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]]) -> None:
+        """Replace all rows of these files, in one transaction. Every vector_key must have been added before."""
+        ...
+
+    def touch_files(self, records: Sequence[FileRecord]) -> None:
+        """Update the stamps of files whose content is unchanged."""
+        ...
+
+    def remove_files(self, paths: Iterable[str]) -> int:
+        """Remove files and all their rows; returns how many there were."""
+        ...
+
+    def known_vectors(self, keys: Iterable[str]) -> set[str]:
+        """Those of the keys whose vectors are stored under the identity in `meta`."""
+        ...
+
+    def add_vectors(self, keys: Sequence[str], vectors: Matrix) -> None:
+        """Store one row of `vectors` for each key, under the identity in `meta`."""
+        ...
+
+    def search_text(
+        self, terms: Sequence[str], k: int, *, match: Literal["any", "all"] = "any", source: Source | None = None
+    ) -> list[Hit]:
+        """The k best chunks by BM25 over terms that `text.py` has segmented."""
+        ...
+
+    def search_vector(self, vector: Vector, k: int, *, source: Source | None = None) -> list[Hit]:
+        """The k chunks nearest to a unit vector."""
+        ...
+
+    def similarities(self, vector: Vector, chunk_ids: Sequence[int]) -> Mapping[int, float]:
+        """Cosine similarity of these chunks with a unit vector; chunks without a vector are left out."""
+        ...
+
+    def chunks(self, ids: Iterable[int]) -> list[StoredChunk]:
+        """These chunks, in ascending order of id; unknown ids are left out."""
+        ...
+
+    def document_frequencies(self, terms: Iterable[str]) -> Mapping[str, int]:
+        """In how many chunks each term occurs (0 when in none)."""
+        ...
+
+    def chunk_count(self) -> int:
+        """How many chunks there are."""
+        ...
+
+    def stats(self) -> StoreStats:
+        """Counts, sizes and which engine paths work; the vector path is verified by a real query."""
+        ...
+
+    def close(self) -> None:
+        """Release the index. Calling it twice is allowed."""
+        ...

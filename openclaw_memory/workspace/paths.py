@@ -1,0 +1,205 @@
+"""Which paths may name a memory file: the one allow-list that discovery, reading and every tool share."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import stat
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from openclaw_memory.config import Files
+from openclaw_memory.errors import ConfigError, NotFoundError, PathNotAllowedError
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+ROOT_NOTES = ("MEMORY.md", "USER.md")
+LOWER_CASE_NOTE = "memory.md"  # counts only where there is no MEMORY.md
+NOTES_FOLDER = "memory"
+
+# `.memory` is this library's own folder (the index), `.openclaw-repair` is where OpenClaw puts damaged notes aside.
+NEVER_ENTERED = frozenset({".memory", ".openclaw-repair"})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a path lies. `parts` are walked one by one, never through a symlink, from the trusted folder `base`."""
+
+    path: str
+    base: str
+    parts: tuple[str, ...]
+
+
+def locate(root: Path, rules: Files, path: str) -> Place:
+    """The place of a memory file, from a path as a person or an agent writes it. The file need not exist.
+
+    Relative to the workspace, or absolute; blanks around it, `./`, `//` and `..` are resolved lexically first, so that
+    `memory/../MEMORY.md` is `MEMORY.md`. `~` is not expanded.
+
+    Raises:
+        PathNotAllowedError: the path does not name a memory file.
+        NotFoundError: it would name one if its backslashes were slashes.
+    """
+    wanted_path = path.strip()
+    if not wanted_path:
+        raise PathNotAllowedError("the path is empty: name a memory file such as 'MEMORY.md' or 'memory/2026-11-01.md'")
+    relative = _relative(root, wanted_path)
+    place = _allowed(root, rules, relative)
+    if place is None:
+        with_slashes = posixpath.normpath(relative.replace("\\", "/"))
+        if "\\" in relative and _allowed(root, rules, with_slashes) is not None:
+            raise NotFoundError(f"{path!r} names no file: write it with forward slashes, {with_slashes!r}")
+        raise PathNotAllowedError(
+            f"{path!r} is not a memory file: allowed are MEMORY.md (or memory.md where there is none), USER.md, "
+            "memory/**/*.md and what files.extra_paths names"
+        )
+    if not counts(rules, place.path):
+        raise PathNotAllowedError(f"{path!r} is left out by files.include or files.exclude: change them to read it")
+    return place
+
+
+def extra_places(root: Path, rules: Files) -> Iterator[Place]:
+    """The places that `files.extra_paths` names, `~` expanded, relative ones taken from the workspace."""
+    for given in rules.extra_paths:
+        if not given.strip():
+            continue
+        absolute = os.path.normpath(os.path.join(root, os.path.expanduser(given.strip())))
+        relative = _relative(root, absolute)
+        if relative == ".":
+            yield Place(relative, str(root), ())
+        elif _is_inside(relative):
+            yield Place(relative, str(root), tuple(relative.split("/")))
+        else:
+            folder, name = os.path.split(absolute)
+            yield Place(relative, folder, (name,) if name else ())
+
+
+def holds_workspace(place: Place) -> bool:
+    """Whether an extra place is a folder around the workspace, whose files would have two names."""
+    return set(place.path.split("/")) == {".."}
+
+
+def counts(rules: Files, path: str) -> bool:
+    """Whether the globs let a path count: it matches `include`, where there is one, and not `exclude`.
+
+    Globs are read as in a .gitignore file: `drafts/` is a folder anywhere, `/memory/old/**` starts at the workspace.
+
+    Raises:
+        ConfigError: a glob cannot be read.
+    """
+    if rules.include and not _globs("files.include", rules.include).match_file(path):
+        return False
+    return not (rules.exclude and _globs("files.exclude", rules.exclude).match_file(path))
+
+
+def why_left_out(info: os.stat_result, rules: Files) -> str | None:
+    """Why what was found is not read, in words that follow its name; None for an ordinary file of allowed size."""
+    if not stat.S_ISREG(info.st_mode):
+        return f"is {_kind(info.st_mode)}, not a regular file"
+    if info.st_nlink > 1 and not rules.allow_hard_links:
+        return f"has {info.st_nlink} hard links and may lie elsewhere too: copy it, or set files.allow_hard_links"
+    if info.st_size > rules.max_bytes:
+        return f"is {info.st_size:,} bytes, more than files.max_bytes ({rules.max_bytes:,})"
+    return None
+
+
+def is_unicode(path: str) -> bool:
+    """Whether a path is text that can be stored: names on disk may be any bytes, and come with lone surrogates then."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def exact_path_tier(query: str, path: str) -> int:
+    r"""How exactly a question names a file: 3 its whole path, 2 its name, 1 its name without extension, 0 not at all.
+
+    Case and Unicode composition do not matter, `\` is `/`. A query with a slash can only be a whole path.
+    """
+    wanted, given = _folded(query), _folded(path)
+    if not wanted:
+        return 0
+    if wanted == given:
+        return 3
+    name = posixpath.basename(given)
+    if wanted == name:
+        return 2
+    return int("/" not in wanted and wanted == posixpath.splitext(name)[0])
+
+
+def _allowed(root: Path, rules: Files, relative: str) -> Place | None:
+    if not relative.endswith(".md") or "\0" in relative or not is_unicode(relative):
+        return None
+    parts = tuple(relative.split("/"))
+    if relative in ROOT_NOTES or (relative == LOWER_CASE_NOTE and ROOT_NOTES[0] not in _names(root)):
+        return Place(relative, str(root), parts)
+    if parts[0] == NOTES_FOLDER and NEVER_ENTERED.isdisjoint(parts):
+        return Place(relative, str(root), parts)
+    for extra in extra_places(root, rules):
+        rest = _below(relative, extra.path)
+        if rest is not None and not holds_workspace(extra) and NEVER_ENTERED.isdisjoint((*extra.parts, *rest)):
+            return Place(relative, extra.base, (*extra.parts, *rest))
+    return None
+
+
+def _below(relative: str, folder: str) -> tuple[str, ...] | None:
+    """The parts of `relative` below `folder`, none when they are the same; None when it does not lie there."""
+    if relative == folder:
+        return ()
+    if folder == ".":
+        return tuple(relative.split("/")) if _is_inside(relative) else None
+    return tuple(relative[len(folder) + 1 :].split("/")) if relative.startswith(f"{folder}/") else None
+
+
+def _relative(root: Path, path: str) -> str:
+    """`path` as seen from the workspace, with forward slashes, resolved by its letters alone."""
+    if os.path.isabs(path):
+        try:
+            path = os.path.relpath(path, root)
+        except ValueError:  # another drive: nothing relative leads there
+            return path
+    return posixpath.normpath(path.replace(os.sep, "/"))
+
+
+def _is_inside(relative: str) -> bool:
+    return relative != ".." and not relative.startswith("../") and not os.path.isabs(relative)
+
+
+def _names(root: Path) -> list[str]:
+    try:
+        return os.listdir(root)
+    except OSError:  # opening the file will say what is wrong with the folder
+        return []
+
+
+def _kind(mode: int) -> str:
+    kinds = {
+        stat.S_IFDIR: "a folder",
+        stat.S_IFLNK: "a symlink",
+        stat.S_IFIFO: "a FIFO",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFBLK: "a block device",
+        stat.S_IFCHR: "a character device",
+    }
+    return kinds.get(stat.S_IFMT(mode), "something special")
+
+
+@lru_cache(maxsize=16)
+def _globs(setting: str, patterns: tuple[str, ...]) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec
+
+    try:
+        return GitIgnoreSpec.from_lines(patterns)
+    except ValueError as error:
+        raise ConfigError(f"{setting} holds a pattern that cannot be read: {error}") from error
+
+
+def _folded(path: str) -> str:
+    folded = posixpath.normpath(unicodedata.normalize("NFC", path.strip().replace("\\", "/"))).lower()
+    return "" if folded == "." else folded

@@ -1,0 +1,137 @@
+"""What holds for every style: order, lines, size, determinism."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from openclaw_memory.chunking import STYLES, chunk
+from openclaw_memory.chunking.tokens import estimate_chars
+from openclaw_memory.config import Chunking
+
+MARKDOWN = (
+    *(
+        "",
+        " ",
+        "\r",
+        "# One",
+        "## Two",
+        "### Three ##",
+        "---",
+        "title: Rome",
+        "```",
+        "~~~sh",
+        "- item",
+        "  - inner",
+        "* x",
+    ),
+    *("| a | b |", "|---|---|", "1. first", "数据库迁移。", "👨\u200d👩\u200d👧" * 30, "word " * 40, "One. Two! " * 15),
+)
+LINES = st.one_of(st.sampled_from(MARKDOWN), st.text(alphabet="ab #-`|.。é😀\u0301\r\t\u2028", max_size=200))
+NOTES = st.lists(LINES, max_size=30).map("\n".join)
+RULES = st.builds(
+    Chunking,
+    style=st.sampled_from(sorted(STYLES)),
+    max_chars=st.integers(80, 300),
+    overlap_lines=st.integers(0, 4),
+    tokens=st.integers(8, 60),
+    overlap_tokens=st.integers(0, 80),
+)
+PATHS = st.sampled_from(["MEMORY.md", "memory/2023-05-08.md"])
+
+
+def headings_outside_code(text: str) -> set[int]:
+    """1-based lines, found by another way than the code under test: a scan for fences, then for hashes."""
+    found: set[int] = set()
+    fence = ""
+    for number, line in enumerate(text.split("\n"), start=1):
+        bare = line.strip()
+        mark = bare[: len(bare) - len(bare.lstrip("`"))] or bare[: len(bare) - len(bare.lstrip("~"))]
+        hashes = line.strip(" \r").partition(" ")[0].partition("\t")[0]
+        if fence:
+            if len(bare) >= len(fence) and set(bare) == {fence[0]}:
+                fence = ""
+        elif len(mark) >= 3 and (mark[0] == "~" or "`" not in bare[len(mark) :]):
+            fence = mark
+        elif 0 < len(hashes) <= 6 and set(hashes) == {"#"} and not line.startswith("    "):
+            found.add(number)
+    return found
+
+
+@given(NOTES, PATHS, RULES)
+def test_every_line_that_is_not_blank_is_in_a_chunk(text: str, path: str, rules: Chunking) -> None:
+    covered = {line for c in chunk(text, path, rules) for line in range(c.start_line, c.end_line + 1)}
+
+    assert {number for number, line in enumerate(text.split("\n"), start=1) if line.strip()} <= covered
+
+
+@given(NOTES, PATHS, RULES)
+def test_no_chunk_is_blank_or_beyond_the_size_limit(text: str, path: str, rules: Chunking) -> None:
+    for c in chunk(text, path, rules):
+        assert c.text.strip()
+        if rules.style == "headings":
+            assert len(c.text) <= rules.max_chars
+        else:
+            assert estimate_chars(c.text) <= max(32, rules.tokens * 4)
+
+
+@given(NOTES, PATHS, RULES)
+def test_chunks_advance_through_the_file(text: str, path: str, rules: Chunking) -> None:
+    chunks = chunk(text, path, rules)
+    line_count = text.count("\n") + 1
+
+    assert all(1 <= c.start_line <= c.end_line <= line_count for c in chunks)
+    for before, after in pairwise(chunks):
+        assert after.start_line >= before.start_line
+        assert after.end_line >= before.end_line
+
+
+@given(NOTES, PATHS, RULES)
+def test_start_char_lies_in_the_start_line(text: str, path: str, rules: Chunking) -> None:
+    assert all(text.count("\n", 0, c.start_char) == c.start_line - 1 for c in chunk(text, path, rules))
+
+
+@given(NOTES, PATHS, RULES)
+def test_the_same_text_gives_the_same_chunks(text: str, path: str, rules: Chunking) -> None:
+    assert chunk(text, path, rules) == chunk(text, path, rules)
+
+
+@given(NOTES, RULES)
+def test_heading_aware_chunks_cross_no_heading(text: str, rules: Chunking) -> None:
+    assume(not text.startswith("---"))
+    headings = headings_outside_code(text)
+
+    for c in chunk(text, "memory/x.md", replace(rules, style="headings")):
+        assert not headings & set(range(c.start_line + 1, c.end_line + 1))
+
+
+@given(NOTES, RULES)
+def test_heading_aware_chunks_are_verbatim_slices_of_the_file(text: str, rules: Chunking) -> None:
+    for c in chunk(text, "memory/x.md", replace(rules, style="headings")):
+        assert text[c.start_char :].startswith(c.text)
+
+
+@given(NOTES, RULES)
+def test_a_context_is_one_short_line(text: str, rules: Chunking) -> None:
+    for c in chunk(text, "memory/projects/x.md", rules):
+        assert len(c.context) <= 200
+        assert len(c.context.splitlines()) <= 1
+
+
+@pytest.mark.parametrize("style", sorted(STYLES))
+@pytest.mark.parametrize("text", ["", "\n", " \n\t\n\r\n"])
+def test_a_blank_file_has_no_chunks(style: str, text: str) -> None:
+    assert chunk(text, "memory/x.md", Chunking(style=style)) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("style", sorted(STYLES))
+def test_only_a_line_feed_ends_a_line(style: str) -> None:
+    text = "one\u2028still one\x0cstill one\rstill one\ntwo"
+
+    (only,) = chunk(text, "memory/x.md", Chunking(style=style))  # type: ignore[arg-type]
+
+    assert (only.start_line, only.end_line) == (1, 2)

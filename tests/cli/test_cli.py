@@ -1,0 +1,297 @@
+"""The command line as a user meets it: answers, JSON, exit codes, errors in one line, safe output."""
+
+import io
+import json
+import re
+import shlex
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import pytest
+
+from openclaw_memory.cli import main
+from openclaw_memory.cli.commands import commands
+
+EVERY = sorted(commands.commands)
+PLACED = [name for name in EVERY if name != "demo"]
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command in this process; its exit code and what it printed."""
+
+    def run(*arguments: object) -> Outcome:
+        with pytest.raises(SystemExit) as leaving:
+            main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return Outcome(leaving.value.code, printed.out, printed.err)
+
+    return run
+
+
+def example(name: str) -> list[str]:
+    found = re.search(r"Example: openclaw-memory (.+)", commands.commands[name].help or "")
+    assert found, f"{name} has no example"
+    return shlex.split(found[1])
+
+
+# --- help ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_help_ends_with_an_example_of_that_command(name):
+    last = (commands.commands[name].help or "").strip().splitlines()[-1].strip()
+    assert last.startswith(f"Example: openclaw-memory {name}")
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_option_says_what_it_does(name):
+    options = [item for item in commands.commands[name].params if isinstance(item, click.Option)]
+    assert options
+    assert all(option.help for option in options)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_command_answers_in_json(name):
+    assert any("--json" in item.opts for item in commands.commands[name].params)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_example_in_the_help_works(name, run, notes, monkeypatch):
+    monkeypatch.chdir(notes.parent)
+    assert run("index", "--workspace", notes).code == 0
+    outcome = run(*example(name))
+    assert outcome.code == 0, outcome.err
+    assert outcome.out
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_example_in_the_help_works_in_json(name, run, notes, monkeypatch):
+    monkeypatch.chdir(notes.parent)
+    assert run("index", "--workspace", notes).code == 0
+    outcome = run(*example(name), "--json")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.isascii()
+    assert isinstance(json.loads(outcome.out), dict)
+
+
+# --- answers ------------------------------------------------------------------------------------------------------
+
+
+def test_search_prints_the_answering_line_with_its_place(run, notes):
+    outcome = run("search", "--workspace", notes, "Who services the boiler?")
+    assert outcome.code == 0
+    first, *rest = outcome.out.splitlines()
+    assert re.search(r"memory/household\.md#L\d", first)
+    assert "    The boiler is serviced each October by Van Dam." in rest
+
+
+def test_search_uses_the_current_folder_when_none_is_named(run, notes, monkeypatch):
+    monkeypatch.chdir(notes)
+    assert "household.md" in run("search", "boiler").out
+
+
+def test_words_of_a_question_need_no_quotes(run, notes):
+    assert "household.md" in run("search", "-w", notes, "who", "services", "the", "boiler").out
+
+
+def test_json_results_carry_their_citation_and_how_the_search_was_made(run, notes):
+    answer = json.loads(run("search", "--workspace", notes, "--json", "GEO-1000").out)
+    assert answer["mode"] == "hybrid"
+    assert answer["query"] == "GEO-1000"
+    assert answer["results"][0]["citation"].startswith("memory/2026-02-09.md#L")
+
+
+def test_explain_shows_the_parts_of_each_score(run, notes):
+    plain = run("search", "--workspace", notes, "boiler")
+    explained = run("search", "--workspace", notes, "--explain", "boiler")
+    assert len(explained.out.splitlines()) > len(plain.out.splitlines())
+
+
+def test_a_search_without_results_exits_with_one(run, tmp_path):
+    outcome = run("search", "--workspace", tmp_path, "anything")
+    assert outcome.code == 1
+    assert outcome.out == ""
+    assert outcome.err.startswith("nothing found")
+
+
+def test_index_counts_what_it_did(run, notes):
+    assert run("index", "--workspace", notes).out.startswith("4 added, 0 changed, 0 removed, 0 unchanged")
+    assert run("index", "--workspace", notes).out.startswith("0 added, 0 changed, 0 removed, 4 unchanged")
+
+
+def test_index_names_what_it_skipped(run, notes):
+    (notes / "memory" / "link.md").symlink_to(notes / "MEMORY.md")
+    assert re.search(r"skipped +memory/link\.md: \S", run("index", "--workspace", notes).out)
+
+
+def test_get_takes_a_citation(run, notes):
+    assert run("get", "--workspace", notes, "MEMORY.md#L3").out == "- Ines prefers trains to planes.\n"
+
+
+def test_get_says_where_the_file_goes_on(run, notes):
+    outcome = run("get", "--workspace", notes, "MEMORY.md", "--lines", 1)
+    assert outcome.out == "# Long-term memory\n"
+    assert outcome.err == "goes on: --start 2\n"
+
+
+def test_what_was_appended_is_found_after_indexing(run, notes):
+    added = run("append", "--workspace", notes, "--date", "2026-03-01", "The ferry leaves at", "seven.")
+    assert "memory/2026-03-01.md#L" in added.out
+    run("index", "--workspace", notes)
+    assert "memory/2026-03-01.md" in run("search", "--workspace", notes, "When does the ferry leave?").out
+
+
+def test_a_note_can_come_from_standard_input(run, notes, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("First line.\nSecond line.\n"))
+    assert run("append", "--workspace", notes, "--date", "2026-03-01", "-").code == 0
+    assert "First line.\nSecond line.\n" in (notes / "memory" / "2026-03-01.md").read_text()
+
+
+def test_status_says_what_is_indexed(run, notes):
+    run("index", "--workspace", notes)
+    out = run("status", "--workspace", notes).out
+    assert re.search(r"search +hybrid, static", out)
+    assert "4 files" in out
+
+
+# --- init ---------------------------------------------------------------------------------------------------------
+
+
+def test_init_makes_a_private_workspace(run, tmp_path):
+    folder = tmp_path / "new" / "place"
+    assert run("init", "--workspace", folder).code == 0
+    assert (folder / "memory").is_dir()
+    assert stat.S_IMODE((folder / "MEMORY.md").stat().st_mode) == 0o600
+    assert stat.S_IMODE((folder / "memory").stat().st_mode) == 0o700
+
+
+def test_init_never_overwrites(run, notes):
+    before = (notes / "MEMORY.md").read_text()
+    assert "nothing was changed" in run("init", "--workspace", notes).out
+    assert (notes / "MEMORY.md").read_text() == before
+
+
+def test_init_on_a_file_is_an_error(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    outcome = run("init", "--workspace", tmp_path / "file")
+    assert outcome.code == 2
+    assert "choose a folder" in outcome.err
+
+
+# --- wrong use ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["search"], "QUERY"),
+        (["serach", "x"], "serach"),
+        (["search", "--max-results", "many", "x"], "many"),
+        (["search", "--no-such", "x"], "--no-such"),
+        (["search", "--max-results", "0", "x"], "max_results"),
+        (["search", "--max-results", "-3", "x"], "max_results"),
+        (["search", "--min-score", "1.5", "x"], "min_score"),
+        (["search", "--source", "dreams", "x"], "dreams"),
+        (["get", "../secret.md"], "secret.md"),
+        (["get", "/etc/passwd"], "/etc/passwd"),
+        (["get", "memory/none.md"], "memory/none.md"),
+        (["get", "MEMORY.md", "--start", "0"], "0"),
+        (["append", "--date", "yesterday", "x"], "yesterday"),
+        (["append", "  "], "text"),
+        (["status", "--config", "none.toml"], "none.toml"),
+        (["search", "--agent", "../x", "x"], "../x"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_wrong_use_ends_with_one_line_that_names_it(arguments, words, run, notes, monkeypatch):
+    monkeypatch.chdir(notes)
+    outcome = run(*arguments)
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert outcome.err.startswith("error: ")
+    assert outcome.err.count("\n") == 1
+    assert words in outcome.err
+
+
+@pytest.mark.parametrize("name", [name for name in PLACED if name not in {"init", "doctor"}])
+@pytest.mark.parametrize("kind", ["missing", "file"])
+def test_a_workspace_that_is_no_folder_is_named(name, kind, run, tmp_path):
+    folder = tmp_path / "place"
+    if kind == "file":
+        folder.write_text("")
+    arguments = [argument if argument != "notes" else folder for argument in example(name)]
+    outcome = run(*arguments)
+    assert outcome.code == 2
+    assert outcome.err.startswith("error: ")
+    assert str(folder) in outcome.err
+
+
+@pytest.mark.parametrize("query", ['"', "a AND", "NEAR(", "*", "col:x", "' OR 1=1 --", "-", "--json"])
+def test_a_query_is_never_read_as_syntax(query, run, notes):
+    assert run("search", "--workspace", notes, "--", query).code in {0, 1}
+
+
+def test_a_very_long_query_is_answered(run, notes):
+    assert run("search", "--workspace", notes, "boiler " * 15_000).code == 0
+
+
+def test_a_damaged_index_is_told_and_can_be_built_again(run, notes):
+    assert run("index", "--workspace", notes).code == 0
+    index = notes / ".memory" / "index.sqlite"
+    for companion in notes.glob(".memory/index.sqlite-*"):
+        companion.unlink()
+    index.write_bytes(b"this is not a database, and never was" * 1000)
+    damaged = run("search", "--workspace", notes, "boiler")
+    assert damaged.code == 2
+    assert "index --force" in damaged.err
+    assert run("index", "--workspace", notes, "--force").code == 0
+    assert "household.md" in run("search", "--workspace", notes, "boiler").out
+
+
+# --- terminals ----------------------------------------------------------------------------------------------------
+
+
+def test_notes_cannot_steer_the_terminal(run, notes):
+    (notes / "memory" / "evil.md").write_text(
+        "The zebra \x1b[2Jclears \x9b31m the \u202escreen\x07.\n", encoding="utf-8"
+    )
+    out = run("search", "--workspace", notes, "zebra").out
+    assert "zebra" in out
+    assert not set(out) & set("\x1b\x9b\u202e\x07")
+
+
+def test_output_in_a_pipe_has_no_colours(notes):
+    done = command("search", "--workspace", notes, "boiler")
+    assert b"household.md" in done.stdout
+    assert b"\x1b" not in done.stdout
+
+
+def test_a_reader_that_leaves_early_is_no_error(notes):
+    command("index", "--workspace", notes)
+    script = f"{shlex.quote(sys.executable)} -m openclaw_memory.cli status -w {shlex.quote(str(notes))} | true"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=False)
+    assert done.stderr == b""
+
+
+def test_a_terminal_without_unicode_gets_question_marks(notes):
+    (notes / "memory" / "hokusai.md").write_text("Hokusai 北斎 painted waves.\n", encoding="utf-8")
+    done = command("search", "--workspace", notes, "Hokusai", PYTHONIOENCODING="latin-1")
+    assert b"Hokusai ?? painted waves." in done.stdout
+    assert done.returncode == 0
+
+
+def command(*arguments: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    words = [sys.executable, "-m", "openclaw_memory.cli", *map(str, arguments)]
+    root = Path(__file__).parents[2]
+    return subprocess.run(words, capture_output=True, check=False, env={"PYTHONPATH": str(root), **environment})

@@ -1,0 +1,43 @@
+"""The demonstration shows what it promises: an answer by meaning, one by exact name, and none where there is none."""
+
+import json
+import re
+
+import pytest
+
+from openclaw_memory.cli import main
+from openclaw_memory.cli.demo import NOTES
+
+
+def printed(capsys, *arguments: str) -> str:
+    with pytest.raises(SystemExit) as leaving:
+        main(["demo", *arguments])
+    assert leaving.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_each_question_is_answered_as_announced(capsys):
+    meaning, name, nothing = json.loads(printed(capsys, "--json"))["questions"]
+    assert "hazelnuts" in meaning["results"][0]["snippet"]
+    assert "E_CAL_DRIFT" in name["results"][0]["snippet"]
+    assert nothing["results"] == []
+
+
+def test_the_answer_by_meaning_shares_no_word_that_counts_with_its_question(capsys):
+    meaning = json.loads(printed(capsys, "--json"))["questions"][0]
+    line = next(line for line in meaning["results"][0]["snippet"].splitlines() if "hazelnuts" in line)
+    common = set(re.findall(r"\w{5,}", meaning["query"].lower())) & set(re.findall(r"\w{5,}", line.lower()))
+    assert common <= {"partner"}
+
+
+def test_the_demonstration_is_readable_in_a_pipe(capsys):
+    out = printed(capsys)
+    assert "\x1b" not in out
+    assert re.search(r"memory/\S+\.md#L\d", out)
+    assert max(map(len, out.splitlines())) <= 120
+
+
+def test_the_notes_that_ship_are_left_alone(capsys):
+    before = sorted(NOTES.rglob("*"))
+    printed(capsys)
+    assert sorted(NOTES.rglob("*")) == before

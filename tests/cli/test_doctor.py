@@ -1,0 +1,90 @@
+"""The doctor: a healthy memory has no problems, and each ill is named with its cure."""
+
+import json
+import os
+
+import pytest
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.cli import main
+from openclaw_memory.cli.doctor import examine
+from openclaw_memory.config import Embedding
+
+
+def levels(findings):
+    return {finding.check: finding.level for finding in findings}
+
+
+def test_a_synced_memory_has_no_problems(notes):
+    with Memory.open(notes) as memory:
+        memory.sync()
+    findings = examine(lambda: Memory.open(notes))
+    assert set(levels(findings).values()) == {"ok"}
+    assert {"workspace", "files", "embedder", "index", "keyword search", "vector search"} <= set(levels(findings))
+
+
+def test_looking_makes_no_index(notes):
+    examine(lambda: Memory.open(notes))
+    assert not (notes / ".memory").exists()
+
+
+def test_a_memory_without_an_index_is_told_how_to_get_one(notes):
+    findings = examine(lambda: Memory.open(notes))
+    assert levels(findings)["index"] == "note"
+    assert any("openclaw-memory index" in finding.remedy for finding in findings)
+
+
+def test_an_empty_workspace_is_a_problem(tmp_path):
+    assert levels(examine(lambda: Memory.open(tmp_path)))["files"] == "problem"
+
+
+def test_a_missing_workspace_is_the_only_finding(tmp_path):
+    (finding,) = examine(lambda: Memory.open(tmp_path / "none"))
+    assert finding.level == "problem"
+    assert "none" in finding.detail
+
+
+def test_a_file_that_is_left_out_is_named(notes):
+    (notes / "memory" / "link.md").symlink_to(notes / "MEMORY.md")
+    assert any("memory/link.md" in finding.detail for finding in examine(lambda: Memory.open(notes)))
+
+
+def test_keywords_alone_are_no_problem_when_chosen(notes):
+    config = MemoryConfig(embedding=Embedding(provider="none"))
+    with Memory.open(notes, config=config) as memory:
+        memory.sync()
+    findings = levels(examine(lambda: Memory.open(notes, config=config)))
+    assert findings["embedder"] == "ok"
+    assert "vector search" not in findings
+
+
+def test_an_embedder_that_does_not_load_is_a_problem(notes):
+    config = MemoryConfig(embedding=Embedding(provider="nosuch"))
+    findings = examine(lambda: Memory.open(notes, config=config))
+    assert levels(findings)["embedder"] == "problem"
+    assert any("nosuch" in finding.detail for finding in findings)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_a_read_only_workspace_is_worth_a_note(notes):
+    notes.chmod(0o500)
+    try:
+        assert levels(examine(lambda: Memory.open(notes)))["workspace"] == "note"
+    finally:
+        notes.chmod(0o700)
+
+
+def test_a_damaged_index_is_a_problem_with_its_cure(notes):
+    (notes / ".memory").mkdir()
+    (notes / ".memory" / "index.sqlite").write_bytes(b"not a database at all" * 1000)
+    (finding,) = examine(lambda: Memory.open(notes))
+    assert finding.level == "problem"
+    assert "index --force" in finding.remedy
+
+
+@pytest.mark.parametrize(("there", "code"), [(True, 0), (False, 1)])
+def test_the_exit_code_says_whether_there_are_problems(there, code, notes, tmp_path, capsys):
+    with pytest.raises(SystemExit) as leaving:
+        main(["doctor", "--json", "--workspace", str(notes if there else tmp_path / "none")])
+    assert leaving.value.code == code
+    assert json.loads(capsys.readouterr().out)["ok"] is there

@@ -1,0 +1,33 @@
+"""What every test may use: a workspace of notes, and the versions that a report of a failure needs."""
+
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# The time one example takes says more about the machine than about the code.
+settings.register_profile("steady", deadline=None)
+settings.load_profile("steady")
+
+PARTS = ("apsw", "sqlite-vec", "numpy")
+
+
+def pytest_report_header() -> str:
+    return "parts: " + ", ".join(f"{part} {version(part)}" for part in PARTS)
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """A small workspace: long-term memory, two dated notes and a topic file."""
+    files = {
+        "MEMORY.md": "# Long-term memory\n\n- Ines prefers trains to planes.\n- The spare key is with Mrs. Groen.\n",
+        "memory/2026-02-09.md": "# 2026-02-09\n\nTwelve gauges of the GEO-1000 model were ordered, two as spares.\n",
+        "memory/2026-02-26.md": "# 2026-02-26\n\nGauge 1 reported E_CAL_DRIFT; a white shield cured it.\n",
+        "memory/household.md": "# Household\n\nThe boiler is serviced each October by Van Dam.\n",
+    }
+    folder = tmp_path / "notes"
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder

@@ -1,0 +1,199 @@
+import json
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from openclaw_memory.embeddings import (
+    cosine_similarity,
+    from_callable,
+    load_embedder,
+    normalised,
+    providers,
+    vector_key,
+)
+from openclaw_memory.errors import EmbedderError, MissingExtraError
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "functions.json").read_text(encoding="utf-8"))
+
+
+def test_the_default_embedder_ships_and_auto_takes_it():
+    assert load_embedder().provider == "static"
+    assert load_embedder("auto").identity == load_embedder().identity
+
+
+@pytest.mark.parametrize("provider", [None, "none"])
+def test_no_provider_means_no_embedder(provider):
+    assert load_embedder(provider) is None
+
+
+@pytest.mark.parametrize(
+    "provider", ["", "nonesuch", "../static", "static.py", "os", "static:create", "_private", "Static"]
+)
+def test_an_unknown_provider_is_refused_with_the_known_ones(provider):
+    with pytest.raises(EmbedderError, match=r"unknown embedder .*auto, none, .*hashing.*static"):
+        load_embedder(provider)
+
+
+def test_an_option_that_the_provider_lacks_is_refused_without_its_value():
+    with pytest.raises(EmbedderError, match=r"'hashing'.*'api_key'.*takes model, dims") as caught:
+        load_embedder("hashing", api_key="hush-hush")
+    assert "hush-hush" not in str(caught.value)
+
+
+def test_options_reach_the_provider():
+    assert load_embedder("hashing", dims=7).embed_query("kettle").shape == (7,)
+
+
+PLUGIN = """
+from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.errors import MissingExtraError
+def create(model=None, *, dims=5):
+    return HashingEmbedder(dims)
+def poor(model=None):
+    return object()
+def needy(model=None):
+    raise MissingExtraError("vectors need a package: pip install vectors")
+"""
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A package, installed beside us, that registers embedders."""
+    (tmp_path / "acme_vectors.py").write_text(PLUGIN, encoding="utf-8")
+    facts = tmp_path / "acme_vectors-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-vectors\nVersion: 1.0\n", encoding="utf-8")
+    names = {"acme": "create", "acme-poor": "poor", "acme-needy": "needy", "acme-lost": "lost", "static": "poor"}
+    lines = [f"{name} = acme_vectors:{function}" for name, function in names.items()]
+    lines.append("acme-gone = acme_gone:create")
+    (facts / "entry_points.txt").write_text("\n".join(["[openclaw_memory.embedders]", *lines]), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    sys.modules.pop("acme_vectors", None)
+
+
+@pytest.mark.usefixtures("installed")
+def test_another_package_brings_an_embedder_by_entry_point():
+    assert load_embedder("acme", dims=3).embed_query("kettle").shape == (3,)
+    assert {"acme", "static", "hashing"} <= set(providers())
+
+
+@pytest.mark.usefixtures("installed")
+def test_another_package_cannot_take_the_name_of_one_that_ships():
+    assert load_embedder("static").model == "multilingual-static-256"
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("provider", "error", "words"),
+    [
+        ("acme-poor", EmbedderError, "lacks parts of the Embedder protocol"),
+        ("acme-needy", MissingExtraError, "pip install vectors"),
+        ("acme-lost", EmbedderError, "cannot be loaded.*reinstall"),
+        ("acme-gone", EmbedderError, "cannot be loaded.*reinstall"),
+    ],
+)
+def test_an_embedder_of_another_package_that_fails_says_why(provider, error, words):
+    with pytest.raises(error, match=words):
+        load_embedder(provider)
+
+
+def test_loading_an_embedder_leaves_numpy_for_later():
+    code = (
+        "import sys; from openclaw_memory.embeddings import load_embedder; load_embedder(); load_embedder('hashing');"
+        "print('numpy' in sys.modules)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
+    )
+    assert run.stdout.strip() == "False"
+
+
+# --- a function as an embedder -----------------------------------------------------------------------------------
+
+
+def lengths(texts: list[str]) -> list[list[float]]:
+    return [[len(text), 1.0, float(text.count("a"))] for text in texts]
+
+
+def test_a_plain_function_becomes_an_embedder():
+    embedder = from_callable(lengths, "lengths")
+    assert (embedder.provider, embedder.model) == ("callable", "lengths")
+    assert np.allclose(embedder.embed_query("aaaa"), np.array([4, 1, 4]) / np.sqrt(33))
+    assert embedder.embed_documents(("a", "b")).dtype == np.float32
+    assert embedder.identity != from_callable(lengths, "other").identity
+
+
+def test_a_plain_function_is_not_called_for_no_texts():
+    def fail(texts: list[str]) -> list[list[float]]:
+        raise AssertionError(texts)
+
+    assert from_callable(fail, "fail").embed_documents([]).shape == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ([[1.0, 2.0]], r"shape \(1, 2\) for 2 texts"),
+        ([1.0, 2.0], r"shape \(2,\) for 2 texts"),
+        ([[], []], r"shape \(2, 0\) for 2 texts"),
+        ([[1.0], [1.0, 2.0]], "no table of numbers"),
+        ([["one"], ["two"]], "no table of numbers"),
+        ([[None, {}], [1.0, 2.0]], "no table of numbers"),
+        (None, r"shape \(\) for 2 texts"),
+    ],
+)
+def test_a_function_that_returns_no_vectors_is_refused(answer, words):
+    with pytest.raises(EmbedderError, match=f"the function 'liar' .*{words}"):
+        from_callable(lambda _: answer, "liar").embed_documents(["a", "b"])
+
+
+def test_a_function_that_changes_its_dimensions_is_refused():
+    embedder = from_callable(lambda texts: [[1.0] * len(text) for text in texts], "elastic")
+    embedder.embed_query("abc")
+    with pytest.raises(EmbedderError, match="returned 4 dimensions after 3"):
+        embedder.embed_query("abcd")
+
+
+def test_non_finite_numbers_of_a_function_become_zero():
+    vector = from_callable(lambda _: [[float("nan"), float("inf"), 3.0, -4.0]], "wild").embed_query("x")
+    assert np.allclose(vector, [0, 0, 0.6, -0.8])
+
+
+# --- vectors -----------------------------------------------------------------------------------------------------
+
+
+@given(arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.floats(width=32)))
+def test_normalised_rows_are_finite_and_of_length_one_or_as_short_as_they_were(matrix):
+    rows = normalised(matrix)
+    clean = np.where(np.isfinite(matrix), matrix, 0)
+    before, after = np.linalg.norm(clean, axis=1), np.linalg.norm(rows.astype(np.float64), axis=1)
+    assert rows.dtype == np.float32
+    assert np.isfinite(rows).all()
+    assert np.allclose(after[before > 1e-9], 1, atol=1e-5)
+    assert np.allclose(after[before < 1e-11], before[before < 1e-11], atol=1e-20)
+
+
+def test_a_key_is_the_hash_of_the_exact_text():
+    assert vector_key("Größe") == sha256("Größe".encode()).hexdigest()
+    assert vector_key("a") != vector_key("a ")
+    assert vector_key("\ud800") != vector_key("\ud801")
+
+
+@pytest.mark.parametrize("case", GOLDEN["cosineSimilarity"], ids=lambda case: json.dumps(case["input"]))
+def test_cosine_similarity_agrees_with_openclaw(case):
+    assert cosine_similarity(*case["input"]) == pytest.approx(case["current"], abs=1e-15)
+
+
+@given(st.lists(st.tuples(*[st.floats(-1e3, 1e3)] * 2), max_size=8))
+def test_cosine_similarity_is_symmetric_and_bounded(pairs):
+    a, b = [x for x, _ in pairs], [y for _, y in pairs]
+    assert cosine_similarity(a, b) == pytest.approx(cosine_similarity(b, a))
+    assert abs(cosine_similarity(a, b)) <= 1 + 1e-9

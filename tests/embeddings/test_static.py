@@ -1,0 +1,272 @@
+import json
+import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+from openclaw_memory.embeddings import load_embedder, static
+from openclaw_memory.embeddings.static import StaticEmbedder
+from openclaw_memory.errors import EmbedderError
+
+SHIPPED = static.DATA / f"{static.MODEL}.oms"
+
+SENTENCES = (
+    "When did Caroline go to the LGBTQ support group?",
+    "The GEO-1000 gauge reported E_CAL_DRIFT at 14:35; see snake_case and camelCase, or https://example.org/a?b=c.",
+    "Der Kühlschrank wurde am Donnerstag repariert, die Straßenbahn fuhr trotzdem nicht.",
+    "¿Cuándo empezó la niña a tocar el violín en la escuela?",
+    "Le café d'à côté n'ouvre qu'à dix heures, dit-elle.",
+    "Het recept vraagt om twee eieren en een kop bloem.",
+    "我们在北京的一家小餐馆里讨论了新的数据库索引设计。",
+    "昨日、東京の小さなレストランで新しいデータベースの設計について話しました。",
+    "어제 서울의 작은 식당에서 새로운 데이터베이스 설계에 대해 이야기했습니다.",
+    "Ｆｕｌｌｗｉｄｔｈ ﬁne \u00a0 spaces\tand\n\nlines ▁ already marked",
+    "Smile 🦄 says ☃ and ꙮ amid words, 🦄glued🦄too",
+    "supercalifragilisticexpialidocious" * 3,
+)
+
+
+@pytest.fixture(scope="module")
+def embedder() -> StaticEmbedder:
+    return StaticEmbedder()
+
+
+def parts_of(path: Path) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Pieces, costs in nats and float rows of a model file, read as its description says."""
+    data = path.read_bytes()
+    header = json.loads(data[:128])
+    count, dims, end = header["n"], header["dim"], 128 + header["pieces"]
+    rows_at = (end + 4 * count + 63) // 64 * 64
+    scales = np.frombuffer(data, "<f2", count, end + 2 * count).astype(np.float32)
+    rows = np.frombuffer(data, np.int8, count * dims, rows_at).reshape(count, dims)
+    return data[128:end].decode().split("\n"), np.frombuffer(data, "<u2", count, end) / 1024, rows * scales[:, None]
+
+
+@pytest.fixture(scope="module")
+def reference() -> tuple[Tokenizer, np.ndarray]:
+    """Hugging Face's Unigram over the same pieces and scores, and the rows."""
+    pieces, costs, rows = parts_of(SHIPPED)
+    tokenizer = Tokenizer(models.Unigram(list(zip(pieces, (-costs).tolist(), strict=True)), unk_id=0))
+    steps = [normalizers.NFKC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip()]
+    tokenizer.normalizer = normalizers.Sequence(steps)
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+    return tokenizer, rows
+
+
+def unit(vector: np.ndarray) -> np.ndarray:
+    return vector / (np.linalg.norm(vector) or 1)
+
+
+@pytest.mark.parametrize("text", SENTENCES)
+def test_a_text_has_the_vector_of_the_pieces_that_hugging_face_finds(embedder, reference, text):
+    tokenizer, rows = reference
+    expected = unit(rows[tokenizer.encode(text).ids].astype(np.float64).sum(axis=0))
+    assert embedder.embed_query(text) @ expected > 0.9999
+
+
+@given(st.one_of(st.sampled_from(SENTENCES), st.text(st.sampled_from("aebnst 数据的🦄éß-1ﬁ"), max_size=60), st.text()))
+def test_each_word_is_cut_as_hugging_face_cuts_it_and_unknown_words_add_nothing(embedder, reference, text):
+    tokenizer, rows = reference
+    expected = np.zeros(256)
+    for word in unicodedata.normalize("NFKC", text).replace("▁", " ").split():
+        pieces = [piece for piece in tokenizer.encode(word).tokens if piece in embedder._tables.ids]
+        if pieces != ["▁"]:
+            expected += rows[[embedder._tables.ids[piece] for piece in pieces]].astype(np.float64).sum(axis=0)
+    assert np.allclose(embedder.embed_query(text), unit(expected), atol=5e-6)
+
+
+def test_translations_are_nearer_than_other_subjects(embedder):
+    texts = ["The doctor works in the hospital.", "El médico trabaja en el hospital.", "Der Zug fährt nach Berlin."]
+    english, spanish, other = embedder.embed_documents(texts)
+    assert english @ spanish > english @ other + 0.2
+
+
+@pytest.mark.parametrize("text", ["", "   \n\t", "🦄🎉", "▁ ▁", "\x00", "\ud800"])
+def test_a_text_without_a_known_piece_has_the_zero_vector(embedder, text):
+    assert not embedder.embed_query(text).any()
+    assert not embedder.word_vectors([text]).any()
+
+
+def test_a_vector_is_the_same_in_any_company(embedder):
+    together = embedder.embed_documents(SENTENCES)
+    for text, row in zip(SENTENCES, together, strict=True):
+        assert np.array_equal(embedder.embed_query(text), row)
+
+
+def test_a_very_long_text_is_the_sum_of_its_words(embedder):
+    kettle, violin = embedder.word_vectors(["kettle", "violin"]).astype(np.float64)
+    found = embedder.embed_query("kettle " * 20_000 + "violin " * 7_000)
+    assert np.allclose(found, unit(20 * kettle + 7 * violin), atol=1e-5)
+
+
+def test_word_vectors_add_up_to_the_vector_of_their_text(embedder):
+    words = ["Caroline", "joined", "the", "Caroline", "Straßenbahn", "🦄", "数据库"]
+    total = embedder.word_vectors(words).sum(axis=0)
+    assert np.allclose(embedder.embed_query(" ".join(words)), total / np.linalg.norm(total), atol=1e-6)
+
+
+def test_a_frequent_word_weighs_less_than_a_rare_one(embedder):
+    lengths = np.linalg.norm(embedder.word_vectors(["the", "violin"]), axis=1)
+    assert lengths[0] < lengths[1] / 3
+
+
+def test_word_vectors_do_not_change_when_the_caller_writes_into_them(embedder):
+    before = embedder.word_vectors(["kettle"]).copy()
+    embedder.word_vectors(["kettle"])[:] = 7
+    assert np.array_equal(embedder.word_vectors(["kettle"]), before)
+
+
+def test_no_texts_and_no_words_give_no_rows(embedder):
+    assert embedder.embed_documents([]).shape == (0, 256)
+    assert embedder.word_vectors([]).shape == (0, 256)
+
+
+def test_threads_that_share_a_fresh_embedder_agree(embedder):
+    fresh = StaticEmbedder()
+    with ThreadPoolExecutor(8) as threads:
+        documents = list(threads.map(lambda _: fresh.embed_documents(SENTENCES), range(16)))
+        words = list(threads.map(lambda _: fresh.word_vectors(SENTENCES[0].split()), range(16)))
+    assert all(np.array_equal(found, embedder.embed_documents(SENTENCES)) for found in documents)
+    assert all(np.array_equal(found, embedder.word_vectors(SENTENCES[0].split())) for found in words)
+
+
+def test_full_caches_are_emptied_and_answers_stay_the_same(monkeypatch, embedder):
+    monkeypatch.setattr(static, "MAX_CACHED_WORDS", 3)
+    monkeypatch.setattr(static, "MAX_CACHED_VECTORS", 3)
+    small = StaticEmbedder()
+    words = [*SENTENCES[1].split(), *SENTENCES[2].split(), "x" * 500]
+    assert np.array_equal(small.word_vectors(words), embedder.word_vectors(words))
+    assert len(small._pieces_by_word) <= 3
+    assert len(small._vectors_by_word) <= 3
+
+
+# --- the file ----------------------------------------------------------------------------------------------------
+
+
+def small_model(path: Path, costs: dict[str, float], *, scale: float = 0.01, seed: int = 1, **header: object) -> Path:
+    """Write a model of 4 dimensions with pieces of these costs in nats; `header` overrides what its header says."""
+    blob = "\n".join(costs).encode()
+    fields = {"magic": "oms1", "n": len(costs), "dim": 4, "pieces": len(blob), **header}
+    body = json.dumps(fields).encode().ljust(127) + b"\n" + blob
+    body += np.round(np.array([*costs.values()]) * 1024).astype("<u2").tobytes()
+    body += np.full(len(costs), scale, "<f2").tobytes()
+    rows = np.random.default_rng(seed).integers(-127, 128, (len(costs), 4), dtype=np.int8)
+    path.write_bytes(body + bytes(-len(body) % 64) + rows.tobytes())
+    return path
+
+
+PIECES = {
+    "<unk>": 9.0, "▁": 3.0, "a": 5.0, "b": 9.0, "▁a": 7.0, "ab": 8.5, "▁ab": 10.5, "ba": 10.0, "aba": 12.5, "ca": 12.5
+}  # fmt: skip
+UNKNOWN_CHARACTER = 12.5 + 10
+
+
+def cheapest(word: str) -> float:
+    """The lowest cost of writing `word` in pieces, by trying every way."""
+    if not word:
+        return 0.0
+    ways = [cost + cheapest(word[len(piece) :]) for piece, cost in PIECES.items() if word.startswith(piece)]
+    return min([*ways, UNKNOWN_CHARACTER + cheapest(word[1:])])
+
+
+@given(st.text("abc", max_size=7))
+@example("cab")
+def test_the_pieces_of_a_word_cost_the_least(tmp_path_factory, word):
+    model = StaticEmbedder(small_model(tmp_path_factory.mktemp("model") / "small.oms", PIECES))
+    names = list(PIECES)
+    found = [names[piece] for piece in static._segment("▁" + word, model._tables, {})]
+    unknown = len(word) + 1 - len("".join(found))
+    assert "".join(found).replace("c", "") == "▁" + word.replace("c", "")
+    assert sum(PIECES[piece] for piece in found) + UNKNOWN_CHARACTER * unknown == pytest.approx(cheapest("▁" + word))
+
+
+def test_of_two_cuts_of_the_same_cost_the_one_with_the_longer_last_piece_stands(tmp_path):
+    costs = {"<unk>": 9.0, "▁": 3.0, "a": 4.0, "b": 4.0, "ab": 8.0}
+    model = StaticEmbedder(small_model(tmp_path / "small.oms", costs))
+    pieces, _, rows = parts_of(tmp_path / "small.oms")
+    expected = rows[pieces.index("▁")] + rows[pieces.index("ab")]
+    assert np.allclose(model.word_vectors(["ab"])[0], expected, atol=1e-6)
+
+
+def test_the_characters_of_the_unknown_piece_are_plain_text(tmp_path):
+    pieces = {"<unk>": 1.0, "▁": 3.0, "<": 9.0, "u": 9.0, "n": 9.0, "k": 9.0, ">": 9.0}
+    model = StaticEmbedder(small_model(tmp_path / "small.oms", pieces))
+    assert np.array_equal(model.embed_query("<unk>"), model.embed_query("<nuk>"))
+    assert model.embed_query("<unk>").any()
+
+
+def test_another_build_of_a_model_is_another_identity(tmp_path):
+    first = StaticEmbedder(small_model(tmp_path / "small.oms", PIECES)).identity
+    assert StaticEmbedder(small_model(tmp_path / "small.oms", PIECES)).identity == first
+    assert StaticEmbedder(small_model(tmp_path / "small.oms", PIECES, scale=0.02)).identity != first
+    assert StaticEmbedder(small_model(tmp_path / "small.oms", {**PIECES, "c": 9.0})).identity != first
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ({"magic": "oms2"}, "not of format oms1"),
+        ({"n": 0}, "not of format oms1"),
+        ({"n": 8}, "bytes where"),
+        ({"dim": 5}, "bytes where"),
+        ({"dim": "4"}, "not of format oms1"),
+        ({"pieces": -3}, "not of format oms1"),
+        ({"n": True}, "not of format oms1"),
+    ],
+)
+def test_a_header_that_does_not_fit_its_file_is_refused(tmp_path, header, words):
+    with pytest.raises(EmbedderError, match=words):
+        StaticEmbedder(small_model(tmp_path / "small.oms", PIECES, **header))
+
+
+@pytest.mark.parametrize("size", [0, 5, 127, 128, 400_000, 16_074_431])
+def test_a_model_cut_short_is_refused(tmp_path, size):
+    path = tmp_path / "short.oms"
+    path.write_bytes(SHIPPED.read_bytes()[:size])
+    with pytest.raises(EmbedderError, match=r"short\.oms.*reinstall"):
+        StaticEmbedder(path)
+
+
+@pytest.mark.parametrize("bad", [b"[1, 2]", b"null", b"{}", b"\xff\xfe", b"[" * 128])
+def test_a_file_that_is_no_model_is_refused(tmp_path, bad):
+    path = tmp_path / "other.oms"
+    path.write_bytes(bad.ljust(4096))
+    with pytest.raises(EmbedderError, match="no static model's header"):
+        StaticEmbedder(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"), [(b"\nab\n", b"\n\xff\xff\n", "UTF-8"), (b"\nab\n", b"\nabc", "of 10")]
+)
+def test_damaged_pieces_are_found_at_first_use(tmp_path, old, new, words):
+    path = small_model(tmp_path / "small.oms", PIECES)
+    path.write_bytes(path.read_bytes().replace(old, new))
+    with pytest.raises(EmbedderError, match=words):
+        StaticEmbedder(path).embed_query("ab")
+
+
+def test_scales_that_are_no_numbers_are_found_at_first_use(tmp_path):
+    path = small_model(tmp_path / "small.oms", PIECES, scale=float("nan"))
+    with pytest.raises(EmbedderError, match="no number"):
+        StaticEmbedder(path).word_vectors(["ab"])
+
+
+@pytest.mark.parametrize("path", ["missing.oms", "."])
+def test_a_path_without_a_file_is_refused(tmp_path, path):
+    with pytest.raises(EmbedderError, match="cannot be read"):
+        load_embedder("static", path=tmp_path / path)
+
+
+def test_only_the_model_that_ships_has_a_name():
+    assert load_embedder("static", static.MODEL).model == static.MODEL
+    with pytest.raises(EmbedderError, match="minilm"):
+        load_embedder("static", "minilm")
+
+
+def test_the_sample_sentences_hold_composed_and_compatible_forms():
+    assert any(unicodedata.normalize("NFKC", text) != text for text in SENTENCES)

@@ -1,0 +1,290 @@
+import os
+import stat
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import apsw
+import pytest
+
+from openclaw_memory.errors import CorruptIndexError, IndexLockedError, NewerIndexError, StoreError
+from openclaw_memory.store import SCHEMA_VERSION, SqliteStore, connection
+
+
+def test_files_and_folders_it_makes_are_for_their_owner_alone(path, build):
+    umask = os.umask(0)
+    try:
+        with_log = SqliteStore.open(path)
+        build.fill(with_log, build.units(3))
+        modes = {child.name: stat.S_IMODE(child.stat().st_mode) for child in path.parent.iterdir()}
+        with_log.close()
+    finally:
+        os.umask(umask)
+    assert modes == dict.fromkeys([".gitignore", "index.sqlite", "index.sqlite-wal", "index.sqlite-shm"], 0o600)
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in (path.parent, path.parent.parent)] == [0o700, 0o700]
+
+
+def test_a_folder_of_its_own_is_kept_out_of_git_and_a_persons_folder_is_not(tmp_path):
+    own, persons = tmp_path / ".memory", tmp_path / "persons"
+    for folder in (own, persons):
+        folder.mkdir()
+        (folder / "something.txt").touch()
+        SqliteStore.open(folder / "index.sqlite").close()
+    assert (own / ".gitignore").read_text() == "*\n"
+    assert not (persons / ".gitignore").exists()
+
+
+def test_everything_is_there_after_it_is_closed_and_opened_again(store, path, build):
+    build.fill(store, build.units(60))
+    before = (store.meta(), store.files(), store.chunks(range(100)), store.search_vector(build.units(1, seed=9)[0], 60))
+    store.close()
+    assert not path.with_name("index.sqlite-wal").exists()
+    again = SqliteStore.open(path, read_only=True)
+    assert (
+        again.meta(),
+        again.files(),
+        again.chunks(range(100)),
+        again.search_vector(build.units(1, seed=9)[0], 60),
+    ) == before
+    with pytest.raises(StoreError, match="cannot be read or written"):
+        again.remove_files(["memory/0.md"])
+    again.close()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"# Notes\n" * 1000, b"\0" * 8192, b"SQLite format 3\0" + b"\xff" * 5000, os.urandom(40_000)],
+    ids=["text", "zeros", "header-only", "noise"],
+)
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_file_that_is_no_database_is_reported_as_damaged_and_left_alone(tmp_path, content, read_only):
+    path = tmp_path / "index.sqlite"
+    path.write_bytes(content)
+    with pytest.raises(CorruptIndexError, match="delete it and sync again"):
+        SqliteStore.open(path, read_only=read_only)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("damage", ["garbage", "cut"])
+def test_a_damaged_index_gives_typed_errors_and_never_wrong_rows(store, path, damage, build):
+    build.fill(store, build.units(400))
+    expected = store.chunks(range(1, 401))
+    store.close()
+    content = bytearray(path.read_bytes())
+    for page in range(1, len(content) // connection.PAGE_SIZE):
+        changed = bytearray(content)
+        if damage == "cut":
+            del changed[page * connection.PAGE_SIZE + 100 :]
+        else:
+            changed[page * connection.PAGE_SIZE : (page + 1) * connection.PAGE_SIZE] = b"\xa5" * connection.PAGE_SIZE
+        path.write_bytes(changed)
+        try:
+            damaged = SqliteStore.open(path)
+        except CorruptIndexError:
+            continue
+        try:
+            found = damaged.chunks(range(1, 401))
+            assert [chunk for chunk in found if chunk not in expected] == []
+            damaged.search_text(["all"], 10)
+            damaged.search_vector(build.units(1)[0], 10)
+            damaged.remove_files(["memory/0.md"])
+        except StoreError:
+            pass
+        finally:
+            damaged.close()
+
+
+def test_an_index_of_a_newer_version_is_refused_with_the_remedy(store, path, build):
+    store.reset(replace(build.META, schema_version=SCHEMA_VERSION + 1))
+    store.close()
+    with pytest.raises(NewerIndexError, match="update openclaw-memory-index, or delete the index"):
+        SqliteStore.open(path)
+
+
+def test_damaged_meta_is_reported_as_damage(store, path, build):
+    store.reset(build.META)
+    with apsw.Connection(str(path)) as db:
+        db.execute("UPDATE meta SET value = json_remove(value, '$.model')")
+    db.close()
+    with pytest.raises(CorruptIndexError, match="meta is damaged"):
+        store.meta()
+
+
+def test_another_programs_database_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "other.sqlite"
+    db = apsw.Connection(str(path))
+    db.execute("CREATE TABLE theirs (x)")
+    db.close()
+    before = path.read_bytes()
+    for read_only in (True, False):
+        with pytest.raises(StoreError, match="a SQLite database of something else"):
+            SqliteStore.open(path, read_only=read_only)
+    assert path.read_bytes() == before
+
+
+def test_a_path_that_cannot_be_an_index_says_why(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    cases = {
+        tmp_path: "is a folder",
+        tmp_path / "link": "is a symbolic link",
+        tmp_path / "file" / "index.sqlite": "cannot be created",
+    }
+    for path, words in cases.items():
+        with pytest.raises(StoreError, match=words):
+            SqliteStore.open(path)
+    assert not (tmp_path / "target").exists()
+
+
+@pytest.mark.parametrize("empty", [True, False], ids=["empty", "missing"])
+def test_there_is_nothing_to_read_in_an_index_that_was_never_made(tmp_path, empty):
+    if empty:
+        (tmp_path / "index.sqlite").touch()
+    with pytest.raises(StoreError, match="sync first"):
+        SqliteStore.open(tmp_path / "index.sqlite", read_only=True)
+    assert sorted(child.name for child in tmp_path.iterdir()) == ["index.sqlite"] * empty
+
+
+def test_a_read_only_folder_can_still_be_searched(store, path, build):
+    build.fill(store, build.units(20))
+    store.close()
+    code = (
+        "import sys, numpy; from openclaw_memory.store import SqliteStore\n"
+        "store = SqliteStore.open(sys.argv[1], read_only=True)\n"
+        "print(store.chunk_count(), len(store.search_text(['all'], 50)), store.stats().vector_path)"
+    )
+    script = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && exec "$2" -c "$3" "$4"'
+    command = ["unshare", "-rm", "sh", "-c", script, "sh", str(path.parent), sys.executable, code, str(path)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except FileNotFoundError:
+        pytest.skip("no unshare here")
+    if "mount" in done.stderr or "unshare" in done.stderr:
+        pytest.skip(f"no mounts here: {done.stderr}")
+    assert done.stdout == "20 20 sqlite-vec\n", done.stderr
+
+
+def test_a_full_disk_is_a_typed_error_and_nothing_is_half_written(store, path, build):
+    build.fill(store, build.units(20))
+    code = (
+        "import resource, signal, sys; from openclaw_memory.store import SqliteStore\n"
+        "from openclaw_memory.errors import StoreError\n"
+        "from openclaw_memory.types import Chunk, ChunkRow, FileRecord\n"
+        "store = SqliteStore.open(sys.argv[1])\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, 1_500_000))\n"
+        "rows = [ChunkRow(Chunk(n, n, 0, 'x' * 5000), 'all', '', None) for n in range(1000)]\n"
+        "try: store.replace_files([(FileRecord('memory/0.md', 'memory', 'h', 1, 1, 1, 1), rows)])\n"
+        "except StoreError as error: print(type(error).__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
+    assert done.stdout == "StoreError\n", done.stderr
+    assert (store.chunk_count(), len(store.search_text(["all"], 100))) == (20, 20)
+
+
+def test_a_write_lock_held_by_another_process_is_named(path, monkeypatch, build):
+    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 50)
+    impatient = SqliteStore.open(path)
+    db = apsw.Connection(str(path))
+    db.execute("BEGIN IMMEDIATE")
+    with pytest.raises(IndexLockedError, match="try again"):
+        impatient.reset(build.META)
+    assert impatient.meta() is None
+    db.execute("ROLLBACK")
+    impatient.reset(build.META)
+    assert impatient.meta() == build.META
+    db.close()
+    impatient.close()
+
+
+def test_stores_that_write_to_one_file_at_once_wait_for_each_other(path, build):
+    stores = [SqliteStore.open(path) for _ in range(3)]
+    build.fill(stores[0], build.units(20))
+
+    def write(number):
+        for turn in range(20):
+            record = build.record(f"memory/{number}-{turn}.md")
+            stores[number].replace_files([(record, [build.row(turn)])])
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(write, range(3)))
+    assert stores[0].chunk_count() == 20 + 60
+    for store in stores:
+        store.close()
+
+
+def test_a_closed_store_says_so_and_lets_work_under_way_end(store, build):
+    build.fill(store, build.units(20))
+    with store._connections.read() as db:
+        store.close()
+        assert db.execute("SELECT count(*) FROM chunks").fetchall() == [(20,)]
+    with pytest.raises(apsw.ConnectionClosedError):
+        db.execute("SELECT 1")
+    with pytest.raises(StoreError, match="closed"):
+        store.chunk_count()
+
+
+def test_processes_that_make_the_same_index_at_once_all_succeed(path):
+    code = (
+        "import sys; from openclaw_memory.store import SqliteStore; from openclaw_memory.types import *\n"
+        "sys.stdin.read(1)\n"
+        "store = SqliteStore.open(sys.argv[1]); store.known_vectors(['00']); print(store.chunk_count())"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    pipe = subprocess.PIPE
+    processes = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda process: process.communicate("x"), processes))
+    assert [answer[0] for answer in answers] == ["0\n"] * 6, answers
+
+
+# --- crashes ---
+
+WRITER = """
+import sys
+import numpy as np
+from openclaw_memory.store import SqliteStore
+from openclaw_memory.types import Chunk, ChunkRow, FileRecord
+store = SqliteStore.open(sys.argv[1])
+keys = [f"{number:064x}" for number in range(20)]
+for turn in range(10_000):
+    rows = [ChunkRow(Chunk(number, number, 0, "text"), f"{sys.argv[2]}turn{turn}", "", keys[number]) for number in range(20)]
+    store.add_vectors(keys, np.eye(20, 8, dtype=np.float32) + np.eye(20, 8, -8) + np.eye(20, 8, -16))
+    store.replace_files([(FileRecord(f"memory/{turn % 5}.md", "memory", "hash", 1, 2, 3, 4), rows)])
+    print(turn, flush=True)
+"""
+
+
+def test_a_writer_that_is_killed_leaves_whole_files_and_nothing_else(path, build):
+    store = SqliteStore.open(path)
+    store.reset(build.META)
+    store.close()
+    for round_ in range(10):
+        command = [sys.executable, "-c", WRITER, str(path), f"round{round_}"]
+        writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        for _ in range(6):
+            assert writer.stdout is not None
+            acknowledged = int(writer.stdout.readline())
+        threading.Event().wait(round_ * 0.0007)
+        writer.kill()
+        later = writer.stdout.read().split()
+        writer.wait()
+        writer.stdout.close()
+        check_whole(path, build.units(1, dims=8)[0], f"round{round_}", int(later[-1]) if later else acknowledged)
+
+
+def check_whole(path, query, name, acknowledged):
+    store = SqliteStore.open(path)
+    with store._connections.lend() as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        db.execute("INSERT INTO chunk_terms (chunk_terms) VALUES ('integrity-check')")
+        codes = {row[0] for row in db.execute("SELECT rowid FROM chunk_vectors")}
+        chunks = {row[0] for row in db.execute("SELECT id FROM chunks")}
+    assert codes == chunks
+    assert len(chunks) == 20 * len(store.files())
+    assert len(store.search_text([f"{name}turn{acknowledged}"], 100)) == 20, "an acknowledged write was lost"
+    assert len(store.search_text([f"{name}turn{acknowledged + 1}"], 100)) in {0, 20}
+    assert {hit.chunk_id for hit in store.search_vector(query, 1000)} == chunks
+    store.close()

@@ -1,0 +1,78 @@
+import json
+import sys
+
+import apsw
+import pytest
+
+from openclaw_memory.errors import StoreError
+from openclaw_memory.store import SqliteStore
+from openclaw_memory.testing import check_store
+from openclaw_memory.types import Chunk, ChunkRow
+
+
+@pytest.mark.parametrize("vector_extension", [True, False], ids=["sqlite-vec", "scan"])
+def test_it_keeps_the_contract_of_a_store(tmp_path, vector_extension):
+    numbers = iter(range(1000))
+    check_store(lambda: SqliteStore.open(tmp_path / f"{next(numbers)}" / "i.sqlite", vector_extension=vector_extension))
+
+
+def test_ids_are_never_used_again(store, build):
+    build.fill(store, build.units(20), per_file=20)
+    store.remove_files(["memory/0.md"])
+    store.replace_files([(build.record("memory/0.md"), [build.row(1)])])
+    assert [chunk.id for chunk in store.chunks(range(100))] == [21]
+    store.reset(build.META)
+    store.replace_files([(build.record("memory/0.md"), [build.row(1)])])
+    assert [chunk.id for chunk in store.chunks(range(100))] == [22]
+
+
+@pytest.mark.parametrize("value", ["ends in half a pair \ud83d", "a\ud800b"])
+def test_text_that_is_no_unicode_is_refused_whole(store, value, build):
+    store.reset(build.META)
+    bad = ChunkRow(Chunk(1, 1, 0, value), "term", "", None)
+    with pytest.raises(StoreError, match="lone surrogates"):
+        store.replace_files(
+            [
+                (build.record("memory/good.md"), [build.row(1, with_vector=False)]),
+                (build.record("memory/bad.md"), [bad]),
+            ]
+        )
+    assert store.files() == {}
+
+
+def test_a_store_without_meta_takes_no_rows(store, build):
+    with pytest.raises(StoreError, match="reset"):
+        store.replace_files([(build.record("memory/0.md"), [])])
+    with pytest.raises(StoreError, match="reset"):
+        store.add_vectors([build.key(1)], build.units(1))
+
+
+def test_a_key_that_is_no_hash_is_named(store, build):
+    store.reset(build.META)
+    with pytest.raises(StoreError, match="'not hex'"):
+        store.add_vectors(["not hex"], build.units(1))
+
+
+def test_stats_name_the_engine_and_what_lies_on_disk(store, path, build):
+    build.fill(store, build.units(300))
+    stats = store.stats()
+    assert (stats.files, stats.chunks, stats.vectors) == (6, 300, 300)
+    assert stats.size_bytes == path.stat().st_size + path.with_name("index.sqlite-wal").stat().st_size
+    assert stats.engine["journal_mode"] == "wal"
+    assert stats.engine["sqlite_vec"] == "v0.1.9"
+
+
+def test_the_meta_key_is_the_one_that_openclaw_uses(store, path, build):
+    store.reset(build.META)
+    db = apsw.Connection(str(path))
+    ((value,),) = db.execute("SELECT value FROM meta WHERE key = 'memory_index_meta_v1'").fetchall()
+    db.close()
+    assert json.loads(value)["identity"] == "check/model"
+
+
+def test_without_the_package_the_scan_takes_over_and_says_why(path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sqlite_vec", None)
+    store = SqliteStore.open(path)
+    assert store.stats().vector_path == "scan"
+    assert store.stats().vector_error == "the package sqlite-vec is not installed"
+    store.close()

@@ -1,0 +1,115 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from openclaw_memory.errors import EmbedderError
+from openclaw_memory.store import SqliteStore
+
+
+@pytest.mark.parametrize("count", [1, 50, 1000])
+@pytest.mark.parametrize("vector_extension", [True, False], ids=["sqlite-vec", "scan"])
+def test_small_indexes_are_searched_exactly(path, count, vector_extension, build):
+    store = SqliteStore.open(path, vector_extension=vector_extension)
+    vectors = build.units(count, dims=256)
+    build.fill(store, vectors)
+    for query in build.units(10, dims=256, seed=1):
+        nearest = np.argsort(-(vectors @ query), kind="stable")[:50] + 1
+        assert [hit.chunk_id for hit in store.search_vector(query, 50)] == nearest.tolist()
+    store.close()
+
+
+def test_the_coarse_codes_lose_next_to_nothing_on_clustered_vectors(store, build):
+    rng = np.random.default_rng(3)
+    centres, near = rng.normal(size=(40, 128)), rng.normal(size=(6000, 128))
+    rows = (centres[rng.integers(40, size=6000)] + 0.3 * near).astype(np.float32)
+    vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    build.fill(store, vectors, per_file=200)
+    found = 0
+    for query in vectors[:20]:
+        nearest = set((np.argsort(-(vectors @ query))[:50] + 1).tolist())
+        found += len(nearest & {hit.chunk_id for hit in store.search_vector(query, 50)})
+    assert store.stats().vector_path == "sqlite-vec"
+    assert found / 1000 >= 0.99
+
+
+def test_more_hits_than_sqlite_vec_can_give_are_found_by_scanning(store, build):
+    build.fill(store, build.units(4200, dims=8), per_file=1000)
+    hits = store.search_vector(build.units(1, dims=8, seed=1)[0], 4150)
+    assert len({hit.chunk_id for hit in hits}) == 4150
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_an_index_written_without_sqlite_vec_is_scanned_until_the_next_write_with_it(path, build):
+    vectors, query = build.units(100), build.units(1, seed=1)[0]
+    nearest = (np.argsort(-(vectors @ query))[:10] + 1).tolist()
+    plain = SqliteStore.open(path, vector_extension=False)
+    build.fill(plain, vectors)
+    assert (plain.stats().vector_path, plain.stats().vector_error) == ("scan", "switched off")
+    plain.close()
+    store = SqliteStore.open(path)
+    assert store.stats().vector_path == "scan"
+    assert "written without sqlite-vec" in str(store.stats().vector_error)
+    assert [hit.chunk_id for hit in store.search_vector(query, 10)] == nearest
+    store.replace_files([(build.record("memory/new.md"), [build.row(100, with_vector=False)])])
+    assert store.stats().vector_path == "sqlite-vec"
+    assert [hit.chunk_id for hit in store.search_vector(query, 10)] == nearest
+    store.close()
+
+
+def test_a_write_without_sqlite_vec_cannot_leave_stale_codes_behind(path, build):
+    store = SqliteStore.open(path)
+    build.fill(store, build.units(100))
+    store.close()
+    plain = SqliteStore.open(path, vector_extension=False)
+    plain.remove_files(["memory/0.md"])
+    plain.replace_files([(build.record("memory/new.md"), [build.row(0)])])
+    plain.close()
+    store = SqliteStore.open(path)
+    assert {hit.chunk_id for hit in store.search_vector(build.units(1)[0], 100)} == set(range(51, 102))
+    store.close()
+
+
+def test_a_chunk_whose_vector_is_all_zero_is_found_by_its_words_alone(store, build):
+    store.reset(build.META)
+    vectors = build.units(3)
+    vectors[1] = -0.0
+    store.add_vectors([build.key(number) for number in range(3)], vectors)
+    store.replace_files([(build.record("memory/0.md"), [build.row(number, f"n{number}") for number in range(3)])])
+    assert store.known_vectors([build.key(1)]) == {build.key(1)}
+    assert [hit.chunk_id for hit in store.search_text(["n1"], 5)] == [2]
+    assert sorted(hit.chunk_id for hit in store.search_vector(vectors[0], 5)) == [1, 3]
+    assert store.search_vector(vectors[1], 5) == []
+
+
+def test_holes_that_edits_leave_in_the_codes_do_not_pile_up(store, build):
+    build.fill(store, build.units(1024, dims=8))
+    for turn in range(16):
+        rows = [build.row(number) for number in range(1024)]
+        lasting, brief = build.record(f"memory/lasting{turn}.md"), build.record(f"memory/brief{turn}.md")
+        store.replace_files([(lasting, rows[:1]), (brief, rows[1:])])
+        store.remove_files([f"memory/brief{turn - 1}.md"])
+    with store._connections.lend() as db:
+        blocks = db.execute("SELECT count(*) FROM chunk_vectors_chunks").fetchall()[0][0]
+    assert blocks < 16
+    assert len(store.search_vector(build.units(1, dims=8)[0], 3000)) == store.chunk_count()
+
+
+@pytest.mark.parametrize("bad", [np.full(32, np.nan), np.ones(31), np.ones((1, 32))], ids=["nan", "short", "matrix"])
+def test_a_query_vector_that_does_not_fit_is_refused(store, bad, build):
+    build.fill(store, build.units(5))
+    with pytest.raises(EmbedderError, match="query vector"):
+        store.search_vector(bad.astype(np.float32), 3)
+    with pytest.raises(EmbedderError, match="query vector"):
+        store.similarities(bad.astype(np.float32), [1])
+
+
+def test_vectors_of_other_dimensions_name_both_numbers_and_the_remedy(store, build):
+    build.fill(store, build.units(5))
+    with pytest.raises(EmbedderError, match=r"have 16 dimensions.* 32 .*delete the index"):
+        store.add_vectors([build.key("other")], build.units(1, dims=16))
+
+
+def test_the_dimensions_of_the_first_vectors_are_remembered_in_meta(store, build):
+    build.fill(store, build.units(5, dims=48))
+    assert store.meta() == replace(build.META, dims=48)

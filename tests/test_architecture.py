@@ -1,0 +1,217 @@
+"""The rules that keep the code easy to change: who may import whom, and where SQL and the environment may be touched."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CORE = ROOT / "openclaw_memory"
+
+# Lower may not import higher. Names on one line may import each other.
+LAYERS = (
+    {"types", "errors"},
+    {"config"},
+    {"text", "stopwords", "chunking", "workspace"},
+    {"embeddings", "store"},
+    {"sync", "search"},
+    {"sessions"},
+    {"memory"},
+    {"tools", "cli", "testing"},
+)
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+PURE = {"text", "stopwords", "chunking"}
+PUBLIC_MODULES = {"openclaw_memory", "openclaw_memory.errors", "openclaw_memory.testing"}
+ENVIRONMENT = {"config", "embeddings"}
+FRAMEWORKS = {"langchain", "langchain_core", "llama_index", "mcp"}
+HEAVY = FRAMEWORKS | {
+    "numpy",
+    "apsw",
+    "sqlite_vec",
+    "click",
+    "asyncio",
+    "logging",
+    "openai",
+    "httpx",
+    "torch",
+    "pydantic",
+}
+LONGEST_FILE = 400  # lines; a guide that no file has needed to break
+
+MODULES = sorted(path for path in CORE.rglob("*.py"))
+EDGES = sorted(path for folder in ("adapters", "integrations") for path in (ROOT / folder).rglob("*.py"))
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def part(path: Path) -> str:
+    """The stage a file of the core belongs to: the first name below the package."""
+    return path.relative_to(CORE).parts[0].removesuffix(".py")
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(path: Path) -> set[str]:
+    """Every module, and every name out of a module, that a file imports, anywhere in it."""
+    found: set[str] = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, (
+                f"line {node.lineno}: imports are absolute, so that these rules can be read off them"
+            )
+            found |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def stages(names: set[str]) -> set[str]:
+    return {name.split(".")[1] for name in names if name.startswith("openclaw_memory.")} & set(LEVEL)
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path != CORE / "__init__.py"], ids=shown)
+def test_imports_point_down(path):
+    mine = part(path)
+    assert mine in LEVEL, f"{mine} has no layer: add it to LAYERS and to the layout in README.md"
+    above = {name for name in stages(imported(path)) if LEVEL[name] > LEVEL[mine]}
+    assert not above, f"{mine} may not import {', '.join(sorted(above))}"
+
+
+@pytest.mark.parametrize("path", [*MODULES, *EDGES], ids=shown)
+def test_every_module_says_what_it_is_for(path):
+    first = (ast.get_docstring(tree(path)) or "").partition("\n")[0]
+    assert len(first) > 10, "the first line of the docstring names the module's one responsibility"
+
+
+@pytest.mark.parametrize("path", [*MODULES, *EDGES], ids=shown)
+def test_files_stay_short_enough_to_read(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
+
+
+@pytest.mark.parametrize("path", EDGES, ids=shown)
+def test_adapters_and_integrations_use_public_names_only(path):
+    own = path.relative_to(ROOT).parts[1]
+    modules = {node.module for node in ast.walk(tree(path)) if isinstance(node, ast.ImportFrom) and node.module}
+    modules |= {alias.name for node in ast.walk(tree(path)) if isinstance(node, ast.Import) for alias in node.names}
+    ours = {name for name in modules if "openclaw_memory" in name and not name.startswith(own)}
+    assert ours <= PUBLIC_MODULES, f"import these from openclaw_memory: {', '.join(sorted(ours - PUBLIC_MODULES))}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=shown)
+def test_the_core_knows_no_framework(path):
+    assert not {name.partition(".")[0] for name in imported(path)} & FRAMEWORKS
+
+
+SQL = re.compile(
+    r"^\s*(?:SELECT\b.+\bFROM|INSERT\s+(?:OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+(?:VIRTUAL\s+)?TABLE"
+    r"|DROP\s+TABLE|PRAGMA)\b",
+    re.DOTALL,
+)
+
+
+def strings(module: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and text of every string; `?` stands for an interpolated value, a CONSTANT for itself."""
+    inside = {id(part) for node in ast.walk(module) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    for node in ast.walk(module):
+        if isinstance(node, ast.JoinedStr):
+            yield node.lineno, "".join(map(written, node.values))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
+            yield node.lineno, node.value
+
+
+def written(part: ast.expr) -> str:
+    if isinstance(part, ast.Constant):
+        return str(part.value)
+    name = ast.unparse(part.value) if isinstance(part, ast.FormattedValue) else ""
+    return name if name.isupper() else "?"
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if part(path) != "store"], ids=shown)
+def test_sql_is_written_in_the_store_alone(path):
+    found = [line for line, text in strings(tree(path)) if SQL.match(text)]
+    assert not found, f"SQL on lines {found}: move it to store/"
+    assert "apsw" not in imported(path), "only store/ talks to the database"
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if part(path) == "store"], ids=shown)
+def test_values_are_bound_and_never_written_into_sql(path):
+    """An f-string of SQL may hold table names and placeholders; a quote around an interpolation means a value."""
+    for line, text in strings(tree(path)):
+        assert not (SQL.match(text) and re.search(r"""['"]\?['"]""", text)), f"line {line}: bind the value instead"
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if part(path) not in ENVIRONMENT], ids=shown)
+def test_the_environment_is_read_by_config_and_providers_alone(path):
+    touched = {
+        ast.unparse(node)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in {"os.environ", "os.getenv", "os.environb"}
+    }
+    assert not touched
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if part(path) in PURE], ids=shown)
+def test_pure_stages_do_no_input_or_output(path):
+    calls = {ast.unparse(node.func) for node in ast.walk(tree(path)) if isinstance(node, ast.Call)}
+    assert not calls & {"open", "print", "input"}
+    assert not {name.partition(".")[0] for name in imported(path)} & {
+        "os",
+        "pathlib",
+        "io",
+        "socket",
+        "subprocess",
+        "apsw",
+    }
+
+
+MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=shown)
+def test_no_module_keeps_state(path):
+    """A table of constants may be a dict or a list; nothing in the file may change it."""
+    module = tree(path)
+    names = {
+        target.id
+        for node in module.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, MUTABLE)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name)
+    }
+    changing = {"append", "extend", "add", "update", "setdefault", "pop", "clear", "insert", "remove"}
+    for node in ast.walk(module):
+        assert not isinstance(node, ast.Global), f"line {node.lineno}: a global statement"
+        if (
+            isinstance(node, ast.Subscript | ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in names
+        ):
+            stored = not isinstance(node.ctx, ast.Load) or (isinstance(node, ast.Attribute) and node.attr in changing)
+            assert not stored, f"line {node.lineno}: {node.value.id} is changed"
+
+
+def loaded_after(statement: str) -> set[str]:
+    code = f"import sys\n{statement}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["import openclaw_memory", "from openclaw_memory import MemoryConfig, OpenClawMemoryError, Embedder"],
+)
+def test_importing_the_package_loads_nothing_heavy(statement):
+    assert not loaded_after(statement) & HEAVY
+
+
+@pytest.mark.parametrize("name", ["Memory", "SqliteStore", "Workspace", "load_embedder"])
+def test_naming_a_part_loads_no_numpy(name):
+    assert not loaded_after(f"from openclaw_memory import {name}") & ({"numpy", "asyncio"} | FRAMEWORKS)

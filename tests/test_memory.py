@@ -1,0 +1,377 @@
+"""The front door: what each call promises, with the real parts behind it."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openclaw_memory import Memory, MemoryConfig, SqliteStore, Workspace
+from openclaw_memory.config import Chunking, Embedding
+from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.errors import (
+    ConfigError,
+    CorruptIndexError,
+    EmbedderError,
+    NotFoundError,
+    PathNotAllowedError,
+    QueryError,
+    StoreError,
+    WorkspaceError,
+)
+
+
+@pytest.fixture
+def memory(notes: Path):
+    with Memory.open(notes, embedder=HashingEmbedder()) as opened:
+        yield opened
+
+
+def index_of(notes: Path) -> Path:
+    return notes / ".memory" / "index.sqlite"
+
+
+# --- opening -------------------------------------------------------------------------------------------------------
+
+
+def test_opening_writes_nothing_and_a_first_search_builds_the_index(notes: Path) -> None:
+    with Memory.open(notes, embedder=HashingEmbedder()) as memory:
+        memory.get("MEMORY.md")
+        memory.status()
+        assert not (notes / ".memory").exists()
+        assert memory.search("GEO-1000")[0].path == "memory/2026-02-09.md"
+    assert index_of(notes).exists()
+
+
+def test_opening_loads_no_numpy_and_no_model(notes: Path) -> None:
+    code = f"import sys; from openclaw_memory import Memory; Memory.open({str(notes)!r}); print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("kind", ["missing", "a file"])
+def test_a_workspace_that_is_no_folder_is_refused(tmp_path: Path, kind: str) -> None:
+    if kind == "a file":
+        (tmp_path / "notes").write_text("text")
+    with pytest.raises(WorkspaceError, match="notes"):
+        Memory.open(tmp_path / "notes")
+
+
+def test_the_default_embedder_is_the_static_model_that_ships(notes: Path) -> None:
+    with Memory.open(notes) as memory:
+        results = memory.search("Who services the boiler?")
+        assert (results.mode, results.provider) == ("hybrid", "static")
+        assert results[0].path == "memory/household.md"
+
+
+def test_without_an_embedder_search_is_by_keywords_with_every_result_still_there(notes: Path) -> None:
+    with Memory.open(notes, embedder=None, config=MemoryConfig.openclaw()) as memory:
+        results = memory.search("boiler")
+        assert (results.mode, [result.path for result in results]) == ("keyword", ["memory/household.md"])
+
+
+def test_a_function_from_texts_to_vectors_is_an_embedder(notes: Path) -> None:
+    def lengths(texts: list[str]) -> list[list[float]]:
+        return [[float(len(text)), 1.0] for text in texts]
+
+    with Memory.open(notes, embedder=lengths) as memory:
+        assert memory.sync().embedded > 0
+        assert memory.status().model.endswith("lengths")
+
+
+def test_a_provider_is_chosen_by_name_or_by_the_configuration(notes: Path) -> None:
+    with Memory.open(notes, embedder="hashing") as memory:
+        assert memory.status().provider == "hashing"
+    config = MemoryConfig(embedding=Embedding(provider="none"))
+    with Memory.open(notes, config=config) as memory:
+        assert (memory.status().mode, memory.status().requested_provider) == ("keyword", "none")
+
+
+def test_an_unknown_provider_is_named_at_the_first_use_and_in_the_status(notes: Path) -> None:
+    with Memory.open(notes, embedder="opnai") as memory:
+        assert any("opnai" in notice for notice in memory.status().notices)
+        with pytest.raises(EmbedderError, match="opnai"):
+            memory.sync()
+
+
+def test_what_is_no_embedder_is_refused(notes: Path) -> None:
+    with pytest.raises(ConfigError, match="7"):
+        Memory.open(notes, embedder=7)
+
+
+def test_a_workspace_may_set_its_chunking_and_nothing_that_leads_out(notes: Path) -> None:
+    (notes / ".memory").mkdir()
+    (notes / ".memory/config.toml").write_text(
+        '[chunking]\nmax_chars = 200\n[embedding]\nprovider = "openai"\n[files]\nexclude = ["memory/household.md"]\n'
+    )
+    with Memory.open(notes, embedder=None) as memory:
+        assert memory.config.chunking.max_chars == 200
+        assert memory.config.embedding.provider == "static"
+        assert any("embedding.provider" in notice for notice in memory.status().notices)
+        assert "memory/household.md" not in memory.sync().added
+
+
+def test_a_workspace_that_cannot_be_written_is_indexed_in_the_cache_folder(
+    notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK or not str(path).startswith(str(notes)))
+    with Memory.open(notes, embedder=HashingEmbedder()) as memory:
+        assert memory.search("boiler")
+        status = memory.status()
+    assert Path(status.index_path).is_relative_to(tmp_path / "cache")
+    assert any("cannot be written" in notice for notice in status.notices)
+    assert not (notes / ".memory").exists()
+
+
+def test_a_memory_is_made_of_parts_that_are_handed_in(notes: Path, tmp_path: Path) -> None:
+    store = SqliteStore.open(tmp_path / "index.sqlite")
+    with Memory(Workspace.open(notes), store, HashingEmbedder(), MemoryConfig()) as memory:
+        assert memory.search("boiler")[0].path == "memory/household.md"
+
+
+# --- agents --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("agent", "folder"), [("main", "workspace"), ("Work-2", "workspace-work-2")])
+def test_an_agents_notes_and_index_lie_where_openclaw_keeps_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: str, folder: str
+) -> None:
+    monkeypatch.setenv("OPENCLAW_STATE_DIR", str(tmp_path))
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / "MEMORY.md").write_text("The spare key is with Mrs. Groen.\n")
+    with Memory.for_agent(agent, embedder=None) as memory:
+        assert memory.search("spare key")
+    assert (tmp_path / "memory" / f"{agent.lower()}.sqlite").exists()
+
+
+@pytest.mark.parametrize("agent", ["", "..", "a/b", "../x", ".hidden", "a\x00b", "x" * 65, "main\n", 3])
+def test_an_agent_id_that_could_lead_elsewhere_is_refused(agent: Any) -> None:
+    with pytest.raises(ConfigError, match="agent id"):
+        Memory.for_agent(agent)
+
+
+# --- asking --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        {"query": 7},
+        {"query": None},
+        {"max_results": 0},
+        {"max_results": -3},
+        {"max_results": 2.5},
+        {"max_results": True},
+        {"min_score": -0.1},
+        {"min_score": 1.1},
+        {"min_score": float("nan")},
+        {"min_score": "0.5"},
+        {"source": "notes"},
+        {"source": ["memory"]},
+    ],
+    ids=str,
+)
+def test_a_wish_that_cannot_be_met_is_a_query_error_that_names_the_value(
+    memory: Memory, wishes: dict[str, Any]
+) -> None:
+    (name, value), *_ = wishes.items()
+    with pytest.raises(QueryError, match=name):
+        memory.search(**{"query": "boiler", name: value})
+
+
+def test_a_huge_number_of_results_is_taken_for_the_largest_there_may_be(memory: Memory) -> None:
+    assert memory.search("boiler", max_results=10**12)
+
+
+@pytest.mark.parametrize("query", ["", "   \n\t"])
+def test_a_blank_query_finds_nothing(memory: Memory, query: str) -> None:
+    assert list(memory.search(query)) == []
+
+
+@pytest.mark.parametrize(
+    "query", ['"', "boiler AND (", "NEAR(a b)", "terms:boiler", "*", "a" * 100_000, "'; DROP TABLE files; --", "\x00"]
+)
+def test_a_hostile_query_is_only_a_query(memory: Memory, query: str) -> None:
+    memory.search(query)
+    assert memory.search("boiler")[0].path == "memory/household.md"
+
+
+def test_searching_again_does_not_read_the_files(memory: Memory, notes: Path) -> None:
+    memory.sync()
+    (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
+    assert not [result for result in memory.search("zeppelin") if result.path == "memory/new.md"]
+    memory.sync()
+    assert memory.search("zeppelin")[0].path == "memory/new.md"
+
+
+def test_a_source_narrows_the_search(memory: Memory) -> None:
+    assert memory.search("boiler", source="memory")
+    assert list(memory.search("boiler", source="sessions")) == []
+
+
+def test_an_index_of_another_embedder_answers_by_keywords_and_says_that_it_is_stale(notes: Path) -> None:
+    with Memory.open(notes, embedder=HashingEmbedder()) as memory:
+        memory.sync()
+        assert not memory.search("boiler").stale
+    with Memory.open(notes, embedder=HashingEmbedder(dims=32)) as memory:
+        results = memory.search("boiler")
+        assert (results[0].path, results.mode, results.stale) == ("memory/household.md", "keyword", True)
+        assert any("builds the index again" in notice for notice in memory.status().notices)
+        memory.sync()
+        results = memory.search("boiler")
+        assert (results.mode, results.stale) == ("hybrid", False)
+
+
+def test_a_sync_that_failed_makes_later_answers_stale(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.sync()
+
+    def refuse(*_: object) -> None:
+        raise OSError("input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Workspace, "scan", refuse)
+        with pytest.raises(OSError, match="input/output"):
+            memory.sync()
+    assert memory.search("boiler").stale
+    memory.sync()
+    assert not memory.search("boiler").stale
+
+
+# --- reading and writing -------------------------------------------------------------------------------------------
+
+
+def test_an_appended_note_is_found_after_the_next_sync(memory: Memory) -> None:
+    written = memory.append("The zeppelin lands on Friday.", date=datetime.date(2026, 3, 1))
+    assert written.path == "memory/2026-03-01.md"
+    assert memory.sync().added
+    result = memory.search("zeppelin")[0]
+    lines = result.end_line - result.start_line + 1
+    assert "zeppelin" in memory.get(result.path, start=result.start_line, lines=lines).text
+
+
+@pytest.mark.parametrize("date", ["yesterday", "2026-13-01", "../x"])
+def test_a_date_that_is_none_is_refused(memory: Memory, date: str) -> None:
+    with pytest.raises(QueryError, match="date"):
+        memory.append("text", date=date)
+
+
+@pytest.mark.parametrize("path", ["../outside.md", "/etc/passwd", "memory/../../x.md", ".memory/index.sqlite"])
+def test_a_path_that_is_no_memory_file_is_not_read(memory: Memory, path: str) -> None:
+    with pytest.raises(PathNotAllowedError):
+        memory.get(path)
+
+
+def test_a_missing_note_is_not_found(memory: Memory) -> None:
+    with pytest.raises(NotFoundError, match="1999"):
+        memory.get("memory/1999-01-01.md")
+
+
+# --- status --------------------------------------------------------------------------------------------------------
+
+
+def test_the_status_of_a_new_memory_says_that_nothing_is_indexed(memory: Memory) -> None:
+    status = memory.status()
+    assert (status.files, status.chunks, len(status.dirty)) == (0, 0, 4)
+    assert any("nothing is indexed yet" in notice for notice in status.notices)
+
+
+def test_the_status_names_what_is_indexed_what_is_dirty_and_what_is_skipped(memory: Memory, notes: Path) -> None:
+    (notes / "memory/link.md").symlink_to(notes / "MEMORY.md")
+    (notes / "memory/odd.md").write_bytes(b"caf\xe9")
+    memory.sync()
+    (notes / "MEMORY.md").unlink()
+    (notes / "memory/new.md").write_text("new\n")
+    status = memory.status(deep=True)
+    assert (status.files, status.sources["memory"][0], status.mode) == (4, 4, "hybrid")
+    assert {"MEMORY.md", "memory/new.md"} <= set(status.dirty)
+    assert {"memory/link.md", "memory/odd.md"} <= {file.path for file in status.skipped}
+    assert status.vector["available"]
+    assert status.vector["verified"]
+    assert status.fts["verified"]
+    assert status.cache["entries"] > 0
+    assert status.engine
+
+
+def test_looking_does_not_change_the_index(memory: Memory, notes: Path) -> None:
+    memory.sync()
+    before = index_of(notes).read_bytes()
+    memory.search("boiler")
+    memory.status(deep=True)
+    memory.get("MEMORY.md")
+    assert index_of(notes).read_bytes() == before
+
+
+# --- damage, closing, threads --------------------------------------------------------------------------------------
+
+
+def spoil(index: Path) -> None:
+    for companion in ("-wal", "-shm"):
+        Path(f"{index}{companion}").unlink(missing_ok=True)
+    index.write_bytes(b"this is no database" * 1000)
+
+
+def test_a_damaged_index_is_an_error_that_says_what_to_do(notes: Path) -> None:
+    with Memory.open(notes, embedder=None) as memory:
+        memory.sync()
+    spoil(index_of(notes))
+    with Memory.open(notes, embedder=None) as memory:
+        for call in (lambda: memory.search("boiler"), memory.sync, memory.status):
+            with pytest.raises(CorruptIndexError, match="sync again"):
+                call()
+
+
+def test_force_sets_a_damaged_index_aside_and_builds_a_new_one(notes: Path) -> None:
+    with Memory.open(notes, embedder=None) as memory:
+        memory.sync()
+    spoil(index_of(notes))
+    with Memory.open(notes, embedder=None) as memory:
+        report = memory.sync(force=True)
+        assert "damaged" in (report.rebuilt or "")
+        assert len(report.added) == 4
+        assert memory.search("boiler")
+    kept = list(index_of(notes).parent.glob("index.sqlite.damaged-*"))
+    assert [file.read_bytes()[:19] for file in kept] == [b"this is no database"]
+
+
+def test_a_memory_can_be_closed_twice_and_not_used_any_more(notes: Path) -> None:
+    memory = Memory.open(notes, embedder=None)
+    memory.sync()
+    memory.close()
+    memory.close()
+    with pytest.raises(StoreError, match="closed"):
+        memory.search("boiler")
+
+
+def test_threads_may_search_while_others_sync(notes: Path) -> None:
+    with Memory.open(notes, embedder=HashingEmbedder()) as memory, ThreadPoolExecutor(4) as threads:
+        works = [lambda: memory.search("boiler"), lambda: memory.sync(force=True), memory.sync, memory.status]
+        for done in [threads.submit(work) for work in works * 5]:
+            done.result()
+        assert memory.status().dirty == ()
+        assert memory.search("boiler")[0].path == "memory/household.md"
+
+
+def test_a_progress_callback_may_search(memory: Memory) -> None:
+    found: list[int] = []
+    memory.sync(progress=lambda _: found.append(len(memory.search("boiler"))))
+    assert found
+
+
+def test_it_shows_itself_by_its_workspace(memory: Memory, notes: Path) -> None:
+    assert repr(memory) == f"Memory({str(notes)!r})"
+
+
+def test_another_chunking_is_followed_by_the_next_sync(notes: Path) -> None:
+    with Memory.open(notes, embedder=None) as memory:
+        memory.sync()
+    with Memory.open(notes, embedder=None, config=MemoryConfig(chunking=Chunking(max_chars=100))) as memory:
+        assert memory.search("boiler").stale
+        assert "max_chars" in (memory.sync().rebuilt or "")
+        assert not memory.search("boiler").stale

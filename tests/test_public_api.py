@@ -1,0 +1,69 @@
+"""The public names: what they are, that each can be had, and that the tour in the package's docstring is true."""
+
+import doctest
+import importlib
+import inspect
+
+import pytest
+
+import openclaw_memory
+
+PUBLIC = """
+    Chunk Chunking Embedder Embedding Excerpt Files Memory MemoryConfig OpenClawMemoryError Search SearchResult
+    SearchResults SqliteStore Status Store Sync SyncReport Workspace load_embedder
+""".split()
+
+# The front door, pinned: whoever changes it changes what programs outside rely on.
+FRONT_DOOR = {
+    "sync": ["force", "progress"],
+    "search": ["query", "max_results", "min_score", "source", "explain"],
+    "get": ["path", "start", "lines"],
+    "append": ["text", "date", "title"],
+    "status": ["deep"],
+    "close": [],
+}
+
+
+def test_the_public_names_are_these_and_no_more():
+    assert sorted(openclaw_memory.__all__) == sorted(PUBLIC)
+    assert len(PUBLIC) <= 20
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_each_public_name_can_be_had_and_is_documented(name):
+    assert inspect.getdoc(getattr(openclaw_memory, name))
+
+
+def test_names_that_are_asked_for_late_are_listed_early():
+    assert set(PUBLIC) <= set(dir(openclaw_memory))
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones():
+    with pytest.raises(AttributeError, match=r"no attribute 'Memroy'; it has .*\bMemory\b"):
+        openclaw_memory.Memroy  # noqa: B018
+
+
+@pytest.mark.parametrize(("method", "parameters"), FRONT_DOOR.items())
+def test_the_front_door_takes_what_it_has_always_taken(method, parameters):
+    signature = inspect.signature(getattr(openclaw_memory.Memory, method))
+    assert list(signature.parameters)[1:] == parameters
+
+
+def test_every_error_has_one_root():
+    errors = importlib.import_module("openclaw_memory.errors")
+    classes = [item for _, item in inspect.getmembers(errors, inspect.isclass) if issubclass(item, Exception)]
+    assert len(classes) > 5
+    assert all(issubclass(item, openclaw_memory.OpenClawMemoryError) for item in classes)
+
+
+def test_the_tree_of_errors_in_the_docstring_is_complete():
+    errors = importlib.import_module("openclaw_memory.errors")
+    names = [name for name, item in inspect.getmembers(errors, inspect.isclass) if issubclass(item, Exception)]
+    missing = [name for name in names if name not in (errors.__doc__ or "")]
+    assert not missing
+
+
+def test_the_tour_in_the_docstring_is_true():
+    result = doctest.testmod(openclaw_memory)
+    assert result.attempted > 5
+    assert result.failed == 0

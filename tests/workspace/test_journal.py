@@ -1,0 +1,288 @@
+import datetime
+import errno
+import os
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openclaw_memory.config import Files
+from openclaw_memory.errors import PathNotAllowedError, QueryError, WriteError
+from openclaw_memory.types import Excerpt
+from openclaw_memory.workspace import journal
+
+DAY = datetime.date(2026, 11, 21)
+NOW = datetime.datetime(2026, 11, 21, 9, 5, tzinfo=datetime.UTC)
+NOTE = "memory/2026-11-21.md"
+RULES = Files()
+
+
+def append(root, text, title=None, rules=RULES):
+    return journal.append(root, text, date=DAY, title=title, now=NOW, rules=rules)
+
+
+def note(root):
+    return (root / NOTE).read_bytes().decode()
+
+
+def test_a_new_note_begins_with_its_day(tmp_path):
+    assert append(tmp_path, "Anna likes tea.") == Excerpt(NOTE, "Anna likes tea.", 3, 3)
+    assert note(tmp_path) == "# 2026-11-21\n\nAnna likes tea.\n"
+
+
+def test_items_that_follow_each_other_stay_one_list(tmp_path):
+    append(tmp_path, "- tea\n")
+    assert append(tmp_path, "\n- milk\n- bread\n\n") == Excerpt(NOTE, "- milk\n- bread", 4, 5)
+    assert note(tmp_path) == "# 2026-11-21\n\n- tea\n- milk\n- bread\n"
+
+
+def test_a_title_makes_an_entry_with_its_time(tmp_path):
+    append(tmp_path, "Booked.", title="Trip\nto  Rome")
+    added = append(tmp_path, "Cancelled.", title="Trip")
+    assert note(tmp_path) == "# 2026-11-21\n\n## 09:05 - Trip to Rome\n\nBooked.\n\n## 09:05 - Trip\n\nCancelled.\n"
+    assert added == Excerpt(NOTE, "## 09:05 - Trip\n\nCancelled.", 7, 9)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        (b"no newline", "no newline\nx\n", 2),
+        (b"a\n", "a\nx\n", 2),
+        (b"a\r\nb\r\n", "a\r\nb\r\nx\n", 3),
+        (b"\n", "\nx\n", 2),
+        ("a\u2028b".encode(), "a\u2028b\nx\n", 2),
+        (b"\xef\xbb\xbfa\n", "\ufeffa\nx\n", 2),
+    ],
+)
+def test_what_was_there_stays_and_the_new_text_starts_a_line(tmp_path, before, after, line):
+    (tmp_path / "memory").mkdir()
+    (tmp_path / NOTE).write_bytes(before)
+    assert append(tmp_path, "x").start_line == line
+    assert note(tmp_path) == after
+
+
+def test_an_empty_file_is_begun_like_a_new_note(tmp_path):
+    (tmp_path / "memory").mkdir()
+    (tmp_path / NOTE).touch()
+    append(tmp_path, "x")
+    assert note(tmp_path) == "# 2026-11-21\n\nx\n"
+
+
+texts = st.text(st.sampled_from("ab# -\n\r\u2028é😀"), min_size=1, max_size=20).filter(str.strip)
+titles = st.none() | st.text(st.sampled_from("ab \n"), max_size=5)
+
+
+@settings(max_examples=40)  # each writes to the disk and waits for it
+@given(st.lists(st.tuples(texts, titles), min_size=1, max_size=6))
+def test_every_entry_is_found_at_the_lines_that_were_returned(tmp_path_factory, entries):
+    root = tmp_path_factory.mktemp("journal")
+    added = [append(root, text, title) for text, title in entries]
+    lines = note(root).split("\n")
+    for (text, _), excerpt in zip(entries, added, strict=True):
+        assert "\n".join(lines[excerpt.start_line - 1 : excerpt.end_line]) == excerpt.text
+        assert excerpt.text.endswith(text.strip("\n"))
+    assert [excerpt.start_line for excerpt in added] == sorted({excerpt.start_line for excerpt in added})
+
+
+def test_files_and_folders_are_the_owners_alone(tmp_path):
+    mask = os.umask(0)
+    try:
+        append(tmp_path, "x")
+    finally:
+        os.umask(mask)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [tmp_path / "memory", *tmp_path.glob("memory/*")]}
+    assert modes == {"memory": 0o700, ".lock": 0o600, "2026-11-21.md": 0o600}
+
+
+def test_a_note_of_ones_own_keeps_its_mode(tmp_path):
+    append(tmp_path, "x")
+    (tmp_path / NOTE).chmod(0o644)
+    append(tmp_path, "y")
+    assert stat.S_IMODE((tmp_path / NOTE).stat().st_mode) == 0o644
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n", "\t\n"])
+def test_nothing_to_write_is_an_error(tmp_path, text):
+    with pytest.raises(QueryError, match="empty"):
+        append(tmp_path, text)
+    assert not list(tmp_path.iterdir())
+
+
+def test_text_that_is_no_unicode_is_an_error(tmp_path):
+    with pytest.raises(QueryError, match="surrogate"):
+        append(tmp_path, "a\ud800")
+    assert not list(tmp_path.iterdir())
+
+
+def make_link(root, outside):
+    (root / NOTE).symlink_to(outside / "target.md")
+
+
+def make_dangling_link(root, outside):
+    (root / NOTE).symlink_to(outside / "new.md")
+
+
+def make_hard_link(root, outside):
+    os.link(outside / "target.md", root / NOTE)
+
+
+def make_pipe(root, _outside):
+    os.mkfifo(root / NOTE)
+
+
+def make_folder(root, _outside):
+    (root / NOTE).mkdir()
+
+
+def make_linked_folder(root, outside):
+    (root / "memory").rmdir()
+    (root / "memory").symlink_to(outside)
+
+
+def make_linked_lock(root, outside):
+    (root / "memory/.lock").symlink_to(outside / "target.md")
+
+
+@pytest.mark.parametrize(
+    "trap",
+    [make_link, make_dangling_link, make_hard_link, make_pipe, make_folder, make_linked_folder, make_linked_lock],
+)
+def test_a_trap_in_the_place_of_the_note_takes_nothing_outside(tmp_path, trap):
+    root, outside = tmp_path / "ws", tmp_path / "outside"
+    (root / "memory").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "target.md").write_text("before", encoding="utf-8")
+    trap(root, outside)
+    with pytest.raises(PathNotAllowedError):
+        append(root, "x")
+    assert [path.name for path in outside.iterdir()] == ["target.md"]
+    assert (outside / "target.md").read_text(encoding="utf-8") == "before"
+
+
+def test_a_note_that_the_globs_leave_out_is_not_written(tmp_path):
+    with pytest.raises(PathNotAllowedError, match=r"files\.exclude"):
+        append(tmp_path, "x", rules=Files(exclude=("2026-*",)))
+
+
+def test_a_note_in_utf_16_is_not_spoilt(tmp_path):
+    (tmp_path / "memory").mkdir()
+    (tmp_path / NOTE).write_bytes("a\n".encode("utf-16"))
+    with pytest.raises(WriteError, match="UTF-16"):
+        append(tmp_path, "x")
+    assert (tmp_path / NOTE).read_bytes() == "a\n".encode("utf-16")
+
+
+def test_a_note_never_grows_beyond_what_can_be_read(tmp_path):
+    rules = Files(max_bytes=40)
+    append(tmp_path, "x" * 25, rules=rules)
+    before = note(tmp_path)
+    with pytest.raises(WriteError, match=r"files\.max_bytes"):
+        append(tmp_path, "y", rules=rules)
+    assert note(tmp_path) == before
+
+
+@pytest.mark.parametrize("before", [None, "# mine\n"])
+@pytest.mark.parametrize("call", ["write", "fsync"])
+def test_a_failing_disk_leaves_the_note_as_it_was(tmp_path, monkeypatch, before, call):
+    (tmp_path / "memory").mkdir()
+    if before is not None:
+        (tmp_path / NOTE).write_text(before, encoding="utf-8")
+    real = getattr(os, call)
+
+    def failing(descriptor, *args):
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode) or os.readlink(f"/proc/self/fd/{descriptor}").endswith(
+            "lock"
+        ):
+            return real(descriptor, *args)
+        if call == "write":
+            real(descriptor, args[0][:3])
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, failing)
+        with pytest.raises(WriteError, match="Input/output error"):
+            append(tmp_path, "x")
+    assert (note(tmp_path) if (tmp_path / NOTE).exists() else None) == before
+    append(tmp_path, "x")
+
+
+SHORT_WRITE = """
+import datetime, resource, signal, sys
+from pathlib import Path
+from openclaw_memory.config import Files
+from openclaw_memory.errors import WriteError
+from openclaw_memory.workspace import journal
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+now = datetime.datetime(2026, 11, 21, 9, 5, tzinfo=datetime.UTC)
+try:
+    journal.append(Path(sys.argv[1]), "x" * 2000, date=now.date(), now=now, rules=Files())
+except WriteError as error:
+    print(error)
+"""
+
+
+def test_a_short_write_is_taken_back(tmp_path):
+    append(tmp_path, "kept")
+    before = note(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", SHORT_WRITE, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert "took 981 of 2001 bytes and is as it was" in done.stdout
+    assert note(tmp_path) == before
+
+
+def test_whoever_holds_the_lock_too_long_is_named(tmp_path, monkeypatch):
+    import filelock
+
+    append(tmp_path, "x")
+    monkeypatch.setattr(journal, "LOCK_SECONDS", 0.01)
+    with filelock.FileLock(tmp_path / "memory/.lock"), pytest.raises(WriteError, match=r"\.lock is held"):
+        append(tmp_path, "y")
+    append(tmp_path, "z")
+
+
+MANY_APPENDS = """
+import datetime, sys
+from pathlib import Path
+from openclaw_memory.config import Files
+from openclaw_memory.workspace import journal
+
+now = datetime.datetime(2026, 11, 21, 9, 5, tzinfo=datetime.UTC)
+for number in range(int(sys.argv[3])):
+    journal.append(Path(sys.argv[1]), f"- {sys.argv[2]} {number}", date=now.date(), now=now, rules=Files())
+"""
+
+
+def test_processes_that_append_at_once_lose_nothing(tmp_path):
+    command = [sys.executable, "-c", MANY_APPENDS, str(tmp_path)]
+    running = [subprocess.Popen([*command, str(process), "25"], cwd=Path(__file__).parents[2]) for process in range(4)]
+    assert [process.wait() for process in running] == [0] * 4
+    lines = note(tmp_path).splitlines()
+    assert lines[:2] == ["# 2026-11-21", ""]
+    assert sorted(lines[2:]) == sorted(f"- {process} {number}" for process in range(4) for number in range(25))
+
+
+def test_threads_that_append_at_once_get_lines_of_their_own(tmp_path):
+    added = []
+    threads = [
+        threading.Thread(target=lambda name=name: added.extend(append(tmp_path, f"- {name} {n}") for n in range(10)))
+        for name in "abcd"
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lines = note(tmp_path).splitlines()
+    assert sorted(excerpt.start_line for excerpt in added) == list(range(3, 43))
+    assert all(lines[excerpt.start_line - 1] == excerpt.text for excerpt in added)

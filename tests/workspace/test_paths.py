@@ -1,0 +1,141 @@
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openclaw_memory.config import Files
+from openclaw_memory.errors import ConfigError, NotFoundError, OpenClawMemoryError, PathNotAllowedError
+from openclaw_memory.workspace.paths import counts, exact_path_tier, locate
+
+
+@pytest.mark.parametrize(
+    ("path", "canonical"),
+    [
+        ("MEMORY.md", "MEMORY.md"),
+        ("USER.md", "USER.md"),
+        ("memory.md", "memory.md"),
+        (" ./memory//a.md \n", "memory/a.md"),
+        ("memory/a.md/", "memory/a.md"),
+        ("memory/sub/../a.md", "memory/a.md"),
+        ("memory/../MEMORY.md", "MEMORY.md"),
+        ("notes/../memory/a.md", "memory/a.md"),
+        ("{root}/memory/a.md", "memory/a.md"),
+        ("{root}/../{name}/MEMORY.md", "MEMORY.md"),
+        ("memory/a\\b.md", "memory/a\\b.md"),
+    ],
+)
+def test_a_path_is_resolved_by_its_letters(tmp_path, path, canonical):
+    given_path = path.format(root=tmp_path, name=tmp_path.name)
+    assert locate(tmp_path, Files(), given_path).path == canonical
+
+
+@pytest.mark.parametrize(
+    ("extra", "path", "canonical"),
+    [
+        ("../ext", "../ext/sub/x.md", "../ext/sub/x.md"),
+        ("../ext/", "../ext/x.md", "../ext/x.md"),
+        ("../ext/x.md", "../ext/x.md", "../ext/x.md"),
+        ("notes", "notes/x.md", "notes/x.md"),
+        (".", "deep/down/x.md", "deep/down/x.md"),
+        ("~/kept", "{home}/kept/x.md", "{home_from_root}/kept/x.md"),
+    ],
+)
+def test_extra_paths_are_allowed_and_have_one_name(tmp_path, monkeypatch, extra, path, canonical):
+    home = tmp_path / "home"
+    root = tmp_path / "ws"
+    monkeypatch.setenv("HOME", str(home))
+    names = {"home": home, "home_from_root": os.path.relpath(home, root)}
+    assert locate(root, Files(extra_paths=(extra,)), path.format(**names)).path == canonical.format(**names)
+
+
+@pytest.mark.parametrize(
+    ("extra", "path"),
+    [
+        ("../ext", "../extra/x.md"),
+        ("../ext", "../ext/../other/x.md"),
+        ("../ext", "../ext/x.txt"),
+        ("../ext/x.md", "../ext/x.md/y/../../z.md"),
+        (".", "../x.md"),
+        (".", ".memory/x.md"),
+        ("..", "../other/x.md"),
+        ("", "x.md"),
+        (" ", "x.md"),
+    ],
+)
+def test_an_extra_path_opens_nothing_beside_it(tmp_path, extra, path):
+    with pytest.raises(PathNotAllowedError):
+        locate(tmp_path, Files(extra_paths=(extra,)), path)
+
+
+def test_a_path_with_backslashes_is_told_to_use_slashes(tmp_path):
+    with pytest.raises(NotFoundError, match=r"'memory/a\.md'"):
+        locate(tmp_path, Files(), "memory\\a.md")
+
+
+def test_memory_md_counts_only_where_there_is_no_upper_case_one(tmp_path):
+    assert locate(tmp_path, Files(), "memory.md").path == "memory.md"
+    (tmp_path / "MEMORY.md").touch()
+    with pytest.raises(PathNotAllowedError):
+        locate(tmp_path, Files(), "memory.md")
+
+
+@given(st.text(st.sampled_from("./\\ ~aM\0é") | st.characters(), max_size=12).map(lambda tail: f"memory/{tail}.md"))
+def test_whatever_is_allowed_lies_in_the_workspace(tmp_path_factory, path):
+    root = tmp_path_factory.getbasetemp()
+    try:
+        place = locate(root, Files(), path)
+    except OpenClawMemoryError:
+        return
+    assert place.base == str(root)
+    assert not {"", ".", ".."} & set(place.parts)
+    assert place.path.startswith("memory/") or place.path in {"MEMORY.md", "USER.md", "memory.md"}
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude", "kept"),
+    [
+        ((), (), {"MEMORY.md", "memory/a.md", "memory/old/b.md", "../ext/c.md"}),
+        ((), ("old/",), {"MEMORY.md", "memory/a.md", "../ext/c.md"}),
+        ((), ("/memory/**", "!/memory/a.md"), {"MEMORY.md", "memory/a.md", "../ext/c.md"}),
+        (("memory/*.md",), (), {"memory/a.md"}),
+        (("memory/**/*.md",), ("b.md",), {"memory/a.md"}),
+        (("../ext/*.md", "/*.md"), (), {"MEMORY.md", "../ext/c.md"}),
+    ],
+)
+def test_globs_choose_as_in_a_gitignore_file(include, exclude, kept):
+    rules = Files(include=include, exclude=exclude)
+    every = ["MEMORY.md", "memory/a.md", "memory/old/b.md", "../ext/c.md"]
+    assert {path for path in every if counts(rules, path)} == kept
+
+
+def test_what_the_globs_leave_out_is_not_read_either(tmp_path):
+    with pytest.raises(PathNotAllowedError, match=r"files\.exclude"):
+        locate(tmp_path, Files(exclude=("private/",)), "memory/private/a.md")
+
+
+def test_a_glob_that_cannot_be_read_names_its_setting():
+    with pytest.raises(ConfigError, match=r"files\.exclude.*'!'"):
+        counts(Files(exclude=("!",)), "memory/a.md")
+
+
+@pytest.mark.parametrize(
+    ("query", "path", "tier"),
+    [
+        ("memory.md", "MEMORY.md", 3),
+        ("MEMORY\\Topics.md", "memory/topics.md", 3),
+        ("./memory/topics.md", "memory/topics.md", 3),
+        ("topics.md", "memory/topics.md", 2),
+        (" topics ", "memory/topics.md", 1),
+        ("café", "memory/cafe\u0301.md", 1),
+        ("a.b", "memory/a.b.md", 1),
+        ("memory/topics", "memory/topics.md", 0),
+        ("sub/topics.md", "memory/sub/topics.md", 0),
+        ("top", "memory/topics.md", 0),
+        ("", "x.md", 0),
+        (".", "x.md", 0),
+        ("./", ".", 0),
+    ],
+)
+def test_a_question_names_a_file_more_or_less_exactly(query, path, tier):
+    assert exact_path_tier(query, path) == tier

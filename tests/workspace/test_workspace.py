@@ -1,0 +1,83 @@
+import datetime
+
+import pytest
+
+from openclaw_memory.config import Files
+from openclaw_memory.errors import NotFoundError, QueryError, UndecodableError, WorkspaceError
+from openclaw_memory.types import Excerpt
+from openclaw_memory.workspace import Workspace
+
+
+def test_a_missing_folder_is_an_error_that_says_how_to_make_one(tmp_path):
+    with pytest.raises(WorkspaceError, match=r"gone does not exist: create it with `openclaw-memory init"):
+        Workspace.open(tmp_path / "gone")
+
+
+def test_a_file_is_not_a_workspace(tmp_path):
+    (tmp_path / "MEMORY.md").touch()
+    with pytest.raises(WorkspaceError, match="is not a folder"):
+        Workspace.open(tmp_path / "MEMORY.md")
+
+
+def test_the_home_folder_is_understood(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "agent").mkdir()
+    assert Workspace.open("~/agent").root == tmp_path / "agent"
+
+
+def test_an_excerpt_starts_where_it_is_asked_to(tmp_path):
+    (tmp_path / "MEMORY.md").write_text("one\ntwo\nthree\n", encoding="utf-8")
+    memory = Workspace.open(tmp_path)
+    assert memory.excerpt("./MEMORY.md", start=2, lines=1) == Excerpt("MEMORY.md", "two", 2, 2, next_start=3)
+    assert memory.excerpt("MEMORY.md").text == "one\ntwo\nthree"
+    assert memory.read("MEMORY.md") == "one\ntwo\nthree\n"
+
+
+def test_a_start_beyond_the_end_says_how_long_the_file_is(tmp_path):
+    (tmp_path / "MEMORY.md").write_text("one\ntwo\n", encoding="utf-8")
+    with pytest.raises(NotFoundError, match=r"MEMORY\.md has 2 lines, none numbered 3"):
+        Workspace.open(tmp_path).excerpt("MEMORY.md", start=3)
+
+
+def test_an_empty_file_has_an_empty_excerpt(tmp_path):
+    (tmp_path / "MEMORY.md").touch()
+    excerpt = Workspace.open(tmp_path).excerpt("MEMORY.md")
+    assert (excerpt.text, excerpt.next_start, excerpt.citation) == ("", None, "MEMORY.md#L1")
+
+
+@pytest.mark.parametrize("start", [0, -1, 1.5, "1"])
+def test_a_start_that_is_no_line_number_is_an_error(tmp_path, start):
+    (tmp_path / "MEMORY.md").write_text("one\n", encoding="utf-8")
+    with pytest.raises(QueryError, match="start must be"):
+        Workspace.open(tmp_path).excerpt("MEMORY.md", start=start)
+
+
+def test_a_file_that_is_not_text_says_so(tmp_path):
+    (tmp_path / "MEMORY.md").write_bytes(b"caf\xe9\n")
+    with pytest.raises(UndecodableError, match=r"MEMORY\.md is not text in utf-8 \(byte 3"):
+        Workspace.open(tmp_path).read("MEMORY.md")
+
+
+@pytest.mark.parametrize("day", [datetime.date(2026, 11, 21), "2026-11-21"])
+def test_a_note_is_added_to_the_day_it_is_meant_for(tmp_path, day):
+    memory = Workspace.open(tmp_path)
+    added = memory.append("The launch is on Friday.", day)
+    assert added == Excerpt("memory/2026-11-21.md", "The launch is on Friday.", 3, 3)
+    assert memory.excerpt(added.path, added.start_line).text == added.text
+
+
+def test_a_note_without_a_date_is_added_to_today(tmp_path):
+    before = datetime.datetime.now().astimezone().date()
+    path = Workspace.open(tmp_path).append("Now.").path
+    after = datetime.datetime.now().astimezone().date()
+    assert path in {f"memory/{day.isoformat()}.md" for day in (before, after)}
+
+
+def test_a_date_that_is_none_is_an_error(tmp_path):
+    with pytest.raises(QueryError, match="not 'tomorrow'"):
+        Workspace.open(tmp_path).append("x", "tomorrow")
+
+
+def test_a_workspace_without_notes_is_empty_and_not_an_error(tmp_path):
+    scan = Workspace.open(tmp_path, Files()).scan()
+    assert (scan.files, scan.skipped) == ((), ())
