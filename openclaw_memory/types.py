@@ -163,7 +163,11 @@ class StoreStats:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """A contiguous run of lines that answers, with its place. `score` lies in [0, 1]; `parts` says how it came about."""
+    """A contiguous run of lines that answers, with its place.
+
+    `score` lies in [0, 1]; `parts` says how it came about: `confidence` that the notes answer at all times the `share`
+    of this answer, or `vector_score` and `text_score` where whole chunks answer.
+    """
 
     path: str
     start_line: int

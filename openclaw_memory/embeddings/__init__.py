@@ -6,7 +6,6 @@ A provider is a module here, or a function elsewhere registered under the entry 
 
 from __future__ import annotations
 
-import math
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -99,13 +98,6 @@ def checked_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
 def vector_key(text: str) -> str:
     """The key of a vector: SHA-256 hex of the exact string that is embedded."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def cosine_similarity(a: Sequence[float], b: Sequence[float]) -> float:
-    """Cosine of two vectors in [-1, 1], over the dimensions both have; 0 where one of them is zero, as in OpenClaw."""
-    shared = list(zip(a, b, strict=False))
-    lengths = math.sqrt(sum(x * x for x, _ in shared)) * math.sqrt(sum(y * y for _, y in shared))
-    return sum(x * y for x, y in shared) / lengths if lengths else 0.0
 
 
 class _CallableEmbedder:

@@ -27,6 +27,7 @@ from openclaw_memory.search.lines import (
     term_overlap,
 )
 from openclaw_memory.search.question import Question
+from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE
 from openclaw_memory.search.windows import Window, best_windows
 from openclaw_memory.types import SearchResult, Store, StoredChunk
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 # A chunk shares in what the chunks before and after it match: the answer often stands beside the words of the question.
 NEIGHBOUR_SHARE = 0.3
+# MMR and age choose among this many times the wanted answers.
+POOL = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class Weights:
 
 
 HYBRID = Weights(
-    keyword=1.5, overlap=0.0, words=5.0, meaning=6.0, pairs=0.2, exact=2.0, date=1.5, name=3.0, question=-0.8,
+    keyword=1.5, overlap=0.0, words=6.0, meaning=7.0, pairs=0.4, exact=2.0, date=2.0, name=3.0, question=-0.8,
     middle=8.1, slope=1.28,
 )  # fmt: skip
 KEYWORD = Weights(
@@ -84,43 +87,52 @@ class Asked:
     explain: bool
 
 
-def best_lines(asked: Asked, count: int) -> list[SearchResult]:
-    """Up to `count` windows of lines from the candidates and the chunks around them, best first."""
+def best_lines(asked: Asked) -> list[SearchResult]:
+    """Windows of lines from the candidates and the chunks around them.
+
+    The score is the confidence that the notes answer the question at all, which the best window decides, times the
+    share that a window has in what the best one says.
+    """
     chunks = _with_neighbours(asked.candidates, asked.store)
     lines = lines_of(chunks)
-    if not lines:
-        return []
     analyses = [analysed(line.text) for line in lines]
     features = _features(asked, chunks, lines, analyses)
-    weights = KEYWORD if "meaning" not in features else HYBRID
-    values = sum(getattr(weights, name) * feature for name, feature in features.items())
-    windows = best_windows(lines, values.tolist(), asked.rules.snippet_chars, count)
-    top = max((values[window.best] for window in windows), default=0.0)
-    confidence = 1 / (1 + math.exp(-weights.slope * (float(top) - weights.middle)))
+    weights = KEYWORD if asked.word_vectors is None else HYBRID
+    values = np.zeros(len(lines), np.float32)
+    for name, feature in features.items():
+        values += getattr(weights, name) * feature
+    windows = best_windows(lines, values, asked.rules.snippet_chars, _pool(asked.rules))
+    top = max((window.value for window in windows), default=0.0)
+    confidence = 1 / (1 + math.exp(-weights.slope * (top - weights.middle)))
     results = []
     for window in windows:
-        share = math.exp(min(0.0, float(values[window.best] - top)) / weights.spread)
-        parts = {"confidence": round(confidence, 4), "share": round(share, 4)}
+        share = math.exp((window.value - top) / weights.spread)
+        parts = {"confidence": confidence, "share": share}
         if asked.explain:
-            parts |= {name: round(float(feature[window.best]), 4) for name, feature in features.items()}
+            parts |= {name: float(feature[window.best]) for name, feature in features.items()}
         results.append(_result(lines, window, confidence * share, asked.rules.snippet_chars, parts))
-    return sorted(results, key=lambda result: -result.score)
+    return results
 
 
-def best_chunks(asked: Asked, count: int) -> list[SearchResult]:
-    """Up to `count` chunks with the beginning of each as its snippet, best first."""
+def best_chunks(asked: Asked) -> list[SearchResult]:
+    """The best chunks, with the beginning of each as its snippet."""
     results = []
-    for candidate in asked.candidates[:count]:
+    for candidate in asked.candidates[: _pool(asked.rules)]:
         stored, chunk = candidate.stored, candidate.stored.chunk
         score = candidate.score if asked.rules.fusion == "weighted" else 1 / (1 + math.exp(-candidate.score))
         snippet = truncate_utf16(chunk.text, asked.rules.snippet_chars)
-        parts = {"vector": round(candidate.vector, 4), "keyword": round(candidate.text, 4)}
+        parts = {VECTOR_SCORE: candidate.vector, TEXT_SCORE: candidate.text}
         place = (stored.path, chunk.start_line, chunk.end_line)
         results.append(SearchResult(*place, min(1.0, max(0.0, score)), snippet, stored.source, parts))
     return results
 
 
-ANSWERS: Mapping[str, Callable[[Asked, int], list[SearchResult]]] = {"lines": best_lines, "chunks": best_chunks}
+ANSWERS: Mapping[str, Callable[[Asked], list[SearchResult]]] = {"lines": best_lines, "chunks": best_chunks}
+
+
+def _pool(rules: Search) -> int:
+    """How many answers to make: more than are wanted where MMR or age will choose among them."""
+    return rules.max_results * (1 if rules.mmr is None and rules.half_life_days is None else POOL)
 
 
 def _with_neighbours(candidates: Sequence[Candidate], store: Store) -> list[StoredChunk]:

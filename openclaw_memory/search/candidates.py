@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from openclaw_memory.config import Search
 from openclaw_memory.search.question import Question
-from openclaw_memory.search.ranking import bm25_to_score, boosted_keyword_score, standardised
-from openclaw_memory.types import Embedder, Source, Store, StoredChunk, Vector
+from openclaw_memory.search.ranking import bm25_to_score, boosted_keyword_score, standardised, weighted_sum
+from openclaw_memory.types import Embedder, Source, Store, StoredChunk
 
 # How many chunks each leg brings: OpenClaw's 200 for keywords. Vectors cost time by the number wanted, and the chunks
 # that only they find stand in the first hundred.
@@ -22,7 +22,6 @@ class Found:
 
     text: Mapping[int, float]
     vector: Mapping[int, float] | None
-    query_vector: Vector | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +43,12 @@ def find(question: Question, store: Store, embedder: Embedder | None, rules: Sea
     wanted = max(rules.candidates, 4 * rules.max_results)
     text = _by_keywords(question, store, max(TEXT_HITS, wanted), rules, source)
     if embedder is None:
-        return Found(text, None, None)
+        return Found(text, None)
     query_vector = embedder.embed_query(question.text)
     hits = store.search_vector(query_vector, max(VECTOR_HITS, wanted), source=source)
     vector = {hit.chunk_id: hit.score for hit in hits}
     vector |= store.similarities(query_vector, [at for at in text if at not in vector])
-    return Found(text, vector, query_vector)
+    return Found(text, vector)
 
 
 def _by_keywords(
@@ -77,7 +76,7 @@ def fuse(question: Question, found: Found, store: Store, rules: Search) -> list[
     )
 
 
-def _standardised(question: Question, found: Found, store: Store, rules: Search) -> dict[int, float]:
+def _standardised(_question: Question, found: Found, _store: Store, rules: Search) -> dict[int, float]:
     """Weighted sum of z-scores: it needs no common scale, and one leg's outlier cannot hide the other leg."""
     vector = found.vector or {}
     ids = sorted({*found.text, *vector})
@@ -97,7 +96,7 @@ def _weighted(question: Question, found: Found, store: Store, rules: Search) -> 
         if at in found.text:
             base = bm25_to_score(-found.text[at])
             keyword = boosted_keyword_score(question.text, stored.path, stored.chunk.text, base)
-        scores[at] = rules.vector_weight * vector.get(at, 0.0) + text_weight * keyword
+        scores[at] = weighted_sum(vector.get(at, 0.0), keyword, rules.vector_weight, text_weight)
     return scores
 
 

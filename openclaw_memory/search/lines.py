@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -90,7 +91,7 @@ def analysed(text: str) -> Analysis:
     label = _LABEL.match(text)
     return Analysis(
         terms=frozenset(found),
-        pairs=frozenset(zip(found, found[1:], strict=False)),
+        pairs=frozenset(pairwise(found)),
         words=tuple(words_of(text)),
         label=fold(label[1]) if label else "",
         is_question=text.rstrip(" *_\"')").endswith(("?", "？")),
@@ -136,7 +137,8 @@ def term_overlap(analyses: Sequence[Analysis], question: Question, near: Neighbo
         return np.zeros(len(analyses), np.float32)
     held = np.array([[term in analysis.terms for term in question.terms] for analysis in analyses], np.float32)
     weights = np.array(question.weights, np.float32)
-    return near.strongest(held, REACH_OF_TERMS) @ (weights / weights.sum())
+    overlap: Floats = near.strongest(held, REACH_OF_TERMS) @ (weights / weights.sum())
+    return overlap
 
 
 def pair_matches(analyses: Sequence[Analysis], question: Question) -> Floats:
@@ -172,30 +174,43 @@ def likeness(
     analyses: Sequence[Analysis], question: Question, near: Neighbourhood, word_vectors: WordVectors
 ) -> Likeness:
     """Likeness of each line with the question, by the vectors of their words."""
-    vocabulary: dict[str, int] = {}
-    ids = [[vocabulary.setdefault(word, len(vocabulary)) for word in analysis.words] for analysis in analyses]
-    starts = np.cumsum([0] + [len(line) for line in ids])
-    flat = np.array([at for line in ids for at in line], np.int64)
-    if not len(flat) or not question.words:
+    vocabulary = sorted(set().union(*(analysis.words for analysis in analyses)))
+    if not vocabulary or not question.words:
         nothing = np.zeros(len(analyses), np.float32)
         return Likeness(nothing, nothing)
-    raw = word_vectors(list(vocabulary))
-    asked = word_vectors(question.words)
-    cosines = np.maximum(_unit(raw) @ _unit(asked).T, 0)
+    rows = dict(zip(vocabulary, range(len(vocabulary)), strict=True))
+    words = np.fromiter((rows[word] for analysis in analyses for word in analysis.words), np.intp)
+    counts = np.array([len(analysis.words) for analysis in analyses])
+    lines = np.flatnonzero(counts)
+    starts = (np.cumsum(counts) - counts)[lines]
+    vectors = word_vectors(vocabulary)
+
+    cosines = _products(_unit(word_vectors(question.words)), _unit(vectors))
     best = np.zeros((len(analyses), len(question.words)), np.float32)
-    filled = np.flatnonzero(np.diff(starts))
-    best[filled] = np.maximum.reduceat(cosines[flat], starts[:-1][filled], axis=0)
+    best[lines] = np.maximum.reduceat(np.maximum(cosines, 0)[:, words], starts, axis=1).T
     weights = np.array(question.word_weights, np.float32)
     met = near.strongest(best, REACH_OF_WORDS) @ (weights / weights.sum())
-    sums = np.zeros((len(analyses), raw.shape[1]), np.float32)
-    sums[filled] = np.add.reduceat(raw[flat], starts[:-1][filled], axis=0)
-    meaning = _unit(near.blended(_unit(sums), REACH_OF_MEANING)) @ _unit(asked.sum(axis=0, keepdims=True))[0]
+
+    sums = np.zeros((len(analyses), vectors.shape[1]), np.float32)
+    ones = np.ones(counts.max(), np.float32)
+    for line, start, count in zip(lines.tolist(), starts.tolist(), counts[lines].tolist(), strict=True):
+        # One small product a line: np.add.reduceat along rows takes ten times as long.
+        sums[line] = ones[:count] @ vectors[words[start : start + count]]
+    whole = word_vectors(words_of(question.text)).sum(axis=0, keepdims=True)
+    meaning = _products(_unit(whole), _unit(near.blended(_unit(sums), REACH_OF_MEANING)))[0]
     return Likeness(met, meaning)
 
 
 def _unit(rows: Floats) -> Floats:
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(norms > 1e-10, norms, 1)
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    unit: Floats = (rows / np.maximum(norms, np.float32(1e-10))[:, None]).astype(np.float32, copy=False)
+    return unit
+
+
+def _products(few: Floats, many: Floats) -> Floats:
+    """All dot products, shape (few, many). Not by BLAS: its threads cost more than these small products do."""
+    products: Floats = np.einsum("ij,kj->ik", few, many)
+    return products
 
 
 def date_matches(lines: Sequence[Line], question: Question) -> Floats:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from openclaw_memory.search.dates import DateMention, mentioned_dates
 from openclaw_memory.text import content_words, fold, query_terms, stem, terms
@@ -41,7 +42,7 @@ def asked(text: str, found: tuple[str, ...], frequencies: Mapping[str, int], chu
         weights=tuple(rarity(frequencies.get(term, 0), chunk_count) for term in found),
         words=words,
         word_weights=tuple(rarity(frequencies.get(stem(fold(word)), 0), chunk_count) for word in words),
-        pairs=frozenset(pair for pair in zip(in_order, in_order[1:], strict=False) if set(pair) & set(found)),
+        pairs=frozenset(pair for pair in pairwise(in_order) if set(pair) & set(found)),
         identifiers=frozenset(term for term in found if _is_identifier(term)),
         names=frozenset(fold(word) for word in _NAME.findall(text) if word[0].isupper()),
         dates=mentioned_dates(text),
@@ -64,5 +65,5 @@ def _is_identifier(term: str) -> bool:
 
 
 def rarity(frequency: int, count: int) -> float:
-    """Inverse document frequency as BM25 has it, kept above zero (Lucene's form): log(1 + (N - n + 0.5) / (n + 0.5))."""
+    """Inverse document frequency in Lucene's form of BM25, above zero: log(1 + (N - n + 0.5) / (n + 0.5))."""
     return math.log(1 + (max(count, frequency) - frequency + 0.5) / (frequency + 0.5))

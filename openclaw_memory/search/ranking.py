@@ -1,6 +1,6 @@
-"""Scores into an order: fusion of both legs, temporal decay, the threshold rule and MMR (pure).
+"""Scores into an order: the formulas of fusion and decay, and the order and choice of answers (pure).
 
-The formulas are OpenClaw's (2026.9); where this file differs, `docs/differences.md` says why.
+The formulas are OpenClaw's (2026.9) where it has one; deliberate differences are listed in `docs/differences.md`.
 """
 
 from __future__ import annotations
@@ -8,11 +8,14 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 
-Item = TypeVar("Item")
+from openclaw_memory.search.mmr import mmr
+from openclaw_memory.types import SearchResult
+from openclaw_memory.workspace.dates import note_date
+from openclaw_memory.workspace.paths import exact_path_tier
 
 # OpenClaw's lexical boosts: whole-word coverage, density, words in the path, and length.
 COVERAGE_BOOST = 0.45
@@ -22,24 +25,12 @@ LENGTH_BOOST = 0.18
 FULL_LENGTH_CHARS = 160
 UNRANKED_SCORE = 0.001
 
+# Names in `SearchResult.parts` of what each leg said of a chunk; answers made of lines have neither.
+TEXT_SCORE, VECTOR_SCORE = "text_score", "vector_score"
+
+SECONDS_A_DAY = 86_400
+
 _WORD = re.compile(r"\w+")
-_MMR_WORD = re.compile(r"[a-z0-9_]+")
-_MMR_CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u1100-\u11ff]")
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A chunk or a window on its way to an answer. `keyword` is the keyword score that is fused, `text` the raw one."""
-
-    path: str
-    start_line: int
-    end_line: int
-    snippet: str
-    vector: float = 0.0
-    text: float = 0.0
-    keyword: float = 0.0
-    score: float = 0.0
-    exact_path: int = 0
 
 
 def bm25_to_score(rank: float) -> float:
@@ -53,7 +44,7 @@ def bm25_to_score(rank: float) -> float:
 
 
 def boosted_keyword_score(question: str, path: str, text: str, score: float) -> float:
-    """A keyword score with OpenClaw's boosts for words that stand in the text whole, for density, path and length; 0..1."""
+    """A keyword score with OpenClaw's boosts for whole words in the text, their density, path and length; 0..1."""
     asked = list(dict.fromkeys(_folded_words(question)))
     if not asked:
         return score
@@ -67,7 +58,7 @@ def boosted_keyword_score(question: str, path: str, text: str, score: float) -> 
 
 
 def standardised(values: Mapping[int, float], ids: Sequence[int]) -> dict[int, float]:
-    """z-scores of `values` over `ids`, where an id without a value counts as the smallest value or 0, if that is less."""
+    """z-scores of `values` over `ids`; an id without a value counts as the smallest value, or as 0 if that is less."""
     if not ids:
         return {}
     floor = min([0.0, *values.values()])
@@ -77,9 +68,9 @@ def standardised(values: Mapping[int, float], ids: Sequence[int]) -> dict[int, f
     return {at: (value - mean) / deviation if deviation > 1e-12 else 0.0 for at, value in zip(ids, filled, strict=True)}
 
 
-def weighted(candidates: Iterable[Candidate], vector_weight: float, text_weight: float) -> list[Candidate]:
-    """Each candidate with score = vector_weight * vector + text_weight * keyword."""
-    return [replace(found, score=vector_weight * found.vector + text_weight * found.keyword) for found in candidates]
+def weighted_sum(vector: float, keyword: float, vector_weight: float, text_weight: float) -> float:
+    """The two scores of a chunk as one; what a leg did not find counts 0."""
+    return vector_weight * vector + text_weight * keyword
 
 
 def decayed(score: float, age_days: float, half_life_days: float) -> float:
@@ -89,84 +80,53 @@ def decayed(score: float, age_days: float, half_life_days: float) -> float:
     return score * math.exp(-math.log(2) / half_life_days * max(0.0, age_days))
 
 
-def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """By exact path first, then score, keyword score, path and line."""
-    return sorted(candidates, key=lambda c: (-c.exact_path, -c.score, -c.text, c.path, c.start_line, c.end_line))
+def ranked(
+    answers: Iterable[SearchResult],
+    question: str,
+    *,
+    half_life_days: float | None,
+    mmr_lambda: float | None,
+    now: datetime,
+) -> list[SearchResult]:
+    """Answers in their final order.
 
-
-def selected(candidates: Sequence[Candidate], min_score: float, limit: int) -> list[Candidate]:
-    """Candidates at or above the threshold; places left over go to keyword matches that no vector speaks for.
-
-    A threshold set for fused scores would otherwise drop every hit that only the keyword leg found.
+    Dated notes lose score with age where a half-life is given; then the score decides, or MMR where a lambda is given.
+    A question that is the name of a file is answered from that file first, with score 1.
     """
-    strict = [found for found in candidates if found.score >= min_score]
-    by_keyword = [found for found in candidates if found.text > 0 and found.score >= 0]
+    aged = [_aged(answer, half_life_days, now) for answer in answers] if half_life_days is not None else answers
+    ordered = sorted(aged, key=_place_in_order)
+    tiers = {answer.path: exact_path_tier(question, answer.path) for answer in ordered}
+    named = [replace(answer, score=1.0) for answer in ordered if tiers[answer.path]]
+    others = [answer for answer in ordered if not tiers[answer.path]]
+    if mmr_lambda is not None:
+        others = mmr(others, mmr_lambda, lambda answer: answer.score, lambda answer: answer.snippet)
+    return sorted(named, key=lambda answer: -tiers[answer.path]) + others
+
+
+def selected(answers: Sequence[SearchResult], min_score: float, limit: int) -> list[SearchResult]:
+    """Answers at or above the threshold; places left over go to chunks whose words match and that no vector speaks for.
+
+    A threshold set for a sum of two scores would drop every chunk that only one leg found, however well it matches.
+    """
+    strict = [answer for answer in answers if answer.score >= min_score]
+    matched = [answer for answer in answers if answer.parts.get(TEXT_SCORE, 0.0) > 0 and answer.score >= 0]
     if not strict:
-        return by_keyword[:limit]
-    spare = [found for found in by_keyword if found.score < min_score and found.vector == 0]
+        return matched[:limit]
+    spare = [answer for answer in matched if answer.score < min_score and answer.parts.get(VECTOR_SCORE) == 0]
     return (strict + spare)[:limit]
 
 
-def mmr(
-    items: Sequence[Item], relevance: float, score: Callable[[Item], float], text: Callable[[Item], str]
-) -> list[Item]:
-    """Order by maximal marginal relevance: relevance * score - (1 - relevance) * likeness to what already stands.
-
-    Carbonell & Goldstein (1998), with scores scaled to 0..1 and Jaccard likeness of words. `relevance` is clamped to
-    0..1; 1 sorts by score. Scores that are not numbers rank last instead of emptying the answer.
-    """
-    weight = min(1.0, max(0.0, relevance))
-    raw = [value if math.isfinite(value) else -math.inf for value in map(score, items)]
-    ranked = sorted(range(len(items)), key=lambda at: -raw[at])
-    if weight == 1.0 or len(items) < 2:
-        return [items[at] for at in ranked]
-    finite = [value for value in raw if value > -math.inf] or [0.0]
-    low, spread = min(finite), max(finite) - min(finite)
-    scaled = [0.0 if value == -math.inf else (value - low) / spread if spread else 1.0 for value in raw]
-    likeness = Likeness([text(item) for item in items])
-    order: list[int] = []
-    while ranked:
-        best = max(ranked, key=lambda at: (weight * scaled[at] - (1 - weight) * likeness.nearest(at, order), raw[at]))
-        order.append(best)
-        ranked.remove(best)
-    return [items[at] for at in order]
+def _place_in_order(answer: SearchResult) -> tuple[float, float, str, int, int]:
+    return (-answer.score, -answer.parts.get(TEXT_SCORE, 0.0), answer.path, answer.start_line, answer.end_line)
 
 
-class Likeness:
-    """Jaccard likeness between texts, each taken apart once."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.texts = [_normal(text) for text in texts]
-        self.words = [mmr_words(text) for text in texts]
-
-    def nearest(self, at: int, others: Iterable[int]) -> float:
-        """The largest likeness of text `at` to the others; 0 when there are none."""
-        return max((self.between(at, other) for other in others), default=0.0)
-
-    def between(self, one: int, other: int) -> float:
-        """0..1; texts without words are alike only where they are the same."""
-        first, second = self.words[one], self.words[other]
-        if not first and not second:
-            return float(self.texts[one] == self.texts[other])
-        return len(first & second) / len(first | second)
-
-
-def text_similarity(one: str, other: str) -> float:
-    """Jaccard likeness of two texts, 0..1."""
-    return Likeness([one, other]).between(0, 1)
-
-
-def mmr_words(text: str) -> frozenset[str]:
-    """ASCII words, and characters and pairs of characters of Chinese, Japanese and Korean."""
-    low = _normal(text)
-    characters = [match.group() for match in _MMR_CJK.finditer(low)]
-    at = [match.start() for match in _MMR_CJK.finditer(low)]
-    pairs = [low[a : b + 1] for a, b in zip(at, at[1:], strict=False) if b == a + 1]
-    return frozenset(_MMR_WORD.findall(low)) | frozenset(characters) | frozenset(pairs)
-
-
-def _normal(text: str) -> str:
-    return text.lower().strip()
+def _aged(answer: SearchResult, half_life_days: float, now: datetime) -> SearchResult:
+    written = note_date(answer.path)
+    if written is None:
+        return answer
+    midnight = datetime(written.year, written.month, written.day, tzinfo=UTC)
+    age = (now - midnight).total_seconds() / SECONDS_A_DAY
+    return replace(answer, score=decayed(answer.score, age, half_life_days))
 
 
 def _folded_words(text: str) -> list[str]:

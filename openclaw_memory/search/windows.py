@@ -2,77 +2,74 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from openclaw_memory.search.lines import Line
 
-# A line counts exp(value / TEMPERATURE): the window with the best line wins, good neighbours decide between such windows.
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+# A line counts exp(value / TEMPERATURE): the best line decides, then its neighbours.
 TEMPERATURE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Lines `start` to `end` (inclusive, indices into the list of lines); `best` is the index of the best of them."""
+    """Lines `start` to `end` (inclusive, indices into the list of lines).
+
+    `best` is the index of the best line; `value` is log(sum(exp(value of each line))), at least the best line's.
+    """
 
     start: int
     end: int
     best: int
+    value: float
 
 
-def best_windows(lines: Sequence[Line], values: Sequence[float], max_chars: int, count: int) -> list[Window]:
+def best_windows(lines: Sequence[Line], values: Floats, max_chars: int, count: int) -> list[Window]:
     """Up to `count` windows of at most `max_chars` characters, none sharing a line, the weightiest first.
 
     A window never crosses a heading or a gap. A single line longer than `max_chars` is a window of its own.
     """
     if not lines:
         return []
-    peak = max(values)
-    weights = [
-        math.exp((value - peak) / TEMPERATURE) if line.text.strip() else 0.0
-        for line, value in zip(lines, values, strict=True)
-    ]
-    totals = [0.0]
-    for weight in weights:
-        totals.append(totals[-1] + weight)
-    free = [True] * len(lines)
-    ends = _ends(lines, free, max_chars)
+    filled = np.array([bool(line.text.strip()) for line in lines])
+    peak = values.max()
+    weights = np.where(filled, np.exp((values - peak) / TEMPERATURE), 0.0)
+    totals = np.concatenate([[0.0], np.cumsum(weights, dtype=np.float64)])
+    starts, ends = np.arange(len(lines)), _ends(lines, max_chars)
+    free = np.ones(len(lines), bool)
     found: list[Window] = []
     while len(found) < count:
-        start = max(
-            (at for at in range(len(lines)) if free[at]), key=lambda at: totals[ends[at] + 1] - totals[at], default=None
-        )
-        if start is None or totals[ends[start] + 1] - totals[start] <= 0:
+        sums = np.where(free, totals[ends + 1] - totals[starts], 0.0)
+        start = int(sums.argmax())
+        if sums[start] <= 0:
             break
-        window = _trimmed(lines, start, ends[start], values)
-        found.append(window)
-        free[start : ends[start] + 1] = [False] * (ends[start] + 1 - start)
-        ends = _ends(lines, free, max_chars)
+        end = int(ends[start])
+        found.append(_trimmed(filled, values, start, end, float(peak + TEMPERATURE * np.log(sums[start]))))
+        free[start : end + 1] = False
+        ends[(starts < start) & (ends >= start)] = start - 1
     return found
 
 
-def _ends(lines: Sequence[Line], free: Sequence[bool], max_chars: int) -> list[int]:
+def _ends(lines: Sequence[Line], max_chars: int) -> NDArray[np.intp]:
     """For each line the last one that a window starting there may hold."""
-    ends = [0] * len(lines)
-    end = -1
-    for start, line in enumerate(lines):
-        end = max(end, start)
-        while (
-            end + 1 < len(lines)
-            and free[end + 1]
-            and lines[end + 1].block == line.block
-            and lines[end + 1].end_char - line.start_char <= max_chars
-        ):
-            end += 1
-        ends[start] = end
-    return ends
+    blocks = np.array([line.block for line in lines], np.int64)
+    first = np.array([line.start_char for line in lines], np.int64)
+    length = np.array([len(line.text) for line in lines], np.int64)
+    # Blocks are numbered in the order of the lines: with them as high digits, places in all files sort as one.
+    base = blocks * (int((first + length).max()) + max_chars + 2)
+    ends = np.searchsorted(base + first + length, base + first + max_chars, side="right") - 1
+    return np.maximum(ends, np.arange(len(lines)))
 
 
-def _trimmed(lines: Sequence[Line], start: int, end: int, values: Sequence[float]) -> Window:
+def _trimmed(filled: NDArray[np.bool_], values: Floats, start: int, end: int, value: float) -> Window:
     """The window without blank lines at its edges."""
-    while start < end and not lines[start].text.strip():
-        start += 1
-    while end > start and not lines[end].text.strip():
-        end -= 1
-    return Window(start, end, max(range(start, end + 1), key=lambda at: values[at]))
+    kept = start + np.flatnonzero(filled[start : end + 1])
+    return Window(int(kept[0]), int(kept[-1]), start + int(values[start : end + 1].argmax()), value)

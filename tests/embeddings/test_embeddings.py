@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from openclaw_memory.embeddings import (
-    cosine_similarity,
     from_callable,
     load_embedder,
     normalised,
@@ -185,15 +184,3 @@ def test_a_key_is_the_hash_of_the_exact_text():
     assert vector_key("Größe") == sha256("Größe".encode()).hexdigest()
     assert vector_key("a") != vector_key("a ")
     assert vector_key("\ud800") != vector_key("\ud801")
-
-
-@pytest.mark.parametrize("case", GOLDEN["cosineSimilarity"], ids=lambda case: json.dumps(case["input"]))
-def test_cosine_similarity_agrees_with_openclaw(case):
-    assert cosine_similarity(*case["input"]) == pytest.approx(case["current"], abs=1e-15)
-
-
-@given(st.lists(st.tuples(*[st.floats(-1e3, 1e3)] * 2), max_size=8))
-def test_cosine_similarity_is_symmetric_and_bounded(pairs):
-    a, b = [x for x, _ in pairs], [y for _, y in pairs]
-    assert cosine_similarity(a, b) == pytest.approx(cosine_similarity(b, a))
-    assert abs(cosine_similarity(a, b)) <= 1 + 1e-9

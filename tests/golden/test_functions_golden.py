@@ -11,7 +11,6 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -28,19 +27,18 @@ from openclaw_memory.chunking.tokens import (
     truncate_utf16,
 )
 from openclaw_memory.errors import QueryError
+from openclaw_memory.search.mmr import mmr, mmr_words, text_similarity
 from openclaw_memory.search.ranking import (
-    Candidate,
+    TEXT_SCORE,
+    VECTOR_SCORE,
     bm25_to_score,
     boosted_keyword_score,
     decayed,
-    in_order,
-    mmr,
-    mmr_words,
+    ranked,
     selected,
-    text_similarity,
-    weighted,
+    weighted_sum,
 )
-from openclaw_memory.types import Chunk, citation
+from openclaw_memory.types import Chunk, SearchResult, citation
 from openclaw_memory.workspace.dates import is_evergreen, note_date
 from openclaw_memory.workspace.paths import exact_path_tier
 from openclaw_memory.workspace.reading import excerpt_of
@@ -92,70 +90,73 @@ def reranked(given: Any) -> list[str]:
 
 
 def merged(given: Any) -> list[dict[str, Any]]:
-    candidates = weighted(candidates_of(given), given["vectorWeight"], given["textWeight"])
-    if half_life := given.get("temporalDecay", {}).get("halfLifeDays"):
-        candidates = [
-            replace(found, score=decayed(found.score, age_of(found.path, given["nowMs"]), half_life))
-            for found in candidates
-        ]
-    ordered = in_order(candidates)
-    if "mmr" in given:
-        exact = [found for found in ordered if found.exact_path]
-        others = [found for found in ordered if not found.exact_path]
-        ordered = exact + mmr(others, given["mmr"]["lambda"], lambda found: found.score, lambda found: found.snippet)
+    now = datetime.fromtimestamp(given["nowMs"] / 1000, UTC)
+    order = ranked(
+        answers_of(given),
+        exact_question(given),
+        half_life_days=given.get("temporalDecay", {}).get("halfLifeDays"),
+        mmr_lambda=given.get("mmr", {}).get("lambda"),
+        now=now,
+    )
     return [
         {
             "path": found.path,
             "startLine": found.start_line,
             "endLine": found.end_line,
-            "score": 1 if found.exact_path else found.score,
-            "vectorScore": found.vector,
-            "textScore": found.text,
+            "score": found.score,
+            "vectorScore": found.parts[VECTOR_SCORE],
+            "textScore": found.parts[TEXT_SCORE],
             "snippet": found.snippet,
         }
-        for found in ordered
+        for found in order
     ]
 
 
-def candidates_of(given: Any) -> list[Candidate]:
-    by_id: dict[str, Candidate] = {}
-    for row in given["vector"]:
-        place = (row["path"], row["startLine"], row["endLine"])
-        by_id[row["id"]] = Candidate(*place, row["snippet"], vector=row["vectorScore"])
-    for row in given["keyword"]:
-        place = (row["path"], row["startLine"], row["endLine"])
-        found = by_id.get(row["id"], Candidate(*place, row["snippet"]))
-        exact = row.get("exactPathSpecificity", 0)
-        by_path = 0 if exact else row.get("pathScore", 0)
-        by_id[row["id"]] = replace(
-            found,
-            snippet=row["snippet"] or found.snippet,
-            text=row["textScore"],
-            keyword=row.get("rankingScore", row["textScore"]) if row["textScore"] > 0 else by_path,
-            exact_path=exact,
+def answers_of(given: Any) -> list[SearchResult]:
+    rows: dict[str, dict[str, Any]] = {}
+    for row in (*given["vector"], *given["keyword"]):
+        earlier = rows.get(row["id"], {"vectorScore": 0, "textScore": 0})
+        rows[row["id"]] = earlier | row | {"snippet": row["snippet"] or earlier.get("snippet", "")}
+    return [
+        SearchResult(
+            row["path"],
+            row["startLine"],
+            row["endLine"],
+            weighted_sum(row["vectorScore"], keyword_score(row), given["vectorWeight"], given["textWeight"]),
+            row["snippet"],
+            row["source"],
+            {VECTOR_SCORE: row["vectorScore"], TEXT_SCORE: row["textScore"]},
         )
-    return list(by_id.values())
+        for row in rows.values()
+    ]
 
 
-def age_of(path: str, now_ms: float) -> float:
-    """In days, from the midnight (UTC) of the day in the name; what has none does not age in these cases."""
-    day = note_date(path)
-    if day is None:
-        return 0.0
-    midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    return (now_ms / 1000 - midnight.timestamp()) / 86_400
+def keyword_score(row: Mapping[str, Any]) -> float:
+    if row["textScore"] > 0:
+        return float(row.get("rankingScore", row["textScore"]))
+    return 0.0 if row.get("exactPathSpecificity") else float(row.get("pathScore", 0))
+
+
+def exact_question(given: Any) -> str:
+    """A question that names the files which OpenClaw was told are named: by their name, at each tier but the first."""
+    return next((Path(row["path"]).name for row in given["keyword"] if row.get("exactPathSpecificity")), "")
 
 
 def chosen(given: Any) -> list[str]:
     by_keyword = {row["path"] for row in given["keyword"]}
-    candidates = [
-        Candidate(
-            row["path"], row["startLine"], row["endLine"], "",
-            vector=row["vectorScore"], text=float(row["path"] in by_keyword), score=row["score"],
+    answers = [
+        SearchResult(
+            row["path"],
+            row["startLine"],
+            row["endLine"],
+            row["score"],
+            "",
+            row["source"],
+            {VECTOR_SCORE: row["vectorScore"], TEXT_SCORE: float(row["path"] in by_keyword)},
         )
         for row in given["merged"]
-    ]  # fmt: skip
-    return [found.path for found in selected(candidates, given["minScore"], given["maxResults"])]
+    ]
+    return [found.path for found in selected(answers, given["minScore"], given["maxResults"])]
 
 
 def read(given: Any) -> dict[str, Any]:

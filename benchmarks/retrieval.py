@@ -1,0 +1,215 @@
+"""How much of the evidence a search shows: quality and time on workspaces with questions.
+
+    python benchmarks/retrieval.py DIR... [--preset default|openclaw] [--embedder static|none|...] [--json]
+
+Each DIR is a workspace (or a folder of workspaces) with `questions.json`:
+`[{"question": ..., "gold": [[path, line], ...]}, ...]`, lines 1-based. The notes are copied to a temporary folder,
+so that no DIR is written to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import random
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from openclaw_memory import Memory, MemoryConfig, SearchResult
+
+RANKS = (1, 3, 6, 10)
+BUDGETS = (1500, 4200)
+SHOWN_AT = 6
+PROBE_CHARS = 200  # a gold line is shown when its beginning stands in a snippet
+RESULTS = 40  # enough to fill the larger budget with short snippets
+UNANSWERABLE_PER_WORKSPACE = 100
+SEED = 7
+
+PRESETS = {"default": MemoryConfig, "openclaw": MemoryConfig.openclaw}
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A folder of notes with questions; `lines` holds each file's lines."""
+
+    name: str
+    folder: Path
+    questions: list[dict[str, Any]]
+
+    def gold(self, question: dict[str, Any]) -> list[tuple[str, int, str]]:
+        return [(path, line, self.line(path, line)) for path, line in question["gold"]]
+
+    def line(self, path: str, number: int) -> str:
+        return (self.folder / path).read_text(encoding="utf-8").split("\n")[number - 1]
+
+
+def workspaces(folders: Sequence[Path]) -> Iterator[Workspace]:
+    """The workspaces in `folders`, each a workspace itself or a folder of some."""
+    for folder in folders:
+        for path in sorted(folder.glob("questions.json")) or sorted(folder.glob("*/questions.json")):
+            yield Workspace(path.parent.name, path.parent, json.loads(path.read_text(encoding="utf-8")))
+
+
+def opened(workspace: Workspace, config: MemoryConfig, embedder: str | None, scratch: Path) -> Memory:
+    """The workspace's notes, copied and indexed."""
+    target = scratch / workspace.name
+    shutil.copytree(workspace.folder, target, ignore=shutil.ignore_patterns("questions.json", ".memory", "sessions"))
+    memory = Memory.open(target, config=config, embedder=embedder)
+    memory.sync()
+    return memory
+
+
+def scored(results: Sequence[SearchResult], gold: Sequence[tuple[str, int, str]]) -> dict[str, float]:
+    """The metrics of one question."""
+    ranks = [
+        next((at for at, r in enumerate(results, 1) if r.path == path and r.start_line <= line <= r.end_line), None)
+        for path, line, _ in gold
+    ]
+    found = [rank for rank in ranks if rank is not None]
+    metrics = {f"recall@{k}": sum(rank <= k for rank in found) / len(gold) for k in RANKS}
+    metrics["mrr"] = 1 / min(found) if found else 0.0
+    first = [result.snippet for result in results[:SHOWN_AT]]
+    metrics[f"shown@{SHOWN_AT}"] = shown(first, gold)
+    for budget in BUDGETS:
+        metrics[f"coverage@{budget}"] = shown(within(results, budget), gold)
+    metrics["snippet_chars"] = statistics.fmean(map(len, first)) if first else 0.0
+    metrics["results"] = len(first)
+    return metrics
+
+
+def shown(snippets: Sequence[str], gold: Sequence[tuple[str, int, str]]) -> float:
+    """The share of gold lines whose first characters stand in one of the snippets."""
+    return sum(any(text[:PROBE_CHARS] in snippet for snippet in snippets) for _, _, text in gold) / len(gold)
+
+
+def within(results: Sequence[SearchResult], budget: int) -> list[str]:
+    """The first `budget` characters of the snippets, one after another."""
+    kept, left = [], budget
+    for result in results:
+        if left <= 0:
+            break
+        kept.append(result.snippet[:left])
+        left -= len(result.snippet)
+    return kept
+
+
+def speakers(workspace: Workspace) -> list[str]:
+    """The two names that head most lines ("Anna: ...")."""
+    notes = "\n".join(path.read_text(encoding="utf-8") for path in sorted(workspace.folder.glob("memory/**/*.md")))
+    return [name for name, _ in Counter(re.findall(r"^([A-Z][a-z]+): ", notes, re.MULTILINE)).most_common(2)]
+
+
+def unanswerable(workspace: Workspace, others: Sequence[Workspace]) -> list[str]:
+    """Questions from other workspaces with this one's names swapped in: the notes do not answer them."""
+    ours = speakers(workspace)
+    asked = []
+    for other in others:
+        theirs = speakers(other)
+        for question in other.questions:
+            text = question["question"]
+            for old, new in zip(theirs, ours, strict=False):
+                text = re.sub(rf"\b{old}\b", new, text)
+            asked.append(text)
+    return random.Random(SEED).sample(asked, min(len(asked), UNANSWERABLE_PER_WORKSPACE))
+
+
+def auroc(answered: Sequence[float], unanswered: Sequence[float]) -> float:
+    """The chance that an answerable question has the higher best score; ties count half."""
+    ranked = sorted([*((score, 1) for score in answered), *((score, 0) for score in unanswered)])
+    total, at = 0.0, 0
+    while at < len(ranked):
+        end = at
+        while end < len(ranked) and ranked[end][0] == ranked[at][0]:
+            end += 1
+        total += sum(label for _, label in ranked[at:end]) * (at + end + 1) / 2
+        at = end
+    return (total - len(answered) * (len(answered) + 1) / 2) / (len(answered) * len(unanswered))
+
+
+def measured(chosen: Sequence[Workspace], config: MemoryConfig, embedder: str | None) -> list[dict[str, Any]]:
+    """One row a workspace, and one for all questions together where there are several."""
+    rows, everything, best, refused = [], [], [], []
+    with tempfile.TemporaryDirectory() as scratch:
+        for workspace in chosen:
+            with opened(workspace, config, embedder, Path(scratch)) as memory:
+                memory.search("warm up")
+                metrics, times, scores = [], [], []
+                for question in workspace.questions:
+                    started = time.process_time()
+                    six = memory.search(question["question"])
+                    times.append((time.process_time() - started) * 1000)
+                    more = memory.search(question["question"], max_results=RESULTS)
+                    # The first six are those of the default call; what follows fills the larger budgets.
+                    metrics.append(scored([*six, *more[len(six) :]], workspace.gold(question)))
+                    metrics[-1]["results"] = len(six)
+                    scores.append(six[0].score if six else 0.0)
+                others = [other for other in chosen if other is not workspace and speakers(other)]
+                asked = unanswerable(workspace, others) if speakers(workspace) else []
+                answers = [memory.search(text) for text in asked]
+                row = mean(metrics) | {"name": workspace.name, "questions": len(metrics)}
+                rows.append(row | {"query_ms": statistics.median(times)})
+                everything += metrics
+                best += scores if asked else []
+                refused += [(len(found), found[0].score if found else 0.0) for found in answers]
+    if len(rows) > 1:
+        total = mean(everything) | {"name": "all", "questions": len(everything)}
+        total["query_ms"] = statistics.median(row["query_ms"] for row in rows)
+        if refused:
+            total["auroc"] = auroc(best, [score for _, score in refused])
+            total["results_unanswerable"] = statistics.fmean(count for count, _ in refused)
+            total["empty_unanswerable"] = sum(count == 0 for count, _ in refused) / len(refused)
+        rows.append(total)
+    return rows
+
+
+def mean(metrics: Sequence[dict[str, float]]) -> dict[str, Any]:
+    return {name: statistics.fmean(row[name] for row in metrics) for name in metrics[0]}
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """The rows as a Markdown table."""
+    columns = [name for name in rows[-1] if name not in ("name", "questions")]
+    lines = ["| workspace | questions | " + " | ".join(columns) + " |", "|---" * (len(columns) + 2) + "|"]
+    for row in rows:
+        cells = [
+            f"{row[name]:.3f}" if name in row and row[name] < 20 else f"{row[name]:.0f}" if name in row else ""
+            for name in columns
+        ]
+        lines.append(f"| {row['name']} | {row['questions']} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def machine() -> dict[str, str]:
+    """What the figures were measured with: commit, processor, Python."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return {"commit": commit.stdout.strip(), "machine": platform.machine(), "python": platform.python_version()}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
+    parser.add_argument("--preset", choices=PRESETS, default="default")
+    parser.add_argument("--embedder", default="static", help="a provider's name; none: keywords only")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args(arguments)
+    chosen = list(workspaces(options.folders))
+    if not chosen:
+        parser.error(f"no questions.json in {', '.join(map(str, options.folders))} or the folders in them")
+    rows = measured(chosen, PRESETS[options.preset](), None if options.embedder == "none" else options.embedder)
+    report = {**machine(), "preset": options.preset, "embedder": options.embedder, "rows": rows}
+    print(json.dumps(report, indent=1) if options.json else table(rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
