@@ -70,8 +70,11 @@ def opened(workspace: Workspace, config: MemoryConfig, embedder: str | None, scr
     return memory
 
 
-def scored(results: Sequence[SearchResult], gold: Sequence[tuple[str, int, str]]) -> dict[str, float]:
-    """The metrics of one question."""
+def scored(
+    first: Sequence[SearchResult], more: Sequence[SearchResult], gold: Sequence[tuple[str, int, str]]
+) -> dict[str, float]:
+    """The metrics of one question, from the results of a default call and from as many as fill the larger budget."""
+    results = [*first, *more[len(first) :]]
     ranks = [
         next((at for at, r in enumerate(results, 1) if r.path == path and r.start_line <= line <= r.end_line), None)
         for path, line, _ in gold
@@ -79,12 +82,12 @@ def scored(results: Sequence[SearchResult], gold: Sequence[tuple[str, int, str]]
     found = [rank for rank in ranks if rank is not None]
     metrics = {f"recall@{k}": sum(rank <= k for rank in found) / len(gold) for k in RANKS}
     metrics["mrr"] = 1 / min(found) if found else 0.0
-    first = [result.snippet for result in results[:SHOWN_AT]]
-    metrics[f"shown@{SHOWN_AT}"] = shown(first, gold)
+    snippets = [result.snippet for result in first[:SHOWN_AT]]
+    metrics[f"shown@{SHOWN_AT}"] = shown(snippets, gold)
     for budget in BUDGETS:
-        metrics[f"coverage@{budget}"] = shown(within(results, budget), gold)
-    metrics["snippet_chars"] = statistics.fmean(map(len, first)) if first else 0.0
-    metrics["results"] = len(first)
+        metrics[f"coverage@{budget}"] = shown(within(more, budget), gold)
+    metrics["snippet_chars"] = statistics.fmean(map(len, snippets)) if snippets else 0.0
+    metrics["results"] = len(snippets)
     return metrics
 
 
@@ -150,9 +153,7 @@ def measured(chosen: Sequence[Workspace], config: MemoryConfig, embedder: str | 
                     six = memory.search(question["question"])
                     times.append((time.process_time() - started) * 1000)
                     more = memory.search(question["question"], max_results=RESULTS)
-                    # The first six are those of the default call; what follows fills the larger budgets.
-                    metrics.append(scored([*six, *more[len(six) :]], workspace.gold(question)))
-                    metrics[-1]["results"] = len(six)
+                    metrics.append(scored(six, more, workspace.gold(question)))
                     scores.append(six[0].score if six else 0.0)
                 others = [other for other in chosen if other is not workspace and speakers(other)]
                 asked = unanswerable(workspace, others) if speakers(workspace) else []

@@ -219,7 +219,7 @@ class Memory:
     def status(self, deep: bool = False) -> Status:
         """What is indexed, with what, and whatever works less well than it could. It changes nothing.
 
-        With `deep`, both legs of the search are tried with a real query.
+        With `deep`, both legs of the search are tried with a real query, and the whole index is checked.
 
         Raises:
             WorkspaceError: the folder has gone.

@@ -189,6 +189,7 @@ def _check_identities(store: Store) -> None:
 
 def _check_files(store: Store) -> None:
     _filled(store)
+    assert store.problems() == (), "a store that was just filled must be sound"
     files = store.files()
     record = _record("memory/0.md", content="0")
     assert len(files) == 4, f"4 files were added, {len(files)} are listed"

@@ -17,12 +17,16 @@ from openclaw_memory.stopwords import STOP_WORDS
 _CJK = (
     "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_WORD = f"[^\\W_{_CJK}]+"
+# Accents that Unicode does not compose with their letter, and the vowel signs of Hebrew, Arabic and India's scripts: to
+# `re` they are no part of a word, to a reader they are.
+_MARKS = "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0971-\u0dff"
+_LETTERS_AND_DIGITS = f"[^\\W_{_CJK}]"
+_WORD = f"{_LETTERS_AND_DIGITS}+(?:[{_MARKS}]+{_LETTERS_AND_DIGITS}*)*"
 # Joined words ("GEO-1000", "snake_case", "config.toml") are one token, so that the whole can be found as it is written.
-_TOKEN = re.compile(f"[{_CJK}]+|_*{_WORD}(?:[-_.]+{_WORD})*")
+_TOKEN = re.compile(f"[{_CJK}]+|{_WORD}(?:[-_.]+{_WORD})*")
 _PARTS = re.compile(_WORD)
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_ACCENTED = re.compile("[\u00c0-\u024f\u0370-\u03ff\u1e00-\u1fff]")
+_ACCENTED = re.compile("[\u00c0-\u024f\u0300-\u03ff\u1e00-\u1fff]")
 _STEMMABLE = re.compile("[a-z]{3,}")
 # Letters that Unicode does not decompose into a base letter and a mark.
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i"})
@@ -32,7 +36,12 @@ MAX_TERM_CHARS = 64
 
 def terms(text: str) -> list[str]:
     """All terms of a text, in its order; a whole identifier stands before its parts."""
-    return [term for token in _TOKEN.findall(_composed(text)) for term in _terms_of_token(token)]
+    # A run of CJK seldom comes twice and has many terms: to remember them would cost more than to make them.
+    return [
+        term
+        for token in _TOKEN.findall(_composed(text))
+        for term in (_characters_and_pairs(token) if _is_cjk(token) else _terms_of_token(token))
+    ]
 
 
 def segment(text: str) -> str:
@@ -93,11 +102,9 @@ def _stem_english(word: str) -> str:
 
 @lru_cache(maxsize=65536)
 def _terms_of_token(token: str) -> tuple[str, ...]:
-    if _is_cjk(token):
-        return _characters_and_pairs(token)
     words = _words_of_token(token)
     found = [stem(word)[:MAX_TERM_CHARS] for word in words]
-    whole = fold(token).strip("_")[:MAX_TERM_CHARS]
+    whole = fold(token)[:MAX_TERM_CHARS]
     return tuple(found) if whole == words[0] else (whole, *found)
 
 
@@ -109,30 +116,33 @@ def _words_of_token(token: str) -> tuple[str, ...]:
     parts = _PARTS.findall(token)
     words = [fold(part) for part in parts]
     for part in parts:
-        humps = _CAMEL.findall(part) if part.isascii() else []
+        # Letters of both cases: a digest such as "e3b0c442" has no humps.
+        humps = _CAMEL.findall(part) if part.isascii() and not part.islower() and not part.isupper() else []
         if sum(hump.isalpha() for hump in humps) > 1:
             words += [hump.lower() for hump in humps]
     return tuple(dict.fromkeys(words))
 
 
-@lru_cache(maxsize=65536)
 def _lower_words(token: str) -> tuple[str, ...]:
     if _is_cjk(token):
         return tuple(token[at : at + 2] for at in range(max(len(token) - 1, 1)))
+    return _lower_parts(token)
+
+
+@lru_cache(maxsize=65536)
+def _lower_parts(token: str) -> tuple[str, ...]:
     return tuple(part.lower() for part in _PARTS.findall(token))
 
 
 def _characters_and_pairs(run: str) -> tuple[str, ...]:
-    return tuple(
-        unit for at in range(len(run)) for unit in (run[at], run[at : at + 2])[: 2 if at + 1 < len(run) else 1]
-    )
+    return tuple(unit for at in range(len(run)) for unit in (run[at], run[at : at + 2]))[:-1]
 
 
 def _content_terms(token: str, stop: frozenset[str]) -> tuple[str, ...]:
     if _is_cjk(token):
         return tuple(unit for unit in _characters_and_pairs(token) if unit not in stop)
     kept = [stem(word)[:MAX_TERM_CHARS] for word in _words_of_token(token) if word not in stop]
-    whole = fold(token).strip("_")[:MAX_TERM_CHARS]
+    whole = fold(token)[:MAX_TERM_CHARS]
     return (whole, *kept) if whole != _words_of_token(token)[0] else tuple(kept)
 
 

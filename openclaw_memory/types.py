@@ -212,7 +212,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The state of a memory: what is indexed, with what, and whatever works less well than it could."""
+    """The state of a memory: what is indexed, with what, and whatever works less well than it could.
+
+    `problems` are what a deep look finds wrong with the index itself; syncing with force mends them.
+    """
 
     workspace: str
     index_path: str
@@ -231,6 +234,7 @@ class Status:
     index_bytes: int
     notices: tuple[str, ...]
     engine: Mapping[str, str]
+    problems: tuple[str, ...] = ()
 
 
 # --- protocols ---------------------------------------------------------------------------------------------------
@@ -325,6 +329,10 @@ class Store(Protocol):
 
     def stats(self) -> StoreStats:
         """Counts, sizes and which engine paths work; the vector path is verified by a real query."""
+        ...
+
+    def problems(self) -> tuple[str, ...]:
+        """What a check of the whole index finds wrong; empty when it is sound. It reads everything."""
         ...
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ CORE = ROOT / "openclaw_memory"
 LAYERS = (
     {"types", "errors"},
     {"config"},
-    {"text", "stopwords", "chunking", "workspace"},
+    {"text", "stopwords", "utf16", "chunking", "workspace"},
     {"embeddings", "store"},
     {"sync", "search"},
     {"sessions"},
@@ -24,7 +24,7 @@ LAYERS = (
     {"tools", "cli", "testing"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-PURE = {"text", "stopwords", "chunking"}
+PURE = {"text", "stopwords", "utf16", "chunking"}
 PUBLIC_MODULES = {"openclaw_memory", "openclaw_memory.errors", "openclaw_memory.testing"}
 ENVIRONMENT = {"config", "embeddings"}
 FRAMEWORKS = {"langchain", "langchain_core", "llama_index", "mcp"}

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from openclaw_memory.config import Chunking
 from openclaw_memory.types import Chunk
+from openclaw_memory.utf16 import truncate_utf16, utf16_length
 
 CHARS_PER_TOKEN = 4
 MIN_CHARS = 32
@@ -108,24 +109,6 @@ def estimate_chars(text: str) -> int:
         return len(text)
     extra = sum(weight * len(run) for weight, pattern in _EXTRA_WEIGHTS for run in pattern.findall(text))
     return utf16_length(text) + extra
-
-
-def utf16_length(text: str) -> int:
-    """How many UTF-16 code units the text has: two for each character beyond U+FFFF, else one."""
-    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def truncate_utf16(text: str, max_units: int) -> str:
-    """The longest beginning of at most `max_units` UTF-16 code units that cuts no character in two."""
-    head = text[: max(0, max_units)]
-    if head.isascii():
-        return head
-    units = 0
-    for index, character in enumerate(head):
-        units += 2 if character > "\uffff" else 1
-        if units > max_units:
-            return head[:index]
-    return head
 
 
 def split_utf8(text: str, max_bytes: int) -> list[str]:

@@ -10,6 +10,7 @@ import click
 
 from openclaw_memory.cli.commands import commands
 from openclaw_memory.cli.show import complain
+from openclaw_memory.config import use_one_thread
 from openclaw_memory.errors import CorruptIndexError, OpenClawMemoryError
 
 OK, FAILED, INTERRUPTED = 0, 2, 130  # 1 is a command's own: nothing found, or problems found
@@ -21,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Codes: 0 done; 1 nothing found, or problems found; 2 wrong usage or an error, told in one line on stderr; 130
     interrupted.
     """
+    use_one_thread()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character shows a question mark, instead of ending the command.
         if (reconfigure := getattr(stream, "reconfigure", None)) is not None:

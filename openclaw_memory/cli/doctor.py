@@ -71,7 +71,10 @@ def _index(state: Status) -> Iterator[Finding]:
     if not os.path.exists(state.index_path):
         yield Finding("index", "note", "there is none yet", "Run `openclaw-memory index`, or search.")
         return
-    yield Finding("index", "ok", f"{state.index_path} opens")
+    if state.problems:
+        yield Finding("index", "problem", f"{state.index_path} is damaged: {'; '.join(state.problems)}", _REBUILD)
+    else:
+        yield Finding("index", "ok", f"{state.index_path} is sound")
     if error := state.fts.get("error"):
         yield Finding("keyword search", "problem", str(error), _REBUILD)
     else:

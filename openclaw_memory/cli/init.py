@@ -24,7 +24,8 @@ def make_workspace(folder: Path) -> list[str]:
     """
     made: list[str] = []
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+            missing.mkdir(mode=0o700, exist_ok=True)
         if not (folder / "memory").is_dir():
             (folder / "memory").mkdir(mode=0o700)
             made.append("memory")

@@ -53,6 +53,8 @@ MAX_CACHED_VECTORS = 20_000
 MAX_CACHED_CHARS = 40
 # Pieces that are summed at a time: 8 MB of float32 however long the text is.
 BLOCK_PIECES = 8192
+# Hardly any word has more.
+MAX_PIECES_TOGETHER = 16
 
 
 def create(model: str | None = None, *, path: str | Path | None = None) -> StaticEmbedder:
@@ -90,7 +92,7 @@ class StaticEmbedder:
         digest = blake2b(self._file[: self._layout.rows_at], digest_size=8).hexdigest()
         self.identity = f"{self.provider}:{self.model}:{self.dims}:{digest}"
         self._pieces_by_word: dict[str, tuple[int, ...]] = {}
-        self._vectors_by_word: dict[str, Vector] = {}
+        self._vectors_by_word: dict[str, bytes] = {}
 
     def embed_query(self, text: str) -> Vector:
         """The unit vector of `text`, shape (dims,), float32.
@@ -124,14 +126,14 @@ class StaticEmbedder:
         """
         import numpy as np
 
-        vectors = np.empty((len(words), self.dims), dtype=np.float32)
-        for row, word in zip(vectors, words, strict=True):
-            vector = self._vectors_by_word.get(word)
-            if vector is None:
-                vector = self._sum(self._pieces_of(word))
-                _remember(self._vectors_by_word, word, vector, MAX_CACHED_VECTORS)
-            row[:] = vector
-        return vectors
+        rows = {word: self._vectors_by_word.get(word) for word in words}
+        fresh = [word for word, row in rows.items() if row is None]
+        for word, vector in zip(fresh, self._sums([self._pieces_of(word) for word in fresh]), strict=True):
+            rows[word] = vector.tobytes()
+            _remember(self._vectors_by_word, word, vector.tobytes(), MAX_CACHED_VECTORS)
+        # Joining bytes takes a fifth of the time that copying arrays row by row does.
+        joined = bytearray().join([rows[word] or b"" for word in words])
+        return np.frombuffer(joined, dtype=np.float32).reshape(len(words), self.dims)
 
     def _pieces_of(self, text: str) -> list[int]:
         """The ids of a text's known pieces, in their order."""
@@ -159,6 +161,27 @@ class StaticEmbedder:
             block = pieces[start : start + BLOCK_PIECES]
             total += scales.take(block) @ rows.take(block, axis=0).astype(np.float32)
         return total
+
+    def _sums(self, words: Sequence[Sequence[int]]) -> Matrix:
+        """The sum of each word's pieces; words of as many pieces are added up together."""
+        import numpy as np
+
+        sums = np.zeros((len(words), self.dims), dtype=np.float32)
+        by_count: dict[int, list[int]] = {}
+        for at, pieces in enumerate(words):
+            by_count.setdefault(len(pieces), []).append(at)
+        scales, rows = self._tables.scales, self._tables.rows
+        for count, places in by_count.items():
+            if count > MAX_PIECES_TOGETHER:
+                for at in places:
+                    sums[at] = self._sum(words[at])
+                continue
+            # Piece by piece, so that a word's vector is the same to the last bit in any company.
+            total = np.zeros((len(places), self.dims), dtype=np.float32)
+            for pieces in np.array([words[at] for at in places], dtype=np.intp).T:
+                total += rows.take(pieces, axis=0) * scales.take(pieces)[:, None]
+            sums[places] = total
+        return sums
 
     @cached_property
     def _tables(self) -> _Tables:
@@ -189,6 +212,7 @@ class _Tables(NamedTuple):
     ids: Mapping[str, int]
     costs: Sequence[int]
     unknown_cost: int
+    least_cost: int
     longest: int
     scales: NDArray[np.float32]
     rows: NDArray[np.int8]
@@ -203,9 +227,13 @@ def _segment(word: str, tables: _Tables, reach: Mapping[str, int]) -> list[int]:
     find, costs, longest = tables.ids.get, tables.costs, tables.longest
     size = len(word)
     cheapest = [0.0, *[math.inf] * size]
+    least = tables.least_cost
     came_by: list[tuple[int, int | None]] = [(0, None)] * (size + 1)
     for start in range(size):
         so_far = cheapest[start]
+        # At least one more piece is to come: from here the end cannot be reached for less.
+        if so_far + least >= cheapest[size]:
+            continue
         for end in range(start + 1, min(start + reach.get(word[start], longest), size) + 1):
             if (piece := find(word[start:end])) is not None:
                 cost = so_far + costs[piece]
@@ -264,6 +292,7 @@ def _tables(path: Path, file: mmap.mmap, layout: _Layout) -> _Tables:
         ids=ids,
         costs=costs.tolist(),
         unknown_cost=int(costs.max()) + UNKNOWN_PENALTY,
+        least_cost=int(costs.min()),
         longest=max(map(len, pieces)),
         scales=scales,
         rows=np.frombuffer(file, np.int8, count * layout.dims, layout.rows_at).reshape(count, layout.dims),

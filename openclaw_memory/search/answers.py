@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from openclaw_memory.chunking.tokens import truncate_utf16
 from openclaw_memory.config import Search
 from openclaw_memory.search.candidates import Candidate, Found
 from openclaw_memory.search.lines import (
@@ -30,6 +29,7 @@ from openclaw_memory.search.question import Question
 from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE
 from openclaw_memory.search.windows import Window, best_windows
 from openclaw_memory.types import SearchResult, Store, StoredChunk
+from openclaw_memory.utf16 import truncate_utf16
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 # A chunk shares in what the chunks before and after it match: the answer often stands beside the words of the question.
 NEIGHBOUR_SHARE = 0.3
+# The chunks before and after the best candidates are looked at too: windows may begin and end there.
+EXTENDED = 10
 # MMR and age choose among this many times the wanted answers.
 POOL = 4
 
@@ -46,8 +48,9 @@ POOL = 4
 class Weights:
     """What a line is worth: the sum of its features times these. Set by hand, the same for every workspace.
 
-    `middle` and `slope` turn the value of the best line into the confidence that the notes answer at all: a logistic
-    curve fitted to answerable and unanswerable questions. `spread` says how fast lesser lines lose score.
+    `middle` and `slope` turn the value of the best window, without its part for `name`, into the confidence that the
+    notes answer at all: a logistic curve fitted to answerable and unanswerable questions. A name is left out because
+    most of its lines say nothing to the point. `spread` says how fast lesser windows lose score.
     """
 
     keyword: float
@@ -61,16 +64,16 @@ class Weights:
     question: float
     middle: float
     slope: float
-    spread: float = 3.0
+    spread: float = 5.0
 
 
 HYBRID = Weights(
     keyword=1.5, overlap=0.0, words=6.0, meaning=7.0, pairs=0.4, exact=2.0, date=2.0, name=3.0, question=-0.8,
-    middle=8.1, slope=1.28,
+    middle=8.2, slope=1.09,
 )  # fmt: skip
 KEYWORD = Weights(
     keyword=3.0, overlap=3.0, words=0.0, meaning=0.0, pairs=0.3, exact=2.0, date=1.5, name=2.0, question=-0.5,
-    middle=5.5, slope=2.06,
+    middle=5.1, slope=2.0,
 )  # fmt: skip
 
 
@@ -95,6 +98,8 @@ def best_lines(asked: Asked) -> list[SearchResult]:
     """
     chunks = _with_neighbours(asked.candidates, asked.store)
     lines = lines_of(chunks)
+    if not lines:
+        return []
     analyses = [analysed(line.text) for line in lines]
     features = _features(asked, chunks, lines, analyses)
     weights = KEYWORD if asked.word_vectors is None else HYBRID
@@ -102,16 +107,21 @@ def best_lines(asked: Asked) -> list[SearchResult]:
     for name, feature in features.items():
         values += getattr(weights, name) * feature
     windows = best_windows(lines, values, asked.rules.snippet_chars, _pool(asked.rules))
-    top = max((window.value for window in windows), default=0.0)
-    confidence = 1 / (1 + math.exp(-weights.slope * (top - weights.middle)))
+    confidence = _confidence(windows[0], features["name"], weights) if windows else 0.0
     results = []
     for window in windows:
-        share = math.exp((window.value - top) / weights.spread)
+        share = math.exp((window.value - windows[0].value) / weights.spread)
         parts = {"confidence": confidence, "share": share}
         if asked.explain:
             parts |= {name: float(feature[window.best]) for name, feature in features.items()}
         results.append(_result(lines, window, confidence * share, asked.rules.snippet_chars, parts))
     return results
+
+
+def _confidence(best: Window, names: Floats, weights: Weights) -> float:
+    """How likely it is that the notes answer at all, 0..1."""
+    evidence = best.value - weights.name * float(names[best.best])
+    return 1 / (1 + math.exp(-weights.slope * (evidence - weights.middle)))
 
 
 def best_chunks(asked: Asked) -> list[SearchResult]:
@@ -138,7 +148,7 @@ def _pool(rules: Search) -> int:
 def _with_neighbours(candidates: Sequence[Candidate], store: Store) -> list[StoredChunk]:
     """The candidates and the chunks before and after each, in the same file."""
     paths = {candidate.stored.id: candidate.stored.path for candidate in candidates}
-    around = {at + step for at in paths for step in (-1, 1)} - set(paths)
+    around = {candidate.stored.id + step for candidate in candidates[:EXTENDED] for step in (-1, 1)} - set(paths)
     near = [
         stored for stored in store.chunks(around) if stored.path in (paths.get(stored.id - 1), paths.get(stored.id + 1))
     ]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +35,7 @@ NEIGHBOURS = 4
 MIN_LABELLED_LINES = 3
 
 _LABEL = re.compile(r"\s*(?:[-*+]\s+)?(?:\*\*)?([^\W\d_][^\s:*]{0,40})(?:\*\*)?:(?:\*\*)?\s")
+_DATE_TITLE = re.compile(r"\s*#{1,6}\s+\d{4}-\d{2}-\d{2}\s*")
 _HEADING = re.compile(r" {0,3}#{1,6}\s")
 
 
@@ -53,6 +54,11 @@ class Line:
     @property
     def end_char(self) -> int:
         return self.start_char + len(self.text)
+
+    @property
+    def says_something(self) -> bool:
+        """False for a blank line, and for a title that is a date: the path of a daily note says that already."""
+        return bool(self.text.strip()) and not _DATE_TITLE.fullmatch(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ def lines_of(chunks: Sequence[StoredChunk]) -> list[Line]:
     return lines
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=4096)
 def analysed(text: str) -> Analysis:
     """Terms, words and shape of one line."""
     found = terms(text)
@@ -136,9 +142,7 @@ def term_overlap(analyses: Sequence[Analysis], question: Question, near: Neighbo
     if not question.terms:
         return np.zeros(len(analyses), np.float32)
     held = np.array([[term in analysis.terms for term in question.terms] for analysis in analyses], np.float32)
-    weights = np.array(question.weights, np.float32)
-    overlap: Floats = near.strongest(held, REACH_OF_TERMS) @ (weights / weights.sum())
-    return overlap
+    return _weighted_mean(near.strongest(held, REACH_OF_TERMS), question.weights)
 
 
 def pair_matches(analyses: Sequence[Analysis], question: Question) -> Floats:
@@ -174,12 +178,12 @@ def likeness(
     analyses: Sequence[Analysis], question: Question, near: Neighbourhood, word_vectors: WordVectors
 ) -> Likeness:
     """Likeness of each line with the question, by the vectors of their words."""
-    vocabulary = sorted(set().union(*(analysis.words for analysis in analyses)))
+    vocabulary = list(set().union(*(analysis.words for analysis in analyses)))
     if not vocabulary or not question.words:
         nothing = np.zeros(len(analyses), np.float32)
         return Likeness(nothing, nothing)
     rows = dict(zip(vocabulary, range(len(vocabulary)), strict=True))
-    words = np.fromiter((rows[word] for analysis in analyses for word in analysis.words), np.intp)
+    words = np.fromiter(map(rows.__getitem__, chain.from_iterable(a.words for a in analyses)), np.intp)
     counts = np.array([len(analysis.words) for analysis in analyses])
     lines = np.flatnonzero(counts)
     starts = (np.cumsum(counts) - counts)[lines]
@@ -188,17 +192,21 @@ def likeness(
     cosines = _products(_unit(word_vectors(question.words)), _unit(vectors))
     best = np.zeros((len(analyses), len(question.words)), np.float32)
     best[lines] = np.maximum.reduceat(np.maximum(cosines, 0)[:, words], starts, axis=1).T
-    weights = np.array(question.word_weights, np.float32)
-    met = near.strongest(best, REACH_OF_WORDS) @ (weights / weights.sum())
+    met = _weighted_mean(near.strongest(best, REACH_OF_WORDS), question.word_weights)
 
     sums = np.zeros((len(analyses), vectors.shape[1]), np.float32)
-    ones = np.ones(counts.max(), np.float32)
     for line, start, count in zip(lines.tolist(), starts.tolist(), counts[lines].tolist(), strict=True):
-        # One small product a line: np.add.reduceat along rows takes ten times as long.
-        sums[line] = ones[:count] @ vectors[words[start : start + count]]
+        # Line by line: np.add.reduceat along rows takes ten times as long.
+        sums[line] = np.add.reduce(vectors[words[start : start + count]])
     whole = word_vectors(words_of(question.text)).sum(axis=0, keepdims=True)
     meaning = _products(_unit(whole), _unit(near.blended(_unit(sums), REACH_OF_MEANING)))[0]
     return Likeness(met, meaning)
+
+
+def _weighted_mean(columns: Floats, weights: Sequence[float]) -> Floats:
+    shares = np.array(weights, np.float32) / np.float32(sum(weights))
+    mean: Floats = _products(shares[None], columns)[0]
+    return mean
 
 
 def _unit(rows: Floats) -> Floats:

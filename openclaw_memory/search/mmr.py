@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -31,11 +31,14 @@ def mmr(
     low, spread = min(finite), max(finite) - min(finite)
     scaled = [0.0 if value == -math.inf else (value - low) / spread if spread else 1.0 for value in raw]
     likeness = Likeness([text(item) for item in items])
+    closest = [0.0] * len(items)  # likeness to the one of the chosen that is most alike
     order: list[int] = []
     while ranked:
-        best = max(ranked, key=lambda at: (weight * scaled[at] - (1 - weight) * likeness.nearest(at, order), raw[at]))
+        best = max(ranked, key=lambda at: (weight * scaled[at] - (1 - weight) * closest[at], raw[at]))
         order.append(best)
         ranked.remove(best)
+        for at in ranked:
+            closest[at] = max(closest[at], likeness.between(at, best))
     return [items[at] for at in order]
 
 
@@ -45,10 +48,6 @@ class Likeness:
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = [_normal(text) for text in texts]
         self.words = [mmr_words(text) for text in texts]
-
-    def nearest(self, at: int, others: Iterable[int]) -> float:
-        """The largest likeness of text `at` to the others; 0 when there are none."""
-        return max((self.between(at, other) for other in others), default=0.0)
 
     def between(self, one: int, other: int) -> float:
         """0..1; texts without words are alike only where they are the same."""

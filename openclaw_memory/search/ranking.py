@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 from openclaw_memory.search.mmr import mmr
 from openclaw_memory.types import SearchResult
+from openclaw_memory.utf16 import utf16_length
 from openclaw_memory.workspace.dates import note_date
 from openclaw_memory.workspace.paths import exact_path_tier
 
@@ -53,7 +54,7 @@ def boosted_keyword_score(question: str, path: str, text: str, score: float) -> 
     place = unicodedata.normalize("NFC", path).lower()
     boost = COVERAGE_BOOST * present / len(asked) + (DENSITY_BOOST * present / len(words) if words else 0.0)
     boost += PATH_BOOST * sum(word in place for word in asked)
-    boost += min(len(text.encode("utf-16-le", "surrogatepass")) // 2 / FULL_LENGTH_CHARS, LENGTH_BOOST)
+    boost += min(utf16_length(text) / FULL_LENGTH_CHARS, LENGTH_BOOST)
     return min(1.0, score + boost)
 
 

@@ -39,7 +39,7 @@ def best_windows(lines: Sequence[Line], values: Floats, max_chars: int, count: i
     """
     if not lines:
         return []
-    filled = np.array([bool(line.text.strip()) for line in lines])
+    filled = np.array([line.says_something for line in lines])
     peak = values.max()
     weights = np.where(filled, np.exp((values - peak) / TEMPERATURE), 0.0)
     totals = np.concatenate([[0.0], np.cumsum(weights, dtype=np.float64)])
@@ -70,6 +70,6 @@ def _ends(lines: Sequence[Line], max_chars: int) -> NDArray[np.intp]:
 
 
 def _trimmed(filled: NDArray[np.bool_], values: Floats, start: int, end: int, value: float) -> Window:
-    """The window without blank lines at its edges."""
+    """The window without lines that say nothing at its edges."""
     kept = start + np.flatnonzero(filled[start : end + 1])
-    return Window(int(kept[0]), int(kept[-1]), start + int(values[start : end + 1].argmax()), value)
+    return Window(int(kept[0]), int(kept[-1]), int(kept[values[kept].argmax()]), value)

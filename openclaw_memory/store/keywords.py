@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Literal
@@ -29,6 +30,12 @@ CROSS JOIN chunks ON chunks.id = chunk_terms.rowid CROSS JOIN files ON files.id 
 WHERE chunk_terms MATCH ? AND files.source = ? ORDER BY score DESC, chunk_terms.rowid LIMIT ?
 """
 
+# For each term one seek: the cross join keeps SQLite from reading all terms instead.
+DOCUMENT_FREQUENCIES = """
+SELECT term_counts.term, term_counts.doc FROM json_each(?) AS wanted
+CROSS JOIN term_counts ON term_counts.term = wanted.value
+"""
+
 FOLD_ASCII = str.maketrans(ascii_uppercase, ascii_lowercase)  # as FTS5's own ascii tokenizer does
 
 
@@ -52,12 +59,9 @@ def search(
 
 def document_frequencies(db: apsw.Connection, terms: Iterable[str]) -> dict[str, int]:
     """In how many chunks each term occurs, in text or context."""
-    counts = {}
-    for term in terms:
-        usable = _usable([term])
-        rows = fetch(db, "SELECT doc FROM term_counts WHERE term = ?", usable) if usable else []
-        counts[term] = int(rows[0][0]) if rows else 0
-    return counts
+    usable = {term: next(iter(_usable([term])), "") for term in terms}
+    counts = dict(fetch(db, DOCUMENT_FREQUENCIES, (json.dumps(list(usable.values())),)))
+    return {term: int(counts.get(held, 0)) for term, held in usable.items()}
 
 
 def _ranked(db: apsw.Connection, expression: str, k: int, source: Source | None) -> list[Hit]:

@@ -15,14 +15,16 @@ if TYPE_CHECKING:
     import apsw
 
 META_KEY = "memory_index_meta_v1"
+# Of a key's 32 bytes these are stored, twice (row and index): two texts that share 128 bits of SHA-256 do not happen.
+KEY_BYTES = 16
 
 CURRENT_MODEL = f"""
 SELECT id, dims FROM models WHERE identity = (SELECT value ->> '$.identity' FROM meta WHERE key = '{META_KEY}')
 """
 # An all-zero vector has no direction: its id counts as none, so that such a chunk is found by its terms alone.
-KNOWN_KEYS = """
+KNOWN_KEYS = f"""
 SELECT wanted.value, iif(embedding = zeroblob(length(embedding)), NULL, vectors.id) FROM json_each(?) AS wanted
-CROSS JOIN vectors ON vectors.model_id = ? AND vectors.key = unhex(wanted.value)
+CROSS JOIN vectors ON vectors.model_id = ? AND vectors.key = substr(unhex(wanted.value), 1, {KEY_BYTES})
 """
 FILES = "SELECT path, source, hash, size, mtime_ns, inode, checked_ns FROM files ORDER BY path"
 CHUNKS = """
@@ -174,7 +176,7 @@ def _columns(record: FileRecord) -> tuple[str, str, str, int, int, int, int]:
 
 def _digest(key: str) -> bytes:
     try:
-        return bytes.fromhex(key)
+        return bytes.fromhex(key)[:KEY_BYTES]
     except ValueError as error:
         raise StoreError(
             f"the vector key {key!r} is not hexadecimal; use the SHA-256 of the embedded string"

@@ -207,6 +207,12 @@ class SqliteStore:
                 engine=_engine(db, with_vec=self._vector_error is None),
             )
 
+    def problems(self) -> tuple[str, ...]:
+        """What SQLite's integrity check finds wrong with tables, indexes and the keyword index; empty when sound."""
+        with self._connections.read() as db:
+            found = [str(row[0]) for row in fetch(db, "PRAGMA integrity_check(10)")]
+        return () if found == ["ok"] else tuple(found)
+
     def close(self) -> None:
         """Release the index. Calling it twice is allowed; work under way in other threads ends first."""
         self._connections.close()

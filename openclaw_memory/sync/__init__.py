@@ -61,7 +61,8 @@ def sync(
     run = Run(workspace, store, embedder, config.chunking, before, anew, unchanged=difference.unchanged)
     run.over(difference.to_read, progress)
     found = {file.path for file in scan.files}.difference(run.vanished)
-    removed = sorted(path for path in before if path not in found)
+    # What lies behind a folder that cannot be read just now may still be there.
+    removed = sorted(path for path in before if path not in found and not scan.is_unknown(path))
     if removed and not anew:
         store.remove_files(removed)
     return SyncReport(

@@ -13,9 +13,6 @@ from openclaw_memory.types import ChunkRow, FileRecord, MemoryFile
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.dates import note_date
 
-# OpenClaw cuts these files entry by entry; of all others the chunker need not know the name.
-CUT_BY_NAME = frozenset({"MEMORY.md", "USER.md"})
-
 
 def read(workspace: Workspace, file: MemoryFile) -> tuple[FileRecord, str]:
     """The record and the text of a file.
@@ -46,5 +43,5 @@ def rows(text: str, path: str, rules: Chunking, *, vectors: bool) -> list[ChunkR
             context_terms=segment(f"{piece.context} {name}"),
             vector_key=vector_key(piece.embedding_text) if vectors else None,
         )
-        for piece in chunk(text, path if path in CUT_BY_NAME else "", rules, note_date=note_date(path))
+        for piece in chunk(text, path, rules, note_date=note_date(path))
     ]

@@ -33,7 +33,8 @@ def status(
 
     `store` is None where nothing has been indexed yet, `wanted` where the embedder cannot be had (`notices` then say
     why). `last` is the report of this process's latest sync: a file that could not be read is known from it alone.
-    With `deep`, both legs of the search are tried with a real query and what fails is told in `fts` and `vector`.
+    With `deep`, both legs of the search are tried with a real query, what fails is told in `fts` and `vector`, and
+    the whole index is checked.
 
     Raises:
         WorkspaceError: the folder has gone.
@@ -69,6 +70,7 @@ def status(
         index_bytes=stats.size_bytes,
         notices=tuple(dict.fromkeys(words)),
         engine=stats.engine,
+        problems=store.problems() if deep and store else (),
     )
 
 

@@ -18,6 +18,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
 )
 from openclaw_memory.types import Excerpt
+from openclaw_memory.utf16 import truncate_utf16, utf16_length
 from openclaw_memory.workspace.paths import locate, why_left_out
 
 # What OpenClaw's memory_get shows when it is asked for no more than a path.
@@ -113,13 +114,13 @@ def excerpt_of(
     shown: list[str] = []
     room = max_chars
     for line in every[start - 1 : start - 1 + lines]:
-        room -= _units(line) + bool(shown)
+        room -= utf16_length(line) + bool(shown)
         if room < 0:
             break
         shown.append(line)
     cut = not shown and start <= len(every)
     if cut:
-        shown = [_first_units(every[start - 1], max_chars)]
+        shown = [truncate_utf16(every[start - 1], max_chars)]
     end = start + len(shown) - 1
     return Excerpt(path, "\n".join(shown), start, end, end + 1 if end < len(every) and shown else None, cut)
 
@@ -171,12 +172,3 @@ def _open_by_name(base: str, parts: Sequence[str], flags: int, mode: int) -> int
         if os.path.islink(current):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), current)
     return os.open(current, flags | _SAFE, mode)
-
-
-def _units(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def _first_units(text: str, units: int) -> str:
-    """The beginning of a text in UTF-16 units; a pair of surrogates that would be torn is left out."""
-    return text.encode("utf-16-le", "surrogatepass")[: 2 * units].decode("utf-16-le", "ignore")

@@ -13,10 +13,9 @@ from openclaw_memory.chunking.tokens import (
     estimate_chars,
     split_utf8,
     strip_annotations,
-    truncate_utf16,
-    utf16_length,
 )
 from openclaw_memory.config import Chunking
+from openclaw_memory.utf16 import truncate_utf16, utf16_length
 
 TEXT = st.text(alphabet="ab \n-#é数か\u3400ｱ😀\U00020000\r\ud83d", max_size=300)
 

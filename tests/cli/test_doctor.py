@@ -3,6 +3,7 @@
 import json
 import os
 
+import apsw
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
@@ -80,6 +81,20 @@ def test_a_damaged_index_is_a_problem_with_its_cure(notes):
     (finding,) = examine(lambda: Memory.open(notes))
     assert finding.level == "problem"
     assert "index --force" in finding.remedy
+
+
+def test_damage_that_still_opens_is_found_by_the_check_of_the_whole_index(notes):
+    with Memory.open(notes) as memory:
+        memory.sync()
+        index = memory.index_path
+    db = apsw.Connection(str(index))
+    db.execute("DELETE FROM chunk_terms_data WHERE id > 10")
+    db.close()
+
+    findings = [finding for finding in examine(lambda: Memory.open(notes)) if finding.check == "index"]
+
+    assert [finding.level for finding in findings] == ["problem"]
+    assert "index --force" in findings[0].remedy
 
 
 @pytest.mark.parametrize(("there", "code"), [(True, 0), (False, 1)])

@@ -24,7 +24,6 @@ from openclaw_memory.chunking.tokens import (
     estimate_chars,
     split_utf8,
     strip_annotations,
-    truncate_utf16,
 )
 from openclaw_memory.errors import QueryError
 from openclaw_memory.search.mmr import mmr, mmr_words, text_similarity
@@ -39,6 +38,7 @@ from openclaw_memory.search.ranking import (
     weighted_sum,
 )
 from openclaw_memory.types import Chunk, SearchResult, citation
+from openclaw_memory.utf16 import truncate_utf16
 from openclaw_memory.workspace.dates import is_evergreen, note_date
 from openclaw_memory.workspace.paths import exact_path_tier
 from openclaw_memory.workspace.reading import excerpt_of

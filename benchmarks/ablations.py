@@ -1,0 +1,66 @@
+"""What each part of the default recipe is worth: the retrieval benchmark with one part changed at a time.
+
+python benchmarks/ablations.py DIR... [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import retrieval
+
+from openclaw_memory import MemoryConfig, Search
+from openclaw_memory.search import answers
+
+FEATURES = ("keyword", "words", "meaning", "pairs", "exact", "date", "name", "question")
+
+# Name: settings of the search that differ, weights of lines that are zero, constants that are different.
+ABLATIONS: dict[str, tuple[dict[str, object], tuple[str, ...], dict[str, object]]] = {
+    "default": ({}, (), {}),
+    "vectors only": ({"text_weight": 0.0, "vector_weight": 1.0}, ("keyword", "pairs", "exact"), {}),
+    "whole chunks answer, not lines": ({"answer": "chunks"}, (), {}),
+    "MMR 0.7": ({"mmr": 0.7}, (), {}),
+    "no minimum score": ({"min_score": 0.0}, (), {}),
+    **{f"without {name}": ({}, (name,), {}) for name in FEATURES},
+    "without name and question": ({}, ("name", "question"), {}),
+    "chunks without neighbours' matches": ({}, (), {"NEIGHBOUR_SHARE": 0.0}),
+    "no chunks around the candidates": ({}, (), {"EXTENDED": 0}),
+    "20 candidates": ({"candidates": 20}, (), {}),
+    "80 candidates": ({"candidates": 80}, (), {}),
+}
+SHOWN = ("recall@1", "mrr", "shown@6", "coverage@1500", "coverage@4200", "snippet_chars", "query_ms", "auroc")
+
+
+def measured(folders: Sequence[Path]) -> list[dict[str, object]]:
+    """One row an ablation; keywords alone is one of them, with weights of its own."""
+    chosen = list(retrieval.workspaces(folders))
+    rows = []
+    for name, (settings, zero, constants) in ABLATIONS.items():
+        config = replace(MemoryConfig(), search=Search(**settings))  # type: ignore[arg-type]
+        weights = replace(answers.HYBRID, **dict.fromkeys(zero, 0.0))
+        with patch.multiple(answers, HYBRID=weights, **constants):
+            rows.append({"name": name} | retrieval.measured(chosen, config, "static")[-1] | {"name": name})
+        print(f"{name}: done", file=sys.stderr)
+    return [*rows, retrieval.measured(chosen, MemoryConfig(), None)[-1] | {"name": "keywords only"}]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args(arguments)
+    rows = measured(options.folders)
+    short = [
+        {"name": row["name"], "questions": row["questions"]} | {k: row[k] for k in SHOWN if k in row} for row in rows
+    ]
+    print(json.dumps({**retrieval.machine(), "rows": rows}, indent=1) if options.json else retrieval.table(short))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""Bad input, in the library and at the command line: each gets a typed error or a defined answer that says what to do.
+
+What tests/test_memory.py, tests/cli and tests/store prove already is not repeated here.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.cli import main
+from openclaw_memory.errors import NewerIndexError, OpenClawMemoryError, QueryError, UndecodableError
+
+HOSTILE = [
+    "", " ", "\n\t\r", "\0", "a\0b", '"', '""', '"""', "'", "''", "`", "\\", "\\\\", "%", "_", "*", "^boiler", "boiler*",
+    "-boiler", "+boiler", "boiler AND", "AND", "OR OR", "NOT boiler", "NEAR(boiler, 5)", "NEAR(", ")(", "(((((", "{a b}:c",
+    "terms:boiler", "context_terms : x", "rowid:1", "a:b:c", '"boiler" AND "', "; DROP TABLE chunks;", "' OR 1=1 --",
+    "') UNION SELECT * FROM files --", "/* boiler */", "${HOME}", "{{boiler}}", "$(reboot)", "../../etc/passwd", "%s%n%x",
+    "\ud800", "boiler \udfff", "\ufeffboiler", "\u202eboiler", "e\u0301" * 50, "\u0301" * 500, "🦄" * 300, "👩‍👩‍👧‍👦", "ﷺ" * 200,
+    "北" * 5000, "boiler " * 14_000, "x" * 100_000, "_" * 100_000, "a-" * 50_000, "\U0010ffff\uffff", "NULL", "nan", "-1",
+]  # fmt: skip
+PRESETS = {"default": MemoryConfig(), "openclaw": MemoryConfig.openclaw()}
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    def run(*arguments: object) -> Outcome:
+        with pytest.raises(SystemExit) as leaving:
+            main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return Outcome(int(str(leaving.value.code)), printed.out, printed.err)
+
+    return run
+
+
+# --- queries ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(
+    scope="module", params=[(preset, embedder) for preset in PRESETS for embedder in ("static", None)], ids=str
+)
+def memory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    preset, embedder = request.param
+    folder = tmp_path_factory.mktemp("bad")
+    (folder / "MEMORY.md").write_text(
+        'The boiler, "Old Faithful", is in the cellar.\n北の部屋は寒い。\n', encoding="utf-8"
+    )
+    with Memory.open(folder, embedder=embedder, config=PRESETS[preset]) as opened:
+        opened.sync()
+        yield opened
+
+
+def check(memory: Memory, query: str) -> None:
+    results = memory.search(query)
+    assert results.query == query
+    assert all(0 <= result.score <= 1 and result.snippet for result in results)
+
+
+@pytest.mark.parametrize("query", HOSTILE, ids=lambda query: ascii(query[:30]))
+def test_a_hostile_query_is_answered_and_harms_nothing(memory: Memory, query: str) -> None:
+    check(memory, query)
+    assert memory.search("boiler")[0].path == "MEMORY.md"
+
+
+@given(query=st.text(max_size=60) | st.text(alphabet='ab"()*:^-+{} \0ANDORT北\u0301', max_size=40))
+def test_any_text_is_a_query(memory: Memory, query: str) -> None:
+    check(memory, query)
+
+
+def test_there_are_at_least_as_many_hostile_queries_as_are_asked_for() -> None:
+    assert len(set(HOSTILE)) >= 55
+
+
+@pytest.mark.parametrize("query", [None, b"boiler", 7, ["boiler"]])
+def test_what_is_no_text_is_no_query(memory: Memory, query: Any) -> None:
+    with pytest.raises(QueryError, match="query must be a string"):
+        memory.search(query)
+
+
+@pytest.mark.parametrize(
+    ("wish", "value"),
+    [
+        ("max_results", 0),
+        ("max_results", -1),
+        ("min_score", -0.1),
+        ("min_score", 1.1),
+        ("min_score", "nan"),
+        ("source", "notes"),
+    ],
+)
+def test_a_wish_out_of_range_is_named_with_what_would_do(run: Any, notes: Path, wish: str, value: Any) -> None:
+    option = f"--{wish.replace('_', '-')}"
+    outcome = run("search", "-w", notes, f"{option}={value}", "boiler")
+    assert outcome.code == 2
+    assert wish in outcome.err or option in outcome.err or str(value) in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_a_huge_number_of_results_is_taken_at_the_command_line_too(run: Any, notes: Path) -> None:
+    assert run("search", "-w", notes, "--max-results", 10**15, "boiler").code == 0
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_unreadable_file_is_reported_and_the_others_are_found(
+    run: Any, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.open
+
+    def refuse(path: Any, *arguments: Any, **options: Any) -> int:
+        if os.fsdecode(path).endswith("household.md"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with Memory.open(notes, embedder=None) as memory:
+        report = memory.sync()
+        left_out = {file.path: file.reason for file in (*report.failed, *report.skipped)}
+        assert "ermission" in left_out["memory/household.md"]
+        assert memory.search("GEO-1000")
+        with pytest.raises(OpenClawMemoryError, match=r"household\.md"):
+            memory.get("memory/household.md")
+    outcome = run("index", "-w", notes)
+    assert "memory/household.md" in outcome.out
+    monkeypatch.undo()
+    with Memory.open(notes, embedder=None) as memory:
+        assert "memory/household.md" in memory.sync().added
+
+
+def test_a_file_that_is_no_text_cannot_be_read_and_says_so(run: Any, notes: Path) -> None:
+    (notes / "memory/photo.md").write_bytes(b"\x89PNG\r\n\x1a\n\xff\xfe\xfd")
+    with Memory.open(notes, embedder=None) as memory, pytest.raises(UndecodableError, match=r"photo\.md"):
+        memory.get("memory/photo.md")
+    outcome = run("get", "-w", notes, "memory/photo.md")
+    assert outcome.code == 2
+    assert "photo.md" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../notes/MEMORY.md",
+        "~/MEMORY.md",
+        "memory/../../x.md",
+        "/etc/passwd",
+        "memory",
+        "",
+        "\0",
+        "MEMORY.md\0.md",
+        ".memory/index.sqlite",
+    ],
+)
+def test_a_path_that_is_no_memory_file_is_refused_at_the_command_line(run: Any, notes: Path, path: str) -> None:
+    outcome = run("get", "-w", notes, path)
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert outcome.err.startswith("error: ")
+    assert outcome.err.count("\n") == 1
+
+
+# --- the index -------------------------------------------------------------------------------------------------------
+
+
+def made_by_a_newer_version(index: Path) -> None:
+    db = apsw.Connection(str(index))
+    ((text,),) = db.execute("SELECT value FROM meta WHERE key = 'memory_index_meta_v1'").fetchall()
+    meta = json.loads(text)
+    version = next(key for key in meta if "version" in key.lower())
+    meta[version] += 1000
+    db.execute("UPDATE meta SET value = ? WHERE key = 'memory_index_meta_v1'", (json.dumps(meta),))
+    db.close()
+
+
+@pytest.mark.parametrize("command", [["search", "boiler"], ["index"], ["index", "--force"], ["status"]], ids=" ".join)
+def test_an_index_of_a_newer_version_is_left_alone_and_the_remedy_is_named(
+    run: Any, notes: Path, command: list[str]
+) -> None:
+    index = notes / ".memory/index.sqlite"
+    with Memory.open(notes, embedder=None) as memory:
+        memory.sync()
+    made_by_a_newer_version(index)
+    before = index.read_bytes()
+    with Memory.open(notes, embedder=None) as memory, pytest.raises(NewerIndexError, match="newer"):
+        memory.search("boiler")
+    outcome = run(command[0], "-w", notes, *command[1:])
+    assert outcome.code == 2
+    assert re.search(r"newer.*(upgrade|update|delete)", outcome.err, re.IGNORECASE | re.DOTALL)
+    assert index.read_bytes() == before
+
+
+def test_a_folder_in_the_place_of_the_index_is_named(run: Any, notes: Path) -> None:
+    (notes / ".memory/index.sqlite").mkdir(parents=True)
+    outcome = run("search", "-w", notes, "boiler")
+    assert outcome.code == 2
+    assert "index.sqlite" in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_an_index_that_was_deleted_between_two_commands_is_made_again(run: Any, notes: Path) -> None:
+    before = run("search", "-w", notes, "--json", "boiler").out
+    for file in (notes / ".memory").iterdir():
+        file.unlink()
+    assert run("search", "-w", notes, "--json", "boiler").out == before

@@ -1,0 +1,333 @@
+"""A question asked of small workspaces: what is found, what is not, and that citation and snippet say the same."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import Search
+from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.embeddings.static import StaticEmbedder
+from openclaw_memory.errors import EmbedderError
+
+EITHER = pytest.mark.parametrize("way", ["hybrid", "keywords"])
+
+
+@pytest.fixture
+def memory(way: str, request: pytest.FixtureRequest) -> Memory:
+    found: Memory = request.getfixturevalue(way)
+    return found
+
+
+# --- what is found -------------------------------------------------------------------------------------------------
+
+
+@EITHER
+@pytest.mark.parametrize(
+    ("question", "path"),
+    [
+        ("Who has the spare key?", "MEMORY.md"),
+        ("Who services the boiler?", "memory/household.md"),
+        ("Wer hat den Ersatzschlüssel?", "memory/haus.md"),
+        ("Wann wird die Heizung gewartet?", "memory/haus.md"),
+        ("¿Quién tiene la llave de repuesto?", "memory/casa.md"),
+        ("¿Cuando se riega el jardin?", "memory/casa.md"),
+        ("备用钥匙在谁那里？", "memory/zh.md"),
+        ("锅炉什么时候检修", "memory/zh.md"),
+        ("予備の鍵は誰が持っていますか", "memory/ja.md"),
+        ("ボイラーの点検はいつ", "memory/ja.md"),
+        ("예비 열쇠는 누구에게 있습니까?", "memory/ko.md"),
+        ("보일러 점검은 언제 합니까", "memory/ko.md"),
+    ],
+)
+def test_a_question_is_answered_in_its_own_language(memory: Memory, question: str, path: str) -> None:
+    assert memory.search(question)[0].path == path
+
+
+@EITHER
+@pytest.mark.parametrize(
+    ("question", "path"),
+    [
+        ("GEO-1000", "memory/2026-02-09.md"),
+        ("GEO-1002", "memory/2026-03-02.md"),
+        ("What was the matter with E_CAL_DRIFT?", "memory/2026-02-26.md"),
+        ("e_cal_drift", "memory/2026-02-26.md"),
+        ("retry_limit", "memory/server.md"),
+        ("parseHttpHeader", "memory/server.md"),
+        ("What does config.toml say about the limits of gauges?", "memory/server.md"),
+    ],
+)
+def test_an_identifier_is_found_before_vague_neighbours(memory: Memory, question: str, path: str) -> None:
+    assert memory.search(question)[0].path == path
+
+
+@EITHER
+@pytest.mark.parametrize("way_to_name", ["household.md", "memory/household.md", "household", "HOUSEHOLD.md"])
+def test_a_question_that_names_a_file_is_answered_from_it(memory: Memory, way_to_name: str) -> None:
+    found = memory.search(way_to_name)[0]
+    assert (found.path, found.score) == ("memory/household.md", 1.0)
+
+
+def test_words_of_another_language_are_met_by_meaning(remember: Any) -> None:
+    files = {
+        "memory/pets.md": "The dog is called Bello.\n",
+        "memory/car.md": "The car was repaired for little money.\n",
+        "memory/tea.md": "Green tea is kept in the tin box.\n",
+    }
+    memory = remember(files)
+    for question, path in [("Welcher Hund?", "pets"), ("¿Dónde está el té verde?", "tea"), ("l'automobile", "car")]:
+        assert memory.search(question, min_score=0.0)[0].path == f"memory/{path}.md"
+
+
+# --- what is not there ---------------------------------------------------------------------------------------------
+
+ANSWERED = ["Who has the spare key?", "Who services the boiler?", "What was the matter with E_CAL_DRIFT?"]
+UNANSWERED = [
+    "How many goats does the mayor of Tokyo own?",
+    "What is the wavelength of the new laser?",
+    "Which opera did Beatrix sing last summer?",
+]
+
+
+@EITHER
+def test_scores_mean_the_same_from_one_question_to_the_next(memory: Memory) -> None:
+    worst_answer = min(memory.search(question)[0].score for question in ANSWERED)
+    best_guess = max([0.0, *(result.score for question in UNANSWERED for result in memory.search(question))])
+    assert worst_answer > 0.5 > best_guess
+
+
+@EITHER
+@pytest.mark.parametrize("question", UNANSWERED)
+def test_a_question_that_the_notes_do_not_answer_gets_nothing_above_a_modest_threshold(
+    memory: Memory, question: str
+) -> None:
+    results = memory.search(question, min_score=0.3)
+    assert list(results) == []
+
+
+def test_what_the_threshold_takes_is_counted(hybrid: Memory) -> None:
+    everything = hybrid.search("Who has the spare key?", min_score=0.0)
+    best = hybrid.search("Who has the spare key?", min_score=everything[0].score)
+    assert len(best) == 1
+    assert best.filtered == len(everything) - 1
+
+
+def test_an_empty_workspace_answers_nothing(remember: Any) -> None:
+    for embedder in ("default", None):
+        results = remember({}, embedder=embedder).search("anything")
+        assert (list(results), results.filtered) == ([], 0)
+
+
+# --- how many, and which ---------------------------------------------------------------------------------------------
+
+
+@EITHER
+@pytest.mark.parametrize("count", [1, 2, 5, 1000, 10**9])
+def test_no_more_results_come_than_are_wanted_best_first(memory: Memory, count: int) -> None:
+    results = memory.search("the gauges of the supplier", max_results=count, min_score=0.0)
+    scores = [result.score for result in results]
+    assert 0 < len(scores) <= count
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+
+
+def test_a_few_results_are_the_best_of_many(hybrid: Memory) -> None:
+    many = hybrid.search("the gauges of the supplier", max_results=6, min_score=0.0)
+    assert hybrid.search("the gauges of the supplier", max_results=2, min_score=0.0).results == many[:2]
+
+
+def test_keywords_alone_find_every_note_that_holds_a_word(keywords: Memory) -> None:
+    results = keywords.search("gauges", min_score=0.0)
+    assert results.mode == "keyword"
+    assert {result.path for result in results} == {f"memory/2026-{day}.md" for day in ("02-09", "02-26", "03-02")}
+
+
+def test_the_openclaw_preset_keeps_what_keywords_alone_found(remember: Any) -> None:
+    files = {"memory/a.md": "The zeppelin lands on Friday.\n", "memory/b.md": "Nothing else.\n"}
+    for embedder in (None, "static"):
+        memory = remember(files, config=MemoryConfig.openclaw(), embedder=embedder)
+        assert [result.path for result in memory.search("zeppelin")] == ["memory/a.md"]
+
+
+def test_a_chunk_that_no_vector_speaks_for_fills_a_place_that_is_left_over(remember: Any) -> None:
+    class Blind(HashingEmbedder):
+        """No vector for what mentions a zeppelin."""
+
+        def embed_documents(self, texts: Any) -> Any:
+            rows = super().embed_documents(texts)
+            rows[["zeppelin" in text.lower() for text in texts]] = 0
+            return rows
+
+    rules = replace(MemoryConfig.openclaw(), search=replace(MemoryConfig.openclaw().search, min_score=0.5))
+    files = {
+        "memory/strong.md": "mooring mast of the airship\n",
+        "memory/weak.md": f"{'Other words. ' * 60} The zeppelin has a mooring.\n",
+    }
+    found = remember(files, config=rules, embedder=Blind()).search("mooring mast of the airship")
+    assert [result.path for result in found] == ["memory/strong.md", "memory/weak.md"]
+    assert found[0].score >= 0.5 > found[1].score
+
+
+# --- citation and snippet --------------------------------------------------------------------------------------------
+
+LINES = st.sampled_from(
+    [
+        "", "", "# Heading", "## Another heading", "- item one of the list", "The boiler is loud.", "東京タワーに行った。",
+        "```", "| a | b |", "word " * 60, "A long sentence about boilers. " * 40, "x" * 1500, "--- not front matter",
+        "tab\tand\x0bform\x0cfeed", "a\u2028b", "Anna: the boiler?", "*emphasis* on the boiler",
+    ]
+)  # fmt: skip
+FILES = st.dictionaries(
+    st.sampled_from(["MEMORY.md", "memory/2026-01-02.md", "memory/a.md"]),
+    st.lists(LINES, min_size=1, max_size=25).map("\n".join),
+    min_size=1,
+)
+CONFIGS = [MemoryConfig(), MemoryConfig(search=Search(snippet_chars=120, max_results=20)), MemoryConfig.openclaw()]
+
+
+@settings(max_examples=40)
+@given(files=FILES, config=st.sampled_from(CONFIGS), embedder=st.sampled_from([None, HashingEmbedder()]))
+def test_a_snippet_is_the_lines_that_are_cited_and_no_two_overlap(
+    files: dict[str, str], config: MemoryConfig, embedder: Any
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            path = Path(folder, name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="")
+        with Memory.open(folder, embedder=embedder, config=config) as memory:
+            results = memory.search("boiler word heading", min_score=0.0)
+    seen: set[tuple[str, int]] = set()
+    for result in results:
+        lines = files[result.path].split("\n")[result.start_line - 1 : result.end_line]
+        assert result.snippet.strip()
+        assert result.snippet in "\n".join(lines)
+        assert len(result.snippet) <= config.search.snippet_chars
+        if len("\n".join(lines)) <= config.search.snippet_chars and config.search.answer == "lines":
+            assert result.snippet == "\n".join(lines)
+        cited = {(result.path, number) for number in range(result.start_line, result.end_line + 1)}
+        if config.search.answer == "lines" and max(map(len, lines)) <= 500:  # pieces of one long line share its number
+            assert not cited & seen
+            seen |= cited
+
+
+@EITHER
+def test_the_lines_that_are_cited_can_be_read(memory: Memory) -> None:
+    for result in memory.search("Who has the spare key?"):
+        count = result.end_line - result.start_line + 1
+        assert memory.get(result.path, start=result.start_line, lines=count).text.rstrip("\n") == result.snippet
+
+
+def test_an_answer_in_a_long_note_is_shown_by_its_lines_alone(remember: Any) -> None:
+    day = [f"- At {hour:02}:{minute:02} the tide stood at {hour + minute} centimetres."
+           for hour in range(24) for minute in (0, 20, 40)]  # fmt: skip
+    day[40] = "- The harbour master is called Petronella Vos."
+    memory = remember({"memory/2026-05-05.md": "# Tides\n\n" + "\n".join(day) + "\n"})
+    found = memory.search("What is the name of the harbour master?")[0]
+    assert found.start_line <= 43 <= found.end_line
+    assert found.end_line - found.start_line < 20
+
+
+# --- age, variety, sources -------------------------------------------------------------------------------------------
+
+
+def test_age_takes_from_dated_notes_and_from_no_others(remember: Any) -> None:
+    text = "The ferry to Texel leaves from pier four.\n"
+    files = {"MEMORY.md": text, "memory/ferry.md": text, "memory/2001-01-01.md": text}
+    plain = remember(files, embedder=None, config=MemoryConfig(search=Search(min_score=0.0)))
+    aged = remember(files, embedder=None, config=MemoryConfig(search=Search(min_score=0.0, half_life_days=30)))
+    before = {result.path: result.score for result in plain.search("ferry to Texel")}
+    after = {result.path: result.score for result in aged.search("ferry to Texel")}
+    assert after["MEMORY.md"] == before["MEMORY.md"]
+    assert after["memory/ferry.md"] == before["memory/ferry.md"]
+    assert after["memory/2001-01-01.md"] < before["memory/2001-01-01.md"] / 1000
+
+
+def test_mmr_puts_another_thought_before_the_same_one_again(remember: Any) -> None:
+    files = {
+        "memory/a.md": "The ferry to Texel leaves at seven.\n",
+        "memory/b.md": "The ferry to Texel leaves at seven!\n",
+        "memory/c.md": "Ferry tickets for Texel are sold on board by Sietske.\n",
+    }
+    paths = {}
+    for mmr in (None, 0.3):
+        memory = remember(files, embedder=None, config=MemoryConfig(search=Search(min_score=0.0, mmr=mmr)))
+        paths[mmr] = [result.path for result in memory.search("When leaves the ferry to Texel at seven?")]
+    assert paths[None] == ["memory/a.md", "memory/b.md", "memory/c.md"]
+    assert paths[0.3] == ["memory/a.md", "memory/c.md", "memory/b.md"]
+
+
+@EITHER
+def test_a_source_without_files_answers_nothing(memory: Memory) -> None:
+    assert list(memory.search("Who has the spare key?", source="sessions")) == []
+    assert memory.search("Who has the spare key?", source="memory") == memory.search("Who has the spare key?")
+
+
+# --- how it came about -----------------------------------------------------------------------------------------------
+
+
+def test_the_parts_of_a_score_make_the_score(hybrid: Memory) -> None:
+    for result in hybrid.search("Who has the spare key?"):
+        assert result.parts["confidence"] * result.parts["share"] == pytest.approx(result.score)
+
+
+@EITHER
+def test_explaining_adds_parts_and_changes_nothing_else(memory: Memory) -> None:
+    plain = memory.search("Where is E_CAL_DRIFT from 2026-02-26?")
+    explained = memory.search("Where is E_CAL_DRIFT from 2026-02-26?", explain=True)
+    assert [replace(result, parts={}) for result in explained] == [replace(result, parts={}) for result in plain]
+    parts = explained[0].parts
+    assert set(plain[0].parts) < set(parts)
+    assert (parts["exact"], parts["date"]) == (1.0, 1.0)
+
+
+def test_both_presets_run_on_one_pipeline_and_differ_in_what_they_return(remember: Any) -> None:
+    text = "# House\n\n" + "".join(f"Room {number} has {number + 3} windows and a grey door.\n" for number in range(40))
+    files = {"memory/house.md": text + "\nThe piano tuner is called Ludmila.\n"}
+    lines = remember(files, embedder="static").search("Who tunes the piano?")
+    chunks = remember(files, embedder="static", config=MemoryConfig.openclaw()).search("Who tunes the piano?")
+    assert "Ludmila" in lines[0].snippet
+    assert set(lines[0].parts) == {"confidence", "share"}
+    assert set(chunks[0].parts) == {"vector_score", "text_score"}
+    assert chunks[0].snippet.startswith("Room 3")
+
+
+@pytest.mark.parametrize("preset", [MemoryConfig(), MemoryConfig.openclaw()], ids=["default", "openclaw"])
+def test_an_embedder_that_fails_leaves_the_keywords_and_the_reason(remember: Any, preset: MemoryConfig) -> None:
+    embedder = StaticEmbedder()
+    memory = remember(
+        {"memory/a.md": "The zeppelin lands on Friday.\n"}, embedder=(frail := Frail(embedder)), config=preset
+    )
+    assert memory.search("zeppelin").mode == "hybrid"
+    frail.broken = True
+    results = memory.search("zeppelin")
+    assert (results[0].path, results.mode) == ("memory/a.md", "keyword")
+    assert "quota exceeded" in (results.reason or "")
+    frail.broken = False
+    assert memory.search("zeppelin").reason is None
+
+
+class Frail:
+    """An embedder that fails at questions while it is broken."""
+
+    def __init__(self, inner: StaticEmbedder) -> None:
+        self.provider, self.model, self.identity = inner.provider, inner.model, inner.identity
+        self.embed_documents, self.inner, self.broken = inner.embed_documents, inner, False
+
+    def embed_query(self, text: str) -> Any:
+        if self.broken:
+            raise EmbedderError("quota exceeded; wait a minute")
+        return self.inner.embed_query(text)
+
+
+def test_vectors_alone_can_be_asked_for(remember: Any) -> None:
+    rules = MemoryConfig(search=Search(vector_weight=1.0, text_weight=0.0))
+    memory = remember({"memory/a.md": "The zeppelin lands on Friday.\n"}, config=rules)
+    assert memory.search("zeppelin").mode == "vector"

@@ -1,0 +1,107 @@
+"""Both legs and their fusion, over a store whose answers are written down here."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from openclaw_memory.config import Search
+from openclaw_memory.errors import EmbedderError
+from openclaw_memory.search.candidates import Found, find, fuse
+from openclaw_memory.search.question import asked, question_terms
+from openclaw_memory.types import Chunk, Hit, StoredChunk
+
+RULES = Search()
+
+
+class Shelf:
+    """A store that finds what it is told: by all terms, by any, by vector."""
+
+    def __init__(self, every=(), any_=(), vector=(), likeness=None):
+        self.by = {"all": every, "any": any_}
+        self.vector, self.likeness, self.asked = vector, likeness or {}, []
+
+    def search_text(self, _terms, k, *, match="any", source=None):
+        self.asked.append((match, source))
+        return [Hit(*hit) for hit in self.by[match]][:k]
+
+    def search_vector(self, _vector, k, *, source=None):
+        self.asked.append(("vector", source))
+        return [Hit(*hit) for hit in self.vector][:k]
+
+    def similarities(self, _vector, chunk_ids):
+        return {at: self.likeness[at] for at in chunk_ids if at in self.likeness}
+
+    def chunks(self, ids):
+        return [StoredChunk(at, f"memory/{at}.md", "memory", Chunk(1, 1, 0, f"text {at}")) for at in sorted(ids)]
+
+
+def question(text="boiler october"):
+    return asked(text, question_terms(text), {}, 10)
+
+
+EMBEDDER = SimpleNamespace(embed_query=lambda _text: np.array([1.0], np.float32))
+
+
+def test_without_an_embedder_there_is_no_vector_leg():
+    found = find(question(), Shelf(any_=[(1, 2.0)]), None, RULES, None)
+    assert found == Found({1: 2.0}, None)
+
+
+def test_a_chunk_that_only_the_keywords_found_gets_its_cosine_too():
+    shelf = Shelf(any_=[(1, 2.0), (2, 1.0)], vector=[(2, 0.9), (3, 0.8)], likeness={1: 0.4})
+    assert find(question(), shelf, EMBEDDER, RULES, None) == Found({1: 2.0, 2: 1.0}, {1: 0.4, 2: 0.9, 3: 0.8})
+
+
+def test_all_terms_are_asked_first_and_any_where_too_few_have_all():
+    rules = Search(match="all", max_results=2)
+    few = Shelf(every=[(1, 3.0)], any_=[(1, 2.9), (2, 1.0)])
+    assert find(question(), few, None, rules, None).text == {1: 3.0, 2: 1.0}
+    enough = Shelf(every=[(1, 3.0), (2, 2.0)], any_=[(9, 9.0)])
+    assert find(question(), enough, None, rules, None).text == {1: 3.0, 2: 2.0}
+
+
+@pytest.mark.parametrize("match", ["any", "all"])
+def test_both_legs_are_asked_for_the_source(match):
+    shelf = Shelf()
+    find(question(), shelf, EMBEDDER, Search(match=match), "sessions")
+    assert {source for _, source in shelf.asked} == {"sessions"}
+
+
+def test_an_embedder_that_fails_is_not_silenced_here():
+    def fail(_text):
+        raise EmbedderError("out of order")
+
+    with pytest.raises(EmbedderError):
+        find(question(), Shelf(any_=[(1, 1.0)]), SimpleNamespace(embed_query=fail), RULES, None)
+
+
+@pytest.mark.parametrize("fusion", ["standardised", "weighted"])
+def test_a_chunk_that_both_legs_praise_comes_first(fusion):
+    found = Found({1: 3.0, 2: 3.0, 3: 0.5}, {1: 0.2, 2: 0.8, 3: 0.8})
+    best = fuse(question(), found, Shelf(), Search(fusion=fusion))
+    assert best[0].stored.id == 2
+    assert [candidate.score for candidate in best] == sorted((c.score for c in best), reverse=True)
+
+
+def test_the_weighted_sum_of_keywords_alone_is_the_keyword_score():
+    alone = fuse(question(), Found({1: 1.0}, None), Shelf(), Search(fusion="weighted"))[0]
+    beside = fuse(question(), Found({1: 1.0}, {}), Shelf(), Search(fusion="weighted"))[0]
+    assert alone.score * RULES.text_weight == pytest.approx(beside.score)
+
+
+def test_one_outlier_of_a_leg_does_not_hide_the_other_leg():
+    found = Found({1: 1000.0, 2: 2.0, 3: 1.0}, {1: 0.1, 2: 0.9, 3: 0.2})
+    best = [candidate.stored.id for candidate in fuse(question(), found, Shelf(), RULES)]
+    assert best.index(2) < best.index(3)
+
+
+def test_no_more_candidates_are_kept_than_are_wanted():
+    found = Found({at: float(at) for at in range(1, 60)}, None)
+    best = fuse(question(), found, Shelf(), Search(candidates=5, max_results=1))
+    assert [candidate.stored.id for candidate in best] == [59, 58, 57, 56, 55]
+
+
+@pytest.mark.parametrize("fusion", ["standardised", "weighted"])
+def test_nothing_found_fuses_to_nothing(fusion):
+    assert fuse(question(), Found({}, {}), Shelf(), Search(fusion=fusion)) == []

@@ -1,0 +1,50 @@
+"""What a search returns: a sequence that shows itself, with whatever the notes hold escaped."""
+
+import sys
+
+import pytest
+
+from openclaw_memory.errors import MissingExtraError
+from openclaw_memory.search import SearchResults
+from openclaw_memory.types import SearchResult
+
+FOUND = tuple(
+    SearchResult("memory/<b>.md", line, line + 2, 0.5, "<script>alert(1)</script>\nA & B", "memory") for line in (1, 9)
+)
+RESULTS = SearchResults(FOUND, "what <i>is</i> it", "hybrid", "static", "m")
+
+
+def test_results_are_a_sequence():
+    assert len(RESULTS) == 2
+    assert list(RESULTS) == [RESULTS[0], RESULTS[1]]
+    assert RESULTS[-1] is FOUND[1]
+    assert RESULTS[:1] == FOUND[:1]
+    assert FOUND[0] in RESULTS
+    assert not SearchResults((), "q", "keyword", "none", "")
+
+
+def test_a_result_cites_its_lines():
+    assert [found.citation for found in RESULTS] == ["memory/<b>.md#L1-L3", "memory/<b>.md#L9-L11"]
+
+
+def test_the_table_of_a_notebook_holds_no_markup_of_the_notes_or_the_question():
+    shown = RESULTS._repr_html_()
+    assert "<script>" not in shown
+    assert "<i>" not in shown
+    assert "memory/<b>" not in shown
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;\nA &amp; B" in shown
+    assert shown.count("<tr>") == 3
+
+
+def test_a_data_frame_has_one_row_a_result():
+    pandas = pytest.importorskip("pandas")
+    frame = RESULTS.to_dataframe()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame["citation"].tolist() == [found.citation for found in RESULTS]
+    assert list(SearchResults((), "q", "keyword", "none", "").to_dataframe().columns) == list(frame.columns)
+
+
+def test_without_pandas_the_remedy_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match="pip install pandas"):
+        RESULTS.to_dataframe()

@@ -1,0 +1,330 @@
+"""Settings: what is clamped with a word, what is refused, and which file may set what."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openclaw_memory.config import (
+    CHOICES,
+    PARTS,
+    RANGES,
+    Chunking,
+    Embedding,
+    Files,
+    MemoryConfig,
+    Search,
+    Sync,
+    state_dir,
+)
+from openclaw_memory.errors import ConfigError
+
+
+def get(config: MemoryConfig, name: str) -> Any:
+    part, key = name.split(".")
+    return getattr(getattr(config, part), key)
+
+
+def toml(folder: Path, text: str) -> Path:
+    file = folder / "settings.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+# --- values ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_defaults_are_within_their_ranges_and_need_no_word():
+    assert MemoryConfig().notices == ()
+    assert MemoryConfig.openclaw().notices == ()
+
+
+def test_every_number_has_a_range():
+    numbers = {
+        f"{part}.{spec.name}" for part, kind in PARTS.items() for spec in dataclasses.fields(kind)
+        if str(spec.type).removesuffix(" | None") in {"int", "float"}
+    }  # fmt: skip
+    assert numbers == set(RANGES)
+
+
+@pytest.mark.parametrize("name", RANGES)
+@pytest.mark.parametrize("end", [0, 1], ids=["below", "above"])
+def test_a_number_out_of_range_is_clamped_with_a_word_about_it(name, end):
+    limit = RANGES[name][end]
+    if limit == float("inf"):
+        return
+    part, key = name.split(".")
+    config = MemoryConfig().updated({part: {key: limit - 1 if end == 0 else limit + 1}})
+    if not name.endswith("_weight"):  # weights are also scaled
+        assert get(config, name) == limit
+    assert any(name in notice and "is used" in notice for notice in config.notices)
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_the_ends_of_a_range_are_taken_as_they_are(name):
+    part, key = name.split(".")
+    for limit in RANGES[name]:
+        if limit != float("inf") and not name.endswith("_weight"):
+            config = MemoryConfig().updated({part: {key: limit}})
+            assert get(config, name) == limit
+            assert config.notices == ()
+
+
+def test_a_clamped_whole_number_stays_whole():
+    assert isinstance(MemoryConfig(search=Search(max_results=0)).search.max_results, int)
+
+
+@pytest.mark.parametrize(
+    ("part", "named"),
+    [
+        ({"search": {"max_results": "6"}}, "search.max_results"),
+        ({"search": {"max_results": 6.5}}, "search.max_results"),
+        ({"search": {"max_results": True}}, "search.max_results"),
+        ({"search": {"max_results": None}}, "search.max_results"),
+        ({"search": {"min_score": float("nan")}}, "search.min_score"),
+        ({"search": {"min_score": "low"}}, "search.min_score"),
+        ({"search": {"mmr": float("nan")}}, "search.mmr"),
+        ({"search": {"half_life_days": [30]}}, "search.half_life_days"),
+        ({"search": {"fusion": "rrf"}}, "search.fusion"),
+        ({"search": {"match": 1}}, "search.match"),
+        ({"chunking": {"style": "words"}}, "chunking.style"),
+        ({"files": {"extra_paths": "docs"}}, "files.extra_paths"),
+        ({"files": {"exclude": [1]}}, "files.exclude"),
+        ({"files": {"allow_hard_links": 1}}, "files.allow_hard_links"),
+        ({"embedding": {"provider": None}}, "embedding.provider"),
+        ({"embedding": {"model": 3}}, "embedding.model"),
+        ({"sync": {"debounce_seconds": "soon"}}, "sync.debounce_seconds"),
+        ({"serch": {}}, "serch"),
+        ({"search": {"max_result": 6}}, "search.max_result"),
+        ({"search": 6}, "search"),
+    ],
+    ids=str,
+)
+def test_a_wrong_type_choice_or_name_is_refused_by_name(part, named):
+    with pytest.raises(ConfigError, match=named.replace(".", r"\.")):
+        MemoryConfig().updated(part)
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_wrong_choice_is_told_the_right_ones(name):
+    part, key = name.split(".")
+    with pytest.raises(ConfigError, match=", ".join(CHOICES[name])):
+        MemoryConfig().updated({part: {key: "none of them"}})
+
+
+def test_a_part_of_another_kind_is_refused():
+    with pytest.raises(ConfigError, match="chunking must be a Chunking"):
+        MemoryConfig(chunking=Search())  # type: ignore[arg-type]
+
+
+# --- weights ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("vector", "text", "expected"),
+    [
+        (0.7, 0.3, (0.7, 0.3)),
+        (7.0, 3.0, (0.7, 0.3)),
+        (1, 0, (1, 0)),
+        (0, 2, (0, 1)),
+        (0, 0, (0.5, 0.5)),
+        (float("inf"), 1, (0.5, 0.5)),
+        (-1, 1, (0, 1)),
+    ],
+)
+def test_weights_sum_to_one(vector, text, expected):
+    config = MemoryConfig(search=Search(vector_weight=vector, text_weight=text))
+    assert (config.search.vector_weight, config.search.text_weight) == pytest.approx(expected)
+    assert bool(config.notices) == ((vector, text) != pytest.approx(expected))
+
+
+# --- presets ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_openclaw_preset_has_openclaws_numbers():
+    config = MemoryConfig.openclaw()
+    assert (config.chunking.style, config.chunking.tokens, config.chunking.overlap_tokens) == ("tokens", 400, 80)
+    search = config.search
+    assert (search.vector_weight, search.text_weight, search.min_score) == (0.7, 0.3, 0.35)
+    assert (search.max_results, search.snippet_chars, search.answer) == (6, 700, "chunks")
+    assert (search.mmr, search.half_life_days) == (None, None)
+    assert config.embedding.provider == "auto"
+
+
+def test_a_chunk_of_the_default_fits_a_snippet():
+    assert MemoryConfig().chunking.max_chars == MemoryConfig().search.snippet_chars
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_settings_cannot_be_changed_once_made(part):
+    config = MemoryConfig()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(config, part, None)
+    key = dataclasses.fields(PARTS[part])[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(getattr(config, part), key, None)
+
+
+def test_an_update_replaces_what_it_names_and_nothing_else():
+    before = MemoryConfig(search=Search(max_results=3), files=Files(exclude=("x",)))
+    after = before.updated({"search": {"min_score": 0.2}})
+    assert after.search == Search(max_results=3, min_score=0.2)
+    assert after.files == before.files
+    assert before.search == Search(max_results=3)
+
+
+# --- TOML ------------------------------------------------------------------------------------------------------------
+
+LAYERS = """
+[defaults]
+search.max_results = 4
+search.min_score = 0.1
+files.extra_paths = ["docs", "more"]
+
+[agents.research]
+search.max_results = 9
+embedding.provider = "none"
+
+[agents.classic]
+preset = "openclaw"
+search.mmr = 0.7
+"""
+
+
+def test_an_agents_table_lies_over_the_defaults_key_by_key(tmp_path):
+    file = toml(tmp_path, LAYERS)
+    config = MemoryConfig.from_toml(file, agent="research")
+    assert (config.search.max_results, config.search.min_score) == (9, 0.1)
+    assert config.files.extra_paths == ("docs", "more")
+    assert config.embedding == Embedding(provider="none")
+
+
+@pytest.mark.parametrize("agent", [None, "unheard-of"])
+def test_without_a_table_of_its_own_an_agent_has_the_defaults(tmp_path, agent):
+    config = MemoryConfig.from_toml(toml(tmp_path, LAYERS), agent=agent)
+    assert (config.search.max_results, config.embedding.provider) == (4, "static")
+
+
+def test_a_preset_lies_below_both_layers(tmp_path):
+    config = MemoryConfig.from_toml(toml(tmp_path, LAYERS), agent="classic")
+    assert config.chunking.style == "tokens"
+    assert (config.search.max_results, config.search.min_score, config.search.mmr) == (4, 0.1, 0.7)
+
+
+def test_an_agent_can_go_back_to_the_default_preset(tmp_path):
+    file = toml(tmp_path, '[defaults]\npreset = "openclaw"\n[agents.new]\npreset = "default"\n')
+    assert MemoryConfig.from_toml(file) == MemoryConfig.openclaw()
+    assert MemoryConfig.from_toml(file, agent="new") == MemoryConfig()
+
+
+def test_an_empty_file_is_the_default(tmp_path):
+    assert MemoryConfig.from_toml(toml(tmp_path, "")) == MemoryConfig()
+
+
+def test_what_was_clamped_in_a_file_is_told(tmp_path):
+    config = MemoryConfig.from_toml(toml(tmp_path, "[defaults]\nsearch.max_results = 0\n"))
+    assert config.search.max_results == 1
+    assert any("search.max_results = 0" in notice for notice in config.notices)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("[defaults", "settings.toml"),
+        ("[default]\n", r"\[default\]"),
+        ("[defaults]\nmax_results = 3\n", "max_results"),
+        ("[defaults]\nsearch.results = 3\n", r"search\.results"),
+        ("[defaults]\nsearch = 3\n", r"\[search\]"),
+        ("defaults = 3\n", r"\[defaults\]"),
+        ("[agents]\na = 3\n", r"\[a\]"),
+        ('[defaults]\npreset = "fast"\n', "fast"),
+        ("[defaults]\npreset = 3\n", "3"),
+        ('[defaults]\nsearch.max_results = "many"\n', r"search\.max_results"),
+    ],
+    ids=lambda value: value.replace("\n", " ") if "[" in value else None,
+)
+def test_a_file_that_says_nothing_sensible_is_refused_by_name(tmp_path, text, named):
+    with pytest.raises(ConfigError, match=named):
+        MemoryConfig.from_toml(toml(tmp_path, text), agent="a")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"none\.toml"):
+        MemoryConfig.from_toml(tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        MemoryConfig.from_toml(tmp_path)
+    (tmp_path / "latin.toml").write_bytes(b"# caf\xe9")
+    with pytest.raises(ConfigError, match=r"latin\.toml"):
+        MemoryConfig.from_toml(tmp_path / "latin.toml")
+
+
+# --- a file inside a workspace -----------------------------------------------------------------------------------------
+
+
+def test_a_workspace_may_set_chunking_globs_and_debounce(tmp_path):
+    text = '[chunking]\nmax_chars = 300\n[files]\ninclude = ["a/*"]\nexclude = ["b"]\n[sync]\ndebounce_seconds = 3\n'
+    config = MemoryConfig().with_workspace_file(toml(tmp_path, text))
+    assert config.chunking == Chunking(max_chars=300)
+    assert (config.files.include, config.files.exclude) == (("a/*",), ("b",))
+    assert config.sync == Sync(debounce_seconds=3)
+    assert config.notices == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('[embedding]\nprovider = "openai"\n', "embedding.provider"),
+        ('[embedding]\nmodel = "x"\n', "embedding.model"),
+        ('[files]\nextra_paths = ["/etc"]\n', "files.extra_paths"),
+        ("[files]\nallow_hard_links = true\n", "files.allow_hard_links"),
+        ("[files]\nmax_bytes = 1\n", "files.max_bytes"),
+        ("[search]\nmin_score = 0.9\n", "search.min_score"),
+        ('[embedding]\nbase_url = "http://evil"\n', "embedding.base_url"),
+        ('[defaults]\nembedding.provider = "openai"\n', "defaults.embedding"),
+        ('preset = "openclaw"\n', "preset"),
+        ('command = "rm"\n', "command"),
+    ],
+)
+def test_a_workspace_may_set_nothing_that_leads_out_and_is_told_so(tmp_path, text, named):
+    config = MemoryConfig().with_workspace_file(toml(tmp_path, text))
+    assert dataclasses.replace(config, notices=()) == MemoryConfig()
+    assert any(f": {named} may not be set" in notice for notice in config.notices)
+
+
+def test_what_a_workspace_may_set_is_checked_and_clamped_like_the_rest(tmp_path):
+    config = MemoryConfig().with_workspace_file(toml(tmp_path, "[chunking]\nmax_chars = 1\n"))
+    assert config.chunking.max_chars == RANGES["chunking.max_chars"][0]
+    assert config.notices
+    for wrong in ("[chunking]\nmax_chars = 'x'\n", "[chunking]\nsize = 1\n", "[chunking"):
+        with pytest.raises(ConfigError):
+            MemoryConfig().with_workspace_file(toml(tmp_path, wrong))
+
+
+def test_no_file_in_the_workspace_changes_nothing(tmp_path):
+    config = MemoryConfig(search=Search(max_results=2))
+    assert config.with_workspace_file(tmp_path / "none.toml") is config
+
+
+# --- the environment ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, "/home/ines/.openclaw"),
+        ({"OPENCLAW_HOME": "/data"}, "/data/.openclaw"),
+        ({"OPENCLAW_HOME": "~/agents"}, "/home/ines/agents/.openclaw"),
+        ({"OPENCLAW_STATE_DIR": "/state", "OPENCLAW_HOME": "/data"}, "/state"),
+        ({"OPENCLAW_STATE_DIR": "~/state"}, "/home/ines/state"),
+        ({"OPENCLAW_STATE_DIR": ""}, "/home/ines/.openclaw"),
+    ],
+    ids=str,
+)
+def test_the_state_folder_is_where_openclaw_keeps_it(monkeypatch, variables, expected):
+    for name in ("OPENCLAW_STATE_DIR", "OPENCLAW_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "/home/ines")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert state_dir() == Path(expected)
