@@ -20,19 +20,22 @@ from openclaw_memory.search import answers
 
 FEATURES = ("keyword", "words", "meaning", "pairs", "exact", "date", "name", "question")
 
+# The minimum score is fitted to the whole recipe: a part is judged without it, and so is what it is compared with.
+NO_THRESHOLD: dict[str, object] = {"min_score": 0.0}
+NAMES = ("name", "question")
+
 # Name: settings of the search that differ, weights of lines that are zero, constants that are different.
 ABLATIONS: dict[str, tuple[dict[str, object], tuple[str, ...], dict[str, object]]] = {
     "default": ({}, (), {}),
-    "vectors only": ({"text_weight": 0.0, "vector_weight": 1.0}, ("keyword", "pairs", "exact"), {}),
-    "whole chunks answer, not lines": ({"answer": "chunks"}, (), {}),
-    "MMR 0.7": ({"mmr": 0.7}, (), {}),
-    "no minimum score": ({"min_score": 0.0}, (), {}),
-    **{f"without {name}": ({}, (name,), {}) for name in FEATURES},
-    "without name and question": ({}, ("name", "question"), {}),
-    "chunks without neighbours' matches": ({}, (), {"NEIGHBOUR_SHARE": 0.0}),
-    "no chunks around the candidates": ({}, (), {"EXTENDED": 0}),
-    "20 candidates": ({"candidates": 20}, (), {}),
-    "80 candidates": ({"candidates": 80}, (), {}),
+    "default, no minimum score": (NO_THRESHOLD, (), {}),
+    "vectors only": (NO_THRESHOLD | {"text_weight": 0.0, "vector_weight": 1.0}, ("keyword", "pairs", "exact"), {}),
+    "whole chunks answer, not lines": (NO_THRESHOLD | {"answer": "chunks"}, (), {}),
+    "MMR 0.7": (NO_THRESHOLD | {"mmr": 0.7}, (), {}),
+    **{f"without {name}": (NO_THRESHOLD, (name,), {}) for name in FEATURES},
+    "without name and question": (NO_THRESHOLD, NAMES, {}),
+    "chunks without their neighbours' matches": (NO_THRESHOLD, (), {"NEIGHBOUR_SHARE": 0.0}),
+    "12 candidates": (NO_THRESHOLD | {"candidates": 12}, (), {}),
+    "50 candidates": (NO_THRESHOLD | {"candidates": 50}, (), {}),
 }
 SHOWN = ("recall@1", "mrr", "shown@6", "coverage@1500", "coverage@4200", "snippet_chars", "query_ms", "auroc")
 

@@ -8,12 +8,13 @@ a value of the wrong type, or a key nobody knows, is a `ConfigError`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias, get_args
 
-from openclaw_memory.errors import ConfigError
+from openclaw_memory.errors import ConfigError, WorkspaceError
 
 # What a file found inside a workspace may set: nothing that could send notes elsewhere or read beyond the folder.
 WORKSPACE_SETTABLE: Mapping[str, frozenset[str] | None] = {
@@ -21,6 +22,15 @@ WORKSPACE_SETTABLE: Mapping[str, frozenset[str] | None] = {
     "files": frozenset({"include", "exclude"}),
     "sync": frozenset({"debounce_seconds"}),
 }
+
+# The id becomes part of paths: nothing that could name a folder above, a drive or a hidden file.
+AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+# The one place that names the choices; each is the key of a function in the table behind the arrow.
+Style: TypeAlias = Literal["headings", "tokens"]  # -> chunking.STYLES
+Fusion: TypeAlias = Literal["standardised", "weighted"]  # -> search.candidates.FUSIONS
+Answer: TypeAlias = Literal["lines", "chunks"]  # -> search.answers.ANSWERS
+Match: TypeAlias = Literal["any", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +41,7 @@ class Chunking:
     tokens of four characters. `max_chars` equals the default snippet, so that an answer can show a chunk whole.
     """
 
-    style: Literal["headings", "tokens"] = "headings"
+    style: Style = "headings"
     max_chars: int = 700
     overlap_lines: int = 1
     tokens: int = 400
@@ -62,12 +72,12 @@ class Search:
     max_results: int = 6
     min_score: float = 0.04
     snippet_chars: int = 700
-    candidates: int = 40
-    match: Literal["any", "all"] = "any"
-    fusion: Literal["standardised", "weighted"] = "standardised"
+    candidates: int = 25
+    match: Match = "any"
+    fusion: Fusion = "standardised"
     vector_weight: float = 0.5
     text_weight: float = 0.5
-    answer: Literal["lines", "chunks"] = "lines"
+    answer: Answer = "lines"
     mmr: float | None = None
     half_life_days: float | None = None
 
@@ -114,10 +124,10 @@ RANGES: Mapping[str, tuple[float, float]] = {
 }
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
-    "chunking.style": ("headings", "tokens"),
-    "search.match": ("any", "all"),
-    "search.fusion": ("standardised", "weighted"),
-    "search.answer": ("lines", "chunks"),
+    "chunking.style": get_args(Style),
+    "search.match": get_args(Match),
+    "search.fusion": get_args(Fusion),
+    "search.answer": get_args(Answer),
 }
 
 
@@ -165,6 +175,8 @@ class MemoryConfig:
     def from_toml(cls, path: str | os.PathLike[str], *, agent: str | None = None) -> Self:
         """Read `[defaults]`, then `[agents.<agent>]` over it, key by key. `preset = "openclaw"` may stand in either.
 
+        An agent that the file does not name has the defaults, and a word about it in `notices`.
+
         Raises:
             ConfigError: the file cannot be read, is not TOML, has an unknown key or a value of the wrong type.
         """
@@ -174,11 +186,12 @@ class MemoryConfig:
         defaults = _table(document, "defaults", path)
         agents = _table(document, "agents", path)
         layers = [defaults, _table(agents, agent, path) if agent is not None else {}]
-        presets = [layer["preset"] for layer in layers if "preset" in layer]
-        config = _preset(cls, presets[-1]) if presets else cls()
-        for layer in layers:
-            config = config.updated({key: value for key, value in layer.items() if key != "preset"}, origin=str(path))
-        return config
+        tables = _merged(layers)
+        config: Self = _preset(cls, tables.pop("preset", "default")).updated(tables, origin=str(path))
+        if agent is None or agent in agents:
+            return config
+        notice = f"{path} has no table [agents.{agent}]: its [defaults] alone are used"
+        return replace(config, notices=(*config.notices, notice))
 
     def updated(self, tables: Mapping[str, Any], *, origin: str = "the given settings") -> Self:
         """This configuration with the keys of `{part: {key: value}}` replaced.
@@ -206,9 +219,13 @@ class MemoryConfig:
 
         Raises:
             ConfigError: the file is not TOML, or an allowed key has a wrong value.
+            WorkspaceError: the folder of the file may not be looked into.
         """
-        if not path.is_file():
-            return self
+        try:
+            if not path.is_file():
+                return self
+        except OSError as error:
+            raise WorkspaceError(f"{path} cannot be looked at: {error.strerror}; mend its permissions") from error
         allowed: dict[str, Any] = {}
         refused: list[str] = []
         for part, table in _read_toml(path).items():
@@ -238,6 +255,21 @@ def state_dir() -> Path:
     return Path(os.environ.get("OPENCLAW_HOME", "~")).expanduser() / ".openclaw"
 
 
+def agent_folders(agent_id: str) -> tuple[Path, Path]:
+    """Where OpenClaw's layout keeps an agent's notes, and the index of them.
+
+    Notes are in `<state>/workspace` for `main`, in `<state>/workspace-<id>` for others; the index is
+    `<state>/memory/<id>.sqlite`, with the id in lower case.
+
+    Raises:
+        ConfigError: the id holds other characters than letters, digits, `-` and `_`.
+    """
+    if not isinstance(agent_id, str) or not AGENT_ID.fullmatch(agent_id):
+        raise ConfigError(f"agent id {agent_id!r} must be 1 to 64 letters, digits, '-' or '_', and begin with no sign")
+    name, state = agent_id.lower(), state_dir()
+    return state / ("workspace" if name == "main" else f"workspace-{name}"), state / "memory" / f"{name}.sqlite"
+
+
 def _preset(cls: type[MemoryConfig], name: object) -> Any:
     if name == "openclaw":
         return cls.openclaw()
@@ -255,6 +287,17 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} cannot be read as TOML: {error}; mend the file or leave it out") from error
 
 
+def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One set of tables out of several, key by key; the later layer wins."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            below = merged.get(name)
+            both = isinstance(below, Mapping) and isinstance(value, Mapping)
+            merged[name] = {**below, **value} if both else value  # type: ignore[dict-item]
+    return merged
+
+
 def _table(document: Mapping[str, Any], key: str, path: object) -> Mapping[str, Any]:
     table = document.get(key, {})
     if not isinstance(table, Mapping):
@@ -270,8 +313,9 @@ def _checked(part_name: str, part: Any, notices: list[str]) -> Any:
     for spec in fields(part):
         name = f"{part_name}.{spec.name}"
         value = getattr(part, spec.name)
-        _check_type(name, value, str(spec.type))
-        if name in CHOICES and value not in CHOICES[name]:
+        if name not in CHOICES:
+            _check_type(name, value, str(spec.type))
+        elif value not in CHOICES[name]:
             raise ConfigError(f"{name} must be one of {', '.join(CHOICES[name])}, not {value!r}")
         if name in RANGES and value is not None:
             low, high = RANGES[name]
@@ -288,15 +332,18 @@ def _check_type(name: str, value: Any, annotation: str) -> None:
     kind = annotation.removesuffix(" | None")
     # NaN is the one number that differs from itself.
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and value == value  # noqa: PLR0124
-    fits = {
-        "int": isinstance(value, int) and not isinstance(value, bool),
-        "float": is_number,
-        "bool": isinstance(value, bool),
-        "tuple[str, ...]": isinstance(value, tuple) and all(isinstance(item, str) for item in value),
-    }.get(kind, isinstance(value, str))
+    fits, words = {
+        "int": (isinstance(value, int) and is_number, "a whole number"),
+        "float": (is_number, "a number"),
+        "bool": (isinstance(value, bool), "true or false"),
+        "str": (isinstance(value, str), "a string"),
+        "tuple[str, ...]": (
+            isinstance(value, tuple) and all(isinstance(item, str) for item in value),
+            "a list of strings",
+        ),
+    }[kind]
     if not fits:
-        kind = "list of strings" if kind.startswith("tuple") else "string" if kind.startswith("Literal") else kind
-        raise ConfigError(f"{name} must be a {kind}, not {value!r}")
+        raise ConfigError(f"{name} must be {words}, not {value!r}")
 
 
 def _normalised_weights(search: Search, notices: list[str]) -> Search:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
-from openclaw_memory.config import RANGES, MemoryConfig, Search, state_dir
-from openclaw_memory.errors import ConfigError, CorruptIndexError, EmbedderError, QueryError, StoreError
-from openclaw_memory.types import SOURCES, Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
+from openclaw_memory.config import RANGES, MemoryConfig, Search, agent_folders
+from openclaw_memory.embeddings._choice import EmbedderChoice, GuardedEmbedder, embedder_maker, made
+from openclaw_memory.errors import CorruptIndexError, EmbedderError, QueryError, StoreError, WorkspaceError
+from openclaw_memory.types import SOURCES, Embedder, Excerpt, IndexMeta, Progress, Source, Status, Store, SyncReport
 
 if TYPE_CHECKING:
     import datetime
@@ -20,13 +20,8 @@ if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults, WordVectors
     from openclaw_memory.workspace import Workspace
 
-# An embedder that is there, a provider's name, a function from texts to vectors, or None for keywords only.
-EmbedderChoice: TypeAlias = Embedder | Callable[[list[str]], Any] | str | None
-
 DERIVED_FOLDER = ".memory"
 INDEX_NAME = "index.sqlite"
-# The id becomes part of paths: nothing that could name a folder above, a drive or a hidden file.
-AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 class Memory:
@@ -58,11 +53,16 @@ class Memory:
         self._make_store = store if callable(store) else None
         self._store = None if callable(store) else store
         self._make_embedder = None if embedder is None or isinstance(embedder, Embedder) else embedder
-        self._embedder = embedder if isinstance(embedder, Embedder) else None
-        # Reentrant, because a progress callback may search or sync in the thread that is syncing.
-        self._lock = threading.RLock()
+        self._embedder = GuardedEmbedder(embedder) if isinstance(embedder, Embedder) else None
+        self._words: WordVectors | None = None
+        # Two locks, so that a search waits for a part that is being made, and never for a sync. The second one is
+        # reentrant, because a progress callback may search or sync in the thread that is syncing.
+        self._making = threading.RLock()
+        self._syncing = threading.RLock()
+        self._in_sync = self._in_rebuild = False  # `_in_rebuild`: the sync under way began with a complete index
         self._last: SyncReport | None = None
         self._behind = False
+        self._appended = self._covered = 0  # notes appended here, and how many of them the last sync has seen
         self._closed = False
 
     @classmethod
@@ -83,7 +83,8 @@ class Memory:
 
         Raises:
             WorkspaceError: `path` is missing or is not a folder.
-            ConfigError: the workspace's own configuration is wrong, or `embedder` is none of the above.
+            ConfigError: the workspace's own configuration is wrong, nobody knows the provider, or `embedder` is none
+                of the above.
         """
         from openclaw_memory.workspace import Workspace
 
@@ -94,7 +95,7 @@ class Memory:
         return cls(
             replace(workspace, rules=settings.files),
             lambda: _open_store(index),
-            _embedder_maker(embedder, settings),
+            embedder_maker(embedder, settings.embedding),
             settings,
             index_path=index,
             notices=notices,
@@ -119,36 +120,31 @@ class Memory:
             ConfigError: the id holds other characters than letters, digits, `-` and `_`.
             WorkspaceError: the agent's workspace is missing.
         """
-        if not isinstance(agent_id, str) or not AGENT_ID.fullmatch(agent_id):
-            raise ConfigError(
-                f"agent id {agent_id!r} must be 1 to 64 letters, digits, '-' or '_', and begin with no sign"
-            )
-        name = agent_id.lower()
-        state = state_dir()
-        folder = (
-            workspace if workspace is not None else state / ("workspace" if name == "main" else f"workspace-{name}")
-        )
-        return cls.open(folder, embedder=embedder, config=config, index_path=state / "memory" / f"{name}.sqlite")
+        notes, index = agent_folders(agent_id)
+        return cls.open(workspace or notes, embedder=embedder, config=config, index_path=index)
 
     def sync(self, force: bool = False, progress: Callable[[Progress], None] | None = None) -> SyncReport:
         """Bring the index up to date with the files. See `openclaw_memory.sync.sync` for what the report tells.
 
-        `force` builds it again; a damaged index is then kept under another name, and `rebuilt` says which.
+        `force` builds it again; a damaged index is then kept under another name, and `rebuilt` says which. Searches
+        in other threads go on meanwhile, by the index as it then is. A second sync waits for the first.
 
         Raises:
             WorkspaceError, EmbedderError, StoreError: as `openclaw_memory.sync.sync`.
             CorruptIndexError: the index is damaged, and `force` is not set.
         """
-        with self._lock:
-            self._behind = True
+        with self._syncing:
+            outer, appended = (self._in_sync, self._in_rebuild), self._appended
+            self._in_sync = True
+            self._behind = self._behind or force
             try:
                 report = self._sync(force, progress)
-            except CorruptIndexError as damage:
-                if not force or self.index_path is None or self._make_store is None:
-                    raise
-                report = self._sync_anew(self.index_path, damage, progress)
-            self._behind = bool(report.failed)
-            self._last = report
+            except BaseException:
+                self._behind = True
+                raise
+            finally:
+                self._in_sync, self._in_rebuild = outer
+            self._behind, self._covered, self._last = bool(report.failed), appended, report
             return report
 
     def search(
@@ -162,38 +158,36 @@ class Memory:
     ) -> SearchResults:
         """The lines that answer `query`, best first; none for a blank query.
 
-        A workspace that was never synced is synced first; later searches answer from the index as it is, and
-        `stale` says when it is known to be behind. An index of another embedder answers by keywords until the next
-        sync. `max_results` above 1000 counts as 1000; `min_score` lies in [0, 1]; `source` is "memory", "sessions"
-        or None for both.
+        A workspace that was never synced to the end is synced first; later searches answer from the index as it is,
+        and never look at the files: `stale` says when the index is known to be behind, by an append, a sync that
+        failed, or a rebuild under way. An index of another embedder answers by keywords until the next sync, and so
+        does one whose embedder fails; `reason` says so. `max_results` above 1000 counts as 1000; `min_score` lies in
+        [0, 1]; `source` is "memory", "sessions" or None for both.
 
         Raises:
             QueryError: an argument has a wrong type or value.
+            EmbedderError: nothing is indexed yet, and the embedder fails.
             CorruptIndexError: the index is damaged; `sync(force=True)` builds a new one.
         """
         from openclaw_memory.search import search
-        from openclaw_memory.sync import describe, outdated
 
         rules = _search_rules(self.config.search, query, max_results, min_score, source)
+        self._make_searchable()
         store = self._opened_store()
-        if store.meta() is None:
-            self.sync()
-            store = self._opened_store()
-        stored, embedder = store.meta(), self._loaded_embedder()
-        wanted = describe(embedder, self.config.chunking)
-        fits = stored is not None and stored.identity == wanted.identity
-        usable = embedder if fits else None
+        stored = store.meta()
+        embedder, reason, stale = self._for_search(stored)
         results = search(
             query,
             store=store,
-            embedder=usable,
+            embedder=embedder,
             rules=rules,
             source=source,
-            word_vectors=_word_vectors(usable) if usable is not None else None,
+            word_vectors=None if embedder is None else self._word_vectors(embedder),
             explain=explain,
         )
-        stale = self._behind or stored is None or outdated(stored, wanted) is not None
-        return replace(results, stale=True) if stale else results
+        # A rebuild that began amid the search has taken rows from under it: meta then differs.
+        stale = stale or store.meta() != stored
+        return replace(results, stale=stale, reason=results.reason or reason)
 
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
         """Lines of a memory file, straight from disk; `start` is 1-based. `next_start` of the answer leads on.
@@ -203,18 +197,24 @@ class Memory:
             NotFoundError: there is no such file, or no such line.
             QueryError: `start` or `lines` is not a whole number above zero.
         """
+        self._check_open()
         return self.workspace.excerpt(path, start=start, lines=lines)
 
     def append(self, text: str, *, date: datetime.date | str | None = None, title: str | None = None) -> Excerpt:
         """Add `text` to `memory/<date>.md` in one atomic write; today when `date` is None, else a date or YYYY-MM-DD.
 
-        The index is not touched: the next sync finds the note.
+        The index is not touched: the next sync finds the note, and until then searches are `stale`.
 
         Raises:
             QueryError: `text` is blank, or `date` is not a date.
             WriteError: the file could not be written; nothing was changed.
+            StoreError: the memory is closed.
         """
-        return self.workspace.append(text, date=date, title=title)
+        self._check_open()
+        written = self.workspace.append(text, date=date, title=title)
+        with self._making:
+            self._appended += 1
+        return written
 
     def status(self, deep: bool = False) -> Status:
         """What is indexed, with what, and whatever works less well than it could. It changes nothing.
@@ -225,6 +225,7 @@ class Memory:
             WorkspaceError: the folder has gone.
             CorruptIndexError: the index is damaged; `sync(force=True)` builds a new one.
         """
+        self._check_open()
         from openclaw_memory.sync import describe
         from openclaw_memory.sync.status import status
 
@@ -249,8 +250,11 @@ class Memory:
         )
 
     def close(self) -> None:
-        """Close the store. Calling it twice is allowed; the memory cannot be used any more."""
-        with self._lock:
+        """Close the store. Calling it twice is allowed; the memory cannot be used any more.
+
+        A sync that runs in another thread ends with a StoreError; the next one goes on from there.
+        """
+        with self._making:
             self._closed = True
             if self._store is not None:
                 self._store.close()
@@ -264,37 +268,91 @@ class Memory:
     def __repr__(self) -> str:
         return f"Memory({str(self.workspace.root)!r})"
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"{self!r} is closed; open the memory again")
+
     def _opened_store(self) -> Store:
-        with self._lock:
-            if self._closed:
-                raise StoreError(f"{self!r} is closed; open the memory again")
+        with self._making:
+            self._check_open()
             if self._store is None and self._make_store is not None:
                 self._store = self._make_store()
             assert self._store is not None
             return self._store
 
-    def _loaded_embedder(self) -> Embedder | None:
-        with self._lock:
+    def _loaded_embedder(self) -> GuardedEmbedder | None:
+        with self._making:
             if self._make_embedder is not None:
-                self._embedder = self._make_embedder()
+                self._embedder = made(self._make_embedder)
                 self._make_embedder = None
             return self._embedder
 
-    def _sync(self, force: bool, progress: Callable[[Progress], None] | None) -> SyncReport:
-        from openclaw_memory.sync import sync
+    def _word_vectors(self, embedder: GuardedEmbedder) -> WordVectors:
+        """Vectors of words, by which lines are compared: the embedder's own, or those of the model that ships."""
+        with self._making:
+            if self._words is None:
+                self._words = getattr(embedder.inner, "word_vectors", None)
+            if self._words is None:
+                from openclaw_memory.embeddings.static import StaticEmbedder
 
-        store, embedder = self._opened_store(), self._loaded_embedder()
-        return sync(self.workspace, store, embedder, self.config, force=force, progress=progress)
+                self._words = StaticEmbedder().word_vectors
+            return self._words
+
+    def _make_searchable(self) -> None:
+        """Sync where there is no index, or one whose building was cut short; wait for a first sync under way here."""
+        stored = self._opened_store().meta()
+        if stored is not None and (stored.complete or self._in_rebuild):
+            return
+        from openclaw_memory.sync import somebody_is_at_work
+
+        with self._syncing:
+            stored = self._opened_store().meta()
+            if self._in_sync or (stored is not None and (stored.complete or somebody_is_at_work(self.index_path))):
+                return
+            try:
+                self.sync()
+            except (EmbedderError, WorkspaceError):
+                if self._opened_store().meta() is None:
+                    raise  # what a cut index holds is better than no answer: `stale` says how much that is worth
+
+    def _for_search(self, stored: IndexMeta | None) -> tuple[GuardedEmbedder | None, str | None, bool]:
+        """The embedder that can ask this index, why there is none though one is wanted, and whether it is behind."""
+        from openclaw_memory.sync import describe, outdated
+
+        stale = self._behind or self._appended != self._covered or stored is None or not stored.complete
+        try:
+            embedder = self._loaded_embedder()
+        except EmbedderError as error:
+            return None, f"keywords alone were searched: {error}", stale
+        difference = outdated(stored, describe(embedder, self.config.chunking)) if stored else None
+        if stored is None or embedder is None or stored.identity == embedder.identity:
+            return embedder, None, stale or difference is not None
+        return None, f"keywords alone were searched, until the next sync builds the index again: {difference}", True
+
+    def _sync(self, force: bool, progress: Callable[[Progress], None] | None) -> SyncReport:
+        from openclaw_memory.sync import at_work, sync
+
+        try:
+            store, embedder = self._opened_store(), self._loaded_embedder()
+            stored = store.meta()
+            self._in_rebuild = self._in_rebuild or (stored is not None and stored.complete)
+            with at_work(self.index_path):
+                return sync(self.workspace, store, embedder, self.config, force=force, progress=progress)
+        except CorruptIndexError as damage:
+            if not force or self.index_path is None or self._make_store is None:
+                raise
+            return self._sync_anew(self.index_path, damage, progress)
 
     def _sync_anew(
         self, index_path: Path, damage: CorruptIndexError, progress: Callable[[Progress], None] | None
     ) -> SyncReport:
         from openclaw_memory.sync import set_aside
 
-        if self._store is not None:
-            self._store.close()
-            self._store = None
-        kept = set_aside(index_path)
+        with self._making:  # no search may open the damaged file again before it is out of the way
+            if self._store is not None:
+                self._store.close()
+                self._store = None
+            kept = set_aside(index_path)
         report = self._sync(False, progress)
         return replace(report, rebuilt=f"the index was damaged and is kept as {kept}: {damage}")
 
@@ -317,43 +375,6 @@ def _index_location(root: Path) -> tuple[Path, tuple[str, ...]]:
     digest = sha256(os.fsencode(root.resolve())).hexdigest()[:16]
     index = user_cache_path("openclaw-memory") / digest / INDEX_NAME
     return index, (f"{root} cannot be written: the index is kept in {index}",)
-
-
-def _embedder_maker(choice: EmbedderChoice, config: MemoryConfig) -> Embedder | Callable[[], Embedder | None] | None:
-    if choice is None or isinstance(choice, Embedder):
-        return choice
-    if isinstance(choice, str):
-        rules = config.embedding
-        provider, model = (rules.provider, rules.model) if choice == "default" else (choice, None)
-        return lambda: _load_embedder(provider, model)
-    if callable(choice):
-        return lambda: _wrapped(choice)
-    raise ConfigError(
-        f"embedder {choice!r} is none of: an embedder, a provider's name, a function from texts to vectors, None"
-    )
-
-
-def _load_embedder(provider: str, model: str | None) -> Embedder | None:
-    from openclaw_memory.embeddings import load_embedder
-
-    return load_embedder(provider, model)
-
-
-def _word_vectors(embedder: Embedder) -> WordVectors:
-    """Vectors of single words, by which lines are compared: the embedder's own, or those of the model that ships."""
-    own: WordVectors | None = getattr(embedder, "word_vectors", None)
-    if own is not None:
-        return own
-    from openclaw_memory.embeddings.static import StaticEmbedder
-
-    return StaticEmbedder().word_vectors
-
-
-def _wrapped(function: Callable[[list[str]], Any]) -> Embedder:
-    from openclaw_memory.embeddings import from_callable
-
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return from_callable(function, f"{named.__module__}.{named.__qualname__}")
 
 
 def _search_rules(rules: Search, query: object, max_results: object, min_score: object, source: object) -> Search:

@@ -166,6 +166,10 @@ def _check_meta(store: Store) -> None:
     assert stored is not None, "meta must be remembered by reset"
     assert dict(stored.chunking) == dict(_meta().chunking), f"chunking came back as {stored.chunking}"
     assert replace(stored, chunking={}) == replace(_meta(), chunking={}), f"meta came back as {stored}"
+    store.reset(replace(_meta(), building="b"))
+    for build, left in (("a", "b"), ("b", None)):
+        store.finish(build)
+        assert getattr(store.meta(), "building", "") == left, f"after build b and finish({build!r}): building {left!r}"
     _filled(store)
     store.reset(_meta())
     assert store.chunk_count() == 0, "reset must forget all chunks"
@@ -190,6 +194,7 @@ def _check_identities(store: Store) -> None:
 def _check_files(store: Store) -> None:
     _filled(store)
     assert store.problems() == (), "a store that was just filled must be sound"
+    assert sorted(store.paths()) == sorted(store.files()), "paths must name every file"
     files = store.files()
     record = _record("memory/0.md", content="0")
     assert len(files) == 4, f"4 files were added, {len(files)} are listed"
@@ -248,7 +253,9 @@ def _refuses(call: Callable[[], None]) -> bool:
 def _check_chunks(store: Store) -> None:
     _filled(store)
     ids = [chunk_id for path in store.files() for chunk_id in _ids(store, path)]
+    assert store.chunks_of("memory/unknown.md") == [], "an unknown file has no chunks"
     for path in store.files():
+        assert [found.id for found in store.chunks_of(path)] == _ids(store, path), "chunks_of must keep their order"
         own = _ids(store, path)
         assert own == list(range(own[0], own[0] + 5)), f"ids of one file must be consecutive, not {own}"
     stored = store.chunks([*reversed(ids), max(ids) + 1000, ids[0]])

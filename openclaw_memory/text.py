@@ -25,6 +25,7 @@ _WORD = f"{_LETTERS_AND_DIGITS}+(?:[{_MARKS}]+{_LETTERS_AND_DIGITS}*)*"
 # Joined words ("GEO-1000", "snake_case", "config.toml") are one token, so that the whole can be found as it is written.
 _TOKEN = re.compile(f"[{_CJK}]+|{_WORD}(?:[-_.]+{_WORD})*")
 _PARTS = re.compile(_WORD)
+_ASCII_WORDS = re.compile("[a-z0-9]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _ACCENTED = re.compile("[\u00c0-\u024f\u0300-\u03ff\u1e00-\u1fff]")
 _STEMMABLE = re.compile("[a-z]{3,}")
@@ -62,6 +63,8 @@ def query_terms(text: str) -> list[str]:
 
 def words(text: str) -> list[str]:
     """The words of a text in its order, lower case with their accents, CJK in pairs: what a vector is asked for."""
+    if text.isascii():  # the same words, in half the time
+        return _ASCII_WORDS.findall(text.lower())
     return [word for token in _TOKEN.findall(_composed(text)) for word in _lower_words(token)]
 
 
@@ -82,6 +85,12 @@ def fold(text: str) -> str:
 def stem(word: str) -> str:
     """The stem of a folded word by the English Snowball rules; a word with anything but a-z is its own stem."""
     return _stem_english(word) if _STEMMABLE.fullmatch(word) else word
+
+
+@lru_cache(maxsize=65536)
+def word_stem(word: str) -> str:
+    """The term that a single word of `words` is looked up by."""
+    return stem(fold(word))[:MAX_TERM_CHARS]
 
 
 def _composed(text: str) -> str:

@@ -73,8 +73,10 @@ class Excerpt:
 class Chunk:
     """A run of lines of one file, the unit that is embedded and looked up.
 
-    `start_char` is the offset of `text` in the file, in characters. `context` is what the lines themselves do not
-    say (file date, title, heading path); it is embedded and indexed with the text, and never shown as part of it.
+    `start_char` is the offset of `text` in the file, in characters. `context` is what the lines themselves do not say
+    (file date, title, heading path); it is embedded and indexed with the text, and never shown as part of it.
+    `section` is the line that opens the section of the chunk, 0 where sections are not told apart: an answer never
+    spans two of them.
     """
 
     start_line: int
@@ -82,6 +84,7 @@ class Chunk:
     start_char: int
     text: str
     context: str = ""
+    section: int = 0
 
     @property
     def embedding_text(self) -> str:
@@ -134,7 +137,11 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class IndexMeta:
-    """What an index was built with. A difference means that its chunks must be built again."""
+    """What an index was built with. A difference means that its chunks must be built again.
+
+    `building` names the build that is under way, or was cut short: the index then holds a part of the files. It is
+    None from `Store.finish` until the next `Store.reset`.
+    """
 
     provider: str
     model: str
@@ -142,6 +149,11 @@ class IndexMeta:
     dims: int | None
     chunking: Mapping[str, Any]
     schema_version: int
+    building: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self.building is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +289,10 @@ class Store(Protocol):
         """Forget all files and chunks and remember `meta`; vectors are kept, they are a cache."""
         ...
 
+    def finish(self, build: str) -> None:
+        """Say that the build of this name is complete; nothing happens where another one has begun since."""
+        ...
+
     def files(self) -> Mapping[str, FileRecord]:
         """Every indexed file by its path."""
         ...
@@ -317,6 +333,14 @@ class Store(Protocol):
 
     def chunks(self, ids: Iterable[int]) -> list[StoredChunk]:
         """These chunks, in ascending order of id; unknown ids are left out."""
+        ...
+
+    def paths(self) -> list[str]:
+        """The path of every indexed file, in no order."""
+        ...
+
+    def chunks_of(self, path: str) -> list[StoredChunk]:
+        """All chunks of one file, in the order of its lines; none when it is not indexed."""
         ...
 
     def document_frequencies(self, terms: Iterable[str]) -> Mapping[str, int]:

@@ -1,11 +1,14 @@
 """Settings: what is clamped with a word, what is refused, and which file may set what."""
 
 import dataclasses
+import errno
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from openclaw_memory.chunking import STYLES
 from openclaw_memory.config import (
     CHOICES,
     PARTS,
@@ -18,7 +21,9 @@ from openclaw_memory.config import (
     Sync,
     state_dir,
 )
-from openclaw_memory.errors import ConfigError
+from openclaw_memory.errors import ConfigError, WorkspaceError
+from openclaw_memory.search.answers import ANSWERS
+from openclaw_memory.search.candidates import FUSIONS
 
 
 def get(config: MemoryConfig, name: str) -> Any:
@@ -111,6 +116,26 @@ def test_a_wrong_choice_is_told_the_right_ones(name):
     part, key = name.split(".")
     with pytest.raises(ConfigError, match=", ".join(CHOICES[name])):
         MemoryConfig().updated({part: {key: "none of them"}})
+
+
+def test_every_choice_has_a_function_and_every_function_is_a_choice():
+    tables = {"chunking.style": STYLES, "search.fusion": FUSIONS, "search.answer": ANSWERS}
+    assert {name: set(CHOICES[name]) for name in tables} == {name: set(table) for name, table in tables.items()}
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ({"search": {"max_results": "6"}}, "search.max_results must be a whole number, not '6'"),
+        ({"search": {"min_score": "low"}}, "search.min_score must be a number, not 'low'"),
+        ({"files": {"allow_hard_links": 1}}, "files.allow_hard_links must be true or false, not 1"),
+        ({"files": {"exclude": "x"}}, "files.exclude must be a list of strings, not 'x'"),
+        ({"embedding": {"model": 3}}, "embedding.model must be a string, not 3"),
+    ],
+)
+def test_a_wrong_type_is_told_in_plain_words(part, words):
+    with pytest.raises(ConfigError, match=f"^{re.escape(words)}$"):
+        MemoryConfig().updated(part)
 
 
 def test_a_part_of_another_kind_is_refused():
@@ -206,6 +231,19 @@ def test_without_a_table_of_its_own_an_agent_has_the_defaults(tmp_path, agent):
     assert (config.search.max_results, config.embedding.provider) == (4, "static")
 
 
+def test_an_agent_that_the_file_does_not_name_is_told_so(tmp_path):
+    file = toml(tmp_path, LAYERS)
+    assert any("[agents.unheard-of]" in notice for notice in MemoryConfig.from_toml(file, agent="unheard-of").notices)
+    assert MemoryConfig.from_toml(file, agent="research").notices == MemoryConfig.from_toml(file).notices == ()
+
+
+def test_both_layers_are_one_before_weights_are_scaled(tmp_path):
+    text = "[defaults]\nsearch.vector_weight = 0.8\n[agents.a]\nsearch.text_weight = 0.2\n"
+    config = MemoryConfig.from_toml(toml(tmp_path, text), agent="a")
+    assert (config.search.vector_weight, config.search.text_weight) == (0.8, 0.2)
+    assert config.notices == ()
+
+
 def test_a_preset_lies_below_both_layers(tmp_path):
     config = MemoryConfig.from_toml(toml(tmp_path, LAYERS), agent="classic")
     assert config.chunking.style == "tokens"
@@ -299,6 +337,15 @@ def test_what_a_workspace_may_set_is_checked_and_clamped_like_the_rest(tmp_path)
     for wrong in ("[chunking]\nmax_chars = 'x'\n", "[chunking]\nsize = 1\n", "[chunking"):
         with pytest.raises(ConfigError):
             MemoryConfig().with_workspace_file(toml(tmp_path, wrong))
+
+
+def test_a_folder_that_may_not_be_looked_into_is_named(tmp_path, monkeypatch):
+    def refuse(path):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    with pytest.raises(WorkspaceError, match=r"none\.toml cannot be looked at: Permission denied"):
+        MemoryConfig().with_workspace_file(tmp_path / "none.toml")
 
 
 def test_no_file_in_the_workspace_changes_nothing(tmp_path):

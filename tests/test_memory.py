@@ -14,6 +14,7 @@ import pytest
 
 from openclaw_memory import Memory, MemoryConfig, SqliteStore, Workspace
 from openclaw_memory.config import Chunking, Embedding
+from openclaw_memory.embeddings import hashing
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import (
     ConfigError,
@@ -93,10 +94,22 @@ def test_a_provider_is_chosen_by_name_or_by_the_configuration(notes: Path) -> No
         assert (memory.status().mode, memory.status().requested_provider) == ("keyword", "none")
 
 
-def test_an_unknown_provider_is_named_at_the_first_use_and_in_the_status(notes: Path) -> None:
-    with Memory.open(notes, embedder="opnai") as memory:
-        assert any("opnai" in notice for notice in memory.status().notices)
-        with pytest.raises(EmbedderError, match="opnai"):
+@pytest.mark.parametrize("config", [None, MemoryConfig(embedding=Embedding(provider="opnai"))], ids=["named", "set"])
+def test_an_unknown_provider_is_refused_with_the_names_of_those_that_are_known(
+    notes: Path, config: MemoryConfig | None
+) -> None:
+    with pytest.raises(ConfigError, match=r"'opnai'.*auto, none, hashing, static"):
+        Memory.open(notes, embedder="default" if config else "opnai", config=config)
+
+
+def test_a_provider_that_does_not_load_is_named_in_the_status(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise EmbedderError("hashing is out of order; mend it")
+
+    monkeypatch.setattr(hashing, "create", fail)
+    with Memory.open(notes, embedder="hashing") as memory:
+        assert any("out of order" in notice for notice in memory.status().notices)
+        with pytest.raises(EmbedderError, match="out of order"):
             memory.sync()
 
 

@@ -14,6 +14,7 @@ _FENCE = re.compile(r"\s*(?:(`{3,})[^`]*|(~{3,}).*)$", re.DOTALL)
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
 # Possessive, lest a long run of blanks be tried in every way it could be shared out.
 _DELIMITER_ROW = re.compile(r"\s*+\|?\s*+:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+\|?\s*+$")
+_UNDERLINE = re.compile(r" {0,3}(={2,}|-{2,})\s*$")
 _KEY = re.compile(r"([\w.-]+)[ \t]*:(?:\s+(.*))?$", re.DOTALL)
 
 
@@ -35,6 +36,12 @@ def heading(line: str) -> tuple[int, str] | None:
     title = " ".join((match[2] or "").split())
     bare = title.rstrip("#")
     return len(match[1]), bare.rstrip() if not bare or bare.endswith(" ") else title
+
+
+def title_of(lines: Sequence[str], block: Block) -> tuple[int, str]:
+    """The level and the title of a heading block, be it marked by signs before it or by a line below it."""
+    level = _underlined(lines, block.first)
+    return (level, " ".join(lines[block.first].split())) if level else heading(lines[block.first]) or (1, "")
 
 
 def is_fence(line: str) -> bool:
@@ -97,7 +104,7 @@ def _kind(lines: Sequence[str], index: int) -> Kind | None:
     start = line.lstrip()
     if not start:
         return None
-    if heading(line) is not None:
+    if heading(line) is not None or _underlined(lines, index):
         return "heading"
     if start[0] in "`~" and is_fence(line):
         return "fence"
@@ -108,10 +115,19 @@ def _kind(lines: Sequence[str], index: int) -> Kind | None:
     return "text"
 
 
+def _underlined(lines: Sequence[str], index: int) -> int:
+    """1 or 2 where a line of its own is made a heading by a row of = or - below it, else 0."""
+    alone = index == 0 or not lines[index - 1].strip()
+    below = _UNDERLINE.match(lines[index + 1]) if alone and index + 1 < len(lines) else None
+    if below is None or not lines[index].strip() or heading(lines[index]) is not None:
+        return 0
+    return 1 if below[1][0] == "=" else 2
+
+
 def _stop(lines: Sequence[str], first: int, kind: Kind) -> int:
     """The line after the block of this kind that begins at `first`."""
     if kind == "heading":
-        return first + 1
+        return first + (2 if _underlined(lines, first) else 1)
     if kind == "fence":
         return _fence_stop(lines, first)
     if kind == "table":

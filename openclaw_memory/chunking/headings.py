@@ -10,7 +10,7 @@ from datetime import date
 from itertools import accumulate
 from typing import NamedTuple
 
-from openclaw_memory.chunking.blocks import Block, blocks, front_matter, heading, is_fence
+from openclaw_memory.chunking.blocks import Block, blocks, front_matter, is_fence, title_of
 from openclaw_memory.config import Chunking
 from openclaw_memory.types import Chunk
 
@@ -75,7 +75,7 @@ def chunk_headings(text: str, _path: str, rules: Chunking, note_date: date | Non
             context = _context(day, about, section, span.first, body)
             if (header := headers.get(span.first, span.first)) != span.first:
                 context = _line([context, _cells(lines[header][:MAX_CONTEXT])])
-            chunks.append(Chunk(span.first + 1, span.stop, span.start_char, body, context))
+            chunks.append(Chunk(span.first + 1, span.stop, span.start_char, body, context, section.blocks[0].first + 1))
     return chunks
 
 
@@ -87,7 +87,7 @@ def _sections(lines: Sequence[str], found: Sequence[Block]) -> Iterator[_Section
     section = _Section((), "", [])
     for block in found:
         if block.kind == "heading":
-            level, title = heading(lines[block.first]) or (1, "")
+            level, title = title_of(lines, block)
             title = title[:MAX_CONTEXT_PART]
             titles = [outer for outer in titles if outer[0] < level]
             if section.blocks:

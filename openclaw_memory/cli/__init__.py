@@ -54,5 +54,5 @@ def _told(error: Exception) -> str:
         where = error.ctx.command_path if error.ctx else "openclaw-memory"
         return f"{error.format_message()} (see `{where} --help`)"
     if isinstance(error, CorruptIndexError):
-        return f"{error} (`openclaw-memory index --force` does both)"
+        return f"{error} (`openclaw-memory index --force`, with the options you gave, does both)"
     return error.format_message() if isinstance(error, click.ClickException) else str(error)

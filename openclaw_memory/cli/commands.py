@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from openclaw_memory import __version__
-from openclaw_memory.cli.show import clean, paint, say, say_json, say_results, say_table
+from openclaw_memory.cli.show import clean, note, paint, plain, say, say_json, say_results, say_table
+from openclaw_memory.errors import OpenClawMemoryError
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
@@ -34,11 +36,21 @@ class Place:
 
     @property
     def folder(self) -> Path:
-        """The workspace's folder, as given or as the agent's layout says."""
+        """The workspace's folder, as given or as the agent's layout says; the current folder when neither is given."""
+        if self.workspace is None and self.agent is not None:
+            from openclaw_memory.config import agent_folders
+
+            return agent_folders(self.agent)[0]
         return Path(self.workspace or ".").expanduser()
 
+    @property
+    def options(self) -> str:
+        """The options that choose this memory, as they are typed: ` --workspace notes`; empty when there are none."""
+        given = (("--workspace", self.workspace), ("--agent", self.agent), ("--config", self.settings))
+        return "".join(f" {option} {shlex.quote(value)}" for option, value in given if value is not None)
+
     def open(self) -> Memory:
-        """The memory of the named agent, or of the workspace; the current folder when neither is given."""
+        """The memory in `folder`; an agent's index lies where its layout says, unless the folder was given."""
         from openclaw_memory.config import MemoryConfig
         from openclaw_memory.memory import Memory
 
@@ -64,7 +76,17 @@ def _placed(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Commands(click.Group):
+    """A group that ends quietly when its reader (`| head`) has seen enough: click itself would exit with 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            return 0
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="openclaw-memory")
 def commands() -> None:
     """Search an agent's Markdown memory, and get cited lines back.
@@ -130,6 +152,7 @@ def index(place: Place, force: bool) -> int:
 @click.option("--min-score", type=float, metavar="X", help="Leave out results below this score, 0 to 1.")
 @click.option("--source", metavar="NAME", help="Search only `memory` (notes) or only `sessions` (transcripts).")
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
+@click.option("--no-sync", is_flag=True, help="Answer from the index as it is, though files may have changed.")
 @_placed
 def search(
     place: Place,
@@ -138,15 +161,19 @@ def search(
     min_score: float | None,
     source: str | None,
     explain: bool,
+    no_sync: bool,
 ) -> int:
     """Ask a question; get the lines that answer it, with their places.
 
-    Exit code 1: nothing was found.
+    The index first follows the files that changed. Exit code 1: nothing was found.
 
     Example: openclaw-memory search --workspace notes "Who has the spare key?"
     """
     question = " ".join(query)
+    if not question.strip():
+        raise click.UsageError("QUERY is empty: ask a question, or name words to look for")
     with place.open() as memory:
+        trouble = None if no_sync else _synced(memory, hidden=place.as_json)
         results = memory.search(
             question,
             max_results=max_results,
@@ -154,14 +181,20 @@ def search(
             source=source,  # type: ignore[arg-type]  # checked by search, whose message names the choices
             explain=explain,
         )
+        stale = results.stale or trouble is not None or (no_sync and bool(memory.status().dirty))
     if place.as_json:
-        known = {name: getattr(results, name) for name in ("mode", "provider", "model", "stale", "filtered")}
-        say_json({"query": question, **known, "results": list(results)})
-    elif results:
-        say_results(results, explain=explain)
+        known = {name: getattr(results, name) for name in ("mode", "reason", "provider", "model", "filtered")}
+        say_json({"query": question, **known, "stale": stale, "sync_error": trouble, "results": list(results)})
     else:
-        hint = f"; {results.filtered} were below the minimum score" if results.filtered else ""
-        click.echo(f"nothing found{hint}", err=True)
+        if results:
+            say_results(results, explain=explain)
+        else:
+            hint = f"; {results.filtered} were below the minimum score" if results.filtered else ""
+            click.echo(f"nothing found{hint}", err=True)
+        if results.reason:
+            note(results.reason)
+        if stale:
+            note(trouble or f"the index is behind the files: run `openclaw-memory index{place.options}`")
     return 0 if results else 1
 
 
@@ -195,17 +228,20 @@ def get(place: Place, path: str, start: int | None, lines: int | None) -> int:
 @click.option("--title", metavar="TEXT", help="A heading for the note.")
 @_placed
 def append(place: Place, text: tuple[str, ...], date: str | None, title: str | None) -> int:
-    """Add a note to the day's file; `-` reads it from standard input.
+    """Add a note to the day's file, and index it; `-` reads it from standard input.
 
     Example: openclaw-memory append --workspace notes "Anna moved the launch."
     """
-    note = sys.stdin.read() if text == ("-",) else " ".join(text)
+    written = sys.stdin.read() if text == ("-",) else " ".join(text)
     with place.open() as memory:
-        excerpt = memory.append(note, date=date, title=title)
+        excerpt = memory.append(written, date=date, title=title)
+        trouble = _synced(memory, hidden=place.as_json)
     if place.as_json:
-        say_json(excerpt)
+        say_json({**plain(excerpt), "sync_error": trouble})
     else:
         say(f"added {paint(excerpt.citation, fg='cyan', bold=True)}")
+        if trouble:
+            note(trouble)
     return 0
 
 
@@ -222,7 +258,7 @@ def status(place: Place, deep: bool) -> int:
     if place.as_json:
         say_json(state)
     else:
-        _say_status(state)
+        _say_status(state, place.options)
     return 0
 
 
@@ -237,7 +273,7 @@ def doctor(place: Place) -> int:
     """
     from openclaw_memory.cli.doctor import examine
 
-    findings = examine(place.open)
+    findings = examine(place.open, place.options)
     problems = sum(finding.level == "problem" for finding in findings)
     if place.as_json:
         say_json({"ok": problems == 0, "findings": findings})
@@ -251,15 +287,31 @@ def doctor(place: Place) -> int:
     return 1 if problems else 0
 
 
+def _synced(memory: Memory, *, hidden: bool) -> str | None:
+    """Let the index follow the files; why it could not, where that is no reason to give up, or None."""
+    try:
+        with _progress_bar(hidden=hidden) as progress:
+            report = memory.sync(progress=progress)
+    except OpenClawMemoryError as error:
+        return f"the index could not follow the files: {error}"
+    if report.ok:
+        return None
+    failed = ", ".join(f"{file.path} ({file.reason})" for file in report.failed)
+    return f"these files could not be indexed as they are now: {failed}"
+
+
 @contextmanager
 def _progress_bar(*, hidden: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar on stderr, or None where nobody looks at one."""
+    """A bar on stderr that appears at the first step, or None where nobody looks at one."""
     if hidden or not sys.stderr.isatty():
         yield None
         return
-    with click.progressbar(length=1, label="indexing", file=sys.stderr) as bar:
+    with ExitStack() as shown:
+        bar: Any = None
 
         def show(step: Progress) -> None:
+            nonlocal bar
+            bar = bar or shown.enter_context(click.progressbar(length=1, label="indexing", file=sys.stderr))
             bar.label, bar.length = step.label, max(step.total, 1)
             bar.update(step.completed - bar.pos)
 
@@ -277,7 +329,7 @@ def _say_report(report: SyncReport) -> None:
         say(f"{click.style('failed', fg='red')}  {clean(file.path)}: {clean(file.reason)}")
 
 
-def _say_status(state: Status) -> None:
+def _say_status(state: Status, options: str) -> None:
     sources = ", ".join(f"{name} {files} files, {chunks} chunks" for name, (files, chunks) in state.sources.items())
     say_table(
         [
@@ -291,7 +343,7 @@ def _say_status(state: Status) -> None:
         ]
     )
     for path in state.dirty:
-        say(f"{click.style('dirty', fg='yellow')}    {clean(path)}: run `openclaw-memory index`")
+        say(f"{click.style('dirty', fg='yellow')}    {clean(path)}: run `openclaw-memory index{clean(options)}`")
     for file in state.skipped:
         say(f"{click.style('skipped', fg='yellow')}  {clean(file.path)}: {clean(file.reason)}")
     for notice in state.notices:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from openclaw_memory.errors import OpenClawMemoryError
+from openclaw_memory.errors import CorruptIndexError, OpenClawMemoryError
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
@@ -24,8 +26,12 @@ class Finding:
     remedy: str = ""
 
 
-def examine(open_memory: Callable[[], Memory]) -> list[Finding]:
-    """Every check that can be made. A memory that cannot be opened is a finding, and ends the examination."""
+def examine(open_memory: Callable[[], Memory], options: str = "") -> list[Finding]:
+    """Every check that can be made. A memory that cannot be opened is a finding, and ends the examination.
+
+    `options` are those that choose this memory (` --workspace notes`): each command that a remedy names gets them.
+    """
+    rebuild = f"Run `openclaw-memory index{options} --force`: the index is made from the files, and nothing is lost."
     try:
         memory = open_memory()
     except OpenClawMemoryError as error:
@@ -33,13 +39,12 @@ def examine(open_memory: Callable[[], Memory]) -> list[Finding]:
     with memory:
         try:
             state = memory.status(deep=True)
+        except CorruptIndexError as error:
+            return [Finding("index", "problem", str(error), rebuild)]
         except OpenClawMemoryError as error:
-            return [Finding("status", "problem", str(error), _REBUILD)]
-        findings = [*_workspace(state), *_files(state), *_embedder(state), *_index(state)]
+            return [Finding("status", "problem", str(error), "Do as the message says, and run the doctor again.")]
+        findings = [*_workspace(state), *_files(state, options), *_embedder(state), *_index(state, options, rebuild)]
         return [*findings, *(Finding("notice", "note", text) for text in state.notices)]
-
-
-_REBUILD = "Run `openclaw-memory index --force`: the index is made from the files, and nothing is lost."
 
 
 def _workspace(state: Status) -> Iterator[Finding]:
@@ -53,44 +58,51 @@ def _workspace(state: Status) -> Iterator[Finding]:
         yield Finding("workspace", "problem", f"{state.workspace} cannot be read", remedy)
 
 
-def _files(state: Status) -> Iterator[Finding]:
+def _files(state: Status, options: str) -> Iterator[Finding]:
     if state.files or state.dirty:
         yield Finding("files", "ok", f"{state.files} files indexed, {state.chunks} chunks")
     else:
-        remedy = "Run `openclaw-memory init`, or put notes into MEMORY.md and memory/."
+        remedy = f"Run `openclaw-memory init{options}`, or put notes into MEMORY.md and memory/."
         yield Finding("files", "problem", "no memory file was found", remedy)
     for file in state.skipped:
-        yield Finding("files", "note", f"{file.path} is left out: {file.reason}", "Mend the file, or exclude it.")
+        yield Finding(
+            "files", "note", f"{file.path} is left out: {file.reason}", "Mend the file, or name it in files.exclude."
+        )
     if state.dirty:
         shown = ", ".join(state.dirty[:5]) + (", ..." if len(state.dirty) > 5 else "")
-        remedy = "Run `openclaw-memory index`."
+        remedy = f"Run `openclaw-memory index{options}`."
         yield Finding("files", "note", f"{len(state.dirty)} not indexed as they are now: {shown}", remedy)
 
 
-def _index(state: Status) -> Iterator[Finding]:
+def _index(state: Status, options: str, rebuild: str) -> Iterator[Finding]:
     if not os.path.exists(state.index_path):
-        yield Finding("index", "note", "there is none yet", "Run `openclaw-memory index`, or search.")
+        folder = Path(state.index_path).parent
+        if os.path.lexists(folder) and not folder.is_dir():
+            remedy = f"Move it away: mv {shlex.quote(str(folder))} {shlex.quote(f'{folder}.old')}"
+            yield Finding("index", "problem", f"{folder} is a file, where the folder of the index belongs", remedy)
+        else:
+            yield Finding("index", "note", "there is none yet", f"Run `openclaw-memory index{options}`, or search.")
         return
     if state.problems:
-        yield Finding("index", "problem", f"{state.index_path} is damaged: {'; '.join(state.problems)}", _REBUILD)
+        yield Finding("index", "problem", f"{state.index_path} is damaged: {'; '.join(state.problems)}", rebuild)
     else:
         yield Finding("index", "ok", f"{state.index_path} is sound")
     if error := state.fts.get("error"):
-        yield Finding("keyword search", "problem", str(error), _REBUILD)
+        yield Finding("keyword search", "problem", str(error), rebuild)
     else:
         yield Finding("keyword search", "ok", "answers a query")
-    yield from _vectors(state)
+    yield from _vectors(state, rebuild)
 
 
-def _vectors(state: Status) -> Iterator[Finding]:
+def _vectors(state: Status, rebuild: str) -> Iterator[Finding]:
     vector = state.vector
     if not vector.get("enabled"):
         return
     if not vector.get("available") or vector.get("verified") is False:
         detail = str(vector.get("error") or "a query found nothing, though chunks are indexed")
-        yield Finding("vector search", "problem", detail, _REBUILD)
+        yield Finding("vector search", "problem", detail, rebuild)
     elif error := vector.get("error"):
-        remedy = "Results are the same, more slowly. For speed: pip install --force-reinstall sqlite-vec"
+        remedy = "Results are the same, more slowly. If sqlite-vec is missing: pip install --force-reinstall sqlite-vec"
         yield Finding("vector search", "note", f"works by {vector.get('path')}: {error}", remedy)
     else:
         yield Finding("vector search", "ok", f"answers a query by {vector.get('path')}")

@@ -40,6 +40,11 @@ def complain(message: str) -> None:
     click.echo(f"{click.style('error:', fg='red')} {clean(' '.join(message.split()))}", err=True)
 
 
+def note(message: str) -> None:
+    """One line on stderr that begins with `note:`."""
+    click.echo(f"{click.style('note:', fg='yellow')} {clean(' '.join(message.split()))}", err=True)
+
+
 def say_json(value: Any) -> None:
     """Print any of the library's values as JSON; everything beyond ASCII is escaped, so that it is safe to show."""
     import json

@@ -6,14 +6,15 @@ A provider is a module here, or a function elsewhere registered under the entry 
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from openclaw_memory.errors import EmbedderError
+from openclaw_memory.errors import ConfigError, EmbedderError, OpenClawMemoryError
 from openclaw_memory.types import Embedder, Matrix, Vector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -42,6 +43,20 @@ def load_embedder(provider: str | None = "static", model: str | None = None, **o
     if not isinstance(embedder, Embedder):
         raise EmbedderError(f"embedder {name!r} made {embedder!r}, which lacks parts of the Embedder protocol; mend it")
     return embedder
+
+
+def check_provider(name: str) -> None:
+    """Refuse a provider that nobody knows; nothing of it is imported.
+
+    Raises:
+        ConfigError: nobody does; the message names those that are known.
+    """
+    if name in {"auto", "none", *AUTO_ORDER} or name in _own_providers():
+        return
+    from importlib.metadata import entry_points
+
+    if not entry_points(group=ENTRY_POINT_GROUP, name=name):
+        raise ConfigError(_unknown(name))
 
 
 def providers() -> tuple[str, ...]:
@@ -95,6 +110,17 @@ def checked_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
     return normalised(matrix)
 
 
+@contextmanager
+def own_errors(what: str) -> Iterator[None]:
+    """Turn whatever foreign code raises into an EmbedderError that begins with `what`; our own errors pass."""
+    try:
+        yield
+    except OpenClawMemoryError:
+        raise
+    except Exception as error:
+        raise EmbedderError(f"{what}: {type(error).__name__}: {error}; mend it, or choose another one") from error
+
+
 def vector_key(text: str) -> str:
     """The key of a vector: SHA-256 hex of the exact string that is embedded."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -120,7 +146,9 @@ class _CallableEmbedder:
 
         if not texts:
             return np.zeros((0, self._dims), dtype=np.float32)
-        vectors = checked_vectors(self._embed(list(texts)), len(texts), f"the function {self.model!r}")
+        with own_errors(f"the function {self.model!r} failed"):
+            raw = self._embed(list(texts))
+        vectors = checked_vectors(raw, len(texts), f"the function {self.model!r}")
         self._dims = self._dims or vectors.shape[1]
         if vectors.shape[1] != self._dims:
             raise EmbedderError(
@@ -148,7 +176,11 @@ def _factory(name: str) -> Callable[..., Any]:
                 f"embedder {name!r} ({point.value}) cannot be loaded: {error}; reinstall the package that brings it"
             ) from error
         return loaded
-    raise EmbedderError(f"unknown embedder {name!r}; use one of auto, none, {', '.join(providers())}")
+    raise EmbedderError(_unknown(name))
+
+
+def _unknown(name: str) -> str:
+    return f"unknown embedder {name!r}; set embedding.provider to one of auto, none, {', '.join(providers())}"
 
 
 def _own_providers() -> set[str]:

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 
 from openclaw_memory.config import Search
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.search.answers import ANSWERS, Asked
+from openclaw_memory.search.answers import ANSWERS, Asked, named_files
 from openclaw_memory.search.candidates import Found, find, fuse
 from openclaw_memory.search.lines import WordVectors
-from openclaw_memory.search.question import Question, asked, question_terms, terms_to_count
+from openclaw_memory.search.question import Question, asked
 from openclaw_memory.search.ranking import ranked, selected
 from openclaw_memory.search.results import SearchResults
 from openclaw_memory.types import Embedder, SearchResult, Source, Store
@@ -40,15 +40,16 @@ def search(
     they are written. An embedder that fails leaves the keywords, and `reason` says so. `now` (with a time zone) is
     what the age of a note is counted from. With `explain`, the `parts` of a result hold every feature of its best line.
     """
-    question = _question(query[:MAX_QUESTION_CHARS], store)
+    question = asked(query[:MAX_QUESTION_CHARS], store.document_frequencies, store.chunk_count())
     found, reason = _found(question, store, embedder, rules, source)
     answers: list[SearchResult] = []
     if question.terms:
         vectors = word_vectors if found.vector is not None else None
         candidates = fuse(question, found, store, rules)
-        answers = ANSWERS[rules.answer](Asked(question, candidates, found, store, rules, vectors, explain))
+        answers = ANSWERS[rules.answer](Asked(question, candidates, found, rules, vectors, explain))
+    named = named_files(question.text, store, rules.snippet_chars, source)
     order = ranked(
-        answers,
+        [*named, *(answer for answer in answers if not any(_share_a_line(answer, other) for other in named))],
         question.text,
         half_life_days=rules.half_life_days,
         mmr_lambda=rules.mmr,
@@ -66,6 +67,10 @@ def search(
     )
 
 
+def _share_a_line(one: SearchResult, other: SearchResult) -> bool:
+    return one.path == other.path and one.start_line <= other.end_line and other.start_line <= one.end_line
+
+
 def _found(
     question: Question, store: Store, embedder: Embedder | None, rules: Search, source: Source | None
 ) -> tuple[Found, str | None]:
@@ -77,9 +82,3 @@ def _found(
     except EmbedderError as error:
         reason = f"the embedder failed, so keywords alone were searched: {error}"
         return find(question, store, None, rules, source), reason
-
-
-def _question(text: str, store: Store) -> Question:
-    terms = question_terms(text)
-    frequencies = store.document_frequencies(terms_to_count(text, terms))
-    return asked(text, terms, frequencies, store.chunk_count())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,24 +13,26 @@ import numpy as np
 from openclaw_memory.config import Search
 from openclaw_memory.search.candidates import Candidate, Found
 from openclaw_memory.search.lines import (
-    Analysis,
     Line,
     Neighbourhood,
+    Wording,
     WordVectors,
-    analysed,
     date_matches,
     exact_matches,
     likeness,
     lines_of,
     name_matches,
     pair_matches,
-    term_overlap,
+    shape_of,
+    text_of,
+    word_overlap,
 )
 from openclaw_memory.search.question import Question
 from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE
 from openclaw_memory.search.windows import Window, best_windows
-from openclaw_memory.types import SearchResult, Store, StoredChunk
+from openclaw_memory.types import SearchResult, Source, Store, StoredChunk
 from openclaw_memory.utf16 import truncate_utf16
+from openclaw_memory.workspace.paths import exact_path_tier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,8 +41,8 @@ if TYPE_CHECKING:
 
 # A chunk shares in what the chunks before and after it match: the answer often stands beside the words of the question.
 NEIGHBOUR_SHARE = 0.3
-# The chunks before and after the best candidates are looked at too: windows may begin and end there.
-EXTENDED = 10
+# A longer question is not the name of a file.
+MAX_NAME_CHARS = 200
 # MMR and age choose among this many times the wanted answers.
 POOL = 4
 
@@ -84,24 +87,22 @@ class Asked:
     question: Question
     candidates: Sequence[Candidate]
     found: Found
-    store: Store
     rules: Search
     word_vectors: WordVectors | None
     explain: bool
 
 
 def best_lines(asked: Asked) -> list[SearchResult]:
-    """Windows of lines from the candidates and the chunks around them.
+    """Windows of lines from the candidates.
 
     The score is the confidence that the notes answer the question at all, which the best window decides, times the
     share that a window has in what the best one says.
     """
-    chunks = _with_neighbours(asked.candidates, asked.store)
+    chunks = [candidate.stored for candidate in asked.candidates]
     lines = lines_of(chunks)
     if not lines:
         return []
-    analyses = [analysed(line.text) for line in lines]
-    features = _features(asked, chunks, lines, analyses)
+    features = _features(asked, chunks, lines)
     weights = KEYWORD if asked.word_vectors is None else HYBRID
     values = np.zeros(len(lines), np.float32)
     for name, feature in features.items():
@@ -130,11 +131,21 @@ def best_chunks(asked: Asked) -> list[SearchResult]:
     for candidate in asked.candidates[: _pool(asked.rules)]:
         stored, chunk = candidate.stored, candidate.stored.chunk
         score = candidate.score if asked.rules.fusion == "weighted" else 1 / (1 + math.exp(-candidate.score))
-        snippet = truncate_utf16(chunk.text, asked.rules.snippet_chars)
+        snippet = truncate_utf16(chunk.text, asked.rules.snippet_chars).rstrip("\r\n")
         parts = {VECTOR_SCORE: candidate.vector, TEXT_SCORE: candidate.text}
         place = (stored.path, chunk.start_line, chunk.end_line)
         results.append(SearchResult(*place, min(1.0, max(0.0, score)), snippet, stored.source, parts))
     return results
+
+
+def named_files(text: str, store: Store, max_chars: int, source: Source | None) -> list[SearchResult]:
+    """The beginnings of the files whose path or name the question is, word for word."""
+    wanted = posixpath.basename(text.strip().replace("\\", "/")).casefold()
+    if not wanted or len(text) > MAX_NAME_CHARS or wanted.endswith(("?", "？")):
+        return []
+    likely = (path for path in store.paths() if wanted in path.casefold() or not path.isascii())
+    found = (store.chunks_of(path) for path in likely if exact_path_tier(text, path))
+    return [_beginning(chunks, max_chars) for chunks in found if chunks and source in (None, chunks[0].source)]
 
 
 ANSWERS: Mapping[str, Callable[[Asked], list[SearchResult]]] = {"lines": best_lines, "chunks": best_chunks}
@@ -145,31 +156,21 @@ def _pool(rules: Search) -> int:
     return rules.max_results * (1 if rules.mmr is None and rules.half_life_days is None else POOL)
 
 
-def _with_neighbours(candidates: Sequence[Candidate], store: Store) -> list[StoredChunk]:
-    """The candidates and the chunks before and after each, in the same file."""
-    paths = {candidate.stored.id: candidate.stored.path for candidate in candidates}
-    around = {candidate.stored.id + step for candidate in candidates[:EXTENDED] for step in (-1, 1)} - set(paths)
-    near = [
-        stored for stored in store.chunks(around) if stored.path in (paths.get(stored.id - 1), paths.get(stored.id + 1))
-    ]
-    return [*(candidate.stored for candidate in candidates), *near]
-
-
-def _features(
-    asked: Asked, chunks: Sequence[StoredChunk], lines: Sequence[Line], analyses: Sequence[Analysis]
-) -> dict[str, Floats]:
+def _features(asked: Asked, chunks: Sequence[StoredChunk], lines: Sequence[Line]) -> dict[str, Floats]:
     question, near = asked.question, Neighbourhood(lines)
+    shapes = [shape_of(line.text) for line in lines]
+    wording = Wording(shapes)
     features = {
         "keyword": _keyword_scores(chunks, lines, asked.found.text),
-        "pairs": pair_matches(analyses, question),
-        "exact": exact_matches(analyses, question),
+        "pairs": pair_matches(wording, question),
+        "exact": exact_matches(lines, question),
         "date": date_matches(lines, question),
-        "name": name_matches(analyses, question),
-        "question": np.array([analysis.is_question for analysis in analyses], np.float32),
+        "name": name_matches(shapes, question),
+        "question": np.array([shape.is_question for shape in shapes], np.float32),
     }
     if asked.word_vectors is None:
-        return features | {"overlap": term_overlap(analyses, question, near)}
-    like = likeness(analyses, question, near, asked.word_vectors)
+        return features | {"overlap": word_overlap(wording, question, near)}
+    like = likeness(wording, question, near, asked.word_vectors)
     return features | {"words": like.words, "meaning": like.meaning}
 
 
@@ -187,9 +188,17 @@ def _keyword_scores(chunks: Sequence[StoredChunk], lines: Sequence[Line], text: 
     return scores / max(float(scores.max()), 1e-9)
 
 
+def _beginning(chunks: Sequence[StoredChunk], max_chars: int) -> SearchResult:
+    """As many whole lines from the start of a file as fit."""
+    lines = lines_of(chunks)
+    end = max([1, *(at for at, line in enumerate(lines, 1) if line.end_char - lines[0].start_char <= max_chars)])
+    snippet = text_of(lines[:end])[:max_chars]
+    return SearchResult(lines[0].path, lines[0].number, lines[end - 1].number, 1.0, snippet, lines[0].source)
+
+
 def _result(
     lines: Sequence[Line], window: Window, score: float, max_chars: int, parts: Mapping[str, float]
 ) -> SearchResult:
     first, last = lines[window.start], lines[window.end]
-    snippet = "\n".join(line.text for line in lines[window.start : window.end + 1])
-    return SearchResult(first.path, first.number, last.number, score, snippet[:max_chars], first.source, parts)
+    snippet = text_of(lines[window.start : window.end + 1])[:max_chars]
+    return SearchResult(first.path, first.number, last.number, score, snippet, first.source, parts)

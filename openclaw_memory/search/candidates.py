@@ -8,20 +8,22 @@ from dataclasses import dataclass
 from openclaw_memory.config import Search
 from openclaw_memory.search.question import Question
 from openclaw_memory.search.ranking import bm25_to_score, boosted_keyword_score, standardised, weighted_sum
-from openclaw_memory.types import Embedder, Source, Store, StoredChunk
+from openclaw_memory.types import Embedder, Source, Store, StoredChunk, Vector
 
-# How many chunks each leg brings: OpenClaw's 200 for keywords. Vectors cost time by the number wanted, and the chunks
-# that only they find stand in the first hundred.
-TEXT_HITS = 200
-VECTOR_HITS = 100
+# How many chunks each leg brings at least: more were never better, and cost time by their number.
+TEXT_HITS = 60
+VECTOR_HITS = 50
+# Without vectors the order of the chunks is less sure, and their lines cost less to score: so many times as many count.
+KEYWORD_FACTOR = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the legs say of chunks, by id: BM25 in `text`, cosine in `vector` (None: there is no vector leg)."""
+    """What the legs found, by id: BM25 in `text`, cosine in `vector` (None: there is no vector leg)."""
 
     text: Mapping[int, float]
     vector: Mapping[int, float] | None
+    query_vector: Vector | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Candidate:
 
 
 def find(question: Question, store: Store, embedder: Embedder | None, rules: Search, source: Source | None) -> Found:
-    """Ask both legs. Each chunk that only the keywords found gets its cosine too.
+    """Ask both legs.
 
     Raises:
         EmbedderError: the embedder failed, or its vectors do not fit the index.
@@ -46,9 +48,7 @@ def find(question: Question, store: Store, embedder: Embedder | None, rules: Sea
         return Found(text, None)
     query_vector = embedder.embed_query(question.text)
     hits = store.search_vector(query_vector, max(VECTOR_HITS, wanted), source=source)
-    vector = {hit.chunk_id: hit.score for hit in hits}
-    vector |= store.similarities(query_vector, [at for at in text if at not in vector])
-    return Found(text, vector)
+    return Found(text, {hit.chunk_id: hit.score for hit in hits}, query_vector)
 
 
 def _by_keywords(
@@ -64,7 +64,8 @@ def _by_keywords(
 def fuse(question: Question, found: Found, store: Store, rules: Search) -> list[Candidate]:
     """The best `rules.candidates` chunks, best first, by the fusion that `rules` names."""
     scores = FUSIONS[rules.fusion](question, found, store, rules)
-    count = max(rules.candidates, 2 * rules.max_results)
+    factor = KEYWORD_FACTOR if found.vector is None else 1
+    count = max(factor * rules.candidates, 2 * rules.max_results)
     best = sorted(scores, key=lambda at: (-scores[at], -found.text.get(at, 0.0), at))[:count]
     vector = found.vector or {}
     return sorted(
@@ -76,9 +77,14 @@ def fuse(question: Question, found: Found, store: Store, rules: Search) -> list[
     )
 
 
-def _standardised(_question: Question, found: Found, _store: Store, rules: Search) -> dict[int, float]:
-    """Weighted sum of z-scores: it needs no common scale, and one leg's outlier cannot hide the other leg."""
-    vector = found.vector or {}
+def _standardised(_question: Question, found: Found, store: Store, rules: Search) -> dict[int, float]:
+    """Weighted sum of z-scores: it needs no common scale, and one leg's outlier cannot hide the other leg.
+
+    A chunk that only the keywords found has a cosine too: it is looked up, and not taken for nothing.
+    """
+    vector = dict(found.vector or {})
+    if found.query_vector is not None:
+        vector |= store.similarities(found.query_vector, [at for at in found.text if at not in vector])
     ids = sorted({*found.text, *vector})
     by_text, by_vector = standardised(found.text, ids), standardised(vector, ids)
     return {at: rules.text_weight * by_text[at] + rules.vector_weight * by_vector[at] for at in ids}

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from openclaw_memory.search.question import Question
-from openclaw_memory.text import fold, terms
-from openclaw_memory.text import words as words_of
+from openclaw_memory.search.question import Question, is_code
+from openclaw_memory.text import fold, word_stem, words
 from openclaw_memory.types import Source, StoredChunk
 from openclaw_memory.workspace.dates import note_date
 
@@ -36,12 +35,11 @@ MIN_LABELLED_LINES = 3
 
 _LABEL = re.compile(r"\s*(?:[-*+]\s+)?(?:\*\*)?([^\W\d_][^\s:*]{0,40})(?:\*\*)?:(?:\*\*)?\s")
 _DATE_TITLE = re.compile(r"\s*#{1,6}\s+\d{4}-\d{2}-\d{2}\s*")
-_HEADING = re.compile(r" {0,3}#{1,6}\s")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a file (or a piece of a very long one). `block` changes wherever lines do not follow one another."""
+    """A line of a file, or a piece of a very long one. `block` changes with the section and where lines are missing."""
 
     path: str
     source: Source
@@ -62,11 +60,9 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Analysis:
-    """What can be said of a line's text without knowing the question."""
+class Shape:
+    """What can be said of a line without knowing the question."""
 
-    terms: frozenset[str]
-    pairs: frozenset[tuple[str, str]]
     words: tuple[str, ...]
     label: str
     is_question: bool
@@ -76,32 +72,80 @@ def lines_of(chunks: Sequence[StoredChunk]) -> list[Line]:
     """The lines of chunks, each once, in the order of path and place; `Line.chunk` is the index of its chunk."""
     lines: list[Line] = []
     order = sorted(range(len(chunks)), key=lambda at: (chunks[at].path, chunks[at].chunk.start_char))
-    block, path, end = 0, "", -1
+    block, before, end, last = 0, ("", 0), -1, -1
     for at in order:
         stored = chunks[at]
         number, start = stored.chunk.start_line, stored.chunk.start_char
+        section = (stored.path, stored.chunk.section)
         for text in stored.chunk.text.split("\n"):
-            if stored.path != path or start >= end:
-                if stored.path != path or start > end + 1 or _HEADING.match(text):
+            if stored.path != before[0] or start >= end:
+                # Between chunks that follow one another there are blank lines at most.
+                if section != before or (start > end + 1 and stored.id != last + 1):
                     block += 1
-                lines.append(Line(stored.path, stored.source, number, start, text, block, at))
-                path, end = stored.path, start + max(len(text), 1)
+                lines.append(Line(stored.path, stored.source, number, start, text.removesuffix("\r"), block, at))
+                before, end, last = section, start + max(len(text), 1), stored.id
             number, start = number + 1, start + len(text) + 1
     return lines
 
 
-@lru_cache(maxsize=4096)
-def analysed(text: str) -> Analysis:
-    """Terms, words and shape of one line."""
-    found = terms(text)
+def text_of(lines: Sequence[Line]) -> str:
+    """Lines that follow one another as they stand in the file, blank ones between them included."""
+    parts = [line.text for line in lines[:1]]
+    for above, line in pairwise(lines):
+        gap = line.start_char - above.end_char
+        parts += ["\n" * (line.number - above.number) or " " * gap, line.text]
+    return "".join(parts)
+
+
+@lru_cache(maxsize=16384)
+def shape_of(text: str) -> Shape:
+    """The words of one line, its label ("Anna:") and whether it asks."""
     label = _LABEL.match(text)
-    return Analysis(
-        terms=frozenset(found),
-        pairs=frozenset(pairwise(found)),
-        words=tuple(words_of(text)),
+    return Shape(
+        words=tuple(words(text)),
         label=fold(label[1]) if label else "",
         is_question=text.rstrip(" *_\"')").endswith(("?", "？")),
     )
+
+
+class Wording:
+    """The words of a list of lines: each different word once in `vocabulary`, and which of them stands where."""
+
+    def __init__(self, shapes: Sequence[Shape]) -> None:
+        self.vocabulary = list(set().union(*(shape.words for shape in shapes)))
+        rows = dict(zip(self.vocabulary, range(len(self.vocabulary)), strict=True))
+        # For each place in the lines, one after another: the row of its word in the vocabulary, and its line.
+        self.rows = np.fromiter(map(rows.__getitem__, chain.from_iterable(shape.words for shape in shapes)), np.intp)
+        self.counts = np.array([len(shape.words) for shape in shapes], np.intp)
+        self.lines = np.repeat(np.arange(len(shapes)), self.counts)
+        self._filled = np.flatnonzero(self.counts)
+        self._starts = (np.cumsum(self.counts) - self.counts)[self._filled]
+
+    def numbered(self, stems: Sequence[str]) -> NDArray[np.intp]:
+        """For each word of the vocabulary which of `stems` is its own, -1 for none of them."""
+        numbers = {term: at for at, term in enumerate(stems)}
+        # Stemming takes time: only words that begin like one of the stems are stemmed (y may become i: dying, die).
+        beginnings = {term[:2] for term in stems} | {term[:2].replace("i", "y") for term in stems}
+        found = np.full(len(self.vocabulary), -1, np.intp)
+        for at, word in enumerate(self.vocabulary):
+            if word[:2] in beginnings or not word.isascii():
+                found[at] = numbers.get(word_stem(word), -1)
+        return found
+
+    def best(self, scores: Floats) -> Floats:
+        """The largest score of a word of each line; `scores` has a column a word, the result a row a line."""
+        found = np.zeros((len(self.counts), len(scores)), np.float32)
+        if len(self._filled):
+            found[self._filled] = np.maximum.reduceat(scores[:, self.rows], self._starts, axis=1).T
+        return found
+
+    def sums(self, vectors: Floats) -> Floats:
+        """The sum of the vectors of each line's words; `vectors` has a row a word, the result a row a line."""
+        found = np.zeros((len(self.counts), vectors.shape[1]), np.float32)
+        for line, start in zip(self._filled.tolist(), self._starts.tolist(), strict=True):
+            # Line by line: np.add.reduceat along rows takes ten times as long.
+            found[line] = np.add.reduce(vectors[self.rows[start : start + self.counts[line]]])
+        return found
 
 
 class Neighbourhood:
@@ -115,9 +159,9 @@ class Neighbourhood:
         """For each step 1..NEIGHBOURS: the step, and how much of a line reaches the one below and the one above."""
         found = []
         for step in range(1, min(NEIGHBOURS, len(self.middles) - 1) + 1):
-            distance = self.middles[step:] - self.middles[:-step]
-            same = (self.blocks[step:] == self.blocks[:-step]).astype(np.float32)
-            found.append((step, same * np.exp(-distance / reach[0]), same * np.exp(-distance / reach[1])))
+            same = self.blocks[step:] == self.blocks[:-step]
+            distance = np.where(same, self.middles[step:] - self.middles[:-step], np.inf)
+            found.append((step, np.exp(-distance / reach[0]), np.exp(-distance / reach[1])))
         return found
 
     def strongest(self, values: Floats, reach: tuple[float, float]) -> Floats:
@@ -137,29 +181,51 @@ class Neighbourhood:
         return total
 
 
-def term_overlap(analyses: Sequence[Analysis], question: Question, near: Neighbourhood) -> Floats:
-    """The share of the question's terms that stand in or near a line, weighted by rarity; 0..1."""
-    if not question.terms:
-        return np.zeros(len(analyses), np.float32)
-    held = np.array([[term in analysis.terms for term in question.terms] for analysis in analyses], np.float32)
-    return _weighted_mean(near.strongest(held, REACH_OF_TERMS), question.weights)
+def word_overlap(wording: Wording, question: Question, near: Neighbourhood) -> Floats:
+    """The share of the question's words that stand in or near a line in any form, weighted by rarity; 0..1."""
+    numbers = wording.numbered(question.stems)
+    held = (numbers == np.arange(len(question.stems))[:, None]).astype(np.float32)
+    for at, term in enumerate(question.stems):
+        if len(term) == 1 and not term.isascii():  # CJK text is there in pairs of characters
+            held[at] = [term in word for word in wording.vocabulary]
+    return _weighted_mean(near.strongest(wording.best(held), REACH_OF_TERMS), question.weights)
 
 
-def pair_matches(analyses: Sequence[Analysis], question: Question) -> Floats:
-    """How many neighbouring terms of the question are neighbours in the line too."""
-    return np.array([len(question.pairs & analysis.pairs) for analysis in analyses], np.float32)
+def pair_matches(wording: Wording, question: Question) -> Floats:
+    """How many neighbouring words of the question are neighbours in the line too, in any form."""
+    stems = sorted(set(chain.from_iterable(question.pairs)))
+    terms = wording.numbered(stems)[wording.rows]
+    together = wording.lines[1:] == wording.lines[:-1]
+    found = np.zeros(len(wording.counts), np.float32)
+    for first, second in question.pairs:
+        places = (terms[:-1] == stems.index(first)) & (terms[1:] == stems.index(second)) & together
+        found[np.unique(wording.lines[:-1][places])] += 1
+    return found
 
 
-def name_matches(analyses: Sequence[Analysis], question: Question) -> Floats:
+def exact_matches(lines: Sequence[Line], question: Question) -> Floats:
+    """How many of the question's identifiers (`GEO-1000`, `config.toml`) stand in the line as they are written.
+
+    One less everywhere for each code that stands in none of the lines: what is like `ERR_042` is not about `ERR_043`.
+    """
+    found = np.zeros(len(lines), np.float32)
+    for identifier in question.identifiers:
+        pattern = re.compile(rf"(?<![\w-]){re.escape(identifier)}(?![\w-])")
+        holds = np.array([pattern.search(fold(line.text)) is not None for line in lines], np.float32)
+        found += holds if holds.any() or not is_code(identifier) else -1
+    return found
+
+
+def name_matches(shapes: Sequence[Shape], question: Question) -> Floats:
     """+0.5 for a line labelled with a name from the question, -0.5 for one labelled otherwise, 0 when none is named."""
     counts: dict[str, int] = {}
-    for analysis in analyses:
-        counts[analysis.label] = counts.get(analysis.label, 0) + 1
+    for shape in shapes:
+        counts[shape.label] = counts.get(shape.label, 0) + 1
     labels = {label for label, count in counts.items() if label and count >= MIN_LABELLED_LINES}
     if not labels & question.names:
-        return np.zeros(len(analyses), np.float32)
+        return np.zeros(len(shapes), np.float32)
     return np.array(
-        [0.0 if a.label not in labels else 0.5 if a.label in question.names else -0.5 for a in analyses], np.float32
+        [0.0 if s.label not in labels else 0.5 if s.label in question.names else -0.5 for s in shapes], np.float32
     )
 
 
@@ -174,32 +240,19 @@ class Likeness:
     meaning: Floats
 
 
-def likeness(
-    analyses: Sequence[Analysis], question: Question, near: Neighbourhood, word_vectors: WordVectors
-) -> Likeness:
+def likeness(wording: Wording, question: Question, near: Neighbourhood, word_vectors: WordVectors) -> Likeness:
     """Likeness of each line with the question, by the vectors of their words."""
-    vocabulary = list(set().union(*(analysis.words for analysis in analyses)))
-    if not vocabulary or not question.words:
-        nothing = np.zeros(len(analyses), np.float32)
+    if not wording.vocabulary or not question.words:
+        nothing = np.zeros(len(wording.counts), np.float32)
         return Likeness(nothing, nothing)
-    rows = dict(zip(vocabulary, range(len(vocabulary)), strict=True))
-    words = np.fromiter(map(rows.__getitem__, chain.from_iterable(a.words for a in analyses)), np.intp)
-    counts = np.array([len(analysis.words) for analysis in analyses])
-    lines = np.flatnonzero(counts)
-    starts = (np.cumsum(counts) - counts)[lines]
-    vectors = word_vectors(vocabulary)
-
-    cosines = _products(_unit(word_vectors(question.words)), _unit(vectors))
-    best = np.zeros((len(analyses), len(question.words)), np.float32)
-    best[lines] = np.maximum.reduceat(np.maximum(cosines, 0)[:, words], starts, axis=1).T
-    met = _weighted_mean(near.strongest(best, REACH_OF_WORDS), question.word_weights)
-
-    sums = np.zeros((len(analyses), vectors.shape[1]), np.float32)
-    for line, start, count in zip(lines.tolist(), starts.tolist(), counts[lines].tolist(), strict=True):
-        # Line by line: np.add.reduceat along rows takes ten times as long.
-        sums[line] = np.add.reduce(vectors[words[start : start + count]])
-    whole = word_vectors(words_of(question.text)).sum(axis=0, keepdims=True)
-    meaning = _products(_unit(whole), _unit(near.blended(_unit(sums), REACH_OF_MEANING)))[0]
+    vectors = word_vectors(wording.vocabulary)
+    cosines = np.maximum(_products(_unit(word_vectors(question.words)), _unit(vectors)), 0)
+    for at, word in enumerate(question.words):
+        if any(sign.isdigit() for sign in word):  # numbers are the same or they are not
+            cosines[at] = [other == word for other in wording.vocabulary]
+    met = _weighted_mean(near.strongest(wording.best(cosines), REACH_OF_WORDS), question.weights)
+    whole = word_vectors(words(question.text)).sum(axis=0, keepdims=True)
+    meaning = _products(_unit(whole), _unit(near.blended(_unit(wording.sums(vectors)), REACH_OF_MEANING)))[0]
     return Likeness(met, meaning)
 
 
@@ -228,10 +281,3 @@ def date_matches(lines: Sequence[Line], question: Question) -> Floats:
     written = {path: note_date(path) for path in {line.path for line in lines}}
     agreement = {path: max(named.agreement(day) for named in question.dates) for path, day in written.items() if day}
     return np.array([agreement.get(line.path, 0.0) for line in lines], np.float32)
-
-
-def exact_matches(analyses: Sequence[Analysis], question: Question) -> Floats:
-    """How many of the question's identifiers (`GEO-1000`, `config.toml`) stand in the line as they are written."""
-    if not question.identifiers:
-        return np.zeros(len(analyses), np.float32)
-    return np.array([len(question.identifiers & analysis.terms) for analysis in analyses], np.float32)

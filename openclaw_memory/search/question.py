@@ -1,67 +1,71 @@
-"""A question, taken apart once: its terms with their rarity, its words, names and dates."""
+"""A question, taken apart once: its terms, its words with their rarity, its names and dates."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
 from openclaw_memory.search.dates import DateMention, mentioned_dates
-from openclaw_memory.text import content_words, fold, query_terms, stem, terms
+from openclaw_memory.text import content_words, fold, query_terms, word_stem, words
+from openclaw_memory.workspace.dates import date_term
 
+LONGEST_YEAR = 4  # digits: a number of more is no year but an identifier
 _NAME = re.compile(r"[^\W\d_]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is looked for. `weights` holds the rarity (inverse document frequency) of each of `terms`.
+    """What is looked for: `terms` in the keyword index, `words` in the lines that it leads to.
 
-    `words` are the words as written, folded, for a model of word likeness; `pairs` are terms that stand side by side.
+    `words` are lower case, without stop words; `stems` are what they are compared by, `weights` how rare they are
+    (inverse document frequency). `pairs` are stems that stand side by side, stop words included.
     """
 
     text: str
     terms: tuple[str, ...]
-    weights: tuple[float, ...]
     words: tuple[str, ...]
-    word_weights: tuple[float, ...]
+    stems: tuple[str, ...]
+    weights: tuple[float, ...]
     pairs: frozenset[tuple[str, str]]
     identifiers: frozenset[str]
     names: frozenset[str]
     dates: tuple[DateMention, ...]
 
 
-def asked(text: str, found: tuple[str, ...], frequencies: Mapping[str, int], chunk_count: int) -> Question:
-    """The question `text` with its terms `found`, of which each occurs in so many of `chunk_count` chunks."""
-    words = tuple(content_words(text))
-    in_order = terms(text)
+def asked(text: str, frequencies: Callable[[Iterable[str]], Mapping[str, int]], chunk_count: int) -> Question:
+    """The question in `text`; `frequencies` says in how many of `chunk_count` chunks each term occurs."""
+    dates = mentioned_dates(text)
+    by_date = (date_term(named.year, named.month, named.day) for named in dates if named.month is not None)
+    found = tuple(dict.fromkeys([*query_terms(text), *by_date]))
+    content = tuple(content_words(text))
+    stems = tuple(map(word_stem, content))
+    counts = frequencies(stems)
     return Question(
         text=text,
         terms=found,
-        weights=tuple(rarity(frequencies.get(term, 0), chunk_count) for term in found),
-        words=words,
-        word_weights=tuple(rarity(frequencies.get(stem(fold(word)), 0), chunk_count) for word in words),
-        pairs=frozenset(pair for pair in pairwise(in_order) if set(pair) & set(found)),
-        identifiers=frozenset(term for term in found if _is_identifier(term)),
+        words=content,
+        stems=stems,
+        weights=tuple(rarity(counts.get(term, 0), chunk_count) for term in stems),
+        pairs=frozenset(pair for pair in pairwise(map(word_stem, words(text))) if set(pair) & set(stems)),
+        identifiers=frozenset(term for term in query_terms(text) if _is_identifier(term)),
         names=frozenset(fold(word) for word in _NAME.findall(text) if word[0].isupper()),
-        dates=mentioned_dates(text),
+        dates=dates,
     )
 
 
-def question_terms(text: str) -> tuple[str, ...]:
-    """The terms that a question is looked up by."""
-    return tuple(query_terms(text))
-
-
-def terms_to_count(text: str, found: tuple[str, ...]) -> set[str]:
-    """The terms whose frequency `asked` wants to know."""
-    return {*found, *(stem(fold(word)) for word in content_words(text))}
-
-
 def _is_identifier(term: str) -> bool:
-    """Joined words, or letters and digits mixed: written so, it is meant as it is written."""
-    return any(sign in term for sign in "-_.") or (term.isascii() and not term.isalpha() and not term.isdigit())
+    """Joined words or a long number, or letters and digits mixed: written so, it is meant as it is written."""
+    if term.isdigit():
+        return len(term) > LONGEST_YEAR
+    return any(sign in term for sign in "-_.") or (term.isascii() and not term.isalpha())
+
+
+def is_code(identifier: str) -> bool:
+    """Whether an identifier names one thing only (`GEO-1000`, `retry_limit`), unlike joined words (`follow-up`)."""
+    return "_" in identifier or any(sign.isdigit() for sign in identifier)
 
 
 def rarity(frequency: int, count: int) -> float:

@@ -92,7 +92,7 @@ def ranked(
     """Answers in their final order.
 
     Dated notes lose score with age where a half-life is given; then the score decides, or MMR where a lambda is given.
-    A question that is the name of a file is answered from that file first, with score 1.
+    Where the question is the name of a file, answers from that file come first, with score 1.
     """
     aged = [_aged(answer, half_life_days, now) for answer in answers] if half_life_days is not None else answers
     ordered = sorted(aged, key=_place_in_order)

@@ -96,10 +96,12 @@ def prepare_file(path: Path) -> None:
     Raises:
         StoreError: the path is a folder or a link, or cannot be created.
     """
-    if path.is_dir() or path.is_symlink():
-        kind = "a symbolic link" if path.is_symlink() else "a folder"
-        raise StoreError(f"{path} is {kind}; give the path of the index file itself")
     try:
+        if path.is_dir() or path.is_symlink():
+            kind = "a symbolic link" if path.is_symlink() else "a folder"
+            raise StoreError(f"{path} is {kind}, where the index file belongs; move it away")
+        if path.parent.exists() and not path.parent.is_dir():
+            raise StoreError(f"{path.parent} is a file, where the folder of the index belongs; move it away")
         for folder in reversed([path.parent, *path.parent.parents]):
             if not folder.exists():
                 with suppress(FileExistsError):

@@ -8,13 +8,13 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Literal
 
 from openclaw_memory.store.connection import fetch
+from openclaw_memory.text import MAX_TERM_CHARS
 from openclaw_memory.types import Hit, Source
 
 if TYPE_CHECKING:
     import apsw
 
 MAX_TERMS = 64  # a question has fewer; a pasted page must not become a query of ten thousand terms
-MAX_TERM_CHARS = 64
 CONTEXT_WEIGHT = 0.5  # a word of the heading says less about a chunk than a word of its text
 # FTS5's inverse document frequency, log((N - n + 0.5) / (n + 0.5)), is nothing from here on: such a term ranks nothing.
 COMMON_SHARE = 0.5

@@ -26,17 +26,22 @@ KNOWN_KEYS = f"""
 SELECT wanted.value, iif(embedding = zeroblob(length(embedding)), NULL, vectors.id) FROM json_each(?) AS wanted
 CROSS JOIN vectors ON vectors.model_id = ? AND vectors.key = substr(unhex(wanted.value), 1, {KEY_BYTES})
 """
+FINISH = """
+UPDATE meta SET value = json_set(value, '$.building', NULL) WHERE key = ? AND value ->> '$.building' = ?
+"""
 FILES = "SELECT path, source, hash, size, mtime_ns, inode, checked_ns FROM files ORDER BY path"
 CHUNKS = """
-SELECT chunks.id, files.path, files.source, start_line, end_line, start_char, text, context FROM json_each(?) AS wanted
-CROSS JOIN chunks ON chunks.id = wanted.value CROSS JOIN files ON files.id = chunks.file_id ORDER BY chunks.id
+SELECT chunks.id, files.path, files.source, start_line, end_line, start_char, text, context, section
+FROM json_each(?) AS wanted CROSS JOIN chunks ON chunks.id = wanted.value
+CROSS JOIN files ON files.id = chunks.file_id ORDER BY chunks.id
 """
 ADD_FILE = "INSERT INTO files (path, source, hash, size, mtime_ns, inode, checked_ns) VALUES (?, ?, ?, ?, ?, ?, ?)"
 STAMP = "UPDATE files SET source = ?2, hash = ?3, size = ?4, mtime_ns = ?5, inode = ?6, checked_ns = ?7 WHERE path = ?1"
 ADD_CHUNK = """
-INSERT INTO chunks (id, file_id, vector_id, start_line, end_line, start_char, context, text)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO chunks (id, file_id, vector_id, start_line, end_line, start_char, section, context, text)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+CHUNKS_OF = "SELECT id FROM chunks WHERE file_id = (SELECT id FROM files WHERE path = ?)"
 ADD_TERMS = "INSERT INTO chunk_terms (rowid, terms, context_terms) VALUES (?, ?, ?)"
 ADD_VECTOR = "INSERT INTO vectors (model_id, key, embedding) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 
@@ -63,6 +68,11 @@ def forget_all(db: apsw.Connection, new: IndexMeta) -> None:
     db.execute("INSERT INTO models (identity) VALUES (?) ON CONFLICT DO NOTHING", (new.identity,))
     if new.dims is not None:
         fix_dims(db, new.dims)
+
+
+def finish(db: apsw.Connection, build: str) -> None:
+    """Say in meta that the build of this name is complete."""
+    db.execute(FINISH, (META_KEY, build))
 
 
 def model(db: apsw.Connection) -> tuple[int, int | None]:
@@ -121,6 +131,11 @@ def chunks(db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
     return [StoredChunk(row[0], row[1], row[2], Chunk(*row[3:])) for row in rows]
 
 
+def chunks_of(db: apsw.Connection, path: str) -> list[StoredChunk]:
+    """The chunks of one file, in order."""
+    return chunks(db, (chunk_id for (chunk_id,) in fetch(db, CHUNKS_OF, (path,))))
+
+
 def add_file(
     db: apsw.Connection, record: FileRecord, rows: Sequence[ChunkRow], vector_ids: Mapping[str, int | None]
 ) -> range:
@@ -158,8 +173,8 @@ def remove_files(db: apsw.Connection, paths: Iterable[str]) -> tuple[int, list[i
     return removed, [chunk_id for (chunk_id,) in chunk_ids]
 
 
-def _span(chunk: Chunk) -> tuple[int, int, int, str, str]:
-    return chunk.start_line, chunk.end_line, chunk.start_char, chunk.context, chunk.text
+def _span(chunk: Chunk) -> tuple[int, int, int, int, str, str]:
+    return chunk.start_line, chunk.end_line, chunk.start_char, chunk.section, chunk.context, chunk.text
 
 
 def _columns(record: FileRecord) -> tuple[str, str, str, int, int, int, int]:

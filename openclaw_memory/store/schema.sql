@@ -24,6 +24,7 @@ CREATE TABLE chunks (
   start_line INTEGER NOT NULL,
   end_line INTEGER NOT NULL,
   start_char INTEGER NOT NULL,
+  section INTEGER NOT NULL,
   context TEXT NOT NULL,
   text TEXT NOT NULL
 );

@@ -79,6 +79,11 @@ class SqliteStore:
                 db.execute("DROP TABLE IF EXISTS chunk_vectors")
             rows.forget_all(db, meta)
 
+    def finish(self, build: str) -> None:
+        """Say that the build of this name is complete; nothing happens where another one has begun since."""
+        with self._connections.write() as db:
+            rows.finish(db, build)
+
     def files(self) -> Mapping[str, FileRecord]:
         """Every indexed file by its path."""
         with self._connections.read() as db:
@@ -176,6 +181,16 @@ class SqliteStore:
         """These chunks, in ascending order of id; unknown ids are left out."""
         with self._connections.read() as db:
             return rows.chunks(db, ids)
+
+    def paths(self) -> list[str]:
+        """The path of every indexed file, in no order."""
+        with self._connections.read() as db:
+            return [path for (path,) in fetch(db, "SELECT path FROM files")]
+
+    def chunks_of(self, path: str) -> list[StoredChunk]:
+        """All chunks of one file, in the order of its lines; none when it is not indexed."""
+        with self._connections.read() as db:
+            return rows.chunks_of(db, path)
 
     def document_frequencies(self, terms: Iterable[str]) -> Mapping[str, int]:
         """In how many chunks each term occurs, in text or context (0 when in none)."""

@@ -19,7 +19,7 @@ from openclaw_memory.types import Hit, Source
 if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
 
-    Page: TypeAlias = tuple[list[int], list[str], Matrix]  # chunk ids, sources, vectors
+    Page: TypeAlias = tuple[list[int], Matrix]  # chunk ids, and their vectors in the same order
 
 CODES_DIMS = "chunk_vectors_dims"  # the row of meta that says that chunk_vectors matches chunks
 SCAN_ROWS = 4096  # bounds the memory of a scan: 4 MiB at 256 dimensions, 24 MiB at 1,536
@@ -40,6 +40,10 @@ CREATE VIRTUAL TABLE chunk_vectors USING vec0 (
 """
 NEAREST = "SELECT rowid FROM chunk_vectors WHERE code MATCH vec_int8(?) AND k = ?"
 EMBEDDINGS = """
+SELECT chunks.id, vectors.embedding FROM json_each(?) AS wanted
+CROSS JOIN chunks ON chunks.id = wanted.value CROSS JOIN vectors ON vectors.id = chunks.vector_id
+"""
+EMBEDDINGS_WITH_SOURCE = """
 SELECT chunks.id, vectors.embedding, files.source FROM json_each(?) AS wanted
 CROSS JOIN chunks ON chunks.id = wanted.value CROSS JOIN vectors ON vectors.id = chunks.vector_id
 CROSS JOIN files ON files.id = chunks.file_id
@@ -62,9 +66,9 @@ def nearest(
     if use_codes and wanted <= VEC0_MAX_K and codes_match(db, dims):
         pages: Iterable[Page] = [_chosen(db, _candidates(db, query, wanted, source), dims)]
     else:
-        pages = _pages(db, dims, source)
+        pages = (_page(rows, dims) for rows in _row_pages(db, source))
     best: list[Hit] = []
-    for ids, _, matrix in pages:
+    for ids, matrix in pages:
         scores = np.clip(matrix @ query, -1, 1)
         best += [Hit(ids[row], float(scores[row])) for row in np.argsort(-scores, kind="stable")[:k].tolist()]
         best = sorted(best, key=lambda hit: (-hit.score, hit.chunk_id))[:k]
@@ -73,7 +77,7 @@ def nearest(
 
 def similarities(db: apsw.Connection, vector: Vector, dims: int, ids: Iterable[int]) -> Mapping[int, float]:
     """Cosine of each of these chunks with `vector`; chunks without a vector are left out."""
-    found, _, matrix = _chosen(db, ids, dims)
+    found, matrix = _chosen(db, ids, dims)
     scores = np.clip(matrix @ checked(vector, dims), -1, 1)
     return dict(zip(found, scores.tolist(), strict=True))
 
@@ -82,9 +86,12 @@ def checked(vector: Vector, dims: int) -> Vector:
     """`vector` as float32 of shape (dims,).
 
     Raises:
-        EmbedderError: it has another shape, or holds a NaN or an infinity.
+        EmbedderError: it holds no numbers, has another shape, or holds a NaN or an infinity.
     """
-    query: Vector = np.asarray(vector, dtype=np.float32)
+    try:
+        query: Vector = np.asarray(vector, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise EmbedderError(f"the query vector holds no numbers ({error}); check the embedder") from error
     if query.shape != (dims,):
         raise EmbedderError(f"the query vector has shape {query.shape}, the index holds vectors of {dims} dimensions")
     if not np.isfinite(query).all():
@@ -130,7 +137,7 @@ def update_codes(db: apsw.Connection, dims: int, removed: Iterable[int], added: 
         _fill_codes(db, dims)
         return
     db.executemany("DELETE FROM chunk_vectors WHERE rowid = ?", ((chunk_id,) for chunk_id in removed))
-    _insert_codes(db, _chosen(db, added, dims))
+    _insert_codes(db, fetch(db, EMBEDDINGS_WITH_SOURCE, (_as_json(added),)), dims)
     if _sparse(db):
         _fill_codes(db, dims)
 
@@ -152,14 +159,16 @@ def error_of_codes(db: apsw.Connection, dims: int) -> str | None:
 def _fill_codes(db: apsw.Connection, dims: int) -> None:
     db.execute("DROP TABLE IF EXISTS chunk_vectors")
     db.execute(CREATE_CODES.format(dims=int(dims)))
-    for page in _pages(db, dims, None):
-        _insert_codes(db, page)
+    for rows in _row_pages(db, None):
+        _insert_codes(db, rows, dims)
     db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (CODES_DIMS, dims))
 
 
-def _insert_codes(db: apsw.Connection, page: Page) -> None:
-    rows = zip(page[0], page[1], _codes(page[2]), strict=True)
-    db.executemany("INSERT INTO chunk_vectors (rowid, source, code) VALUES (?, ?, vec_int8(?))", rows)
+def _insert_codes(db: apsw.Connection, rows: Sequence[tuple[Any, ...]], dims: int) -> None:
+    """Add the codes of rows (chunk id, embedding, source)."""
+    ids, matrix = _page(rows, dims)
+    codes = zip(ids, (row[2] for row in rows), _codes(matrix), strict=True)
+    db.executemany("INSERT INTO chunk_vectors (rowid, source, code) VALUES (?, ?, vec_int8(?))", codes)
 
 
 def _sparse(db: apsw.Connection) -> bool:
@@ -193,17 +202,21 @@ def _slack(db: apsw.Connection) -> int:
 
 
 def _chosen(db: apsw.Connection, ids: Iterable[int], dims: int) -> Page:
-    return _page(fetch(db, EMBEDDINGS, (json.dumps(sorted(set(ids))),)), dims)
+    return _page(fetch(db, EMBEDDINGS, (_as_json(ids),)), dims)
 
 
-def _pages(db: apsw.Connection, dims: int, source: Source | None) -> Iterator[Page]:
-    """All chunks that have a vector, in ascending order of id."""
+def _row_pages(db: apsw.Connection, source: Source | None) -> Iterator[list[tuple[Any, ...]]]:
+    """Rows (chunk id, embedding, source) of all chunks that have a vector, in ascending order of id."""
     last = 0
     while rows := fetch(db, EMBEDDING_PAGE, (last, source, SCAN_ROWS)):
-        yield _page(rows, dims)
+        yield rows
         last = rows[-1][0]
+
+
+def _as_json(ids: Iterable[int]) -> str:
+    return json.dumps(sorted(set(ids)))
 
 
 def _page(rows: Sequence[tuple[Any, ...]], dims: int) -> Page:
     flat: Vector = np.frombuffer(b"".join(row[1] for row in rows), dtype="<f4")
-    return [row[0] for row in rows], [row[2] for row in rows], flat.reshape(len(rows), dims)
+    return [row[0] for row in rows], flat.reshape(len(rows), dims)

@@ -6,11 +6,15 @@ only: a run that is cut short at any point leaves an index that answers, and the
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import Chunking, MemoryConfig
+from openclaw_memory.embeddings import checked_vectors
+from openclaw_memory.sync.at_work import at_work, somebody_is_at_work
 from openclaw_memory.sync.compare import Difference, compare
 from openclaw_memory.sync.damage import set_aside
 from openclaw_memory.sync.meta import describe, outdated
@@ -19,7 +23,7 @@ from openclaw_memory.types import Embedder, Progress, Store, SyncReport
 if TYPE_CHECKING:
     from openclaw_memory.workspace import Workspace
 
-__all__ = ["Difference", "compare", "describe", "outdated", "set_aside", "sync"]
+__all__ = ["Difference", "at_work", "compare", "describe", "outdated", "set_aside", "somebody_is_at_work", "sync"]
 
 
 def sync(
@@ -55,16 +59,17 @@ def sync(
     wanted = describe(embedder, config.chunking)
     rebuilt = None if stored is None else outdated(stored, wanted) or ("it was asked for" if force else None)
     anew = stored is None or rebuilt is not None
-    if anew:
-        _reset(store, embedder, config.chunking)
-    difference = compare(scan.files, {} if anew else before)
-    run = Run(workspace, store, embedder, config.chunking, before, anew, unchanged=difference.unchanged)
-    run.over(difference.to_read, progress)
-    found = {file.path for file in scan.files}.difference(run.vanished)
+    build = _reset(store, embedder, config.chunking) if stored is None or anew else stored.building
+    difference = compare(scan.files, before)
+    run = Run(workspace, store, embedder, config.chunking, before, anew, unchanged=0 if anew else difference.unchanged)
+    run.over(scan.files if anew else difference.to_read, progress)
+    gone = {*difference.vanished, *before.keys() & set(run.vanished)}
     # What lies behind a folder that cannot be read just now may still be there.
-    removed = sorted(path for path in before if path not in found and not scan.is_unknown(path))
+    removed = sorted(path for path in gone if not scan.is_unknown(path))
     if removed and not anew:
         store.remove_files(removed)
+    if build is not None:
+        store.finish(build)
     return SyncReport(
         added=tuple(sorted(run.added)),
         changed=tuple(sorted(run.changed)),
@@ -78,7 +83,13 @@ def sync(
     )
 
 
-def _reset(store: Store, embedder: Embedder | None, chunking: Chunking) -> None:
+def _reset(store: Store, embedder: Embedder | None, chunking: Chunking) -> str:
+    """Empty the index and begin a build; returns its name."""
     # An embedder that does not answer must not cost the index that still does: it is asked before anything goes.
-    dims = len(embedder.embed_query("memory")) if embedder else None
-    store.reset(describe(embedder, chunking, dims))
+    dims = None
+    if embedder is not None:
+        origin = f"embedder {embedder.provider} {embedder.model}".strip()
+        dims = checked_vectors([embedder.embed_query("memory")], 1, origin).shape[1]
+    build = os.urandom(8).hex()
+    store.reset(replace(describe(embedder, chunking, dims), building=build))
+    return build

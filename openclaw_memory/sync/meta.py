@@ -8,7 +8,7 @@ from openclaw_memory.config import Chunking
 from openclaw_memory.store import SCHEMA_VERSION
 from openclaw_memory.types import Embedder, IndexMeta
 
-# Raise it when chunking.py or text.py begin to give other rows for the same file: every index is then built again.
+# Raise it when chunking/ or text.py begin to give other rows for the same file: every index is then built again.
 ROWS_VERSION = 1
 
 

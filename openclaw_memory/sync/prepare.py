@@ -11,7 +11,7 @@ from openclaw_memory.embeddings import vector_key
 from openclaw_memory.text import segment
 from openclaw_memory.types import ChunkRow, FileRecord, MemoryFile
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.dates import note_date
+from openclaw_memory.workspace.dates import date_terms, note_date
 
 
 def read(workspace: Workspace, file: MemoryFile) -> tuple[FileRecord, str]:
@@ -36,12 +36,14 @@ def rows(text: str, path: str, rules: Chunking, *, vectors: bool) -> list[ChunkR
     embedded: every rename would embed the file again.
     """
     name = path.removesuffix(".md")
+    day = note_date(path)
+    dates = date_terms(day) if day else ()
     return [
         ChunkRow(
             chunk=piece,
             terms=segment(piece.text),
-            context_terms=segment(f"{piece.context} {name}"),
+            context_terms=" ".join([segment(f"{piece.context} {name}"), *dates]),
             vector_key=vector_key(piece.embedding_text) if vectors else None,
         )
-        for piece in chunk(text, path, rules, note_date=note_date(path))
+        for piece in chunk(text, path, rules, note_date=day)
     ]

@@ -48,6 +48,8 @@ def status(
         words.append("nothing is indexed yet: sync the memory")
     elif wanted is not None and (reason := outdated(stored, wanted)):
         words.append(f"the next sync builds the index again: {reason}")
+    elif not stored.complete:
+        words.append("the index is not complete: its building goes on elsewhere or was cut short; sync the memory")
     failed = last.failed if last else ()
     words += [f"{file.path} could not be indexed: {file.reason}" for file in failed]
     meta = wanted or stored

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Self
 
 from openclaw_memory.config import Files
@@ -32,14 +34,30 @@ class Workspace:
         """The workspace at a folder; `~` is expanded.
 
         Raises:
-            WorkspaceError: there is no such folder, or it is a file.
+            WorkspaceError: there is no such folder, it is a file, or it may not be looked into.
         """
         root = Path(os.path.abspath(os.path.expanduser(path)))
-        if os.path.isdir(root):
-            return cls(root, rules or Files())
-        if os.path.lexists(root):
+        try:
+            mode = os.stat(root).st_mode
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if not os.path.lexists(root):
+                raise WorkspaceError(
+                    f"workspace {root} does not exist: "
+                    f"create it with `openclaw-memory init --workspace {quote(str(root))}`"
+                ) from error
+            mode = 0  # a symlink to nothing
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            raise WorkspaceError(
+                f"workspace {root} cannot be reached ({error}): check the path, and its rights"
+            ) from error
+        if not stat.S_ISDIR(mode):
             raise WorkspaceError(f"workspace {root} is not a folder: name the folder that holds MEMORY.md and memory/")
-        raise WorkspaceError(f"workspace {root} does not exist: create it with `openclaw-memory init {root}`")
+        if not os.access(root, os.R_OK | os.X_OK):
+            raise WorkspaceError(
+                f"workspace {root} cannot be read: give yourself the right to "
+                f"(as its owner: `chmod u+rx {quote(str(root))}`), or name a folder of your own"
+            )
+        return cls(root, rules or Files())
 
     def scan(self) -> Scan:
         """The memory files as they are on disk now, and what was left out and why.

@@ -1,4 +1,4 @@
-"""What a path says about time: the day that a note belongs to, and whether it never grows old."""
+"""What a path says about time: the day that a note belongs to, and the terms by which it is asked for."""
 
 from __future__ import annotations
 
@@ -11,12 +11,22 @@ _DATED = re.compile(r"(?:^|/)memory/(?:[^/]+/)*([0-9]{4})-([0-9]{2})-([0-9]{2})(
 # OpenClaw reads years below 100 as 19xx and then finds that they do not fit: such names carry no date.
 _FIRST_YEAR = 100
 
-_EVERGREEN_ROOT_NOTES = frozenset({"MEMORY.md", "USER.md", "memory.md"})
+
+def date_term(year: int | None, month: int, day: int | None) -> str:
+    """A date as one term of the keyword index, in the forms of ISO 8601: 2026-01-06, 2026-01, --01-06 or --01."""
+    start = f"{year:04}" if year is not None else "-"
+    return f"{start}-{month:02}" if day is None else f"{start}-{month:02}-{day:02}"
+
+
+def date_terms(day: datetime.date) -> tuple[str, ...]:
+    """All terms by which a question may mean this day; its year is a term of the file's name already."""
+    year, month = day.year, day.month
+    return tuple(date_term(y, month, d) for y in (year, None) for d in (day.day, None))
 
 
 def note_date(path: str) -> datetime.date | None:
     """The day in the name of a dated note below `memory/`; None when the name has none, or no day of the calendar."""
-    match = _DATED.search(_normalised(path))
+    match = _DATED.search(path.replace("\\", "/"))
     if match is None or match.end() != len(match.string):
         return None
     year, month, day = (int(group) for group in match.groups())
@@ -26,18 +36,3 @@ def note_date(path: str) -> datetime.date | None:
         return datetime.date(year, month, day)
     except ValueError:
         return None
-
-
-def is_evergreen(path: str) -> bool:
-    """Whether a file never decays: the root notes, and whatever in `memory/` is not named after a day.
-
-    A name of the dated form whose day does not exist (`2026-13-01.md`) is not evergreen either.
-    """
-    normalised = _normalised(path)
-    if normalised in _EVERGREEN_ROOT_NOTES:
-        return True
-    return normalised.startswith("memory/") and _DATED.fullmatch(normalised) is None
-
-
-def _normalised(path: str) -> str:
-    return path.replace("\\", "/").removeprefix("./")

@@ -51,7 +51,7 @@ def headings_outside_code(text: str) -> set[int]:
     for number, line in enumerate(text.split("\n"), start=1):
         bare = line.strip()
         mark = bare[: len(bare) - len(bare.lstrip("`"))] or bare[: len(bare) - len(bare.lstrip("~"))]
-        hashes = line.strip(" \r").partition(" ")[0].partition("\t")[0]
+        hashes = line.rstrip("\r").strip(" ").partition(" ")[0].partition("\t")[0]
         if fence:
             if len(bare) >= len(fence) and set(bare) == {fence[0]}:
                 fence = ""
@@ -107,6 +107,12 @@ def test_heading_aware_chunks_cross_no_heading(text: str, rules: Chunking) -> No
 
     for c in chunk(text, "memory/x.md", replace(rules, style="headings")):
         assert not headings & set(range(c.start_line + 1, c.end_line + 1))
+
+
+def test_a_heading_may_be_underlined_and_what_follows_text_is_none() -> None:
+    text = "Boiler\n======\nserviced\n\nRouter\n---\nattic\n---\nlast\n"
+    found = chunk(text, "memory/x.md", Chunking())
+    assert [(c.start_line, c.end_line, c.section) for c in found] == [(1, 3, 1), (5, 9, 5)]
 
 
 @given(NOTES, RULES)

@@ -15,6 +15,8 @@ import pytest
 
 from openclaw_memory.cli import main
 from openclaw_memory.cli.commands import commands
+from openclaw_memory.embeddings.static import StaticEmbedder
+from openclaw_memory.errors import EmbedderError
 
 EVERY = sorted(commands.commands)
 PLACED = [name for name in EVERY if name != "demo"]
@@ -145,11 +147,61 @@ def test_get_says_where_the_file_goes_on(run, notes):
     assert outcome.err == "goes on: --start 2\n"
 
 
-def test_what_was_appended_is_found_after_indexing(run, notes):
+def test_search_follows_the_files_first(run, notes):
+    run("index", "--workspace", notes)
+    (notes / "memory" / "household.md").unlink()
+    (notes / "memory" / "garage.md").write_text("The boiler moved into the garage.\n")
+    answer = json.loads(run("search", "--workspace", notes, "--json", "boiler").out)
+    paths = [result["path"] for result in answer["results"]]
+    assert (paths[0], "memory/household.md" in paths) == ("memory/garage.md", False)
+    assert answer["stale"] is False
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_search_can_answer_from_the_index_as_it_is_and_says_whether_that_is_behind(run, notes, changed):
+    run("index", "--workspace", notes)
+    if changed:
+        (notes / "memory" / "household.md").write_text("The zeppelin is serviced in May.\n")
+    outcome = run("search", "--workspace", notes, "--no-sync", "boiler")
+    assert "serviced each October" in outcome.out
+    assert (f"run `openclaw-memory index --workspace {notes}`" in outcome.err) is changed
+    assert json.loads(run("search", "-w", notes, "--no-sync", "--json", "boiler").out)["stale"] is changed
+
+
+def test_what_was_appended_is_indexed_at_once(run, notes):
     added = run("append", "--workspace", notes, "--date", "2026-03-01", "The ferry leaves at", "seven.")
     assert "memory/2026-03-01.md#L" in added.out
+    found = run("search", "--workspace", notes, "--no-sync", "When does the ferry leave?")
+    assert "memory/2026-03-01.md" in found.out
+    assert found.err == ""
+
+
+def test_an_index_that_cannot_follow_the_files_still_answers_and_says_why(run, notes, monkeypatch):
     run("index", "--workspace", notes)
-    assert "memory/2026-03-01.md" in run("search", "--workspace", notes, "When does the ferry leave?").out
+
+    def refuse(*_):
+        raise EmbedderError("the line is dead")
+
+    monkeypatch.setattr(StaticEmbedder, "embed_documents", refuse)
+    added = run("append", "--workspace", notes, "The ferry leaves at seven.")
+    assert (added.code, added.err.count("the line is dead")) == (0, 1)
+    found = run("search", "--workspace", notes, "boiler")
+    assert "household.md" in found.out
+    assert (found.code, "note: the index could not follow the files: " in found.err) == (0, True)
+    answer = json.loads(run("search", "--workspace", notes, "--json", "boiler").out)
+    assert (answer["stale"], "the line is dead" in answer["sync_error"]) == (True, True)
+
+
+def test_a_search_by_keywords_where_vectors_were_wanted_says_why(run, notes):
+    settings = notes.parent / "settings.toml"
+    settings.write_text('[defaults]\nembedding.provider = "none"\n')
+    run("index", "--workspace", notes, "--config", settings)
+    outcome = run("search", "--workspace", notes, "--no-sync", "boiler")
+    assert "note: keywords alone were searched" in outcome.err
+    answer = json.loads(run("search", "-w", notes, "--no-sync", "--json", "boiler").out)
+    assert (answer["mode"], answer["provider"], answer["model"], answer["stale"]) == ("keyword", "none", "", True)
+    assert "none (keywords only)" in answer["reason"]
+    assert run("search", "--workspace", notes, "--config", settings, "boiler").err == ""
 
 
 def test_a_note_can_come_from_standard_input(run, notes, monkeypatch):
@@ -182,6 +234,17 @@ def test_init_never_overwrites(run, notes):
     assert (notes / "MEMORY.md").read_text() == before
 
 
+@pytest.mark.parametrize(("agent", "folder"), [("main", "workspace"), ("Work", "workspace-work")])
+def test_init_makes_the_workspace_of_an_agent_where_its_other_commands_look(run, tmp_path, monkeypatch, agent, folder):
+    monkeypatch.setenv("OPENCLAW_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    assert run("init", "--agent", agent).code == 0
+    assert (tmp_path / "state" / folder / "MEMORY.md").is_file()
+    assert not (tmp_path / "MEMORY.md").exists()
+    assert run("append", "--agent", agent, "The ferry leaves at seven.").code == 0
+    assert "ferry" in run("search", "--agent", agent, "ferry").out
+
+
 def test_init_on_a_file_is_an_error(run, tmp_path):
     (tmp_path / "file").write_text("")
     outcome = run("init", "--workspace", tmp_path / "file")
@@ -196,6 +259,8 @@ def test_init_on_a_file_is_an_error(run, tmp_path):
     ("arguments", "words"),
     [
         (["search"], "QUERY"),
+        (["search", ""], "ask a question"),
+        (["search", " ", "\t"], "ask a question"),
         (["serach", "x"], "serach"),
         (["search", "--max-results", "many", "x"], "many"),
         (["search", "--no-such", "x"], "--no-such"),
@@ -235,6 +300,13 @@ def test_a_workspace_that_is_no_folder_is_named(name, kind, run, tmp_path):
     assert outcome.code == 2
     assert outcome.err.startswith("error: ")
     assert str(folder) in outcome.err
+
+
+def test_the_remedy_for_a_missing_workspace_works(run, tmp_path):
+    told = run("status", "--workspace", tmp_path / "new place")
+    remedy = re.search(r"`openclaw-memory (.+)`", told.err)
+    assert run(*shlex.split(remedy[1])).code == 0
+    assert run("status", "--workspace", tmp_path / "new place").code == 0
 
 
 @pytest.mark.parametrize("query", ['"', "a AND", "NEAR(", "*", "col:x", "' OR 1=1 --", "-", "--json"])
@@ -277,11 +349,13 @@ def test_output_in_a_pipe_has_no_colours(notes):
     assert b"\x1b" not in done.stdout
 
 
-def test_a_reader_that_leaves_early_is_no_error(notes):
+@pytest.mark.parametrize("words", ["status", "search boiler trains gauge key"])
+def test_a_reader_that_leaves_early_is_no_error(notes, words):
     command("index", "--workspace", notes)
-    script = f"{shlex.quote(sys.executable)} -m openclaw_memory.cli status -w {shlex.quote(str(notes))} | true"
+    script = f"{shlex.quote(sys.executable)} -m openclaw_memory.cli {words} -w {shlex.quote(str(notes))} | true"
+    script += "; exit ${PIPESTATUS[0]}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, check=False)
-    assert done.stderr == b""
+    assert (done.stderr, done.returncode) == (b"", 0)
 
 
 def test_a_terminal_without_unicode_gets_question_marks(notes):

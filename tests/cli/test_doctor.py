@@ -2,6 +2,9 @@
 
 import json
 import os
+import re
+import shlex
+import subprocess
 
 import apsw
 import pytest
@@ -10,6 +13,8 @@ from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli import main
 from openclaw_memory.cli.doctor import examine
 from openclaw_memory.config import Embedding
+from openclaw_memory.embeddings import hashing
+from openclaw_memory.errors import EmbedderError
 
 
 def levels(findings):
@@ -59,11 +64,58 @@ def test_keywords_alone_are_no_problem_when_chosen(notes):
     assert "vector search" not in findings
 
 
-def test_an_embedder_that_does_not_load_is_a_problem(notes):
-    config = MemoryConfig(embedding=Embedding(provider="nosuch"))
+def test_an_embedder_that_does_not_load_is_a_problem(notes, monkeypatch):
+    def fail(*_):
+        raise EmbedderError("hashing is out of order")
+
+    monkeypatch.setattr(hashing, "create", fail)
+    config = MemoryConfig(embedding=Embedding(provider="hashing"))
     findings = examine(lambda: Memory.open(notes, config=config))
     assert levels(findings)["embedder"] == "problem"
-    assert any("nosuch" in finding.detail for finding in findings)
+    assert any("out of order" in finding.detail for finding in findings)
+
+
+def test_a_provider_that_nobody_knows_is_a_problem(notes):
+    config = MemoryConfig(embedding=Embedding(provider="nosuch"))
+    (finding,) = examine(lambda: Memory.open(notes, config=config))
+    assert (finding.level, "nosuch" in finding.detail) == ("problem", True)
+
+
+def test_an_index_of_a_newer_version_is_not_to_be_built_again_by_force(notes):
+    with Memory.open(notes) as memory:
+        memory.sync()
+        index = memory.index_path
+    db = apsw.Connection(str(index))
+    db.execute("UPDATE meta SET value = json_set(value, '$.schema_version', 1000) WHERE key LIKE '%meta%'")
+    db.close()
+    (finding,) = examine(lambda: Memory.open(notes))
+    assert finding.level == "problem"
+    assert "update openclaw-memory-index, or delete the index" in finding.detail
+    assert "force" not in finding.detail + finding.remedy
+    index.unlink()
+    with Memory.open(notes) as memory:
+        assert memory.sync().ok
+
+
+def test_a_file_in_the_place_of_the_folder_of_the_index_is_a_problem_with_its_cure(notes):
+    (notes / ".memory").write_text("what is this")
+    (finding,) = [finding for finding in examine(lambda: Memory.open(notes)) if finding.level == "problem"]
+    subprocess.run(shlex.split(finding.remedy.partition(": ")[2]), check=True)
+    with Memory.open(notes) as memory:
+        assert memory.search("boiler")
+
+
+def test_each_command_that_a_remedy_names_is_for_the_same_memory(notes, capsys):
+    with pytest.raises(SystemExit):
+        main(["doctor", "--workspace", str(notes)])
+    named = re.findall(r"`openclaw-memory (index.*?)`", capsys.readouterr().out)
+    assert set(named) == {f"index --workspace {notes}"}
+    with pytest.raises(SystemExit) as leaving:
+        main(shlex.split(named[0]))
+    assert leaving.value.code == 0
+    with pytest.raises(SystemExit):
+        main(["doctor", "--workspace", str(notes)])
+    assert "openclaw-memory index" not in capsys.readouterr().out
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from openclaw_memory.embeddings import (
+    check_provider,
     from_callable,
     load_embedder,
     normalised,
     providers,
     vector_key,
 )
-from openclaw_memory.errors import EmbedderError, MissingExtraError
+from openclaw_memory.errors import ConfigError, EmbedderError, MissingExtraError
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "functions.json").read_text(encoding="utf-8"))
 
@@ -152,6 +153,22 @@ def test_a_plain_function_is_not_called_for_no_texts():
 def test_a_function_that_returns_no_vectors_is_refused(answer, words):
     with pytest.raises(EmbedderError, match=f"the function 'liar' .*{words}"):
         from_callable(lambda _: answer, "liar").embed_documents(["a", "b"])
+
+
+def test_a_function_that_fails_is_an_embedder_error_with_its_cause():
+    def fail(texts):
+        raise KeyError(len(texts))
+
+    with pytest.raises(EmbedderError, match=r"the function 'cold' failed: KeyError: 1; mend it") as told:
+        from_callable(fail, "cold").embed_query("text")
+    assert isinstance(told.value.__cause__, KeyError)
+
+
+def test_a_provider_that_nobody_knows_is_refused_without_importing_one():
+    check_provider("auto")
+    check_provider("hashing")
+    with pytest.raises(ConfigError, match=r"'opnai'.*auto, none, hashing, static"):
+        check_provider("opnai")
 
 
 def test_a_function_that_changes_its_dimensions_is_refused():

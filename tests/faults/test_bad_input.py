@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli import main
-from openclaw_memory.errors import NewerIndexError, OpenClawMemoryError, QueryError, UndecodableError
+from openclaw_memory.errors import NewerIndexError, OpenClawMemoryError, QueryError, UndecodableError, WorkspaceError
 
 HOSTILE = [
     "", " ", "\n\t\r", "\0", "a\0b", '"', '""', '"""', "'", "''", "`", "\\", "\\\\", "%", "_", "*", "^boiler", "boiler*",
@@ -152,6 +152,25 @@ def test_a_file_that_is_no_text_cannot_be_read_and_says_so(run: Any, notes: Path
     outcome = run("get", "-w", notes, "memory/photo.md")
     assert outcome.code == 2
     assert "photo.md" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "command", [["search", "boiler"], ["index"], ["status"], ["get", "MEMORY.md"], ["append", "x"]]
+)
+def test_a_workspace_that_may_not_be_looked_into_is_named(
+    run: Any, notes: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    def refuse(path: Any, *_: Any, **__: Any) -> Any:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    for holder, name in ((os, "open"), (os, "scandir"), (Path, "is_file")):
+        monkeypatch.setattr(holder, name, refuse)
+    with pytest.raises(WorkspaceError, match="notes"):
+        Memory.open(notes).sync()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    outcome = run(command[0], "-w", notes, *command[1:])
+    assert outcome.code == 2
+    assert re.fullmatch(rf"error: workspace {notes} cannot be read: [^\n]*`chmod u\+rx {notes}`[^\n]*\n", outcome.err)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -39,7 +40,7 @@ from openclaw_memory.search.ranking import (
 )
 from openclaw_memory.types import Chunk, SearchResult, citation
 from openclaw_memory.utf16 import truncate_utf16
-from openclaw_memory.workspace.dates import is_evergreen, note_date
+from openclaw_memory.workspace.dates import note_date
 from openclaw_memory.workspace.paths import exact_path_tier
 from openclaw_memory.workspace.reading import excerpt_of
 
@@ -79,7 +80,14 @@ def as_utf8(text: str) -> bytes:
 
 def dated(path: str) -> dict[str, Any]:
     day = note_date(path)
-    return {"date": day.isoformat() if day else None, "evergreen": is_evergreen(path)}
+    return {"date": day.isoformat() if day else None, "evergreen": day is None}
+
+
+def ages_by_its_last_change(path: str) -> bool:
+    """As OpenClaw has it: what lies outside `memory/`, and what is named after a day that does not exist."""
+    named = re.search(r"/\d{4}-\d{2}-\d{2}[^/]*\.md$", path)
+    inside = path in {"MEMORY.md", "USER.md", "memory.md"} or path.startswith("memory/")
+    return note_date(path) is None and (not inside or named is not None)
 
 
 def reranked(given: Any) -> list[str]:
@@ -214,14 +222,14 @@ NOT_MAPPED: Mapping[str, str] = {
     "importanceMultiplier": "annotations in curated files do not weigh in the ranking",
     "projectScoreMultiplier": "annotations in curated files do not weigh in the ranking",
     "extractCuratedEntryRecallMetadata": "annotations in curated files do not weigh in the ranking",
-    "buildMemoryEmbeddingBatches": "not built yet: remote embedders",
-    "normalizeSessionText": "not built yet: transcripts",
-    "sessionContentText": "not built yet: transcripts",
-    "sanitizeSessionText": "not built yet: transcripts",
-    "splitLongSessionLine": "not built yet: transcripts",
-    "parseSessionTimestampMs": "not built yet: transcripts",
-    "buildSessionEntry": "not built yet: transcripts",
-    "memoryFlushPlan": "not built yet: flush",
+    "buildMemoryEmbeddingBatches": "no remote embedder ships",
+    "normalizeSessionText": "transcripts are not indexed",
+    "sessionContentText": "transcripts are not indexed",
+    "sanitizeSessionText": "transcripts are not indexed",
+    "splitLongSessionLine": "transcripts are not indexed",
+    "parseSessionTimestampMs": "transcripts are not indexed",
+    "buildSessionEntry": "transcripts are not indexed",
+    "memoryFlushPlan": "there is no flush",
 }
 
 
@@ -235,6 +243,12 @@ class Difference(NamedTuple):
 
 
 DIFFERENCES = (
+    Difference(
+        "datedMemoryPath",
+        "only a day in its name makes a note old; OpenClaw ages others by their last change",
+        5,
+        ages_by_its_last_change,
+    ),
     Difference(
         "splitTextToUtf8ByteLimit",
         "OpenClaw drops a character of four bytes, and all that follows, where the limit is less; we keep it whole",

@@ -23,6 +23,12 @@ class Shelf:
     def chunks(self, ids):
         return [self.there[at] for at in sorted(ids) if at in self.there]
 
+    def paths(self):
+        return list(dict.fromkeys(chunk.path for chunk in self.there.values()))
+
+    def chunks_of(self, path):
+        return [chunk for chunk in self.there.values() if chunk.path == path]
+
     def document_frequencies(self, terms):
         return dict.fromkeys(terms, 1)
 
@@ -47,13 +53,13 @@ def test_chunks_that_have_gone_since_they_were_found_are_left_out(answer):
     assert list(ask(Shelf(chunks, {1: 2.0, 2: 1.0}, gone={1, 2}), "boiler", answer=answer)) == []
 
 
-def test_a_window_may_reach_into_the_chunk_beside_and_not_into_another_file():
+def test_a_window_may_reach_from_one_candidate_into_the_next_and_not_into_another_file():
     chunks = {
         1: stored(1, "memory/a.md", 1, 0, "before"),
         2: stored(2, "memory/a.md", 2, 7, "the boiler"),
         3: stored(3, "memory/b.md", 1, 0, "another file"),
     }
-    (found,) = ask(Shelf(chunks, {2: 1.0}), "boiler")
+    found = ask(Shelf(chunks, {1: 0.5, 2: 1.0, 3: 0.5}), "boiler")[0]
     assert (found.citation, found.snippet) == ("memory/a.md#L1-L2", "before\nthe boiler")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -331,3 +332,55 @@ def test_vectors_alone_can_be_asked_for(remember: Any) -> None:
     rules = MemoryConfig(search=Search(vector_weight=1.0, text_weight=0.0))
     memory = remember({"memory/a.md": "The zeppelin lands on Friday.\n"}, config=rules)
     assert memory.search("zeppelin").mode == "vector"
+
+
+# --- files of every size, names, codes and dates ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("embedder", ["default", None])
+def test_a_large_file_beside_a_small_one_is_searched_like_any_other(remember, embedder):
+    many = "".join(f"Line {at} tells about the boat.\n" for at in range(600))
+    memory = remember({"memory/a.md": many, "memory/b.md": "The launch was on Friday.\n"}, embedder=embedder)
+    assert memory.search("When was the launch?")[0].citation == "memory/b.md#L1"
+
+
+@pytest.mark.parametrize("question", ["kestrel", "kestrel.md", "memory/kestrel.md", " KESTREL.md "])
+def test_a_file_is_found_by_its_name_though_all_others_speak_of_it(remember, question):
+    others = {f"memory/n{at}.md": "kestrel " * 8 + f"note {at}\n" for at in range(40)}
+    memory = remember(others | {"memory/kestrel.md": "The gauges are blue.\n"})
+    first, *rest = memory.search(question)
+    assert (first.path, first.score, first.snippet) == ("memory/kestrel.md", 1.0, "The gauges are blue.")
+    assert all(result.path != first.path for result in rest)
+
+
+CODES = "ERR_LINK_042 means that the modem is lost.\nsvc-1234 was restarted.\nInvoice 20260117 was paid.\n"
+
+
+@pytest.mark.parametrize("question", ["ERR_LINK_042", "svc-1234", "invoice 20260117"])
+def test_a_code_that_the_notes_hold_is_found_with_confidence(remember, question):
+    assert remember({"memory/a.md": CODES}).search(question)[0].score > 0.9
+
+
+@pytest.mark.parametrize("question", ["ERR_LINK_043", "svc-9999", "12345", "invoice 20260118"])
+def test_a_code_that_the_notes_do_not_hold_is_not_answered_by_one_like_it(remember, question):
+    assert all(result.score < 0.1 for result in remember({"memory/a.md": CODES}).search(question))
+
+
+@pytest.mark.parametrize(
+    "question", ["What happened on 6 January 2026?", "¿Qué pasó el 6 de enero de 2026?", "2026年1月6日"]
+)
+def test_a_date_finds_the_note_of_that_day_among_many_that_are_alike(remember, question):
+    days = [date(2025, 11, 1) + timedelta(days=at) for at in range(120)]
+    memory = remember({f"memory/{day}.md": f"# {day}\n\nWe met and talked.\n" for day in days})
+    assert memory.search(question)[0].path == "memory/2026-01-06.md"
+
+
+def test_code_is_shown_whole_though_its_comments_look_like_headings(remember):
+    section = "## Restart the server\n\n```bash\n# step one\nstop it\n# step two\nstart it\n```"
+    memory = remember({"memory/ops.md": f"# Operations\n\n{section}\n\n## Other\n\nNothing.\n"})
+    assert memory.search("How do I restart the server?")[0].snippet == section
+
+
+def test_a_line_with_a_row_of_signs_below_it_is_a_heading(remember):
+    memory = remember({"memory/a.md": "Boiler\n======\n\nServiced in May.\n\nRouter\n------\n\nIn the attic.\n"})
+    assert memory.search("Where is the router?")[0].citation == "memory/a.md#L6-L9"

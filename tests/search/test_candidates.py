@@ -8,7 +8,7 @@ import pytest
 from openclaw_memory.config import Search
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.search.candidates import Found, find, fuse
-from openclaw_memory.search.question import asked, question_terms
+from openclaw_memory.search.question import asked
 from openclaw_memory.types import Chunk, Hit, StoredChunk
 
 RULES = Search()
@@ -37,7 +37,7 @@ class Shelf:
 
 
 def question(text="boiler october"):
-    return asked(text, question_terms(text), {}, 10)
+    return asked(text, lambda _terms: {}, 10)
 
 
 EMBEDDER = SimpleNamespace(embed_query=lambda _text: np.array([1.0], np.float32))
@@ -48,9 +48,23 @@ def test_without_an_embedder_there_is_no_vector_leg():
     assert found == Found({1: 2.0}, None)
 
 
-def test_a_chunk_that_only_the_keywords_found_gets_its_cosine_too():
-    shelf = Shelf(any_=[(1, 2.0), (2, 1.0)], vector=[(2, 0.9), (3, 0.8)], likeness={1: 0.4})
-    assert find(question(), shelf, EMBEDDER, RULES, None) == Found({1: 2.0, 2: 1.0}, {1: 0.4, 2: 0.9, 3: 0.8})
+def test_standardised_scores_count_the_cosine_of_a_chunk_that_only_the_keywords_found():
+    def scores(likeness):
+        shelf = Shelf(any_=[(1, 2.0), (2, 1.0)], vector=[(2, 0.9), (3, 0.8)], likeness=likeness)
+        found = find(question(), shelf, EMBEDDER, RULES, None)
+        assert (found.text, found.vector) == ({1: 2.0, 2: 1.0}, {2: 0.9, 3: 0.8})
+        return {candidate.stored.id: candidate.score for candidate in fuse(question(), found, shelf, RULES)}
+
+    assert scores({1: 0.85})[1] > scores({1: 0.1})[1]
+
+
+def test_a_weighted_sum_counts_nothing_for_what_a_leg_did_not_find():
+    shelf = Shelf(any_=[(1, 2.0)], vector=[(2, 0.9)], likeness={1: 0.8})
+    rules = Search(fusion="weighted", vector_weight=0.7, text_weight=0.3)
+    found = {c.stored.id: c for c in fuse(question(), find(question(), shelf, EMBEDDER, rules, None), shelf, rules)}
+    assert found[2].score == pytest.approx(0.7 * 0.9)
+    assert found[1].score <= 0.3
+    assert found[1].vector == 0.0
 
 
 def test_all_terms_are_asked_first_and_any_where_too_few_have_all():
@@ -97,7 +111,7 @@ def test_one_outlier_of_a_leg_does_not_hide_the_other_leg():
 
 
 def test_no_more_candidates_are_kept_than_are_wanted():
-    found = Found({at: float(at) for at in range(1, 60)}, None)
+    found = Found({at: float(at) for at in range(1, 60)}, {})
     best = fuse(question(), found, Shelf(), Search(candidates=5, max_results=1))
     assert [candidate.stored.id for candidate in best] == [59, 58, 57, 56, 55]
 

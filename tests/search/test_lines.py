@@ -1,37 +1,46 @@
 """Chunks taken apart into lines, and what speaks for each line."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from openclaw_memory.search.lines import (
     Neighbourhood,
-    analysed,
+    Wording,
     date_matches,
     exact_matches,
     likeness,
     lines_of,
     name_matches,
     pair_matches,
-    term_overlap,
+    shape_of,
+    text_of,
+    word_overlap,
 )
-from openclaw_memory.search.question import asked, question_terms
+from openclaw_memory.search.question import asked
 from openclaw_memory.types import Chunk, StoredChunk
 
 
-def question(text):
-    return asked(text, question_terms(text), {}, 10)
+def question(text, frequencies=None):
+    return asked(text, lambda _terms: frequencies or {}, 10)
 
 
-def chunk(at, path, start_line, start_char, text):
-    return StoredChunk(at, path, "memory", Chunk(start_line, start_line + text.count("\n"), start_char, text))
+def chunk(at, path, start_line, start_char, text, section=0):
+    found = Chunk(start_line, start_line + text.count("\n"), start_char, text, section=section)
+    return StoredChunk(at, path, "memory", found)
 
 
 def one_file(*texts, path="memory/a.md"):
     return lines_of([chunk(1, path, 1, 0, "\n".join(texts))])
 
 
-def scores(feature, texts, asked_for, **parts):
-    return feature([analysed(text) for text in texts], question(asked_for), **parts).tolist()
+def shapes(texts):
+    return [shape_of(text) for text in texts]
+
+
+def wording(*texts):
+    return Wording(shapes(texts))
 
 
 # --- lines -----------------------------------------------------------------------------------------------------------
@@ -49,7 +58,8 @@ def test_a_gap_a_heading_and_another_file_begin_a_block():
         [
             chunk(3, "b.md", 1, 0, "other file"),
             chunk(2, "a.md", 9, 100, "after a gap"),
-            chunk(1, "a.md", 1, 0, "one\n# Heading\ntwo"),
+            chunk(1, "a.md", 1, 0, "one", section=1),
+            chunk(4, "a.md", 2, 4, "# Heading\ntwo", section=2),
         ]
     )
     assert [line.text for line in found] == ["one", "# Heading", "two", "after a gap", "other file"]
@@ -64,43 +74,85 @@ def test_pieces_of_one_long_line_share_its_number():
     assert [(line.number, line.start_char) for line in found] == [(5, 40), (5, 50)]
 
 
+def test_a_comment_in_code_begins_no_block():
+    found = lines_of([chunk(1, "a.md", 1, 0, "```bash\n# step one\nls\n```", section=1)])
+    assert len({line.block for line in found}) == 1
+
+
+def test_chunks_that_follow_one_another_in_a_section_are_one_block_and_keep_their_blank_lines():
+    found = lines_of([chunk(1, "a.md", 1, 0, "one", section=1), chunk(2, "a.md", 4, 6, "two", section=1)])
+    assert len({line.block for line in found}) == 1
+    assert text_of(found) == "one\n\n\ntwo"
+
+
+def test_carriage_returns_are_no_part_of_a_line():
+    assert text_of(one_file("one\r", "two\r")) == "one\ntwo"
+
+
 # --- features --------------------------------------------------------------------------------------------------------
 
 
 def test_a_line_with_the_rarer_term_holds_more_of_the_question():
     texts = ["the boiler", "the gauge", "the boiler gauge"]
-    wanted = asked("boiler gauge", ("boiler", "gaug"), {"boiler": 9, "gaug": 1}, 10)
+    wanted = question("boiler gauge", {"boiler": 9, "gaug": 1})
     apart = Neighbourhood([line for at, text in enumerate(texts) for line in one_file(text, path=f"memory/{at}.md")])
     apart.blocks = np.arange(3)
-    common, rare, both = term_overlap([analysed(text) for text in texts], wanted, apart)
+    common, rare, both = word_overlap(wording(*texts), wanted, apart)
     assert 0 < common < rare < both
     assert both == pytest.approx(1)
 
 
 def test_a_line_lends_what_it_holds_to_the_lines_beside_it_and_more_to_those_below():
     texts = ["nothing", "the boiler", "nothing", "nothing"]
-    above, there, below, far = term_overlap(
-        [analysed(text) for text in texts], question("boiler"), Neighbourhood(one_file(*texts))
-    )
+    near = Neighbourhood(one_file(*texts))
+    above, there, below, far = word_overlap(wording(*texts), question("boilers"), near)
     assert there == pytest.approx(1)
     assert there > below > above > 0
     assert below > far
 
 
-def test_nothing_is_lent_across_a_heading():
-    texts = ["the boiler", "# Another matter", "nothing"]
-    found = term_overlap([analysed(text) for text in texts], question("boiler"), Neighbourhood(one_file(*texts)))
-    assert found.tolist() == [1.0, 0.0, 0.0]
+def test_nothing_is_lent_from_one_section_to_another():
+    texts = ["the boiler", "# Another matter"]
+    found = lines_of([chunk(1, "a.md", 1, 0, texts[0], section=1), chunk(2, "a.md", 2, 11, texts[1], section=2)])
+    assert word_overlap(wording(*texts), question("boiler"), Neighbourhood(found)).tolist() == [1.0, 0.0]
 
 
-def test_neighbouring_words_of_the_question_count_where_they_are_neighbours():
-    assert scores(pair_matches, ["the spare key is here", "a key, no spare"], "Who has the spare key?") == [2.0, 0.0]
+def test_files_of_any_size_stand_beside_one_another_without_lending():
+    far = [*one_file("the boiler", path="memory/a.md"), *one_file("x", path="memory/b.md")]
+    far[0] = replace(far[0], start_char=10**7)
+    with np.errstate(all="raise"):
+        found = word_overlap(wording("the boiler", "x"), question("boiler"), Neighbourhood(lines_far(far)))
+    assert found.tolist() == [1.0, 0.0]
+
+
+def lines_far(lines):
+    return [replace(line, block=at) for at, line in enumerate(lines)]
+
+
+def test_one_character_of_cjk_is_found_inside_its_pairs():
+    near = Neighbourhood(one_file("备用钥匙", "锅炉"))
+    assert word_overlap(wording("备用钥匙", "x"), question("钥"), near).tolist()[0] == 1.0
+
+
+def test_neighbouring_words_of_the_question_count_where_they_are_neighbours_in_any_form():
+    found = pair_matches(wording("the spare keys are here", "a key, no spare"), question("Who has the spare key?"))
+    assert found.tolist() == [2.0, 0.0]
+
+
+def test_the_last_word_of_a_line_and_the_first_of_the_next_are_no_neighbours():
+    assert pair_matches(wording("a spare", "key"), question("spare key")).tolist() == [0.0, 0.0]
 
 
 def test_identifiers_count_only_as_they_are_written():
-    texts = ["GEO-1000 is here", "geo 1000", "GEO-1001"]
-    assert scores(exact_matches, texts, "Where is GEO-1000?") == [1.0, 0.0, 0.0]
-    assert scores(exact_matches, texts, "Where is it?") == [0.0, 0.0, 0.0]
+    lines = one_file("GEO-1000 is here", "geo 1000", "GEO-1001", "xGEO-1000")
+    assert exact_matches(lines, question("Where is GEO-1000?")).tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert exact_matches(lines, question("Where is it?")).tolist() == [0.0] * 4
+
+
+def test_a_code_that_stands_nowhere_speaks_against_every_line():
+    lines = one_file("GEO-1001", "follow up")
+    assert exact_matches(lines, question("Where is GEO-1000?")).tolist() == [-1.0, -1.0]
+    assert exact_matches(lines, question("Is there a follow-up?")).tolist() == [0.0, 0.0]
 
 
 def test_dates_of_the_file_agree_with_dates_of_the_question():
@@ -111,9 +163,18 @@ def test_dates_of_the_file_agree_with_dates_of_the_question():
 
 def test_labels_speak_for_whom_the_question_names_and_against_others():
     texts = ["Anna: a", "Ben: b", "Anna: c", "Ben: d", "- **Anna:** e", "Ben: f", "Note: g", "plain"]
-    assert scores(name_matches, texts, "What did Anna say?") == [0.5, -0.5, 0.5, -0.5, 0.5, -0.5, 0.0, 0.0]
-    assert scores(name_matches, texts, "What did Carl say?") == [0.0] * 8
-    assert scores(name_matches, texts[:2], "What did Anna say?") == [0.0, 0.0]
+    assert name_matches(shapes(texts), question("What did Anna say?")).tolist() == [
+        0.5,
+        -0.5,
+        0.5,
+        -0.5,
+        0.5,
+        -0.5,
+        0.0,
+        0.0,
+    ]
+    assert name_matches(shapes(texts), question("What did Carl say?")).tolist() == [0.0] * 8
+    assert name_matches(shapes(texts[:2]), question("What did Anna say?")).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +182,7 @@ def test_labels_speak_for_whom_the_question_names_and_against_others():
     [("Who is it?", True), ("**谁？**", True), ('He asked "why?"', True), ("Why? Because.", False), ("", False)],
 )
 def test_a_line_that_asks_is_known(text, is_question):
-    assert analysed(text).is_question is is_question
+    assert shape_of(text).is_question is is_question
 
 
 def test_likeness_follows_the_vectors_of_words():
@@ -130,10 +191,20 @@ def test_likeness_follows_the_vectors_of_words():
     def word_vectors(words):
         return np.array([vectors.get(word, [0, 0, 0]) for word in words], np.float32).reshape(-1, 3)
 
-    texts = ["hound", "# tax", "tax", "# nothing", "", "unknown"]
-    found = likeness([analysed(text) for text in texts], question("dog"), Neighbourhood(one_file(*texts)), word_vectors)
+    texts = ["hound", "tax", "tax", "nothing", "", "unknown"]
+    apart = Neighbourhood(lines_far(one_file(*texts)))
+    found = likeness(wording(*texts), question("dog"), apart, word_vectors)
     assert found.words[0] > 0.9
     assert found.meaning[0] > 0.9
     assert found.words[1:].tolist() == found.meaning[1:].tolist() == [0.0] * 5
-    nothing = likeness([analysed("🦄")], question("dog"), Neighbourhood(one_file("🦄")), word_vectors)
+    nothing = likeness(wording("🦄"), question("dog"), Neighbourhood(one_file("🦄")), word_vectors)
     assert (nothing.words.tolist(), nothing.meaning.tolist()) == ([0.0], [0.0])
+
+
+def test_numbers_are_the_same_or_they_are_not():
+    def word_vectors(words):
+        return np.ones((len(words), 3), np.float32)
+
+    texts = ["error 043", "error 042"]
+    found = likeness(wording(*texts), question("043"), Neighbourhood(lines_far(one_file(*texts))), word_vectors)
+    assert found.words.tolist() == [1.0, 0.0]

@@ -130,7 +130,7 @@ def test_a_path_that_cannot_be_an_index_says_why(tmp_path):
     cases = {
         tmp_path: "is a folder",
         tmp_path / "link": "is a symbolic link",
-        tmp_path / "file" / "index.sqlite": "cannot be created",
+        tmp_path / "file" / "index.sqlite": "is a file, where the folder of the index belongs; move it away",
     }
     for path, words in cases.items():
         with pytest.raises(StoreError, match=words):

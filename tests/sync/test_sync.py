@@ -12,7 +12,7 @@ import pytest
 
 from openclaw_memory.config import Chunking, MemoryConfig
 from openclaw_memory.errors import EmbedderError, WorkspaceError
-from openclaw_memory.sync import sync
+from openclaw_memory.sync import describe, run, sync
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace
 
@@ -372,3 +372,33 @@ def test_special_files_are_listed_and_do_not_hold_the_sync(place: Any) -> None:
     assert report.added == ("MEMORY.md",)
     assert {file.path for file in report.skipped} == {"memory/pipe.md", "memory/sparse.md", "memory/link.md"}
     assert all(file.reason for file in report.skipped)
+
+
+def test_an_index_is_complete_once_every_file_is_in_it(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "FILES_PER_WRITE", 1)
+    for name in "abc":
+        place.write(f"memory/{name}.md", f"memo {name}")
+    seen: list[bool] = []
+
+    def look(step: Progress) -> None:
+        seen.append(place.store.meta().complete)
+        if step.completed == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sync(place.workspace, place.store, place.embedder, place.config, progress=look)
+    assert seen == [False, False]
+    assert not place.store.meta().complete
+    assert place.sync().added == ("memory/c.md",)
+    assert place.store.meta().complete
+
+
+def test_a_sync_that_goes_on_with_a_build_does_not_call_the_next_one_complete(place: Any) -> None:
+    place.write("MEMORY.md", "memo one")
+    place.store.reset(replace(describe(place.embedder, place.config.chunking), building="first"))
+
+    def begin_another(_: Progress) -> None:
+        place.store.reset(replace(place.store.meta(), building="second"))
+
+    sync(place.workspace, place.store, place.embedder, place.config, progress=begin_another)
+    assert place.store.meta().building == "second"

@@ -1,4 +1,5 @@
 import datetime
+import os
 
 import pytest
 
@@ -17,6 +18,22 @@ def test_a_file_is_not_a_workspace(tmp_path):
     (tmp_path / "MEMORY.md").touch()
     with pytest.raises(WorkspaceError, match="is not a folder"):
         Workspace.open(tmp_path / "MEMORY.md")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("link", "is not a folder"), ("loop", "cannot be reached"), ("a\0b", "cannot be reached")]
+)
+def test_what_cannot_be_a_workspace_says_why(tmp_path, name, words):
+    (tmp_path / "link").symlink_to("nothing")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(WorkspaceError, match=words):
+        Workspace.open(f"{tmp_path}/{name}")
+
+
+def test_a_folder_that_may_not_be_read_says_who_can_mend_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(WorkspaceError, match=r"cannot be read: .*chmod u\+rx"):
+        Workspace.open(tmp_path)
 
 
 def test_the_home_folder_is_understood(tmp_path, monkeypatch):

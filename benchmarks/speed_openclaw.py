@@ -52,7 +52,7 @@ WHERE chunks_fts MATCH ? AND model = ? AND source IN ('memory', 'sessions') ORDE
 
 
 def build(path: Path, chunks: Sequence[StoredChunk], embedder: Embedder) -> apsw.Connection:
-    """The seeds' index of these chunks."""
+    """OpenClaw's documented index of these chunks."""
     db = apsw.Connection(str(path))
     db.enable_load_extension(True)
     spec = importlib.util.find_spec("sqlite_vec")
@@ -75,7 +75,7 @@ def build(path: Path, chunks: Sequence[StoredChunk], embedder: Embedder) -> apsw
 
 
 def search(db: apsw.Connection, embedder: Embedder, question: str) -> list[tuple[float, str]]:
-    """The seeds' query: scores and snippets, best first."""
+    """OpenClaw's documented query: scores and snippets, best first."""
     found: dict[str, list[float]] = {}
     texts: dict[str, str] = {}
     for row in db.execute(NEAREST, (embedder.embed_query(question).tobytes(), MODEL, CANDIDATES)):

@@ -1,0 +1,313 @@
+"""What a search answers while an index is being built, behind its files, or made by an embedder that fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from openclaw_memory import Memory
+from openclaw_memory.embeddings import static
+from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.errors import EmbedderError, StoreError
+from openclaw_memory.sync import run
+from openclaw_memory.types import Matrix, Progress, Vector
+
+SECONDS = 30  # how long a thread may take before a test gives up on it
+
+
+class Failing:
+    """An embedder without vectors of words, which raises a foreign error while it is `broken`."""
+
+    provider, model, identity = "fake", "failing", "fake:failing"
+
+    def __init__(self, *, broken: bool = False) -> None:
+        self.broken = broken
+
+    def embed_query(self, text: str) -> Vector:
+        self._check()
+        return HashingEmbedder().embed_query(text)
+
+    def embed_documents(self, texts: Any) -> Matrix:
+        self._check()
+        return HashingEmbedder().embed_documents(texts)
+
+    def _check(self) -> None:
+        if self.broken:
+            raise ConnectionResetError("the line is dead")
+
+
+def opened(notes: Path, embedder: Any = None) -> Memory:
+    return Memory.open(notes, embedder=embedder)
+
+
+@contextmanager
+def held(memory: Memory, **options: bool) -> Iterator[Callable[[], Any]]:
+    """A sync in another thread, stopped after its first transaction; what is yielded lets it go on and end."""
+    reached, go_on = Event(), Event()
+
+    def stop(_: Progress) -> None:
+        reached.set()
+        assert go_on.wait(SECONDS)
+
+    with ThreadPoolExecutor(1) as threads:
+        done = threads.submit(memory.sync, progress=stop, **options)
+
+        def end() -> Any:
+            go_on.set()
+            return done.result(SECONDS)
+
+        try:
+            assert reached.wait(SECONDS)
+            yield end
+        finally:
+            go_on.set()
+
+
+@pytest.fixture
+def one_file_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "FILES_PER_WRITE", 1)
+
+
+# --- while a sync runs -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("one_file_a_transaction")
+def test_a_search_does_not_wait_for_a_rebuild_and_says_that_it_is_stale(notes: Path) -> None:
+    with opened(notes) as memory:
+        memory.sync()
+        with held(memory, force=True) as end:
+            assert memory.search("boiler").stale
+            assert memory.status().notices
+            end()
+        results = memory.search("boiler")
+        assert (results[0].path, results.stale) == ("memory/household.md", False)
+
+
+def test_a_search_does_not_wait_for_a_sync_and_answers_from_the_index_as_it_is(notes: Path) -> None:
+    with opened(notes) as memory:
+        memory.sync()
+        (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
+        with held(memory) as end:
+            assert memory.search("boiler")[0].path == "memory/household.md"
+            end()
+        assert memory.search("zeppelin")[0].path == "memory/new.md"
+
+
+@pytest.mark.usefixtures("one_file_a_transaction")
+def test_a_search_waits_for_the_first_sync_of_its_memory(notes: Path) -> None:
+    with opened(notes) as memory, held(memory) as end, ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(memory.search, "boiler")
+        end()
+        results = asked.result(SECONDS)
+        assert (results[0].path, results.stale) == ("memory/household.md", False)
+
+
+@pytest.mark.usefixtures("one_file_a_transaction")
+@pytest.mark.parametrize("force", [False, True])
+def test_another_memory_answers_from_an_index_in_the_making_and_says_that_it_is_stale(notes: Path, force: bool) -> None:
+    with opened(notes) as memory, opened(notes) as other:
+        if force:
+            memory.sync()
+        with held(memory, force=force) as end:
+            results = other.search("trains")
+            assert (results[0].path, results.stale) == ("MEMORY.md", True)
+            assert any("not complete" in notice for notice in other.status().notices)
+            end()
+        assert not other.search("trains").stale
+
+
+@pytest.mark.usefixtures("one_file_a_transaction")
+def test_a_progress_callback_may_search_and_sync_in_the_midst_of_a_first_sync(notes: Path) -> None:
+    with opened(notes) as memory:
+        stale: list[bool] = []
+
+        def look(_: Progress) -> None:
+            stale.append(memory.search("boiler").stale)
+            if len(stale) == 1:
+                memory.sync()
+
+        memory.sync(progress=look)
+        assert stale[0]
+        assert not memory.search("boiler").stale
+
+
+# --- a build that was cut short --------------------------------------------------------------------------------------
+
+
+KILLED = """
+import os, sys
+from openclaw_memory import Memory
+from openclaw_memory.sync import run
+run.FILES_PER_WRITE = 1
+Memory.open(sys.argv[1], embedder=None).sync(progress=lambda step: os._exit(7))
+"""
+
+
+def test_an_index_whose_first_builder_was_killed_is_finished_before_it_answers(notes: Path) -> None:
+    assert subprocess.run([sys.executable, "-c", KILLED, str(notes)], check=False).returncode == 7
+    with opened(notes) as memory:
+        assert memory.status().files == 1
+        results = memory.search("boiler")
+        assert (results[0].path, results.stale) == ("memory/household.md", False)
+        assert memory.status().files == 4
+
+
+@pytest.mark.usefixtures("one_file_a_transaction")
+def test_what_a_cut_index_holds_is_the_answer_where_it_cannot_be_finished(notes: Path) -> None:
+    embedder = Failing()
+
+    def break_it(_: Progress) -> None:
+        embedder.broken = True
+
+    with opened(notes, embedder) as memory, pytest.raises(EmbedderError, match="the line is dead"):
+        memory.sync(progress=break_it)
+    with opened(notes, Failing(broken=True)) as memory:
+        results = memory.search("trains")
+        assert (results[0].path, results.stale, results.mode) == ("MEMORY.md", True, "keyword")
+        assert "the line is dead" in str(results.reason)
+
+
+def test_a_memory_that_is_closed_ends_a_sync_between_two_transactions(notes: Path) -> None:
+    memory = opened(notes)
+    with pytest.raises(StoreError, match="closed"):
+        memory.sync(progress=lambda _: memory.close())
+    with opened(notes) as again:
+        assert again.search("boiler")
+
+
+# --- behind its files ------------------------------------------------------------------------------------------------
+
+
+def test_an_append_makes_later_answers_stale_until_the_next_sync(notes: Path) -> None:
+    with opened(notes) as memory:
+        memory.sync()
+        memory.append("The zeppelin lands on Friday.")
+        assert memory.search("boiler").stale
+        memory.sync()
+        assert not memory.search("zeppelin").stale
+
+
+def test_an_append_in_the_midst_of_a_sync_is_left_to_the_next_one(notes: Path) -> None:
+    with opened(notes) as memory:
+        memory.sync(progress=lambda _: memory.append("The zeppelin lands on Friday."))
+        assert memory.search("boiler").stale
+        memory.sync()
+        assert not memory.search("boiler").stale
+
+
+def test_a_closed_memory_neither_reads_nor_writes(notes: Path) -> None:
+    memory = opened(notes)
+    memory.close()
+    for call in (lambda: memory.append("text"), lambda: memory.get("MEMORY.md"), memory.sync, memory.status):
+        with pytest.raises(StoreError, match="closed"):
+            call()
+    assert len(list(notes.rglob("*.md"))) == 4
+
+
+# --- embedders that fail ---------------------------------------------------------------------------------------------
+
+
+def broken_function(texts: list[str]) -> Any:
+    raise ZeroDivisionError(len(texts))
+
+
+@pytest.mark.parametrize("embedder", [Failing(broken=True), broken_function], ids=["embedder", "function"])
+def test_a_foreign_error_of_an_embedder_is_an_embedder_error_with_its_cause(notes: Path, embedder: Any) -> None:
+    with opened(notes, embedder) as memory, pytest.raises(EmbedderError, match=r"ConnectionReset|ZeroDivision") as told:
+        memory.sync()
+    assert isinstance(told.value.__cause__, ConnectionResetError | ZeroDivisionError)
+
+
+def test_a_search_goes_on_by_keywords_when_the_embedder_fails_and_says_why(notes: Path) -> None:
+    embedder = Failing()
+    with opened(notes, embedder) as memory:
+        memory.sync()
+        assert (memory.search("boiler").mode, memory.search("boiler").reason) == ("hybrid", None)
+        embedder.broken = True
+        results = memory.search("boiler")
+        assert (results[0].path, results.mode) == ("memory/household.md", "keyword")
+        assert "the line is dead" in str(results.reason)
+        assert "the line is dead" in str(memory.status(deep=True).vector["error"])
+
+
+def test_files_that_could_not_be_embedded_stay_dirty(notes: Path) -> None:
+    embedder = Failing()
+    with opened(notes, embedder) as memory:
+        memory.sync()
+        (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
+        embedder.broken = True
+        with pytest.raises(EmbedderError, match="the line is dead"):
+            memory.sync()
+        assert memory.status().dirty == ("memory/new.md",)
+        assert memory.search("boiler").stale
+        embedder.broken = False
+        assert memory.sync().added == ("memory/new.md",)
+
+
+@pytest.mark.parametrize("answer", [None, "words", [[1.0]], [float("nan")] * 3])
+def test_a_vector_of_a_question_that_is_none_leaves_the_keywords(notes: Path, answer: Any) -> None:
+    embedder = Failing()
+    with opened(notes, embedder) as memory:
+        memory.sync()
+        embedder.embed_query = lambda _: answer  # type: ignore[method-assign]
+        results = memory.search("boiler")
+        assert (results[0].path, results.mode) == ("memory/household.md", "keyword")
+        assert results.reason
+
+
+def test_an_embedder_that_cannot_be_made_leaves_the_keywords(notes: Path) -> None:
+    with opened(notes, HashingEmbedder()) as memory:
+        memory.sync()
+
+    def make() -> Any:
+        raise ValueError("no key was found")
+
+    with opened(notes) as parts:
+        memory = Memory(parts.workspace, parts._opened_store, make)
+        results = memory.search("boiler")
+        assert (results[0].path, results.mode) == ("memory/household.md", "keyword")
+        assert "no key was found" in str(results.reason)
+
+
+@pytest.mark.parametrize(
+    ("built", "asked", "words"),
+    [
+        (None, HashingEmbedder(), "none (keywords only)"),
+        (HashingEmbedder(), HashingEmbedder(dims=32), "builds the index again"),
+        (HashingEmbedder(), None, None),
+        (HashingEmbedder(), HashingEmbedder(), None),
+    ],
+    ids=["keywords only", "another one", "none wanted", "the same"],
+)
+def test_the_reason_says_why_vectors_are_not_asked(notes: Path, built: Any, asked: Any, words: str | None) -> None:
+    with opened(notes, built) as memory:
+        memory.sync()
+    with opened(notes, asked) as memory:
+        results = memory.search("boiler")
+        assert results.mode == ("keyword" if words or asked is None else "hybrid")
+        assert (words in str(results.reason)) if words else results.reason is None
+
+
+def test_the_model_that_ships_is_loaded_once_for_an_embedder_without_vectors_of_words(
+    notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[object] = []
+
+    class Counted(static.StaticEmbedder):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self)
+
+    monkeypatch.setattr(static, "StaticEmbedder", Counted)
+    with opened(notes, Failing()) as memory:
+        for question in ("Who services the boiler?", "spare key", "trains"):
+            memory.search(question)
+    assert len(made) == 1
