@@ -6,14 +6,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
 
-from openclaw_memory import Memory
+from openclaw_memory import Memory, SqliteStore
 from openclaw_memory.embeddings import static
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError, StoreError
@@ -122,6 +123,20 @@ def test_another_memory_answers_from_an_index_in_the_making_and_says_that_it_is_
             assert any("not complete" in notice for notice in other.status().notices)
             end()
         assert not other.search("trains").stale
+
+
+def test_a_search_under_which_a_rebuild_begins_says_that_it_is_stale(notes: Path) -> None:
+    embedder = Failing()
+    with opened(notes, embedder) as memory, closing(SqliteStore.open(memory.index_path)) as store:
+        memory.sync()
+        real = embedder.embed_query
+
+        def embed_query(text: str) -> Vector:
+            store.reset(replace(store.meta(), building="another"))
+            return real(text)
+
+        embedder.embed_query = embed_query  # type: ignore[method-assign]
+        assert memory.search("boiler").stale
 
 
 @pytest.mark.usefixtures("one_file_a_transaction")

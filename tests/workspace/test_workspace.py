@@ -31,7 +31,7 @@ def test_what_cannot_be_a_workspace_says_why(tmp_path, name, words):
 
 
 def test_a_folder_that_may_not_be_read_says_who_can_mend_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(WorkspaceError, match=r"cannot be read: .*chmod u\+rx"):
         Workspace.open(tmp_path)
 
