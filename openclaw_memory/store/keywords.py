@@ -18,6 +18,7 @@ MAX_TERMS = 64  # a question has fewer; a pasted page must not become a query of
 CONTEXT_WEIGHT = 0.5  # a word of the heading says less about a chunk than a word of its text
 # FTS5's inverse document frequency, log((N - n + 0.5) / (n + 0.5)), is nothing from here on: such a term ranks nothing.
 COMMON_SHARE = 0.5
+LARGE_INDEX = 4096  # chunks: in a smaller index even the commonest term costs less than asking how common it is
 
 # Ordering by bm25() lets SQLite keep k rows while it scores; ORDER BY rank sorts every match first (measured 1.5x).
 RANKED = f"""
@@ -73,8 +74,10 @@ def _ranked(db: apsw.Connection, expression: str, k: int, source: Source | None)
 
 
 def _telling(db: apsw.Connection, terms: Sequence[str]) -> list[str]:
-    """The terms that occur, without those in half of the chunks, which cost the most and order nothing."""
+    """In a large index, the terms that occur, without those in half of the chunks: they cost most and order nothing."""
     ((total,),) = fetch(db, "SELECT count(*) FROM chunks")
+    if total < LARGE_INDEX:
+        return list(terms)
     counts = document_frequencies(db, terms)
     return [term for term in terms if 0 < counts[term] < COMMON_SHARE * total]
 

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     import apsw
 
 META_KEY = "memory_index_meta_v1"
-# Of a key's 32 bytes these are stored, twice (row and index): two texts that share 128 bits of SHA-256 do not happen.
-KEY_BYTES = 16
+# Of a key's 32 bytes these are stored, twice (row and index). That two of ten million texts share 96 bits of SHA-256
+# has a chance below 1e-14.
+KEY_BYTES = 12
 
 CURRENT_MODEL = f"""
 SELECT id, dims FROM models WHERE identity = (SELECT value ->> '$.identity' FROM meta WHERE key = '{META_KEY}')
