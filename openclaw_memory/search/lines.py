@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -37,8 +37,7 @@ _LABEL = re.compile(r"\s*(?:[-*+]\s+)?(?:\*\*)?([^\W\d_][^\s:*]{0,40})(?:\*\*)?:
 _DATE_TITLE = re.compile(r"\s*#{1,6}\s+\d{4}-\d{2}-\d{2}\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line of a file, or a piece of a very long one. `block` changes with the section and where lines are missing."""
 
     path: str
@@ -246,7 +245,7 @@ def likeness(wording: Wording, question: Question, near: Neighbourhood, word_vec
         nothing = np.zeros(len(wording.counts), np.float32)
         return Likeness(nothing, nothing)
     vectors = word_vectors(wording.vocabulary)
-    cosines = np.maximum(_products(_unit(word_vectors(question.words)), _unit(vectors)), 0)
+    cosines: Floats = np.maximum(_products(_unit(word_vectors(question.words)), vectors), 0) / _lengths(vectors)
     for at, word in enumerate(question.words):
         if any(sign.isdigit() for sign in word):  # numbers are the same or they are not
             cosines[at] = [other == word for other in wording.vocabulary]
@@ -263,9 +262,14 @@ def _weighted_mean(columns: Floats, weights: Sequence[float]) -> Floats:
 
 
 def _unit(rows: Floats) -> Floats:
-    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    unit: Floats = (rows / np.maximum(norms, np.float32(1e-10))[:, None]).astype(np.float32, copy=False)
-    return unit
+    return rows / _lengths(rows)[:, None]
+
+
+def _lengths(rows: Floats) -> Floats:
+    """The length of each row, and hardly anything instead of nothing, to be divided by."""
+    squares = np.einsum("ij,ij->i", rows, rows)
+    lengths: Floats = np.maximum(np.sqrt(squares), np.float32(1e-10)).astype(np.float32, copy=False)
+    return lengths
 
 
 def _products(few: Floats, many: Floats) -> Floats:

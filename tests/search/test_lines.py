@@ -1,7 +1,5 @@
 """Chunks taken apart into lines, and what speaks for each line."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -119,14 +117,14 @@ def test_nothing_is_lent_from_one_section_to_another():
 
 def test_files_of_any_size_stand_beside_one_another_without_lending():
     far = [*one_file("the boiler", path="memory/a.md"), *one_file("x", path="memory/b.md")]
-    far[0] = replace(far[0], start_char=10**7)
+    far[0] = far[0]._replace(start_char=10**7)
     with np.errstate(all="raise"):
         found = word_overlap(wording("the boiler", "x"), question("boiler"), Neighbourhood(lines_far(far)))
     assert found.tolist() == [1.0, 0.0]
 
 
 def lines_far(lines):
-    return [replace(line, block=at) for at, line in enumerate(lines)]
+    return [line._replace(block=at) for at, line in enumerate(lines)]
 
 
 def test_one_character_of_cjk_is_found_inside_its_pairs():
