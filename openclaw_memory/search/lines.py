@@ -245,7 +245,9 @@ def likeness(wording: Wording, question: Question, near: Neighbourhood, word_vec
         nothing = np.zeros(len(wording.counts), np.float32)
         return Likeness(nothing, nothing)
     vectors = word_vectors(wording.vocabulary)
-    cosines: Floats = np.maximum(_products(_unit(word_vectors(question.words)), vectors), 0) / _lengths(vectors)
+    cosines: Floats = _products(_unit(word_vectors(question.words)), vectors)
+    np.maximum(cosines, 0, out=cosines)
+    cosines /= _lengths(vectors)
     for at, word in enumerate(question.words):
         if any(sign.isdigit() for sign in word):  # numbers are the same or they are not
             cosines[at] = [other == word for other in wording.vocabulary]
