@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import posixpath
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 # A chunk shares in what the chunks before and after it match: the answer often stands beside the words of the question.
 NEIGHBOUR_SHARE = 0.3
+_FILE_NAME = re.compile(r"[^\s\"'`<>()]+\.md\b")
 # A longer question is not the name of a file.
 MAX_NAME_CHARS = 200
 # MMR and age choose among this many times the wanted answers.
@@ -139,12 +141,14 @@ def best_chunks(asked: Asked) -> list[SearchResult]:
 
 
 def named_files(text: str, store: Store, max_chars: int, source: Source | None) -> list[SearchResult]:
-    """The beginnings of the files whose path or name the question is, word for word."""
-    wanted = posixpath.basename(text.strip().replace("\\", "/")).casefold()
-    if not wanted or len(text) > MAX_NAME_CHARS or wanted.endswith(("?", "？")):
+    """The beginnings of the files whose path or name the question is, word for word, or has in it with its ending."""
+    names = [text] if len(text) <= MAX_NAME_CHARS and not text.rstrip().endswith(("?", "？")) else []
+    names += _FILE_NAME.findall(text)
+    if not names:
         return []
-    likely = (path for path in store.paths() if wanted in path.casefold() or not path.isascii())
-    found = (store.chunks_of(path) for path in likely if exact_path_tier(text, path))
+    parts = [posixpath.basename(name.strip().replace("\\", "/")).casefold() for name in names]
+    likely = (p for p in store.paths() if not p.isascii() or any(part in p.casefold() for part in parts if part))
+    found = (store.chunks_of(path) for path in likely if any(exact_path_tier(name, path) for name in names))
     return [_beginning(chunks, max_chars) for chunks in found if chunks and source in (None, chunks[0].source)]
 
 
@@ -158,19 +162,20 @@ def _pool(rules: Search) -> int:
 
 def _features(asked: Asked, chunks: Sequence[StoredChunk], lines: Sequence[Line]) -> dict[str, Floats]:
     question, near = asked.question, Neighbourhood(lines)
+    dated = date_matches(lines, question)
     shapes = [shape_of(line.text) for line in lines]
     wording = Wording(shapes)
     features = {
         "keyword": _keyword_scores(chunks, lines, asked.found.text),
         "pairs": pair_matches(wording, question),
         "exact": exact_matches(lines, question),
-        "date": date_matches(lines, question),
+        "date": dated,
         "name": name_matches(shapes, question),
         "question": np.array([shape.is_question for shape in shapes], np.float32),
     }
     if asked.word_vectors is None:
-        return features | {"overlap": word_overlap(wording, question, near)}
-    like = likeness(wording, question, near, asked.word_vectors)
+        return features | {"overlap": word_overlap(wording, question, near, dated)}
+    like = likeness(wording, question, near, dated, asked.word_vectors)
     return features | {"words": like.words, "meaning": like.meaning}
 
 

@@ -72,18 +72,27 @@ class DateMention:
 
 def mentioned_dates(question: str) -> tuple[DateMention, ...]:
     """The dates in a question, in English, Dutch, German, French, Spanish, ISO form, Chinese, Japanese or Korean."""
+    return tuple(dict.fromkeys(mention for mention, _ in _mentions(question)))
+
+
+def text_of_dates(question: str) -> str:
+    """The parts of a question, folded, that are its dates."""
+    return " ".join(part for _, part in _mentions(question))
+
+
+def _mentions(question: str) -> list[tuple[DateMention, str]]:
     text = fold(question)
-    found: list[DateMention] = []
+    found: list[tuple[DateMention, str]] = []
     for pattern in (_ISO, _CJK, _DAY_MONTH, _MONTH_DAY, _BARE_YEAR):
         kept = []
         for match in pattern.finditer(text):
             groups = match.groupdict()
             if _is_date(groups, text[: match.start()]):
-                found.append(_mention(groups))
+                found.append((_mention(groups), match.group()))
                 kept.append(match.span())
         for start, end in kept:
             text = text[:start] + " " * (end - start) + text[end:]
-    return tuple(dict.fromkeys(found))
+    return found
 
 
 def _mention(groups: dict[str, str | None]) -> DateMention:

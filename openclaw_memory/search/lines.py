@@ -18,7 +18,7 @@ import numpy as np
 from openclaw_memory.search.question import Question, is_code
 from openclaw_memory.text import fold, word_stem, words
 from openclaw_memory.types import Source, StoredChunk
-from openclaw_memory.workspace.dates import note_date
+from openclaw_memory.workspace.dates import is_date_title, note_date
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +34,6 @@ NEIGHBOURS = 4
 MIN_LABELLED_LINES = 3
 
 _LABEL = re.compile(r"\s*(?:[-*+]\s+)?(?:\*\*)?([^\W\d_][^\s:*]{0,40})(?:\*\*)?:(?:\*\*)?\s")
-_DATE_TITLE = re.compile(r"\s*#{1,6}\s+\d{4}-\d{2}-\d{2}\s*")
 
 
 class Line(NamedTuple):
@@ -55,7 +54,7 @@ class Line(NamedTuple):
     @property
     def says_something(self) -> bool:
         """False for a blank line, and for a title that is a date: the path of a daily note says that already."""
-        return bool(self.text.strip()) and not _DATE_TITLE.fullmatch(self.text)
+        return bool(self.text.strip()) and not is_date_title(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +179,18 @@ class Neighbourhood:
         return total
 
 
-def word_overlap(wording: Wording, question: Question, near: Neighbourhood) -> Floats:
-    """The share of the question's words that stand in or near a line in any form, weighted by rarity; 0..1."""
+def word_overlap(wording: Wording, question: Question, near: Neighbourhood, dated: Floats) -> Floats:
+    """The share of the question's words that stand in or near a line in any form, weighted by rarity; 0..1.
+
+    The words of a date are met by the date of the note as well, as far as `dated` says that it agrees.
+    """
     numbers = wording.numbered(question.stems)
     held = (numbers == np.arange(len(question.stems))[:, None]).astype(np.float32)
     for at, term in enumerate(question.stems):
         if len(term) == 1 and not term.isascii():  # CJK text is there in pairs of characters
             held[at] = [term in word for word in wording.vocabulary]
-    return _weighted_mean(near.strongest(wording.best(held), REACH_OF_TERMS), question.weights)
+    met = _with_dates(wording.best(held), question, dated)
+    return _weighted_mean(near.strongest(met, REACH_OF_TERMS), question.weights)
 
 
 def pair_matches(wording: Wording, question: Question) -> Floats:
@@ -239,8 +242,10 @@ class Likeness:
     meaning: Floats
 
 
-def likeness(wording: Wording, question: Question, near: Neighbourhood, word_vectors: WordVectors) -> Likeness:
-    """Likeness of each line with the question, by the vectors of their words."""
+def likeness(
+    wording: Wording, question: Question, near: Neighbourhood, dated: Floats, word_vectors: WordVectors
+) -> Likeness:
+    """Likeness of each line with the question, by the vectors of their words; `dated` as in `word_overlap`."""
     if not wording.vocabulary or not question.words:
         nothing = np.zeros(len(wording.counts), np.float32)
         return Likeness(nothing, nothing)
@@ -251,10 +256,18 @@ def likeness(wording: Wording, question: Question, near: Neighbourhood, word_vec
     for at, word in enumerate(question.words):
         if any(sign.isdigit() for sign in word):  # numbers are the same or they are not
             cosines[at] = [other == word for other in wording.vocabulary]
-    met = _weighted_mean(near.strongest(wording.best(cosines), REACH_OF_WORDS), question.weights)
+    best = _with_dates(wording.best(cosines), question, dated)
+    met = _weighted_mean(near.strongest(best, REACH_OF_WORDS), question.weights)
     whole = word_vectors(words(question.text)).sum(axis=0, keepdims=True)
     meaning = _products(_unit(whole), _unit(near.blended(_unit(wording.sums(vectors)), REACH_OF_MEANING)))[0]
     return Likeness(met, meaning)
+
+
+def _with_dates(met: Floats, question: Question, dated: Floats) -> Floats:
+    for at, word in enumerate(question.words):
+        if fold(word) in question.date_words:
+            met[:, at] = np.maximum(met[:, at], dated)
+    return met
 
 
 def _weighted_mean(columns: Floats, weights: Sequence[float]) -> Floats:

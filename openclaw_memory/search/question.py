@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from openclaw_memory.search.dates import DateMention, mentioned_dates
+from openclaw_memory.search.dates import DateMention, mentioned_dates, text_of_dates
 from openclaw_memory.text import content_words, fold, query_terms, word_stem, words
 from openclaw_memory.workspace.dates import date_term
 
@@ -21,7 +21,8 @@ class Question:
     """What is looked for: `terms` in the keyword index, `words` in the lines that it leads to.
 
     `words` are lower case, without stop words; `stems` are what they are compared by, `weights` how rare they are
-    (inverse document frequency). `pairs` are stems that stand side by side, stop words included.
+    (inverse document frequency). `pairs` are stems that stand side by side, stop words included. `date_words` are
+    the words of `dates`, folded.
     """
 
     text: str
@@ -33,11 +34,13 @@ class Question:
     identifiers: frozenset[str]
     names: frozenset[str]
     dates: tuple[DateMention, ...]
+    date_words: frozenset[str]
 
 
 def asked(text: str, frequencies: Callable[[Iterable[str]], Mapping[str, int]], chunk_count: int) -> Question:
     """The question in `text`; `frequencies` says in how many of `chunk_count` chunks each term occurs."""
     dates = mentioned_dates(text)
+    date_text = text_of_dates(text)
     by_date = (date_term(named.year, named.month, named.day) for named in dates if named.month is not None)
     found = tuple(dict.fromkeys([*query_terms(text), *by_date]))
     content = tuple(content_words(text))
@@ -50,9 +53,10 @@ def asked(text: str, frequencies: Callable[[Iterable[str]], Mapping[str, int]], 
         stems=stems,
         weights=tuple(rarity(counts.get(term, 0), chunk_count) for term in stems),
         pairs=frozenset(pair for pair in pairwise(map(word_stem, words(text))) if set(pair) & set(stems)),
-        identifiers=frozenset(term for term in query_terms(text) if _is_identifier(term)),
+        identifiers=frozenset(t for t in query_terms(text) if _is_identifier(t)) - set(query_terms(date_text)),
         names=frozenset(fold(word) for word in _NAME.findall(text) if word[0].isupper()),
         dates=dates,
+        date_words=frozenset(words(date_text)),
     )
 
 

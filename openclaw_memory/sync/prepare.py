@@ -9,9 +9,9 @@ from openclaw_memory.chunking import chunk
 from openclaw_memory.config import Chunking
 from openclaw_memory.embeddings import vector_key
 from openclaw_memory.text import segment
-from openclaw_memory.types import ChunkRow, FileRecord, MemoryFile
+from openclaw_memory.types import Chunk, ChunkRow, FileRecord, MemoryFile
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.dates import date_terms, note_date
+from openclaw_memory.workspace.dates import date_terms, is_date_title, note_date
 
 
 def read(workspace: Workspace, file: MemoryFile) -> tuple[FileRecord, str]:
@@ -38,12 +38,11 @@ def rows(text: str, path: str, rules: Chunking, *, vectors: bool) -> list[ChunkR
     name = path.removesuffix(".md")
     day = note_date(path)
     dates = date_terms(day) if day else ()
-    return [
-        ChunkRow(
-            chunk=piece,
-            terms=segment(piece.text),
-            context_terms=" ".join([segment(f"{piece.context} {name}"), *dates]),
-            vector_key=vector_key(piece.embedding_text) if vectors else None,
-        )
-        for piece in chunk(text, path, rules, note_date=day)
-    ]
+
+    def row(piece: Chunk) -> ChunkRow:
+        if is_date_title(piece.text):  # it would be found by its date, before what was written on that day
+            return ChunkRow(piece, "", "", None)
+        about = " ".join([segment(f"{piece.context} {name}"), *dates])
+        return ChunkRow(piece, segment(piece.text), about, vector_key(piece.embedding_text) if vectors else None)
+
+    return [row(piece) for piece in chunk(text, path, rules, note_date=day)]

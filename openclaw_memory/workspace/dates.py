@@ -8,8 +8,15 @@ import re
 # `2026-11-01.md` or `2026-11-01-any-slug.md`, at any depth below a `memory` folder: OpenClaw's dated notes.
 _DATED = re.compile(r"(?:^|/)memory/(?:[^/]+/)*([0-9]{4})-([0-9]{2})-([0-9]{2})(?:-[^/]+)?\.md")
 
+_DATE_TITLE = re.compile(r"\s*#{1,6}\s+\d{4}-\d{2}-\d{2}\s*")
+
 # OpenClaw reads years below 100 as 19xx and then finds that they do not fit: such names carry no date.
 _FIRST_YEAR = 100
+
+
+def is_date_title(text: str) -> bool:
+    """Whether a text is nothing but a heading that is a date: the path of a daily note says that already."""
+    return _DATE_TITLE.fullmatch(text) is not None
 
 
 def date_term(year: int | None, month: int, day: int | None) -> str:

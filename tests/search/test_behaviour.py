@@ -366,13 +366,33 @@ def test_a_code_that_the_notes_do_not_hold_is_not_answered_by_one_like_it(rememb
     assert all(result.score < 0.1 for result in remember({"memory/a.md": CODES}).search(question))
 
 
+DAILY = {
+    "title and text": "# {day}\n\nWe met and talked.\n",
+    "sections": "# {day}\n\n## Morning\nWe met and talked.\n",
+    "no title": "- We met and talked.\n",
+}
+
+
+@pytest.mark.parametrize("shape", DAILY)
 @pytest.mark.parametrize(
-    "question", ["What happened on 6 January 2026?", "¿Qué pasó el 6 de enero de 2026?", "2026年1月6日"]
+    "question",
+    [
+        "What happened on 6 January 2026?",
+        "January 6th",
+        "2026-01-06?",
+        "¿Qué pasó el 6 de enero de 2026?",
+        "2026年1月6日",
+    ],
 )
-def test_a_date_finds_the_note_of_that_day_among_many_that_are_alike(remember, question):
+def test_a_date_finds_the_note_of_that_day_among_many_that_are_alike(remember, shape, question):
     days = [date(2025, 11, 1) + timedelta(days=at) for at in range(120)]
-    memory = remember({f"memory/{day}.md": f"# {day}\n\nWe met and talked.\n" for day in days})
+    memory = remember({f"memory/{day}.md": DAILY[shape].format(day=day) for day in days})
     assert memory.search(question)[0].path == "memory/2026-01-06.md"
+
+
+def test_a_file_name_inside_a_question_finds_the_file(remember):
+    memory = remember({"memory/a.md": "Bins go out on Friday.\n", "memory/kestrel.md": "Five sensors hang there.\n"})
+    assert memory.search("What does kestrel.md say?")[0].citation == "memory/kestrel.md#L1"
 
 
 def test_code_is_shown_whole_though_its_comments_look_like_headings(remember):

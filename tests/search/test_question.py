@@ -18,6 +18,7 @@ def question(text, frequencies=None, chunks=100):
         ("Is retry_limit in config.toml?", {"retry_limit", "config.toml"}),
         ("Error E42 in v2", {"e42", "v2"}),
         ("In 2026 there were 12 gauges", set()),
+        ("Was it on January 6th, or on 2026-02-07?", set()),
         ("Invoice 20260118", {"20260118"}),
         ("Where does Anna live?", set()),
         ("東京タワー", set()),
