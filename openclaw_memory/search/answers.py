@@ -174,7 +174,7 @@ def _features(asked: Asked, chunks: Sequence[StoredChunk], lines: Sequence[Line]
         "question": np.array([shape.is_question for shape in shapes], np.float32),
     }
     if asked.word_vectors is None:
-        return features | {"overlap": word_overlap(wording, question, near, dated)}
+        return features | {"overlap": word_overlap(wording, question, near)}
     like = likeness(wording, question, near, dated, asked.word_vectors)
     return features | {"words": like.words, "meaning": like.meaning}
 

@@ -179,18 +179,14 @@ class Neighbourhood:
         return total
 
 
-def word_overlap(wording: Wording, question: Question, near: Neighbourhood, dated: Floats) -> Floats:
-    """The share of the question's words that stand in or near a line in any form, weighted by rarity; 0..1.
-
-    The words of a date are met by the date of the note as well, as far as `dated` says that it agrees.
-    """
+def word_overlap(wording: Wording, question: Question, near: Neighbourhood) -> Floats:
+    """The share of the question's words that stand in or near a line in any form, weighted by rarity; 0..1."""
     numbers = wording.numbered(question.stems)
     held = (numbers == np.arange(len(question.stems))[:, None]).astype(np.float32)
     for at, term in enumerate(question.stems):
         if len(term) == 1 and not term.isascii():  # CJK text is there in pairs of characters
             held[at] = [term in word for word in wording.vocabulary]
-    met = _with_dates(wording.best(held), question, dated)
-    return _weighted_mean(near.strongest(met, REACH_OF_TERMS), question.weights)
+    return _weighted_mean(near.strongest(wording.best(held), REACH_OF_TERMS), question.weights)
 
 
 def pair_matches(wording: Wording, question: Question) -> Floats:
@@ -245,7 +241,10 @@ class Likeness:
 def likeness(
     wording: Wording, question: Question, near: Neighbourhood, dated: Floats, word_vectors: WordVectors
 ) -> Likeness:
-    """Likeness of each line with the question, by the vectors of their words; `dated` as in `word_overlap`."""
+    """Likeness of each line with the question, by the vectors of their words.
+
+    The words of a date are met by the date of the note as well, as far as `dated` says that it agrees.
+    """
     if not wording.vocabulary or not question.words:
         nothing = np.zeros(len(wording.counts), np.float32)
         return Likeness(nothing, nothing)
@@ -256,18 +255,14 @@ def likeness(
     for at, word in enumerate(question.words):
         if any(sign.isdigit() for sign in word):  # numbers are the same or they are not
             cosines[at] = [other == word for other in wording.vocabulary]
-    best = _with_dates(wording.best(cosines), question, dated)
+    best = wording.best(cosines)
+    for at, word in enumerate(question.words):
+        if fold(word) in question.date_words:
+            best[:, at] = np.maximum(best[:, at], dated)
     met = _weighted_mean(near.strongest(best, REACH_OF_WORDS), question.weights)
     whole = word_vectors(words(question.text)).sum(axis=0, keepdims=True)
     meaning = _products(_unit(whole), _unit(near.blended(_unit(wording.sums(vectors)), REACH_OF_MEANING)))[0]
     return Likeness(met, meaning)
-
-
-def _with_dates(met: Floats, question: Question, dated: Floats) -> Floats:
-    for at, word in enumerate(question.words):
-        if fold(word) in question.date_words:
-            met[:, at] = np.maximum(met[:, at], dated)
-    return met
 
 
 def _weighted_mean(columns: Floats, weights: Sequence[float]) -> Floats:

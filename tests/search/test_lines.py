@@ -97,7 +97,7 @@ def test_a_line_with_the_rarer_term_holds_more_of_the_question():
     wanted = question("boiler gauge", {"boiler": 9, "gaug": 1})
     apart = Neighbourhood([line for at, text in enumerate(texts) for line in one_file(text, path=f"memory/{at}.md")])
     apart.blocks = np.arange(3)
-    common, rare, both = word_overlap(wording(*texts), wanted, apart, NO_DATE)
+    common, rare, both = word_overlap(wording(*texts), wanted, apart)
     assert 0 < common < rare < both
     assert both == pytest.approx(1)
 
@@ -105,7 +105,7 @@ def test_a_line_with_the_rarer_term_holds_more_of_the_question():
 def test_a_line_lends_what_it_holds_to_the_lines_beside_it_and_more_to_those_below():
     texts = ["nothing", "the boiler", "nothing", "nothing"]
     near = Neighbourhood(one_file(*texts))
-    above, there, below, far = word_overlap(wording(*texts), question("boilers"), near, NO_DATE)
+    above, there, below, far = word_overlap(wording(*texts), question("boilers"), near)
     assert there == pytest.approx(1)
     assert there > below > above > 0
     assert below > far
@@ -114,14 +114,14 @@ def test_a_line_lends_what_it_holds_to_the_lines_beside_it_and_more_to_those_bel
 def test_nothing_is_lent_from_one_section_to_another():
     texts = ["the boiler", "# Another matter"]
     found = lines_of([chunk(1, "a.md", 1, 0, texts[0], section=1), chunk(2, "a.md", 2, 11, texts[1], section=2)])
-    assert word_overlap(wording(*texts), question("boiler"), Neighbourhood(found), NO_DATE).tolist() == [1.0, 0.0]
+    assert word_overlap(wording(*texts), question("boiler"), Neighbourhood(found)).tolist() == [1.0, 0.0]
 
 
 def test_files_of_any_size_stand_beside_one_another_without_lending():
     far = [*one_file("the boiler", path="memory/a.md"), *one_file("x", path="memory/b.md")]
     far[0] = far[0]._replace(start_char=10**7)
     with np.errstate(all="raise"):
-        found = word_overlap(wording("the boiler", "x"), question("boiler"), Neighbourhood(lines_far(far)), NO_DATE)
+        found = word_overlap(wording("the boiler", "x"), question("boiler"), Neighbourhood(lines_far(far)))
     assert found.tolist() == [1.0, 0.0]
 
 
@@ -131,7 +131,7 @@ def lines_far(lines):
 
 def test_one_character_of_cjk_is_found_inside_its_pairs():
     near = Neighbourhood(one_file("备用钥匙", "锅炉"))
-    assert word_overlap(wording("备用钥匙", "x"), question("钥"), near, NO_DATE).tolist()[0] == 1.0
+    assert word_overlap(wording("备用钥匙", "x"), question("钥"), near).tolist()[0] == 1.0
 
 
 def test_neighbouring_words_of_the_question_count_where_they_are_neighbours_in_any_form():
@@ -213,9 +213,12 @@ def test_numbers_are_the_same_or_they_are_not():
 
 
 def test_the_date_of_a_note_meets_the_words_of_a_date_and_no_others():
+    def word_vectors(words):
+        return np.zeros((len(words), 3), np.float32)
+
     texts = ["met Anna", "met Ben"]
     dated = np.array([1.0, 0.0], np.float32)
     apart = Neighbourhood(lines_far(one_file(*texts)))
-    on_the_day, another = word_overlap(wording(*texts), question("6 January 2026"), apart, dated)
-    assert (on_the_day, another) == (1.0, 0.0)
-    assert word_overlap(wording(*texts), question("boiler"), apart, dated).tolist() == [0.0, 0.0]
+    found = likeness(wording(*texts), question("6 January 2026"), apart, dated, word_vectors)
+    assert found.words.tolist() == [1.0, 0.0]
+    assert likeness(wording(*texts), question("boiler"), apart, dated, word_vectors).words.tolist() == [0.0, 0.0]
