@@ -45,7 +45,6 @@ class Line(NamedTuple):
     start_char: int
     text: str
     block: int
-    chunk: int
 
     @property
     def end_char(self) -> int:
@@ -67,12 +66,10 @@ class Shape:
 
 
 def lines_of(chunks: Sequence[StoredChunk]) -> list[Line]:
-    """The lines of chunks, each once, in the order of path and place; `Line.chunk` is the index of its chunk."""
+    """The lines of chunks, each once, in the order of path and place."""
     lines: list[Line] = []
-    order = sorted(range(len(chunks)), key=lambda at: (chunks[at].path, chunks[at].chunk.start_char))
     block, before, end, last = 0, ("", 0), -1, -1
-    for at in order:
-        stored = chunks[at]
+    for stored in sorted(chunks, key=lambda stored: (stored.path, stored.chunk.start_char)):
         number, start = stored.chunk.start_line, stored.chunk.start_char
         section = (stored.path, stored.chunk.section)
         for text in stored.chunk.text.split("\n"):
@@ -80,7 +77,7 @@ def lines_of(chunks: Sequence[StoredChunk]) -> list[Line]:
                 # Between chunks that follow one another there are blank lines at most.
                 if section != before or (start > end + 1 and stored.id != last + 1):
                     block += 1
-                lines.append(Line(stored.path, stored.source, number, start, text.removesuffix("\r"), block, at))
+                lines.append(Line(stored.path, stored.source, number, start, text.removesuffix("\r"), block))
                 before, end, last = section, start + max(len(text), 1), stored.id
             number, start = number + 1, start + len(text) + 1
     return lines

@@ -42,18 +42,18 @@ def asked(text: str, frequencies: Callable[[Iterable[str]], Mapping[str, int]], 
     dates = mentioned_dates(text)
     date_text = text_of_dates(text)
     by_date = (date_term(named.year, named.month, named.day) for named in dates if named.month is not None)
-    found = tuple(dict.fromkeys([*query_terms(text), *by_date]))
+    content_terms = query_terms(text)
     content = tuple(content_words(text))
     stems = tuple(map(word_stem, content))
     counts = frequencies(stems)
     return Question(
         text=text,
-        terms=found,
+        terms=tuple(dict.fromkeys([*content_terms, *by_date])),
         words=content,
         stems=stems,
         weights=tuple(rarity(counts.get(term, 0), chunk_count) for term in stems),
         pairs=frozenset(pair for pair in pairwise(map(word_stem, words(text))) if set(pair) & set(stems)),
-        identifiers=frozenset(t for t in query_terms(text) if _is_identifier(t)) - set(query_terms(date_text)),
+        identifiers=frozenset(filter(_is_identifier, content_terms)) - set(query_terms(date_text)),
         names=frozenset(fold(word) for word in _NAME.findall(text) if word[0].isupper()),
         dates=dates,
         date_words=frozenset(words(date_text)),

@@ -13,7 +13,7 @@ def lines(*texts, blocks=None, path="a.md"):
     made, start = [], 0
     for at, text in enumerate(texts):
         block = blocks[at] if blocks else 0
-        made.append(Line(path, "memory", at + 1, start, text, block, 0))
+        made.append(Line(path, "memory", at + 1, start, text, block))
         start += len(text) + 1
     return made
 
