@@ -116,7 +116,10 @@ class ChunkRow:
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """What the index knows of one file. `checked_ns` is when its content was last read, by the wall clock."""
+    """What the index knows of one file. `checked_ns` is when its content was last read, by the wall clock.
+
+    `lacks` says why some of its rows have no vectors yet, in words; None when they have all.
+    """
 
     path: str
     source: Source
@@ -125,6 +128,7 @@ class FileRecord:
     mtime_ns: int
     inode: int
     checked_ns: int
+    lacks: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,36 +200,59 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """What one sync did. Paths are listed, except for the unchanged files, which are counted."""
+    """What one sync did. Paths are listed, except for the unchanged files, which are counted.
+
+    Files in `waiting` are found by keywords, but lack vectors, for the reason given; the next sync asks for them
+    again. `embedded` counts texts, `tokens` estimates from above what they came to.
+    """
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     unchanged: int = 0
     failed: tuple[Skipped, ...] = ()
+    waiting: tuple[Skipped, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     embedded: int = 0
+    tokens: int = 0
     seconds: float = 0.0
     rebuilt: str | None = None
 
     @property
     def ok(self) -> bool:
-        return not self.failed
+        return not self.failed and not self.waiting
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One step of a long piece of work: `completed` of `total` units, and what they are."""
+    """One step of a long piece of work: `completed` of `total` units, and what they are.
+
+    `embedded` texts of at most `tokens` tokens were embedded meanwhile, in `seconds`.
+    """
 
     completed: int
     total: int
     label: str
+    embedded: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Texts embedded in a second; 0 where none were."""
+        return self.embedded / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long the rest takes at the pace so far; None before the first unit."""
+        return self.seconds / self.completed * (self.total - self.completed) if self.completed else None
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
     """The state of a memory: what is indexed, with what, and whatever works less well than it could.
 
+    `passed_over` names the providers that were asked for before the present one, and why they were not taken.
     `problems` are what a deep look finds wrong with the index itself; syncing with force mends them.
     """
 
@@ -234,6 +261,7 @@ class Status:
     provider: str
     model: str
     requested_provider: str
+    passed_over: Mapping[str, str]
     mode: Literal["hybrid", "keyword"]
     files: int
     chunks: int
@@ -297,24 +325,32 @@ class Store(Protocol):
         """Every indexed file by its path."""
         ...
 
+    def lacking(self) -> Mapping[str, int]:
+        """How many files lack vectors, by the reason."""
+        ...
+
     def replace_files(self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]]) -> None:
         """Replace all rows of these files, in one transaction. Every vector_key must have been added before."""
         ...
 
     def touch_files(self, records: Sequence[FileRecord]) -> None:
-        """Update the stamps of files whose content is unchanged."""
+        """Update the stamps of files whose content is unchanged, and what they lack."""
         ...
 
     def remove_files(self, paths: Iterable[str]) -> int:
         """Remove files and all their rows; returns how many there were."""
         ...
 
-    def known_vectors(self, keys: Iterable[str]) -> set[str]:
-        """Those of the keys whose vectors are stored under the identity in `meta`."""
+    def known_vectors(self, keys: Iterable[str], identity: str | None = None) -> set[str]:
+        """Those of the keys whose vectors are stored under `identity`; None means the one in `meta`."""
         ...
 
-    def add_vectors(self, keys: Sequence[str], vectors: Matrix) -> None:
-        """Store one row of `vectors` for each key, under the identity in `meta`."""
+    def add_vectors(self, keys: Sequence[str], vectors: Matrix, identity: str | None = None) -> None:
+        """Store one row of `vectors` for each key under `identity`, current or not; the first ones fix its `dims`."""
+        ...
+
+    def prune(self, max_entries: int) -> int:
+        """Remove vectors that no chunk has, the longest unused first, down to `max_entries`; returns how many."""
         ...
 
     def search_text(

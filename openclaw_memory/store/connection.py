@@ -144,20 +144,6 @@ def connect(path: Path, *, read_only: bool, extension: str | None) -> apsw.Conne
     return db
 
 
-def create(db: apsw.Connection, schema: str) -> None:
-    """Make the tables of an empty file; does nothing where another process was quicker.
-
-    Raises:
-        StoreError: the file is a SQLite database of something else; it is left as it is.
-    """
-    if not is_index(db):
-        fetch(db, "PRAGMA journal_mode = WAL")
-        with _transaction(db, "BEGIN IMMEDIATE"):
-            if not is_index(db):
-                fetch(db, schema)
-                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-
-
 def is_index(db: apsw.Connection) -> bool:
     """Whether the tables are there; False for an empty file, StoreError for somebody else's database."""
     if not fetch(db, "SELECT 1 FROM sqlite_schema LIMIT 1"):
@@ -198,13 +184,13 @@ class Connections:
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
         """A connection inside a read transaction: all statements see one state of the index."""
-        with self.lend() as db, _transaction(db, "BEGIN"):
+        with self.lend() as db, transaction(db, "BEGIN"):
             yield db
 
     @contextmanager
     def write(self) -> Iterator[apsw.Connection]:
         """A connection inside a write transaction, committed at the end and rolled back on any error."""
-        with self._writing, self.lend() as db, _transaction(db, "BEGIN IMMEDIATE"):
+        with self._writing, self.lend() as db, transaction(db, "BEGIN IMMEDIATE"):
             yield db
 
     def close(self) -> None:
@@ -227,7 +213,8 @@ class Connections:
 
 
 @contextmanager
-def _transaction(db: apsw.Connection, begin: str) -> Iterator[None]:
+def transaction(db: apsw.Connection, begin: str) -> Iterator[None]:
+    """A transaction begun by the statement `begin`, committed at the end and rolled back on any error."""
     db.execute(begin)
     try:
         yield

@@ -1,8 +1,10 @@
 -- The index of one memory. Everything here is derived from the Markdown files and may be deleted at any time.
+-- A reset makes the tables anew, but for those that are made only IF NOT EXISTS.
 
 -- 'memory_index_meta_v1': what the index was built with, as JSON.
+-- 'vectors_clock': the latest turn of last_used.
 -- 'chunk_vectors_dims': dimensions of chunk_vectors; absent while that table does not match chunks.
-CREATE TABLE meta (key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE files (
   id INTEGER PRIMARY KEY,
@@ -12,7 +14,8 @@ CREATE TABLE files (
   size INTEGER NOT NULL,
   mtime_ns INTEGER NOT NULL,
   inode INTEGER NOT NULL,
-  checked_ns INTEGER NOT NULL
+  checked_ns INTEGER NOT NULL,
+  lacks TEXT -- why some of its chunks have no vectors yet; NULL when they have all
 );
 
 -- AUTOINCREMENT: an id is never used twice, so that an old hit cannot come to name another chunk.
@@ -31,14 +34,18 @@ CREATE TABLE chunks (
 CREATE INDEX chunks_by_file ON chunks (file_id);
 
 -- Vectors are addressed by content and outlive their chunks: cache and index at once. Little-endian float32.
-CREATE TABLE models (id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE, dims INTEGER);
-CREATE TABLE vectors (
+CREATE TABLE IF NOT EXISTS models (id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE, dims INTEGER);
+CREATE TABLE IF NOT EXISTS vectors (
   id INTEGER PRIMARY KEY,
   model_id INTEGER NOT NULL,
   key BLOB NOT NULL,
   embedding BLOB NOT NULL,
   UNIQUE (model_id, key)
 );
+
+-- When vectors last lost a chunk: what is in no chunk's use was last used then, or else when it was added. Turns and
+-- ids of vectors are counted by one clock. Written with chunks, never by a search.
+CREATE TABLE IF NOT EXISTS last_used (vector_id INTEGER PRIMARY KEY, turn INTEGER NOT NULL);
 
 -- Terms arrive segmented and folded, parted by spaces. Every ASCII sign but the double quote may stand in a term.
 CREATE VIRTUAL TABLE chunk_terms USING fts5 (

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Literal, Self
 import apsw
 
 from openclaw_memory.errors import NewerIndexError, StoreError
-from openclaw_memory.store import keywords, rows
-from openclaw_memory.store.connection import Connections, connect, create, fetch, find_extension, is_index, prepare_file
+from openclaw_memory.store import cache, keywords, layout, rows
+from openclaw_memory.store.connection import Connections, connect, fetch, find_extension, is_index, prepare_file
+from openclaw_memory.store.layout import SCHEMA_VERSION
 from openclaw_memory.types import ChunkRow, FileRecord, Hit, IndexMeta, Source, StoredChunk, StoreStats
 
 if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
-
-SCHEMA_VERSION = 1
 
 COUNTS = """
 SELECT source, count(DISTINCT files.id), count(chunks.id)
@@ -77,7 +76,11 @@ class SqliteStore:
         with self._connections.write() as db:
             if self._vector_error is None:
                 db.execute("DROP TABLE IF EXISTS chunk_vectors")
-            rows.forget_all(db, meta)
+            used = cache.in_use(db)
+            layout.renew(db)
+            cache.retire(db, used)
+            rows.set_meta(db, meta)
+            cache.add_model(db, meta.identity, meta.dims)
 
     def finish(self, build: str) -> None:
         """Say that the build of this name is complete; nothing happens where another one has begun since."""
@@ -89,6 +92,11 @@ class SqliteStore:
         with self._connections.read() as db:
             return rows.files(db)
 
+    def lacking(self) -> Mapping[str, int]:
+        """How many files lack vectors, by the reason."""
+        with self._connections.read() as db:
+            return rows.lacking(db)
+
     def replace_files(self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]]) -> None:
         """Replace all rows of these files.
 
@@ -96,12 +104,14 @@ class SqliteStore:
             StoreError: a vector_key was not added before, or `reset` was never called; nothing is changed.
         """
         with self._connections.write() as db:
-            model_id, dims = rows.model(db)
+            layout.check(db)
+            model_id, dims = cache.current_model(db)
             keys = {row.vector_key for _, chunks in files for row in chunks if row.vector_key is not None}
-            vector_ids = rows.known_keys(db, model_id, keys)
+            vector_ids = cache.known_keys(db, model_id, keys)
             if missing := keys - vector_ids.keys():
                 raise StoreError(f"no vector is stored under {min(missing)!r}; call add_vectors before replace_files")
-            _, removed = rows.remove_files(db, [record.path for record, _ in files])
+            _, removed, lost = rows.remove_files(db, [record.path for record, _ in files])
+            cache.retire(db, lost.difference(vector_ids.values()))
             added: list[int] = []
             for record, chunks in files:
                 added += rows.add_file(db, record, chunks, vector_ids)
@@ -110,29 +120,33 @@ class SqliteStore:
     def touch_files(self, records: Sequence[FileRecord]) -> None:
         """Update the stamps of files whose content is unchanged; one that is not indexed is left out."""
         with self._connections.write() as db:
+            layout.check(db)
             rows.stamp_files(db, records)
 
     def remove_files(self, paths: Iterable[str]) -> int:
         """Remove files and all their rows; returns how many there were."""
         with self._connections.write() as db:
-            count, removed = rows.remove_files(db, paths)
-            self._update_codes(db, rows.dims(db), removed, [])
+            layout.check(db)
+            count, removed, lost = rows.remove_files(db, paths)
+            cache.retire(db, lost)
+            self._update_codes(db, _dims(db), removed, [])
             return count
 
-    def known_vectors(self, keys: Iterable[str]) -> set[str]:
-        """Those of the keys whose vectors are stored under the identity in `meta`."""
+    def known_vectors(self, keys: Iterable[str], identity: str | None = None) -> set[str]:
+        """Those of the keys whose vectors are stored under `identity`; None means the one in `meta`."""
         with self._connections.read() as db:
-            if rows.meta(db) is None:
-                return set()
-            model_id, _ = rows.model(db)
-            return set(rows.known_keys(db, model_id, keys))
+            model = cache.model(db, identity)
+            return set() if model is None else set(cache.known_keys(db, model[0], keys))
 
-    def add_vectors(self, keys: Sequence[str], vectors: Matrix) -> None:
+    def add_vectors(self, keys: Sequence[str], vectors: Matrix, identity: str | None = None) -> None:
         """Store one row of `vectors`, shape (len(keys), dims), for each key; a key that is stored already is kept.
+
+        `identity` names the model they come from; None means the one in `meta`. A model may be given vectors before
+        `reset` makes it the current one.
 
         Raises:
             EmbedderError: wrong count, wrong dimensions, a NaN or an infinity; nothing is stored.
-            StoreError: a key is no SHA-256, or `reset` was never called.
+            StoreError: a key is no SHA-256, or neither `identity` nor `meta` names a model.
         """
         if not keys:
             return
@@ -140,9 +154,22 @@ class SqliteStore:
 
         matrix = checked_matrix(vectors, len(keys))
         with self._connections.write() as db:
-            model_id, _ = rows.model(db)
-            rows.fix_dims(db, matrix.shape[1])
-            rows.add_vectors(db, model_id, keys, (row.tobytes() for row in matrix))
+            model_id = cache.current_model(db)[0] if identity is None else cache.add_model(db, identity)
+            cache.hold_to(db, model_id, matrix.shape[1])
+            cache.add_vectors(db, model_id, keys, (row.tobytes() for row in matrix))
+
+    def prune(self, max_entries: int) -> int:
+        """Remove vectors until at most `max_entries` are left, of all models, and return how many it removed.
+
+        Those go first that went unused longest: since their last chunk went, or since they were added. Vectors of
+        chunks in the index always stay. The file keeps its size; the room is used again.
+        """
+        with self._connections.read() as db:
+            if cache.count(db) <= max_entries:
+                return 0
+        with self._connections.write() as db:
+            layout.check(db)
+            return cache.prune(db, max_entries)
 
     def search_text(
         self, terms: Sequence[str], k: int, *, match: Literal["any", "all"] = "any", source: Source | None = None
@@ -160,7 +187,7 @@ class SqliteStore:
         from openclaw_memory.store import vectors
 
         with self._connections.read() as db:
-            dims = rows.dims(db)
+            dims = _dims(db)
             if dims is None:
                 return []
             return vectors.nearest(db, vector, dims, k, source, use_codes=self._vector_error is None)
@@ -174,7 +201,7 @@ class SqliteStore:
         from openclaw_memory.store import vectors
 
         with self._connections.read() as db:
-            dims = rows.dims(db)
+            dims = _dims(db)
             return {} if dims is None else vectors.similarities(db, vector, dims, chunk_ids)
 
     def chunks(self, ids: Iterable[int]) -> list[StoredChunk]:
@@ -214,7 +241,7 @@ class SqliteStore:
             return StoreStats(
                 files=sum(files for files, _ in counts.values()),
                 chunks=sum(chunks for _, chunks in counts.values()),
-                vectors=_count(db, "SELECT count(*) FROM vectors"),
+                vectors=cache.count(db),
                 sources=counts,
                 vector_path="scan" if error else "sqlite-vec",
                 vector_error=error,
@@ -247,7 +274,7 @@ def _check(connections: Connections, read_only: bool) -> None:
     """Make the tables of a new index; refuse a file that is none, or a newer one."""
     with connections.lend() as db:
         if not read_only:
-            create(db, Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"))
+            layout.create(db)
         elif not is_index(db):
             raise StoreError(f"{connections.path} is empty; sync first")
         meta = rows.meta(db)
@@ -258,8 +285,13 @@ def _check(connections: Connections, read_only: bool) -> None:
         )
 
 
+def _dims(db: apsw.Connection) -> int | None:
+    model = cache.model(db)
+    return model[1] if model else None
+
+
 def _codes_error(db: apsw.Connection) -> str | None:
-    dims = rows.dims(db)
+    dims = _dims(db)
     if dims is None:
         return None
     from openclaw_memory.store import vectors

@@ -1,87 +1,20 @@
-"""Shipped for tests: checks that hold an embedder or a store of your own to its contract."""
+"""The contract of a store, as a check."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import EmbedderError, StoreError
-from openclaw_memory.types import SOURCES, Chunk, ChunkRow, Embedder, FileRecord, IndexMeta, Store
+from openclaw_memory.types import SOURCES, Chunk, ChunkRow, FileRecord, IndexMeta, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from concurrent.futures import Future
 
     from openclaw_memory.types import Matrix, Source
-
-# --- embedders ---------------------------------------------------------------------------------------------------
-
-SAMPLE_TEXTS = (
-    "The database index is rebuilt every night at three.",
-    "Caroline went to the pottery class on Thursday.",
-    "Het recept vraagt om twee eieren en een kop bloem.",
-)
-ODD_TEXTS = ("", " \n\t", "🦄🎉", "a\x00b", "\ud800 lone surrogate", "ab " * 3334, "x" * 10_000)
-# What keys of well-known services begin with, and what stands before one in a header.
-SECRET = re.compile(r"(?:\bsk-|\bAIza|\bpa-|\bhf_|Bearer\s+)[\w-]{12,}")
-
-
-def check_embedder(embedder: Embedder) -> None:
-    """Check that `embedder` keeps the contract of `types.Embedder`; it is asked for about twenty texts.
-
-    Vectors are float32 of one length for questions and documents alike, of unit length (a text that says nothing may
-    have the zero vector), the same for the same text in any company, and different for different texts.
-
-    Raises:
-        AssertionError: it does not; the message says in what.
-    """
-    assert isinstance(embedder, Embedder), f"{embedder!r} lacks a name or a method of the Embedder protocol"
-    _check_names(embedder)
-    documents = embedder.embed_documents(list(SAMPLE_TEXTS))
-    _check_rows(documents, SAMPLE_TEXTS)
-    for text, row in zip(SAMPLE_TEXTS, documents, strict=True):
-        query = embedder.embed_query(text)
-        assert query.shape == row.shape, f"a question has shape {query.shape}, a document {row.shape}; they must agree"
-        _check_rows(query[None], [text])
-        alone, again = embedder.embed_documents([text])[0], embedder.embed_documents(list(SAMPLE_TEXTS))
-        assert alone @ row > 0.999, f"{text!r} has another vector alone than in company"
-        assert (again * documents).sum(axis=1).min() > 0.999, "the same texts had other vectors the second time"
-        nearest = int((documents @ query).argmax())
-        assert SAMPLE_TEXTS[nearest] == text, f"{text!r} as a question is nearer to {SAMPLE_TEXTS[nearest]!r}"
-    likeness = documents @ documents.T
-    assert likeness[0, 1] < 0.999, "different texts have the same vector"
-    nothing = embedder.embed_documents([])
-    assert nothing.ndim == 2, f"no texts must give shape (0, dims), not {nothing.shape}"
-    assert len(nothing) == 0, f"no texts must give no vectors, not {len(nothing)}"
-    odd = embedder.embed_documents(list(ODD_TEXTS))
-    assert odd.shape == (len(ODD_TEXTS), documents.shape[1]), f"odd texts gave shape {odd.shape}"
-    _check_rows(odd, ODD_TEXTS, may_be_zero=True)
-    for text in ODD_TEXTS:
-        _check_rows(embedder.embed_query(text)[None], [text], may_be_zero=True)
-
-
-def _check_names(embedder: Embedder) -> None:
-    for name in ("provider", "model", "identity"):
-        value = getattr(embedder, name)
-        assert isinstance(value, str), f"{name} must be a string, not {value!r}"
-        assert value, f"{name} must not be empty"
-        assert not SECRET.search(value), f"{name} holds what looks like a key; leave secrets out of it"
-
-
-def _check_rows(rows: Matrix, texts: Sequence[str], *, may_be_zero: bool = False) -> None:
-    """Assert shape (len(texts), dims), float32, and rows of length 1 (or 0 where that is allowed)."""
-    assert rows.ndim == 2, f"vectors must have shape (n, dims), not {rows.shape}"
-    assert len(rows) == len(texts), f"{len(texts)} texts gave {len(rows)} vectors"
-    assert rows.dtype == "float32", f"vectors must be float32, not {rows.dtype}"
-    for text, length in zip(texts, (rows.astype("float64") ** 2).sum(axis=1) ** 0.5, strict=True):
-        unit_or_zero = abs(length - 1) < 1e-3 or (may_be_zero and length == 0)
-        assert unit_or_zero, f"{text[:40]!r} has a vector of length {length}; normalise it"
-
-
-# --- stores ------------------------------------------------------------------------------------------------------
 
 _DIMS = 8
 
@@ -191,6 +124,52 @@ def _check_identities(store: Store) -> None:
     assert store.known_vectors([_key(1)]) == {_key(1)}, "vectors of the first identity must still be there"
 
 
+def _check_gathered(store: Store) -> None:
+    """Vectors of a model that is not the current one, or not yet."""
+    keys, identity = [_key(number) for number in range(900)], "check/next"
+    assert store.known_vectors(keys, identity) == set(), "nothing is known of an identity without vectors"
+    assert _refuses(lambda: store.add_vectors(keys, _vectors(900))), "without meta the identity must be named"
+    store.add_vectors(keys, _vectors(900, dims=_DIMS * 2), identity)
+    assert store.meta() is None, "vectors of a named identity need no meta, and make none"
+    assert store.known_vectors([*keys, _key("no")], identity) == set(keys), "vectors of a named identity must be known"
+    _filled(store)
+    assert store.known_vectors(keys) == set(keys[:20]), "identities must be told apart, also where meta names one"
+    assert store.known_vectors(keys, _meta().identity) == set(keys[:20]), "the identity in meta may also be named"
+    assert len(store.search_vector(_vectors(1)[0], 100)) == 20, "vectors of another identity must not be found"
+    for named in (identity, None):
+        wrong = partial(store.add_vectors, [_key("bad")], _vectors(1, dims=3), named)
+        assert _refuses(wrong), f"add_vectors must hold identity {named!r} to its dimensions"
+        assert store.known_vectors([_key("bad")], named) == set(), "vectors of other dimensions must not be stored"
+    store.reset(_meta(identity))
+    store.replace_files([(_record("memory/0.md"), [_row(1, "one", key=keys[7])])])
+    hits = store.search_vector(_vectors(900, dims=_DIMS * 2)[7], 5)
+    assert [round(hit.score, 5) for hit in hits] == [1], f"a gathered vector must be found once it is current: {hits}"
+
+
+def _check_prune(store: Store) -> None:
+    _filled(store)
+    store.add_vectors([_key("next")], _vectors(1, dims=3), "check/next")
+    assert store.prune(21) == 0, "at the limit nothing must go"
+    assert store.prune(0) == 1, "a vector in use must stay, one that is not must go"
+    assert store.known_vectors([_key("next")], "check/next") == set(), "a pruned vector must be unknown"
+    store.add_vectors([_key("next")], _vectors(1, dims=4), "check/next")
+    assert store.stats().vectors == 21, "an identity whose vectors are all gone may come back with other dimensions"
+    shared = _row(1, "every shared", key=_key(5))
+    store.replace_files([(_record("memory/shared.md"), [shared])])
+    for path in ("sessions/3.jsonl", "sessions/1.jsonl"):  # the vectors 15 to 19, then 5 to 9 without the shared one
+        store.remove_files([path])
+    store.replace_files([(_record("memory/again.md"), [_row(1, "every again", key=_key(16))])])
+    assert store.prune(17) == 4, "to 17 of 21, 4 must go"
+    left = store.known_vectors(_key(number) for number in range(20))
+    gone = [number for number in range(20) if _key(number) not in left]
+    assert gone == [15, 17, 18], f"with the older one of another model, 15, 17 and 18 must go first, not {gone}"
+    assert store.prune(0) == 5, "those that are in no use any more must go last"
+    assert len(store.search_vector(_vectors(1)[0], 100)) == 12, "all chunks must keep their vectors"
+    store.reset(_meta("check/another"))
+    assert store.stats().vectors == 12, "reset must keep the vectors"
+    assert store.prune(0) == 12, "after reset no vector is in use"
+
+
 def _check_files(store: Store) -> None:
     _filled(store)
     assert store.problems() == (), "a store that was just filled must be sound"
@@ -199,9 +178,15 @@ def _check_files(store: Store) -> None:
     record = _record("memory/0.md", content="0")
     assert len(files) == 4, f"4 files were added, {len(files)} are listed"
     assert files["memory/0.md"] == record, f"a record came back as {files['memory/0.md']}"
-    touched = replace(record, mtime_ns=1, checked_ns=2)
-    store.touch_files([touched, _record("memory/unknown.md")])
-    assert store.files()["memory/0.md"] == touched, "touch_files must update the stamps"
+    for lacks in ("the service was down", None):
+        touched = replace(record, mtime_ns=1, checked_ns=2, lacks=lacks)
+        store.touch_files([touched, _record("memory/unknown.md")])
+        assert store.files()["memory/0.md"] == touched, "touch_files must update the stamps and what a file lacks"
+    without = replace(_record("memory/without.md"), lacks="the service was down")
+    store.replace_files([(without, [_row(1, "keyless")])])
+    assert store.files()["memory/without.md"] == without, "replace_files must keep what a file lacks"
+    assert dict(store.lacking()) == {"the service was down": 1}, f"lacking must count by reason, not {store.lacking()}"
+    assert store.remove_files(["memory/without.md"]) == 1, "a file that lacks vectors is removed as any other"
     assert "memory/unknown.md" not in store.files(), "touch_files must not add files"
     assert len(_ids(store, "memory/0.md")) == 5, "touch_files must keep the chunks"
     assert store.remove_files(["memory/0.md", "memory/unknown.md"]) == 1, "remove_files must count the files there were"
@@ -383,6 +368,8 @@ _CHECKS: tuple[Callable[[Store], None], ...] = (
     _check_empty,
     _check_meta,
     _check_identities,
+    _check_gathered,
+    _check_prune,
     _check_files,
     _check_replace,
     _check_refusals,

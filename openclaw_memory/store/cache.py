@@ -1,0 +1,163 @@
+"""The rows of models and vectors: a cache by model and text, of which those that went unused longest go first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from openclaw_memory.errors import EmbedderError, StoreError
+from openclaw_memory.store.connection import fetch
+from openclaw_memory.store.rows import CLOCK, META_KEY
+
+if TYPE_CHECKING:
+    import apsw
+
+# Of a key's 32 bytes these are stored, twice (row and index). That two of ten million texts share 96 bits of SHA-256
+# has a chance below 1e-14.
+KEY_BYTES = 12
+KEYS_PER_LOOKUP = 400  # OpenClaw's number
+
+CURRENT_IDENTITY = f"(SELECT value ->> '$.identity' FROM meta WHERE key = '{META_KEY}')"
+MODEL = f"SELECT id, dims FROM models WHERE identity = coalesce(?, {CURRENT_IDENTITY})"
+# An all-zero vector has no direction: its id counts as none, so that such a chunk is found by its terms alone.
+KNOWN_KEYS = f"""
+SELECT wanted.value, iif(embedding = zeroblob(length(embedding)), NULL, vectors.id) FROM json_each(?) AS wanted
+CROSS JOIN vectors ON vectors.model_id = ? AND vectors.key = substr(unhex(wanted.value), 1, {KEY_BYTES})
+"""
+SAY_DIMS = f"""
+UPDATE meta SET value = json_set(value, '$.dims', ?) WHERE key = '{META_KEY}'
+AND value ->> '$.identity' = (SELECT identity FROM models WHERE id = ?)
+"""
+ADD_VECTOR = "INSERT INTO vectors (id, model_id, key, embedding) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+NOW = f"""
+SELECT max(coalesce((SELECT max(id) FROM vectors), 0), coalesce((SELECT value FROM meta WHERE key = '{CLOCK}'), 0))
+"""
+RETIRE = """
+INSERT INTO last_used (vector_id, turn) SELECT value, ? FROM json_each(?) WHERE true
+ON CONFLICT DO UPDATE SET turn = excluded.turn
+"""
+IN_USE = "SELECT DISTINCT vector_id FROM chunks WHERE vector_id IS NOT NULL"
+PRUNE = f"""
+DELETE FROM vectors WHERE id IN (
+  SELECT id FROM vectors LEFT JOIN last_used ON vector_id = id
+  WHERE id NOT IN ({IN_USE})
+  ORDER BY coalesce(turn, id), id LIMIT ?
+) RETURNING id
+"""
+PRUNE_TURNS = "DELETE FROM last_used WHERE vector_id IN (SELECT value FROM json_each(?))"
+PRUNE_MODELS = f"""
+DELETE FROM models WHERE identity IS NOT {CURRENT_IDENTITY}
+AND NOT EXISTS (SELECT 1 FROM vectors WHERE model_id = models.id)
+"""
+
+
+def model(db: apsw.Connection, identity: str | None = None) -> tuple[int, int | None] | None:
+    """Id and dimensions (None before its first vectors) of a model; None where nothing is known of it.
+
+    `identity` None means the one in meta.
+    """
+    rows = fetch(db, MODEL, (identity,))
+    return rows[0] if rows else None
+
+
+def current_model(db: apsw.Connection) -> tuple[int, int | None]:
+    """Id and dimensions of the model in meta.
+
+    Raises:
+        StoreError: there is no meta yet.
+    """
+    found = model(db)
+    if found is None:
+        raise StoreError(f"{db.filename} has no meta yet; call reset(meta) first")
+    return found
+
+
+def add_model(db: apsw.Connection, identity: str, dims: int | None = None) -> int:
+    """The id of a model, which is added where it is new. Raises EmbedderError as `hold_to`."""
+    db.execute("INSERT INTO models (identity) VALUES (?) ON CONFLICT DO NOTHING", (identity,))
+    ((model_id,),) = fetch(db, "SELECT id FROM models WHERE identity = ?", (identity,))
+    if dims is not None:
+        hold_to(db, model_id, dims)
+    return int(model_id)
+
+
+def hold_to(db: apsw.Connection, model_id: int, dims: int) -> None:
+    """Hold the vectors of a model to `dims` dimensions.
+
+    Raises:
+        EmbedderError: there are others of another number.
+    """
+    ((identity, fixed),) = fetch(db, "SELECT identity, dims FROM models WHERE id = ?", (model_id,))
+    if fixed is not None and fixed != dims:
+        raise EmbedderError(
+            f"the vectors have {dims} dimensions, {db.filename} holds some of {fixed} under the same identity, "
+            f"{identity!r}; name the dimensions in the embedder's identity, or delete the index and sync again"
+        )
+    db.execute("UPDATE models SET dims = ? WHERE id = ?", (dims, model_id))
+    db.execute(SAY_DIMS, (dims, model_id))
+
+
+def known_keys(db: apsw.Connection, model_id: int, keys: Iterable[str]) -> dict[str, int | None]:
+    """Those of the keys that are stored, with the ids of their vectors (None for an all-zero one)."""
+    wanted = list(keys)
+    found: dict[str, int | None] = {}
+    for first in range(0, len(wanted), KEYS_PER_LOOKUP):
+        group = json.dumps(wanted[first : first + KEYS_PER_LOOKUP])
+        found.update(fetch(db, KNOWN_KEYS, (group, model_id)))
+    return found
+
+
+def add_vectors(db: apsw.Connection, model_id: int, keys: Sequence[str], embeddings: Iterable[bytes]) -> None:
+    """Store embeddings by their keys; one that is stored already stays."""
+    rows = enumerate(zip(keys, embeddings, strict=True), start=_now(db) + 1)
+    db.executemany(ADD_VECTOR, ((number, model_id, _digest(key), row) for number, (key, row) in rows))
+
+
+def retire(db: apsw.Connection, vector_ids: Iterable[int]) -> None:
+    """Note that each of these vectors has lost a chunk just now; it may have others.
+
+    Turns and ids of vectors are counted by one clock: a vector was last used when its last chunk went, or else when
+    it was added. Nothing is written for it while chunks use it.
+    """
+    lost = sorted(set(vector_ids))
+    if lost:
+        turn = _now(db) + 1
+        db.execute(RETIRE, (turn, json.dumps(lost)))
+        db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (CLOCK, turn))
+
+
+def in_use(db: apsw.Connection) -> list[int]:
+    """The vectors of all chunks in the index."""
+    return [row[0] for row in fetch(db, IN_USE)]
+
+
+def count(db: apsw.Connection) -> int:
+    """How many vectors are stored, of all models."""
+    ((vectors,),) = fetch(db, "SELECT count(*) FROM vectors")
+    return int(vectors)
+
+
+def prune(db: apsw.Connection, max_entries: int) -> int:
+    """Remove what is beyond `max_entries` and in no chunk's use, that of the longest disuse first; returns how many."""
+    excess = count(db) - max_entries
+    if excess <= 0:
+        return 0
+    gone = [vector_id for (vector_id,) in fetch(db, PRUNE, (excess,))]
+    db.execute(PRUNE_TURNS, (json.dumps(gone),))
+    db.execute(PRUNE_MODELS)
+    return len(gone)
+
+
+def _now(db: apsw.Connection) -> int:
+    ((turn,),) = fetch(db, NOW)
+    return int(turn)
+
+
+def _digest(key: str) -> bytes:
+    try:
+        return bytes.fromhex(key)[:KEY_BYTES]
+    except ValueError as error:
+        raise StoreError(
+            f"the vector key {key!r} is not hexadecimal; use the SHA-256 of the embedded string"
+        ) from error

@@ -1,0 +1,26 @@
+"""Where the index of a workspace lives."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+DERIVED_FOLDER = ".memory"
+INDEX_NAME = "index.sqlite"
+
+
+def index_place(root: Path) -> tuple[Path, tuple[str, ...]]:
+    """The index file of the workspace in `root`, and what there is to say about its place.
+
+    It lies inside the workspace, or in the user's cache folder where the workspace cannot be written.
+    """
+    folder = root / DERIVED_FOLDER
+    if os.access(folder if folder.exists() else root, os.W_OK):
+        return folder / INDEX_NAME, ()
+    from hashlib import sha256
+
+    from platformdirs import user_cache_path
+
+    digest = sha256(os.fsencode(root.resolve())).hexdigest()[:16]
+    index = user_cache_path("openclaw-memory") / digest / INDEX_NAME
+    return index, (f"{root} cannot be written: the index is kept in {index}",)
