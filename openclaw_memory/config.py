@@ -31,6 +31,7 @@ Style: TypeAlias = Literal["headings", "tokens"]  # -> chunking.STYLES
 Fusion: TypeAlias = Literal["standardised", "weighted"]  # -> search.candidates.FUSIONS
 Answer: TypeAlias = Literal["lines", "chunks"]  # -> search.answers.ANSWERS
 Match: TypeAlias = Literal["any", "all"]
+BatchUse: TypeAlias = Literal["off", "wait", "later"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +85,25 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """Which embedder: `static` (ships, offline), `auto`, `none` (keyword-only), or a provider's name."""
+    """Which embedder: `static` (ships, offline), `auto`, `none` (keyword-only), or a provider's name.
+
+    `providers` holds each provider's own options by its name, also those of `fallback` and of what `auto` tries:
+    `{"openai": {"base_url": "http://localhost:11434/v1", "model": "embeddinggemma"}}`; `model` is short for the model
+    of `provider`. `fallback` is the provider of an index that `provider` cannot build. Without `allow_remote` no text
+    leaves this machine. `batch` hands the texts of a large first index to the service's batch API, and waits for them
+    or collects them at a later sync. Of vectors, `max_entries` are kept; those of the index always are.
+    """
 
     provider: str = "static"
     model: str | None = None
+    fallback: str = "none"
+    allow_remote: bool = True
+    providers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)  # it may hold a key
+    query_seconds: float = 10.0
+    request_seconds: float = 120.0
+    concurrency: int = 4
+    batch: BatchUse = "off"
+    max_entries: int = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +136,10 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "search.text_weight": (0, float("inf")),
     "search.mmr": (0, 1),
     "search.half_life_days": (0.001, 1_000_000),
+    "embedding.query_seconds": (0.1, 3600),
+    "embedding.request_seconds": (1, 3600),
+    "embedding.concurrency": (1, 64),
+    "embedding.max_entries": (0, 1 << 40),
     "sync.debounce_seconds": (0, 3600),
 }
 
@@ -128,6 +148,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "search.match": get_args(Match),
     "search.fusion": get_args(Fusion),
     "search.answer": get_args(Answer),
+    "embedding.batch": get_args(BatchUse),
 }
 
 
@@ -168,7 +189,7 @@ class MemoryConfig:
                 text_weight=0.3,
                 answer="chunks",
             ),
-            embedding=Embedding(provider="auto"),
+            embedding=Embedding(provider="auto", query_seconds=60),
         )
 
     @classmethod
@@ -288,13 +309,13 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One set of tables out of several, key by key; the later layer wins."""
+    """One set of tables out of several, key by key at every depth; the later layer wins."""
     merged: dict[str, Any] = {}
     for layer in layers:
         for name, value in layer.items():
             below = merged.get(name)
             both = isinstance(below, Mapping) and isinstance(value, Mapping)
-            merged[name] = {**below, **value} if both else value  # type: ignore[dict-item]
+            merged[name] = _merged([below, value]) if both else value  # type: ignore[list-item]
     return merged
 
 
@@ -340,6 +361,10 @@ def _check_type(name: str, value: Any, annotation: str) -> None:
         "tuple[str, ...]": (
             isinstance(value, tuple) and all(isinstance(item, str) for item in value),
             "a list of strings",
+        ),
+        "Mapping[str, Mapping[str, Any]]": (
+            isinstance(value, Mapping) and all(isinstance(table, Mapping) for table in value.values()),
+            "a table of tables, one for each provider",
         ),
     }[kind]
     if not fits:

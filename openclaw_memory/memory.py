@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from openclaw_memory.config import RANGES, MemoryConfig, Search, agent_folders
-from openclaw_memory.embeddings._choice import EmbedderChoice, GuardedEmbedder, embedder_maker, made
-from openclaw_memory.errors import CorruptIndexError, EmbedderError, QueryError, StoreError, WorkspaceError
-from openclaw_memory.types import SOURCES, Embedder, Excerpt, IndexMeta, Progress, Source, Status, Store, SyncReport
+from openclaw_memory.config import Embedding, MemoryConfig, agent_folders
+from openclaw_memory.embeddings._choice import EmbedderChoice, Embedders, GuardedEmbedder, embedders_of
+from openclaw_memory.errors import CorruptIndexError, EmbedderError, StoreError, WorkspaceError
+from openclaw_memory.types import Embedder, Excerpt, IndexMeta, Progress, Source, Status, Store, SyncReport
 
 if TYPE_CHECKING:
     import datetime
 
     from openclaw_memory.search import SearchResults, WordVectors
     from openclaw_memory.workspace import Workspace
-
-DERIVED_FOLDER = ".memory"
-INDEX_NAME = "index.sqlite"
 
 
 class Memory:
@@ -35,7 +32,7 @@ class Memory:
         self,
         workspace: Workspace,
         store: Store | Callable[[], Store],
-        embedder: Embedder | Callable[[], Embedder | None] | None,
+        embedder: Embedder | Embedders | Callable[[], Embedder | None] | None,
         config: MemoryConfig | None = None,
         *,
         index_path: Path | None = None,
@@ -52,8 +49,7 @@ class Memory:
         self._notices = (*self.config.notices, *notices)
         self._make_store = store if callable(store) else None
         self._store = None if callable(store) else store
-        self._make_embedder = None if embedder is None or isinstance(embedder, Embedder) else embedder
-        self._embedder = GuardedEmbedder(embedder) if isinstance(embedder, Embedder) else None
+        self._embedders = _embedders(embedder, self.config.embedding)
         self._words: WordVectors | None = None
         # Two locks, so that a search waits for a part that is being made, and never for a sync. The second one is
         # reentrant, because a progress callback may search or sync in the thread that is syncing.
@@ -62,6 +58,7 @@ class Memory:
         self._in_sync = self._in_rebuild = False  # `_in_rebuild`: the sync under way began with a complete index
         self._last: SyncReport | None = None
         self._behind = False
+        self._lacking: Mapping[str, int] | None = None  # as the store says; None after a sync, until it is asked again
         self._appended = self._covered = 0  # notes appended here, and how many of them the last sync has seen
         self._closed = False
 
@@ -86,16 +83,17 @@ class Memory:
             ConfigError: the workspace's own configuration is wrong, nobody knows the provider, or `embedder` is none
                 of the above.
         """
+        from openclaw_memory.store.place import DERIVED_FOLDER, index_place
         from openclaw_memory.workspace import Workspace
 
         settings = config or MemoryConfig()
         workspace = Workspace.open(path, settings.files)
         settings = settings.with_workspace_file(workspace.root / DERIVED_FOLDER / "config.toml")
-        index, notices = (Path(index_path).expanduser(), ()) if index_path else _index_location(workspace.root)
+        index, notices = (Path(index_path).expanduser(), ()) if index_path else index_place(workspace.root)
         return cls(
             replace(workspace, rules=settings.files),
             lambda: _open_store(index),
-            embedder_maker(embedder, settings.embedding),
+            embedders_of(embedder, settings.embedding),
             settings,
             index_path=index,
             notices=notices,
@@ -130,7 +128,7 @@ class Memory:
         in other threads go on meanwhile, by the index as it then is. A second sync waits for the first.
 
         Raises:
-            WorkspaceError, EmbedderError, StoreError: as `openclaw_memory.sync.sync`.
+            WorkspaceError, StoreError: as `openclaw_memory.sync.sync`.
             CorruptIndexError: the index is damaged, and `force` is not set.
         """
         with self._syncing:
@@ -144,7 +142,7 @@ class Memory:
                 raise
             finally:
                 self._in_sync, self._in_rebuild = outer
-            self._behind, self._covered, self._last = bool(report.failed), appended, report
+            self._behind, self._covered, self._last, self._lacking = not report.ok, appended, report, None
             return report
 
     def search(
@@ -166,12 +164,12 @@ class Memory:
 
         Raises:
             QueryError: an argument has a wrong type or value.
-            EmbedderError: nothing is indexed yet, and the embedder fails.
             CorruptIndexError: the index is damaged; `sync(force=True)` builds a new one.
         """
         from openclaw_memory.search import search
+        from openclaw_memory.search.wishes import rules_for_one
 
-        rules = _search_rules(self.config.search, query, max_results, min_score, source)
+        rules = rules_for_one(self.config.search, query, max_results, min_score, source)
         self._make_searchable()
         store = self._opened_store()
         stored = store.meta()
@@ -231,19 +229,23 @@ class Memory:
 
         notices = list(self._notices)
         embedder = wanted = None
+        there = self._store is not None or self.index_path is None or self.index_path.exists()
+        store = self._opened_store() if there else None
         try:
-            embedder = self._loaded_embedder()
+            embedder = self._embedders.for_search(store.meta() if store else None)
             wanted = describe(embedder, self.config.chunking)
         except EmbedderError as error:
             notices.append(f"no embedder, search is by keywords: {error}")
-        there = self._store is not None or self.index_path is None or self.index_path.exists()
+        if embedder is not None and embedder.leaves_machine:
+            notices.append(_sent_to(embedder))
         return status(
             self.workspace,
-            self._opened_store() if there else None,
+            store,
             embedder,
             wanted,
             index_path=self.index_path,
-            requested_provider=self.config.embedding.provider,
+            requested_provider=self._embedders.requested,
+            passed_over=self._embedders.passed_over,
             last=self._last,
             notices=notices,
             deep=deep,
@@ -258,6 +260,7 @@ class Memory:
             self._closed = True
             if self._store is not None:
                 self._store.close()
+        self._embedders.close()
 
     def __enter__(self) -> Self:
         return self
@@ -279,13 +282,6 @@ class Memory:
                 self._store = self._make_store()
             assert self._store is not None
             return self._store
-
-    def _loaded_embedder(self) -> GuardedEmbedder | None:
-        with self._making:
-            if self._make_embedder is not None:
-                self._embedder = made(self._make_embedder)
-                self._make_embedder = None
-            return self._embedder
 
     def _word_vectors(self, embedder: GuardedEmbedder) -> WordVectors:
         """Vectors of words, by which lines are compared: the embedder's own, or those of the model that ships."""
@@ -311,7 +307,7 @@ class Memory:
                 return
             try:
                 self.sync()
-            except (EmbedderError, WorkspaceError):
+            except WorkspaceError:
                 if self._opened_store().meta() is None:
                     raise  # what a cut index holds is better than no answer: `stale` says how much that is worth
 
@@ -321,23 +317,35 @@ class Memory:
 
         stale = self._behind or self._appended != self._covered or stored is None or not stored.complete
         try:
-            embedder = self._loaded_embedder()
+            embedder = self._embedders.for_search(stored)
         except EmbedderError as error:
             return None, f"keywords alone were searched: {error}", stale
         difference = outdated(stored, describe(embedder, self.config.chunking)) if stored else None
         if stored is None or embedder is None or stored.identity == embedder.identity:
-            return embedder, None, stale or difference is not None
+            if self._lacking is None:
+                self._lacking = self._opened_store().lacking()
+            reasons = [f"{count} files were searched by keywords alone: {why}" for why, count in self._lacking.items()]
+            return embedder, "; ".join(reasons) or None, stale or bool(reasons) or difference is not None
         return None, f"keywords alone were searched, until the next sync builds the index again: {difference}", True
 
     def _sync(self, force: bool, progress: Callable[[Progress], None] | None) -> SyncReport:
         from openclaw_memory.sync import at_work, sync
 
         try:
-            store, embedder = self._opened_store(), self._loaded_embedder()
+            store = self._opened_store()
             stored = store.meta()
+            embedder, trouble = self._embedders.for_sync(stored)
+            if (
+                embedder is not None
+                and embedder.leaves_machine
+                and (stored is None or stored.identity != embedder.identity)
+            ):
+                _say(_sent_to(embedder))
             self._in_rebuild = self._in_rebuild or (stored is not None and stored.complete)
             with at_work(self.index_path):
-                return sync(self.workspace, store, embedder, self.config, force=force, progress=progress)
+                return sync(
+                    self.workspace, store, embedder, self.config, trouble=trouble, force=force, progress=progress
+                )
         except CorruptIndexError as damage:
             if not force or self.index_path is None or self._make_store is None:
                 raise
@@ -363,32 +371,20 @@ def _open_store(index_path: Path) -> Store:
     return SqliteStore.open(index_path)
 
 
-def _index_location(root: Path) -> tuple[Path, tuple[str, ...]]:
-    """Where the index of a workspace lives, and what there is to say about it."""
-    folder = root / DERIVED_FOLDER
-    if os.access(folder if folder.exists() else root, os.W_OK):
-        return folder / INDEX_NAME, ()
-    from hashlib import sha256
-
-    from platformdirs import user_cache_path
-
-    digest = sha256(os.fsencode(root.resolve())).hexdigest()[:16]
-    index = user_cache_path("openclaw-memory") / digest / INDEX_NAME
-    return index, (f"{root} cannot be written: the index is kept in {index}",)
+def _embedders(given: Embedder | Embedders | Callable[[], Embedder | None] | None, rules: Embedding) -> Embedders:
+    if isinstance(given, Embedders):
+        return given
+    if given is None or isinstance(given, Embedder):
+        return embedders_of(given, rules)
+    return Embedders(lambda _: given(), rules.provider, rules)
 
 
-def _search_rules(rules: Search, query: object, max_results: object, min_score: object, source: object) -> Search:
-    """`rules` with the wishes of one call; raises QueryError for a wish that cannot be met."""
-    if not isinstance(query, str):
-        raise QueryError(f"query must be a string, not {type(query).__name__}")
-    if source is not None and source not in SOURCES:
-        raise QueryError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
-    if max_results is not None:
-        if not isinstance(max_results, int) or isinstance(max_results, bool) or max_results < 1:
-            raise QueryError(f"max_results must be a whole number of at least 1, not {max_results!r}")
-        rules = replace(rules, max_results=min(max_results, int(RANGES["search.max_results"][1])))
-    if min_score is not None:
-        if not isinstance(min_score, int | float) or isinstance(min_score, bool) or not 0 <= min_score <= 1:
-            raise QueryError(f"min_score must be a number from 0 to 1, not {min_score!r}")
-        rules = replace(rules, min_score=float(min_score))
-    return rules
+def _sent_to(embedder: GuardedEmbedder) -> str:
+    return f"the text of notes and questions is sent to {embedder.endpoint} ({embedder.provider} {embedder.model})"
+
+
+def _say(words: str) -> None:
+    """One plain line, on stderr where nobody has set up logging."""
+    import logging
+
+    logging.getLogger("openclaw_memory").warning(words)

@@ -1,10 +1,14 @@
 """What every test may use: a workspace of notes, and the versions that a report of a failure needs."""
 
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# At the end, so that no folder of tests hides a package: tests may import `embedding_server` and `embedding_faults`.
+sys.path.append(str(Path(__file__).parent))
 
 # The time one example takes says more about the machine than about the code.
 settings.register_profile("steady", deadline=None)
@@ -31,3 +35,12 @@ def notes(tmp_path: Path) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     return folder
+
+
+@pytest.fixture
+def embedding_server():
+    """Speaks for OpenAI, Gemini and Voyage on loopback, and lies as `embedding_faults` tells it to."""
+    from embedding_server import EmbeddingServer
+
+    with EmbeddingServer() as server:
+        yield server

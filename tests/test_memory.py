@@ -98,7 +98,7 @@ def test_a_provider_is_chosen_by_name_or_by_the_configuration(notes: Path) -> No
 def test_an_unknown_provider_is_refused_with_the_names_of_those_that_are_known(
     notes: Path, config: MemoryConfig | None
 ) -> None:
-    with pytest.raises(ConfigError, match=r"'opnai'.*auto, none, hashing, static"):
+    with pytest.raises(ConfigError, match=r"'opnai'.*auto, none, .*hashing, .*static"):
         Memory.open(notes, embedder="default" if config else "opnai", config=config)
 
 
@@ -109,8 +109,8 @@ def test_a_provider_that_does_not_load_is_named_in_the_status(notes: Path, monke
     monkeypatch.setattr(hashing, "create", fail)
     with Memory.open(notes, embedder="hashing") as memory:
         assert any("out of order" in notice for notice in memory.status().notices)
-        with pytest.raises(EmbedderError, match="out of order"):
-            memory.sync()
+        assert {"out of order" in file.reason for file in memory.sync().waiting} == {True}
+        assert memory.search("boiler")[0].path == "memory/household.md"
 
 
 def test_what_is_no_embedder_is_refused(notes: Path) -> None:

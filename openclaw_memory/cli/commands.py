@@ -6,6 +6,7 @@ import functools
 import re
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -294,10 +295,17 @@ def _synced(memory: Memory, *, hidden: bool) -> str | None:
             report = memory.sync(progress=progress)
     except OpenClawMemoryError as error:
         return f"the index could not follow the files: {error}"
-    if report.ok:
-        return None
-    failed = ", ".join(f"{file.path} ({file.reason})" for file in report.failed)
-    return f"these files could not be indexed as they are now: {failed}"
+    troubles = _waiting(report)
+    if report.failed:
+        failed = ", ".join(f"{file.path} ({file.reason})" for file in report.failed)
+        troubles.append(f"these files could not be indexed as they are now: {failed}")
+    return "; ".join(troubles) or None
+
+
+def _waiting(report: SyncReport) -> list[str]:
+    """One line for each reason why files lack vectors."""
+    counts = Counter(file.reason for file in report.waiting)
+    return [f"{count} files are found by keywords alone, until a sync succeeds: {why}" for why, count in counts.items()]
 
 
 @contextmanager
@@ -312,10 +320,16 @@ def _progress_bar(*, hidden: bool) -> Iterator[Callable[[Progress], None] | None
         def show(step: Progress) -> None:
             nonlocal bar
             bar = bar or shown.enter_context(click.progressbar(length=1, label="indexing", file=sys.stderr))
-            bar.label, bar.length = step.label, max(step.total, 1)
+            bar.label, bar.length = _label(step), max(step.total, 1)
             bar.update(step.completed - bar.pos)
 
         yield show
+
+
+def _label(step: Progress) -> str:
+    if not step.embedded:
+        return step.label
+    return f"{step.label}; {step.embedded:,} chunks, {step.rate:,.0f}/s, {step.tokens:,} tokens at most"
 
 
 def _say_report(report: SyncReport) -> None:
@@ -327,6 +341,8 @@ def _say_report(report: SyncReport) -> None:
         say(f"{click.style('skipped', fg='yellow')}  {clean(file.path)}: {clean(file.reason)}")
     for file in report.failed:
         say(f"{click.style('failed', fg='red')}  {clean(file.path)}: {clean(file.reason)}")
+    for line in _waiting(report):
+        say(f"{click.style('waiting', fg='yellow')}  {clean(line)}")
 
 
 def _say_status(state: Status, options: str) -> None:
@@ -336,6 +352,7 @@ def _say_status(state: Status, options: str) -> None:
             ("workspace", state.workspace),
             ("index", f"{state.index_path} ({state.index_bytes / 1e6:.1f} MB)"),
             ("search", f"{state.mode}, {state.provider} {state.model}".rstrip()),
+            *((f"not {provider}", reason) for provider, reason in state.passed_over.items()),
             ("holds", f"{state.files} files, {state.chunks} chunks" + (f" ({sources})" if sources else "")),
             *((name, _inline(table)) for name, table in (("vector", state.vector), ("keyword", state.fts))),
             ("cache", _inline(state.cache)),

@@ -1,7 +1,8 @@
 """Embedders by name: one module a provider, found by its file name, and the few functions that all of them share.
 
 A provider is a module here, or a function elsewhere registered under the entry point group
-`openclaw_memory.embedders`, that offers `create(model, **options) -> Embedder`.
+`openclaw_memory.embedders`, that offers `create(model, **options)` and returns an `Embedder`, or a `Service` that is to
+be asked over a network.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from openclaw_memory.config import Embedding
 from openclaw_memory.errors import ConfigError, EmbedderError, OpenClawMemoryError
 from openclaw_memory.types import Embedder, Matrix, Vector
 
@@ -18,17 +20,22 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from openclaw_memory.embeddings._pace import Pace
+
 ENTRY_POINT_GROUP = "openclaw_memory.embedders"
-# What `auto` tries: the first is taken.
-AUTO_ORDER: tuple[str, ...] = ("static",)
+# What `auto` tries: OpenClaw's order, and the model that ships where none of them can be had.
+AUTO_ORDER: tuple[str, ...] = ("local", "openai", "gemini", "voyage", "static")
 # A vector shorter than this has no direction worth trusting and is not scaled up; OpenClaw's number.
 MIN_MAGNITUDE = 1e-10
 
 
-def load_embedder(provider: str | None = "static", model: str | None = None, **options: Any) -> Embedder | None:
-    """The embedder of a provider: `static`, `hashing`, `auto`, an installed one; None for `none` (keyword-only).
+def load_embedder(
+    provider: str | None = "static", model: str | None = None, *, pace: Pace | None = None, **options: Any
+) -> Embedder | None:
+    """The embedder of a provider: `static`, `openai`, an installed one, ...; None for `none` (keyword-only).
 
-    `model` None is the provider's own default; `options` are the provider's own.
+    `model` None is the provider's own default; `pace` says how patiently a service is asked, `options` are the
+    provider's own.
 
     Raises:
         EmbedderError: nobody knows the provider, or it does not take the model or an option.
@@ -36,12 +43,19 @@ def load_embedder(provider: str | None = "static", model: str | None = None, **o
     """
     if provider is None or provider == "none":
         return None
-    name = AUTO_ORDER[0] if provider == "auto" else provider
-    create = _factory(name)
-    _check_options(name, create, model, options)
-    embedder = create(model, **options)
+    if provider == "auto":
+        if model is not None or options:
+            raise EmbedderError("'auto' takes no model and no options; name the provider that they are for")
+        from openclaw_memory.embeddings._choice import first_available
+
+        return first_available(Embedding(provider="auto"), {})
+    create = _factory(provider)
+    _check_options(provider, create, model, options)
+    embedder = _behind_service(create(model, **options), pace)
     if not isinstance(embedder, Embedder):
-        raise EmbedderError(f"embedder {name!r} made {embedder!r}, which lacks parts of the Embedder protocol; mend it")
+        raise EmbedderError(
+            f"embedder {provider!r} made {embedder!r}, which lacks parts of the Embedder protocol; mend it"
+        )
     return embedder
 
 
@@ -156,6 +170,15 @@ class _CallableEmbedder:
                 "it must always return the same number"
             )
         return vectors
+
+
+def _behind_service(made: object, pace: Pace | None) -> object:
+    """The embedder that asks the service, where a provider describes one; anything else is handed on."""
+    if isinstance(made, Embedder):
+        return made
+    from openclaw_memory.embeddings._remote import RemoteEmbedder, Service
+
+    return RemoteEmbedder(made, pace) if isinstance(made, Service) else made
 
 
 def _factory(name: str) -> Callable[..., Any]:

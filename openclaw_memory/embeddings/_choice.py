@@ -1,65 +1,212 @@
-"""Which embedder a memory uses: whatever its opener named, made at the first use, its failures in our words."""
+"""Which embedder a memory uses: the one its opener named or a fallback, each made at its first use."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory.config import Embedding
-from openclaw_memory.embeddings import check_provider, from_callable, load_embedder, own_errors
-from openclaw_memory.errors import ConfigError
-from openclaw_memory.types import Embedder
+from openclaw_memory.embeddings import AUTO_ORDER, check_provider, from_callable, load_embedder, own_errors
+from openclaw_memory.embeddings._pace import Pace
+from openclaw_memory.errors import ConfigError, EmbedderError
+from openclaw_memory.types import Embedder, IndexMeta
 
 if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
 
 # An embedder that is there, a provider's name, a function from texts to vectors, or None for keywords only.
 EmbedderChoice: TypeAlias = Embedder | Callable[[list[str]], Any] | str | None
-
-
-def embedder_maker(choice: EmbedderChoice, rules: Embedding) -> Embedder | Callable[[], Embedder | None] | None:
-    """The embedder that `choice` names, or a function that makes it; `"default"` is what `rules` say.
-
-    Raises:
-        ConfigError: nobody knows the provider, or `choice` is nothing of the kind.
-    """
-    if choice is None or isinstance(choice, Embedder):
-        return choice
-    if isinstance(choice, str):
-        provider, model = (rules.provider, rules.model) if choice == "default" else (choice, None)
-        check_provider(provider)
-        return lambda: load_embedder(provider, model)
-    if callable(choice):
-        named = choice if hasattr(choice, "__qualname__") else type(choice)
-        return lambda: from_callable(choice, f"{named.__module__}.{named.__qualname__}")
-    raise ConfigError(
-        f"embedder {choice!r} is none of: an embedder, a provider's name, a function from texts to vectors, None"
-    )
-
-
-def made(make: Callable[[], Embedder | None]) -> GuardedEmbedder | None:
-    """What `make` makes, guarded.
-
-    Raises:
-        EmbedderError: it cannot be made, whatever the reason.
-    """
-    with own_errors("the embedder cannot be made"):
-        embedder = make()
-    return None if embedder is None else GuardedEmbedder(embedder)
+# A service that failed to answer a question is not asked again for so long: searches go by keywords at once.
+SILENT_SECONDS = 30.0
 
 
 class GuardedEmbedder:
-    """An embedder whose every failure is an EmbedderError, so that search can go on by keywords."""
+    """An embedder whose every failure is an EmbedderError, so that search can go on by keywords.
 
-    def __init__(self, inner: Embedder) -> None:
+    A service that failed is left alone for a while: questions fail at once.
+    """
+
+    def __init__(self, inner: Embedder, clock: Callable[[], float] = time.monotonic) -> None:
         self.inner = inner
         self.provider, self.model, self.identity = inner.provider, inner.model, inner.identity
+        self.endpoint: str | None = getattr(inner, "endpoint", None)
+        self.leaves_machine: bool = getattr(inner, "leaves_machine", False)
         self._failed = f"the embedder {inner.provider} {inner.model} failed"
+        self._clock = clock
+        self._silence: tuple[float, EmbedderError] | None = None
 
     def embed_query(self, text: str) -> Vector:
+        if self._silence is not None and self._clock() < self._silence[0]:
+            raise self._silence[1]
+        try:
+            vector = self.probe(text)
+        except EmbedderError as error:
+            self._silence = (self._clock() + SILENT_SECONDS, error) if self.endpoint else None
+            raise
+        self._silence = None
+        return vector
+
+    def probe(self, text: str = "memory") -> Vector:
+        """As `embed_query`, whatever happened before."""
         with own_errors(self._failed):
             return self.inner.embed_query(text)
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         with own_errors(self._failed):
             return self.inner.embed_documents(texts)
+
+
+@dataclass(slots=True)
+class Embedders:
+    """The embedder that a memory wants and the one it falls back to; safe to use from several threads.
+
+    `make` makes the wanted one, None for keywords alone, and tells a dictionary which providers it passed over, and
+    why. `requested` is what the opener asked for. An embedder that was `handed_in` is not closed here.
+    """
+
+    make: Callable[[dict[str, str]], Embedder | None]
+    requested: str
+    rules: Embedding
+    handed_in: bool = False
+    passed_over: dict[str, str] = field(default_factory=dict)
+    _wanted: list[GuardedEmbedder | None] = field(default_factory=list)
+    _fallback: list[GuardedEmbedder | None] = field(default_factory=list)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def wanted(self) -> GuardedEmbedder | None:
+        """The wanted embedder, None for keywords alone.
+
+        Raises:
+            EmbedderError: it cannot be made, whatever the reason.
+        """
+        return self._once(self._wanted, lambda: self.make(self.passed_over))
+
+    def fallback(self) -> GuardedEmbedder | None:
+        """The fallback; None where none is configured.
+
+        Raises:
+            EmbedderError: it cannot be made.
+        """
+        return self._once(self._fallback, lambda: made(self.rules.fallback, self.rules))
+
+    def for_search(self, stored: IndexMeta | None) -> GuardedEmbedder | None:
+        """The fallback where the index holds its vectors, else the wanted one.
+
+        Raises:
+            EmbedderError: the wanted one cannot be made.
+        """
+        return self.fallback() if stored is not None and self._is_of_fallback(stored) else self.wanted()
+
+    def for_sync(self, stored: IndexMeta | None) -> tuple[GuardedEmbedder | None, str | None]:
+        """The one to sync with; None, and why, where the wanted one cannot be had.
+
+        The fallback takes its place only where that costs no good index: in a new one, or in one of its own.
+        """
+        try:
+            wanted = self.wanted()
+            if wanted is not None and self._has_fallback() and (stored is None or stored.identity != wanted.identity):
+                wanted.probe()
+        except EmbedderError as error:
+            replaceable = stored is None or stored.identity == "none" or self._is_of_fallback(stored)
+            if not self._has_fallback() or not replaceable:
+                return None, str(error)
+            self.passed_over[self.requested] = str(error)
+            try:
+                return self.fallback(), None
+            except EmbedderError as second:
+                return None, f"{error}; and the fallback: {second}"
+        self.passed_over.pop(self.requested, None)
+        return wanted, None
+
+    def close(self) -> None:
+        """End what the embedders that were made here keep open."""
+        with self._lock:
+            for embedder in (*([] if self.handed_in else self._wanted), *self._fallback):
+                if embedder is not None and (close := getattr(embedder.inner, "close", None)) is not None:
+                    close()
+
+    def _has_fallback(self) -> bool:
+        return self.rules.fallback not in {"none", self.requested}
+
+    def _is_of_fallback(self, stored: IndexMeta) -> bool:
+        # The provider's name is compared first, so that a fallback that nobody needs is not made.
+        if not self._has_fallback() or stored.provider != self.rules.fallback:
+            return False
+        fallback = self.fallback()
+        return fallback is not None and fallback.identity == stored.identity
+
+    def _once(self, place: list[GuardedEmbedder | None], make: Callable[[], Embedder | None]) -> GuardedEmbedder | None:
+        with self._lock:
+            if not place:
+                with own_errors("the embedder cannot be made"):
+                    embedder = allowed(make(), self.rules)
+                place.append(None if embedder is None else GuardedEmbedder(embedder))
+            return place[0]
+
+
+def embedders_of(choice: EmbedderChoice, rules: Embedding) -> Embedders:
+    """What `choice` names; `"default"` is what `rules` say.
+
+    Raises:
+        ConfigError: nobody knows the provider, or `choice` is nothing of the kind.
+    """
+    check_provider(rules.fallback)
+    if choice is None:
+        return Embedders(lambda _: None, "none", rules)
+    if isinstance(choice, Embedder):
+        return Embedders(lambda _: choice, choice.provider, rules, handed_in=True)
+    if isinstance(choice, str):
+        provider = rules.provider if choice == "default" else choice
+        check_provider(provider)
+        if provider == "auto":
+            return Embedders(lambda passed_over: first_available(rules, passed_over), provider, rules)
+        return Embedders(lambda _: made(provider, rules), provider, rules)
+    if callable(choice):
+        named = choice if hasattr(choice, "__qualname__") else type(choice)
+        return Embedders(lambda _: from_callable(choice, f"{named.__module__}.{named.__qualname__}"), "callable", rules)
+    raise ConfigError(
+        f"embedder {choice!r} is none of: an embedder, a provider's name, a function from texts to vectors, None"
+    )
+
+
+def first_available(rules: Embedding, passed_over: dict[str, str]) -> Embedder | None:
+    """What `auto` comes to: the first provider of `AUTO_ORDER` that can be had and is allowed.
+
+    The local one counts only where `rules` name its model. `passed_over` is told why the others were not taken.
+    """
+    for provider in AUTO_ORDER:
+        try:
+            if provider == "local" and not rules.providers.get("local", {}).get("model"):
+                raise EmbedderError("no local model is configured; name one in embedding.providers.local.model")
+            return allowed(made(provider, rules), rules)
+        except EmbedderError as error:
+            passed_over[provider] = str(error)
+    reasons = "; ".join(f"{provider}: {reason}" for provider, reason in passed_over.items())
+    raise EmbedderError(f"no provider can be had ({reasons}); choose one, or none")
+
+
+def made(provider: str, rules: Embedding) -> Embedder | None:
+    """The embedder of a provider with the options that `rules` hold for it; None for `none`."""
+    options = dict(rules.providers.get(provider, {}))
+    model = options.pop("model", None)
+    if provider == rules.provider and rules.model is not None:
+        model = rules.model
+    pace = Pace(rules.concurrency, rules.query_seconds, rules.request_seconds)
+    return load_embedder(provider, model, pace=pace, **options)
+
+
+def allowed(embedder: Embedder | None, rules: Embedding) -> Embedder | None:
+    """The embedder itself.
+
+    Raises:
+        EmbedderError: it would send text to another machine, and that is not allowed.
+    """
+    if embedder is None or rules.allow_remote or not getattr(embedder, "leaves_machine", False):
+        return embedder
+    raise EmbedderError(
+        f"{embedder.provider} sends text to {getattr(embedder, 'endpoint', 'another machine')}, and "
+        "embedding.allow_remote is off; allow it, or choose a local provider"
+    )

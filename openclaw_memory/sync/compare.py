@@ -17,9 +17,9 @@ COARSE_TICK_NS = 2_000_000_000
 class Difference:
     """Files found, split by what their stamps say.
 
-    `fresh` is unknown to the index, `touched` has another stamp than it had, `doubtful` has the same stamp but was
-    read so soon after its last write that a later write may hide behind it. `vanished` lists indexed paths that were
-    not found.
+    `fresh` is unknown to the index, `touched` has another stamp than it had, or lacks vectors, `doubtful` has the same
+    stamp but was read so soon after its last write that a later write may hide behind it. `vanished` lists indexed
+    paths that were not found.
     """
 
     fresh: tuple[MemoryFile, ...]
@@ -50,7 +50,7 @@ def compare(files: Iterable[MemoryFile], known: Mapping[str, FileRecord]) -> Dif
         record = known.get(file.path)
         if record is None:
             fresh.append(file)
-        elif not _same_stamp(file, record):
+        elif record.lacks is not None or not _same_stamp(file, record):
             touched.append(file)
         elif _in_doubt(record):
             doubtful.append(file)

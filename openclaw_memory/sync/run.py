@@ -1,13 +1,15 @@
-"""One run over files that may have changed: each is read and cut, batches are embedded and written."""
+"""One run over files that may have changed: each is read and cut, its texts are embedded, and it is written whole."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from openclaw_memory.config import Chunking
-from openclaw_memory.embeddings import checked_vectors
-from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, UndecodableError
+from openclaw_memory.embeddings._stream import Embedded, stream
+from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, UndecodableError
 from openclaw_memory.sync.prepare import read, rows
 from openclaw_memory.types import (
     ChunkRow,
@@ -24,102 +26,167 @@ from openclaw_memory.workspace import Workspace
 # other writers wait.
 FILES_PER_WRITE = 64
 CHUNKS_PER_WRITE = 512
-# Texts handed to the embedder at once; a provider splits further by its own limits.
-TEXTS_PER_CALL = 256
 
 PreparedFile = tuple[FileRecord, list[ChunkRow]]
+
+
+@dataclass(slots=True)
+class Group:
+    """Files that are written together, as soon as the vectors under `missing` are there; `done` files come before."""
+
+    files: list[PreparedFile]
+    missing: set[str]
+    done: int
 
 
 @dataclass(slots=True)
 class Run:
     """The parts of a run, and what it has done so far.
 
-    `before` is what the index knew when the run began; with `anew` its rows are gone, and it only tells which files
-    have changed. A file is listed as added or changed once it has been written.
+    `embedder` is None for keywords alone; an error in its place says why there are no vectors, though they are
+    wanted. `before` is what the index knew when the run began; with `anew` its rows are gone, and it only tells which
+    files have changed. A file is listed as added or changed once it has been written; one in `waiting` lacks vectors.
     """
 
     workspace: Workspace
     store: Store
-    embedder: Embedder | None
+    embedder: Embedder | EmbedderError | None
     chunking: Chunking
     before: Mapping[str, FileRecord]
     anew: bool
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     failed: list[Skipped] = field(default_factory=list)
+    waiting: list[Skipped] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     vanished: list[str] = field(default_factory=list)
     unchanged: int = 0
     embedded: int = 0
+    tokens: int = 0
+    _groups: deque[Group] = field(default_factory=deque)
+    _asked: set[str] = field(default_factory=set)
+    _lacking: dict[str, str] = field(default_factory=dict)
 
     def over(self, files: Sequence[MemoryFile], progress: Callable[[Progress], None] | None) -> None:
         """Bring the rows of these files up to date; `progress` is called between transactions."""
+        started, told = time.perf_counter(), 0
+
+        def tell(done: int) -> None:
+            nonlocal told
+            told = done
+            if progress:
+                seconds = time.perf_counter() - started
+                progress(Progress(done, len(files), "files", self.embedded, self.tokens, seconds))
+
+        wanted = self._wanted(files, tell)
+        # Files are read, and written, while texts that were taken before are being embedded.
+        for embedded in stream(self.embedder or EmbedderError("no embedder"), wanted):
+            self._keep(embedded)
+            self._write(tell)
+        if told < len(files):
+            tell(len(files))
+
+    def _wanted(self, files: Sequence[MemoryFile], tell: Callable[[int], None]) -> Iterator[tuple[str, str]]:
+        """Prepare the files in groups; yields the key and the text of each vector that is not stored."""
         batch: list[PreparedFile] = []
         same: list[FileRecord] = []
         for done, file in enumerate(files, start=1):
-            try:
-                prepared = self._prepare(file)
-            except NotFoundError:
-                self.vanished.append(file.path)
-            except UndecodableError as error:
-                self.skipped.append(Skipped(file.path, reason(error)))
-            except Exception as error:  # noqa: BLE001 - one odd file must not cost all others; it is reported
-                self.failed.append(Skipped(file.path, reason(error)))
-            else:
-                if isinstance(prepared, FileRecord):
-                    same.append(prepared)
-                else:
-                    batch.append(prepared)
-            if done == len(files) or _is_full(batch):
-                self._write(batch)
+            prepared = self._prepared(file)
+            if isinstance(prepared, FileRecord):
+                same.append(prepared)
+            elif prepared is not None:
+                batch.append(prepared)
+            if batch and (done == len(files) or _is_full(batch)):
+                yield from self._opened(batch, done)
+                self._write(tell)
                 batch = []
-                if progress:
-                    progress(Progress(done, len(files), "files"))
         if same:
             self.store.touch_files(same)
             self.unchanged += len(same)
 
-    def _prepare(self, file: MemoryFile) -> PreparedFile | FileRecord:
-        """The file with its rows, or its record alone where the index holds these rows already."""
-        record, text = read(self.workspace, file)
-        known = self.before.get(file.path)
-        if not self.anew and known is not None and (known.hash, known.source) == (record.hash, record.source):
-            return record
-        return record, rows(text, file.path, self.chunking, vectors=self.embedder is not None)
+    def _prepared(self, file: MemoryFile) -> PreparedFile | FileRecord | None:
+        """The file with its rows, its record alone where the index holds these rows already; None where it cannot be.
 
-    def _write(self, batch: Sequence[PreparedFile]) -> None:
-        if not batch:
-            return
-        self._embed([row for _, file_rows in batch for row in file_rows])
-        self.store.replace_files(batch)
-        for record, _ in batch:
-            known = self.before.get(record.path)
-            if known is None:
-                self.added.append(record.path)
-            elif known.hash != record.hash:
-                self.changed.append(record.path)
-            else:
-                self.unchanged += 1
+        What cannot be prepared is listed with its reason.
+        """
+        try:
+            record, text = read(self.workspace, file)
+            known = None if self.anew else self.before.get(file.path)
+            if known is not None and (known.hash, known.source, known.lacks) == (record.hash, record.source, None):
+                return record
+            return record, rows(text, file.path, self.chunking, vectors=self.embedder is not None)
+        except NotFoundError:
+            self.vanished.append(file.path)
+        except UndecodableError as error:
+            self.skipped.append(Skipped(file.path, reason(error)))
+        except Exception as error:  # noqa: BLE001 - one odd file must not cost all others; it is reported
+            self.failed.append(Skipped(file.path, reason(error)))
+        return None
 
-    def _embed(self, file_rows: Sequence[ChunkRow]) -> None:
-        """Embed the texts whose vectors are not stored yet; each call's vectors are kept at once."""
-        if self.embedder is None:
-            return
-        texts = {row.vector_key: row.chunk.embedding_text for row in file_rows if row.vector_key is not None}
-        known = self.store.known_vectors(texts)
+    def _opened(self, batch: list[PreparedFile], done: int) -> Iterator[tuple[str, str]]:
+        texts = {row.vector_key: row.chunk.embedding_text for row in _rows(batch) if row.vector_key is not None}
+        known = self.store.known_vectors(texts) if texts else set()
         missing = [key for key in texts if key not in known]
-        for first in range(0, len(missing), TEXTS_PER_CALL):
-            keys = missing[first : first + TEXTS_PER_CALL]
-            answer = self.embedder.embed_documents([texts[key] for key in keys])
-            origin = f"embedder {self.embedder.provider} {self.embedder.model}".strip()
-            self.store.add_vectors(keys, checked_vectors(answer, len(keys), origin))
-            self.embedded += len(keys)
+        self._groups.append(Group(batch, set(missing), done))
+        fresh = [key for key in missing if key not in self._asked and key not in self._lacking]
+        self._asked.update(fresh)
+        return ((key, texts[key]) for key in fresh)
+
+    def _keep(self, embedded: Embedded) -> None:
+        """Store vectors as soon as they are there, so that they are not asked for again whatever comes."""
+        self._asked.difference_update(embedded.keys)
+        error = embedded.error
+        if embedded.vectors is not None:
+            try:
+                self.store.add_vectors(embedded.keys, embedded.vectors)
+            except EmbedderError as refused:  # of other dimensions than the index holds
+                error = refused
+            else:
+                self.embedded += len(embedded.keys)
+                self.tokens += embedded.tokens
+        if error is not None:
+            self._lacking.update(dict.fromkeys(embedded.keys, str(error)))
+
+    def _write(self, tell: Callable[[int], None]) -> None:
+        """Write the groups, in their order, that wait for no vector any more."""
+        while self._groups and self._groups[0].missing.isdisjoint(self._asked):
+            group = self._groups.popleft()
+            files = [self._without_lacking(file, group.missing) for file in group.files]
+            self.store.replace_files(files)
+            for record, _ in files:
+                self._count(record)
+            tell(group.done)
+
+    def _without_lacking(self, file: PreparedFile, missing: set[str]) -> PreparedFile:
+        """The file with no vector key where no vector could be had, and the reason in its record."""
+        record, file_rows = file
+        keys = [row.vector_key for row in file_rows if row.vector_key is not None]
+        lacking = [key for key in keys if key in missing and key in self._lacking]
+        if not lacking:
+            return file
+        found = [replace(row, vector_key=None) if row.vector_key in lacking else row for row in file_rows]
+        return replace(record, lacks=self._lacking[lacking[0]]), found
+
+    def _count(self, record: FileRecord) -> None:
+        known = self.before.get(record.path)
+        if known is None:
+            self.added.append(record.path)
+        elif known.hash != record.hash:
+            self.changed.append(record.path)
+        else:
+            self.unchanged += 1
+        if record.lacks is not None:
+            self.waiting.append(Skipped(record.path, record.lacks))
 
 
 def reason(error: Exception) -> str:
     """An error in words; one that is not ours is named by its type, since its message alone may say nothing."""
     words = str(error)
     return words if words and isinstance(error, OSError | OpenClawMemoryError) else f"{type(error).__name__}: {words}"
+
+
+def _rows(batch: Sequence[PreparedFile]) -> Iterator[ChunkRow]:
+    return (row for _, file_rows in batch for row in file_rows)
 
 
 def _is_full(batch: Sequence[PreparedFile]) -> bool:

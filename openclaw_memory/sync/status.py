@@ -25,6 +25,7 @@ def status(
     *,
     index_path: Path | None,
     requested_provider: str,
+    passed_over: Mapping[str, str],
     last: SyncReport | None,
     notices: Sequence[str],
     deep: bool = False,
@@ -50,6 +51,8 @@ def status(
         words.append(f"the next sync builds the index again: {reason}")
     elif not stored.complete:
         words.append("the index is not complete: its building goes on elsewhere or was cut short; sync the memory")
+    lacking = store.lacking() if store else {}
+    words += [f"{count} files are found by keywords alone: {why}" for why, count in lacking.items()]
     failed = last.failed if last else ()
     words += [f"{file.path} could not be indexed: {file.reason}" for file in failed]
     meta = wanted or stored
@@ -60,6 +63,7 @@ def status(
         provider=meta.provider if meta else "",
         model=meta.model if meta else "",
         requested_provider=requested_provider,
+        passed_over=dict(passed_over),
         mode="hybrid" if matches else "keyword",
         files=stats.files,
         chunks=stats.chunks,

@@ -167,7 +167,7 @@ def test_a_function_that_fails_is_an_embedder_error_with_its_cause():
 def test_a_provider_that_nobody_knows_is_refused_without_importing_one():
     check_provider("auto")
     check_provider("hashing")
-    with pytest.raises(ConfigError, match=r"'opnai'.*auto, none, hashing, static"):
+    with pytest.raises(ConfigError, match=r"'opnai'.*auto, none, .*hashing, .*static"):
         check_provider("opnai")
 
 

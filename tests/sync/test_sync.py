@@ -197,11 +197,17 @@ def test_a_rebuild_also_forgets_files_that_have_gone(place: Any) -> None:
 def test_an_embedder_that_does_not_answer_does_not_cost_the_index_it_would_replace(place: Any) -> None:
     place.write("MEMORY.md", "memo one")
     place.sync()
+    identity, dims = place.store.meta().identity, place.store.meta().dims
     place.embedder.model, place.embedder.broken = "other", True
-    with pytest.raises(EmbedderError, match="out of order"):
-        place.sync()
-    assert list(place.store.files()) == ["MEMORY.md"]
-    assert place.store.search_text(["memo"], 5)
+    report = place.sync()
+    assert (report.rebuilt, report.ok, report.unchanged) == (None, True, 1)
+    assert (place.store.meta().identity, place.store.meta().dims) == (identity, dims)
+    place.write("MEMORY.md", "memo two")
+    assert ["out of order" in file.reason for file in place.sync().waiting] == [True]
+    assert place.store.search_text(["two"], 5)
+    place.embedder.broken = False
+    assert "and is now" in str(place.sync().rebuilt)
+    assert place.store.meta().identity == place.embedder.identity != identity
 
 
 # --- failures ------------------------------------------------------------------------------------------------------
@@ -292,17 +298,20 @@ def test_a_workspace_that_has_gone_is_an_error_and_costs_no_rows(place: Any) -> 
     assert place.texts() == ["memo one"]
 
 
-def test_an_embedder_that_fails_leaves_the_lines_there_were_and_the_next_sync_goes_on(place: Any) -> None:
+def test_a_file_whose_vectors_cannot_be_had_is_found_by_its_words_and_embedded_by_a_later_sync(place: Any) -> None:
     place.write("MEMORY.md", "memo one")
     place.sync()
     place.write("MEMORY.md", "memo two, another text")
     place.embedder.broken = True
-    with pytest.raises(EmbedderError):
-        place.sync()
-    assert place.store.files().keys() == {"MEMORY.md"}
+    report = place.sync()
+    assert (report.changed, [file.path for file in report.waiting], report.ok) == (("MEMORY.md",), ["MEMORY.md"], False)
+    assert [chunk.chunk.text for chunk in place.store.chunks_of("MEMORY.md")] == ["memo two, another text"]
+    assert place.store.search_text(["two"], 5)
+    assert place.sync().waiting == report.waiting
     place.embedder.broken = False
-    assert place.sync().changed == ("MEMORY.md",)
-    assert place.texts() == ["memo two, another text"]
+    report = place.sync()
+    assert (report.waiting, report.embedded, report.unchanged) == ((), 1, 1)
+    assert place.sync().embedded == 0
 
 
 def test_an_embedder_that_answers_with_too_few_vectors_stores_none(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,8 +322,7 @@ def test_an_embedder_that_answers_with_too_few_vectors_stores_none(place: Any, m
         return real(self, texts)[:-1]
 
     monkeypatch.setattr(type(place.embedder), "embed_documents", short)
-    with pytest.raises(EmbedderError):
-        place.sync()
+    assert ["shape" in file.reason for file in place.sync().waiting] == [True]
     assert place.store.stats().vectors == 0
 
 
@@ -325,7 +333,10 @@ def test_progress_counts_files_up_to_the_total(place: Any) -> None:
     sync(place.workspace, place.store, place.embedder, place.config, progress=steps.append)
     assert [step.completed for step in steps] == sorted({step.completed for step in steps})
     assert len(steps) > 1
-    assert steps[-1] == Progress(150, 150, "files")
+    last = steps[-1]
+    assert (last.completed, last.total, last.label, last.embedded) == (150, 150, "files", 150)
+    assert last.tokens == sum(len(row.chunk.embedding_text) for row in place.store.chunks(range(1, 151)))
+    assert (last.rate > 0, last.seconds_left) == (True, 0)
 
 
 def test_a_progress_callback_that_raises_stops_the_run_between_files(place: Any) -> None:

@@ -27,6 +27,8 @@ STEPS = st.one_of(
     st.tuples(st.just("sync")),
     st.tuples(st.just("rebuild")),
     st.tuples(st.just("die while embedding")),
+    st.tuples(st.just("sync while the embedder is down")),
+    st.tuples(st.just("change the model"), st.sampled_from("ab")),
     st.tuples(st.just("lose the index")),
 )
 
@@ -84,6 +86,14 @@ class World:
         finally:
             self.place.embedder = real
 
+    def sync_while_the_embedder_is_down(self) -> None:
+        self.place.embedder.broken = True
+        self.place.sync()
+        self.place.embedder.broken = False
+
+    def change_the_model(self, name: str) -> None:
+        self.place.embedder.model = name
+
     def reopen(self) -> None:
         self.place.store.close()
         self.place.store = self.open_place(self.root, self.index).store
@@ -125,7 +135,9 @@ def test_any_sequence_of_edits_and_accidents_ends_equal_to_a_fresh_index(
                 path.unlink()
         world.place.sync()
         fresh = open_place(world.root, world.fresh)
+        fresh.embedder.model = world.place.embedder.model
         fresh.sync()
+        assert world.place.store.meta().identity == fresh.store.meta().identity
         assert world.place.rows() == fresh.rows()
         assert world.place.store.files().keys() == fresh.store.files().keys()
         world.place.store.close()

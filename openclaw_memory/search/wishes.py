@@ -1,0 +1,30 @@
+"""What one call of a search may ask for, checked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from openclaw_memory.config import RANGES, Search
+from openclaw_memory.errors import QueryError
+from openclaw_memory.types import SOURCES
+
+
+def rules_for_one(rules: Search, query: object, max_results: object, min_score: object, source: object) -> Search:
+    """`rules` with the wishes of one call.
+
+    Raises:
+        QueryError: a wish that cannot be met; the message names it.
+    """
+    if not isinstance(query, str):
+        raise QueryError(f"query must be a string, not {type(query).__name__}")
+    if source is not None and source not in SOURCES:
+        raise QueryError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
+    if max_results is not None:
+        if not isinstance(max_results, int) or isinstance(max_results, bool) or max_results < 1:
+            raise QueryError(f"max_results must be a whole number of at least 1, not {max_results!r}")
+        rules = replace(rules, max_results=min(max_results, int(RANGES["search.max_results"][1])))
+    if min_score is not None:
+        if not isinstance(min_score, int | float) or isinstance(min_score, bool) or not 0 <= min_score <= 1:
+            raise QueryError(f"min_score must be a number from 0 to 1, not {min_score!r}")
+        rules = replace(rules, min_score=float(min_score))
+    return rules

@@ -1,0 +1,142 @@
+"""Texts that are embedded as they come: what is asked, when, and what a failure costs the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from openclaw_memory.embeddings._failures import Meaning, ServiceError
+from openclaw_memory.embeddings._pace import Pace
+from openclaw_memory.embeddings._remote import Limits, RemoteEmbedder, Service
+from openclaw_memory.embeddings._stream import TEXTS_PER_CALL, Embedded, stream
+from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.errors import EmbedderError
+
+QUICK = Pace(tries=2, first_wait=0.001, longest_wait=0.001, busy_tries=2, busy_first_wait=0.001)
+
+
+class Recorder:
+    """A service in memory: hashed words, and a list of the packs it was asked for; it refuses what `refuse` names."""
+
+    def __init__(self, refuse: str = "", down_after: int = 10**9, **limits: int) -> None:
+        self.packs: list[list[str]] = []
+        self.refuse, self.down_after = refuse, down_after
+        service = Service(
+            "fake", "words", "http://127.0.0.1:1", Limits(**{"items": 4, "input_tokens": 100} | limits), self.send
+        )
+        self.embedder = RemoteEmbedder(service, QUICK)
+
+    async def send(self, texts: list[str], _: bool) -> Sequence[Any]:
+        self.packs.append(texts)
+        if len(self.packs) > self.down_after:
+            raise ConnectionResetError("down")
+        if self.refuse and self.refuse in texts:
+            raise ServiceError("this text is refused", Meaning.REFUSED)
+        return list(HashingEmbedder().embed_documents(texts))
+
+
+@pytest.fixture
+def close() -> Iterator[list[RemoteEmbedder]]:
+    opened: list[RemoteEmbedder] = []
+    yield opened
+    for embedder in opened:
+        embedder.close()
+
+
+def texts(count: int) -> list[tuple[str, str]]:
+    return [(f"key{number}", f"word{number}") for number in range(count)]
+
+
+def by_key(found: Sequence[Embedded]) -> dict[str, Any]:
+    return {
+        key: None if one.vectors is None else one.vectors[place] for one in found for place, key in enumerate(one.keys)
+    }
+
+
+def test_every_text_gets_its_own_vector_from_a_service(close: list[RemoteEmbedder]) -> None:
+    recorder = Recorder()
+    close.append(recorder.embedder)
+    found = by_key(list(stream(recorder.embedder, texts(50))))
+    assert found.keys() == dict(texts(50)).keys()
+    for key, text in texts(50):
+        np.testing.assert_allclose(found[key], HashingEmbedder().embed_query(text), atol=1e-6)
+    assert max(map(len, recorder.packs)) == 4
+    assert sum(one.tokens for one in stream(recorder.embedder, texts(50))) == sum(len(text) for _, text in texts(50))
+
+
+def test_every_text_gets_its_own_vector_from_a_plain_embedder() -> None:
+    count = TEXTS_PER_CALL + 3
+    found = by_key(list(stream(HashingEmbedder(), texts(count))))
+    for key, text in texts(count):
+        np.testing.assert_allclose(found[key], HashingEmbedder().embed_query(text), atol=1e-6)
+
+
+def test_texts_are_taken_only_as_far_ahead_as_needed(close: list[RemoteEmbedder]) -> None:
+    recorder = Recorder()
+    close.append(recorder.embedder)
+    taken = 0
+
+    def counted() -> Iterator[tuple[str, str]]:
+        nonlocal taken
+        for item in texts(10_000):
+            taken += 1
+            yield item
+
+    found = stream(recorder.embedder, counted())
+    next(found)
+    found.close()  # type: ignore[attr-defined]
+    assert taken < 200
+
+
+def test_after_a_failure_of_the_service_the_rest_is_not_asked_for(close: list[RemoteEmbedder]) -> None:
+    recorder = Recorder(down_after=3)
+    close.append(recorder.embedder)
+    found = list(stream(recorder.embedder, texts(1000)))
+    vectors = by_key(found)
+    assert len(vectors) == 1000
+    assert sum(vector is not None for vector in vectors.values()) == 12
+    assert len(recorder.packs) < 100
+    assert {one.isolated for one in found if one.error} == {False}
+    assert {"down" in str(one.error) for one in found if one.error} == {True}
+
+
+def test_a_text_that_is_refused_costs_only_itself(close: list[RemoteEmbedder]) -> None:
+    recorder = Recorder(refuse="word17")
+    close.append(recorder.embedder)
+    found = list(stream(recorder.embedder, texts(100)))
+    assert [key for key, vector in by_key(found).items() if vector is None] == ["key17"]
+    (failed,) = [one for one in found if one.error]
+    assert (failed.isolated, str(failed.error)) == (True, "this text is refused")
+
+
+def test_a_plain_embedder_that_fails_is_not_asked_again() -> None:
+    calls = 0
+
+    class Broken(HashingEmbedder):
+        def embed_documents(self, _: Sequence[str]) -> Any:
+            nonlocal calls
+            calls += 1
+            raise EmbedderError("out of order")
+
+    found = list(stream(Broken(), texts(3 * TEXTS_PER_CALL)))
+    assert (calls, len(by_key(found)), {str(one.error) for one in found}) == (1, 3 * TEXTS_PER_CALL, {"out of order"})
+
+
+def test_in_place_of_an_embedder_stands_the_reason_there_is_none() -> None:
+    found = list(stream(EmbedderError("no key"), texts(3)))
+    assert [(one.keys, str(one.error)) for one in found] == [([f"key{number}"], "no key") for number in range(3)]
+
+
+def test_a_text_that_is_too_long_for_the_service_has_the_vector_of_all_its_pieces(close: list[RemoteEmbedder]) -> None:
+    recorder = Recorder(input_tokens=20)
+    close.append(recorder.embedder)
+    text = "alpha beta gamma delta epsilon zeta eta theta iota kappa"
+    (vector,) = by_key(list(stream(recorder.embedder, [("key", text)]))).values()
+    assert max(len(one) for pack in recorder.packs for one in pack) <= 20
+    assert "".join(one for pack in recorder.packs for one in pack) == text
+    whole = HashingEmbedder().embed_query(text)
+    assert vector @ whole > 0.7
+    assert np.linalg.norm(vector) == pytest.approx(1)
