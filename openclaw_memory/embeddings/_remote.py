@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import numpy as np
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential_jitter
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential, wait_random
 
 from openclaw_memory.chunking.tokens import split_utf8
 from openclaw_memory.embeddings import checked_vectors
@@ -116,7 +116,6 @@ class RemoteEmbedder:
         try:
             (answer,) = future.result(seconds + GRACE_SECONDS)
         except TimeoutError as error:
-            future.cancel()
             raise ServiceError(
                 f"{self.endpoint} gave no answer within {seconds:g} s; set a longer embedding.query_seconds, or see "
                 "whether the service is up",
@@ -124,6 +123,8 @@ class RemoteEmbedder:
             ) from error
         except CancelledError as error:
             raise self._closed() from error
+        finally:
+            future.cancel()
         vector: Vector = _vectors([answer], 1)[0]
         return vector
 
@@ -154,7 +155,11 @@ class RemoteEmbedder:
         Raises:
             ServiceError: it failed, whatever the reason.
         """
-        future = self._background.run(self._attempts(as_query=False)(self._within, seconds, call, *args))
+
+        async def asked() -> T:
+            return await self._attempts(as_query=False)(self._within, seconds, call, *args)
+
+        future = self._background.run(asked())
         try:
             return future.result()
         except CancelledError as error:
@@ -186,16 +191,18 @@ class RemoteEmbedder:
 
     async def _answers(self, texts: list[str], *, as_query: bool) -> list[Answer]:
         """Ask for texts that may be blank, too long or too many for one request."""
-        said = [place for place, text in enumerate(texts) if text.strip()]
-        blank = [place for place, text in enumerate(texts) if not text.strip()]
-        answers: list[Answer] = []
         limits = self._limits
-        for places in packs(said, limits.items, limits.request_tokens, lambda place: weight(texts[place])):
-            parts = split_utf8(texts[places[0]], limits.input_tokens) if len(places) == 1 else []
-            if len(parts) > 1:
-                answers.append(await self._joined(parts, places, as_query))
+        answers: list[Answer] = []
+        blank, short = [], []
+        for place, text in enumerate(texts):
+            if not text.strip():
+                blank.append(place)
+            elif len(parts := split_utf8(text, limits.input_tokens)) > 1:
+                answers.append(await self._joined(parts, [place], as_query))
             else:
-                answers += await self._pack([texts[place] for place in places], places, as_query)
+                short.append(place)
+        for places in packs(short, limits.items, limits.request_tokens, lambda place: weight(texts[place])):
+            answers += await self._pack([texts[place] for place in places], places, as_query)
         if blank:  # services refuse them, and they say nothing
             answers.append(await self._blank(blank, as_query))
         return answers
@@ -298,13 +305,17 @@ class RemoteEmbedder:
     def _wait(self, state: RetryCallState, as_query: bool) -> float:
         pace = self.pace
         if not _is_busy(state) or as_query:
-            return wait_exponential_jitter(pace.first_wait, pace.longest_wait, jitter=JITTER * pace.first_wait)(state)
+            return _backoff(state, pace.first_wait, pace.longest_wait)
         asked_for = getattr(_error(state), "retry_after", None)
         if asked_for is not None:
             return min(float(asked_for), pace.busy_longest_wait)
-        return wait_exponential_jitter(
-            pace.busy_first_wait, pace.busy_longest_wait, jitter=JITTER * pace.busy_first_wait
-        )(state)
+        return _backoff(state, pace.busy_first_wait, pace.busy_longest_wait)
+
+
+def _backoff(state: RetryCallState, first: float, longest: float) -> float:
+    """A wait in seconds: `first`, doubled after each try, with jitter, and never above `longest`."""
+    wait = wait_exponential(multiplier=first, max=longest) + wait_random(0, JITTER * first)
+    return min(wait(state), longest)
 
 
 def _vectors(answers: Iterable[Answer], count: int) -> Matrix:

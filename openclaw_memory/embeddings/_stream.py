@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from openclaw_memory.embeddings import checked_vectors
@@ -95,7 +95,12 @@ def _finished(pending: dict[Future[list[Answer]], list[Wanted]], timeout: float 
     done, _ = wait(pending, timeout, FIRST_COMPLETED)
     for future in done:
         pack = pending.pop(future)
-        for answer in future.result():
+        try:
+            answers = future.result()
+        except CancelledError:
+            yield Embedded([key for key, _ in pack], None, EmbedderError("the embedder was closed; sync again"))
+            continue
+        for answer in answers:
             chosen = [pack[place] for place in answer.places]
             isolated = getattr(answer.error, "isolated", False)
             tokens = sum(weight(text) for _, text in chosen)

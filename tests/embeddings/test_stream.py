@@ -140,3 +140,14 @@ def test_a_text_that_is_too_long_for_the_service_has_the_vector_of_all_its_piece
     whole = HashingEmbedder().embed_query(text)
     assert vector @ whole > 0.7
     assert np.linalg.norm(vector) == pytest.approx(1)
+
+
+def test_an_embedder_that_is_closed_amid_its_work_says_so(close: list[RemoteEmbedder]) -> None:
+    recorder = Recorder()
+    close.append(recorder.embedder)
+    found = stream(recorder.embedder, texts(1000))
+    one = next(found)
+    recorder.embedder.close()
+    rest = [one, *found]
+    assert len(by_key(rest)) == 1000
+    assert {str(one.error) for one in rest if one.error} == {"the embedder was closed; sync again"}

@@ -1,0 +1,219 @@
+"""Embeddings from OpenAI, or from any server that speaks its protocol (Ollama, LM Studio, vLLM, llama.cpp, ...)."""
+
+from __future__ import annotations
+
+import json
+import os
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from openclaw_memory.embeddings._http import MAX_BODY_BYTES, guarded_client
+from openclaw_memory.embeddings._jobs import Jobs, JobState
+from openclaw_memory.embeddings._needs import package, required_key
+from openclaw_memory.embeddings._pieces import weight
+from openclaw_memory.embeddings._remote import Limits, Service, on_this_machine
+from openclaw_memory.errors import EmbedderError
+
+DEFAULT_MODEL = "text-embedding-3-small"
+DEFAULT_URL = "https://api.openai.com/v1"
+# OpenAI's limits: tokens of one input, and inputs of one request.
+MAX_INPUT_TOKENS = 8191
+MAX_ITEMS = 2048
+# Models of other makers often read 2,048 tokens, as embeddinggemma-300m does, and many servers cut the rest silently.
+OTHER_MODELS_INPUT_TOKENS = 2048
+# What a server that wants no key is sent: the SDK insists on one.
+NO_KEY = "none"
+# OpenAI takes 50,000 inputs in a job; fewer keep the vectors of one within 120 MB.
+JOB_ITEMS = 10_000
+JOB_BYTES = 200_000_000
+# 10,000 vectors of 3,072 dimensions, as decimal fractions.
+MAX_RESULT_BYTES = 2**30
+JOB_STATES = {"completed": JobState.DONE, "failed": JobState.FAILED, "cancelled": JobState.FAILED}
+JOB_STATES |= {"cancelling": JobState.FAILED, "expired": JobState.EXPIRED}
+
+
+def create(
+    model: str | None = None,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    dimensions: int | None = None,
+    query_prefix: str = "",
+    document_prefix: str = "",
+    max_input_tokens: int | None = None,
+    max_items: int = MAX_ITEMS,
+    organization: str | None = None,
+    project: str | None = None,
+) -> Service:
+    """OpenAI's embeddings; with `base_url`, those of a server that speaks the same protocol.
+
+    `base_url` and `api_key` are by default `OPENAI_BASE_URL` and `OPENAI_API_KEY`; a server on this machine needs no
+    key. `headers` are sent besides the SDK's. `dimensions` shortens the vectors where the model can. The prefixes go
+    before questions and documents: embeddinggemma wants "task: search result | query: " and "title: none | text: ".
+    `max_input_tokens` is the longest text the model reads, 8,191 for OpenAI's own and 2,048 for others; `max_items`
+    how many texts a request may hold.
+
+    Raises:
+        MissingExtraError: the package `openai` is not installed.
+        EmbedderError: there is no key, or an option cannot be used.
+    """
+    name = model or DEFAULT_MODEL
+    url = _checked_url(base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL)
+    own = name.startswith("text-embedding-")
+    tokens = max_input_tokens or (MAX_INPUT_TOKENS if own else OTHER_MODELS_INPUT_TOKENS)
+    room = tokens - max(weight(query_prefix), weight(document_prefix))
+    if room < 1 or max_items < 1 or (dimensions is not None and dimensions < 1):
+        raise EmbedderError(
+            f"openai cannot be asked with max_input_tokens={tokens}, max_items={max_items}, dimensions={dimensions}; "
+            "each must be at least 1, and max_input_tokens longer than the prefixes"
+        )
+    connection = {
+        "base_url": url,
+        "api_key": _key(api_key, url),
+        "default_headers": dict(headers or {}),
+        "organization": organization,
+        "project": project,
+    }
+    client = _Client(connection, name, dimensions, {True: query_prefix, False: document_prefix})
+    return Service(
+        provider="openai",
+        model=name,
+        endpoint=url,
+        limits=Limits(max_items, room),
+        send=client.send,
+        settings={
+            "dimensions": dimensions,
+            "document_prefix": document_prefix or None,
+            "headers": sorted(header.lower() for header in headers or {}) or None,
+            "max_input_tokens": max_input_tokens,
+            "query_prefix": query_prefix or None,
+        },
+        close=client.close,
+        jobs=Jobs(client.submit, client.state, client.results, JOB_ITEMS, JOB_BYTES),
+    )
+
+
+class _Client:
+    """The SDK's client, made by the first request in the event loop that runs it, and what was learnt of the server."""
+
+    def __init__(
+        self, connection: Mapping[str, Any], model: str, dimensions: int | None, prefixes: Mapping[bool, str]
+    ) -> None:
+        self._openai = package("openai", "openai")
+        self._connection = connection
+        self._options: dict[str, Any] = {"model": model, "encoding_format": "base64"}
+        if dimensions is not None:
+            self._options["dimensions"] = dimensions
+        self._prefixes = prefixes
+        self._clients: dict[int, Any] = {}
+
+    async def send(self, texts: list[str], as_query: bool) -> list[Any]:
+        """A vector for each text: an array, or the list of numbers that the server sent."""
+        inputs = [self._prefixes[as_query] + text for text in texts]
+        try:
+            answer = await self._ask(inputs)
+        except self._openai.APIStatusError as error:
+            if self._options["encoding_format"] == "float" or not _refuses_base64(error):
+                raise
+            self._options["encoding_format"] = "float"
+            answer = await self._ask(inputs)
+        return _in_order(json.loads(answer.content), len(texts), self._connection["base_url"])
+
+    async def submit(self, items: Sequence[tuple[str, str]]) -> str:
+        """Hand over texts to be embedded within a day."""
+        lines = [
+            {
+                "custom_id": key,
+                "method": "POST",
+                "url": "/v1/embeddings",
+                "body": {**self._options, "input": self._prefixes[False] + text},
+            }
+            for key, text in items
+        ]
+        content = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+        file = await self._client().files.create(file=("texts.jsonl", content), purpose="batch")
+        job = await self._client().batches.create(
+            input_file_id=file.id, endpoint="/v1/embeddings", completion_window="24h"
+        )
+        return str(job.id)
+
+    async def state(self, job: str) -> JobState:
+        """Where a job stands."""
+        try:
+            found = await self._client().batches.retrieve(job)
+        except self._openai.NotFoundError:
+            return JobState.UNKNOWN
+        return JOB_STATES.get(found.status, JobState.RUNNING)
+
+    async def results(self, job: str) -> dict[str, Any]:
+        """The vectors of a job, by key; read line by line, since they are many."""
+        found = await self._client().batches.retrieve(job)
+        vectors: dict[str, Any] = {}
+        if found.output_file_id is None:  # every text failed
+            return vectors
+        files = self._client(MAX_RESULT_BYTES).files.with_streaming_response
+        async with files.content(found.output_file_id) as answer:
+            async for line in answer.iter_lines():
+                said = json.loads(line) if line.strip() else {}
+                response = said.get("response") or {}
+                if response.get("status_code") == 200:
+                    (vectors[said["custom_id"]],) = _in_order(response["body"], 1, self._connection["base_url"])
+        return vectors
+
+    async def close(self) -> None:
+        """Close all connections; the next request opens new ones."""
+        while self._clients:
+            _, client = self._clients.popitem()
+            await client.close()
+
+    async def _ask(self, inputs: list[str]) -> Any:
+        # The raw answer: the SDK would check nothing, and make an object of each vector.
+        return await self._client().embeddings.with_raw_response.create(input=inputs, **self._options)
+
+    def _client(self, max_body_bytes: int = MAX_BODY_BYTES) -> Any:
+        if max_body_bytes not in self._clients:
+            self._clients[max_body_bytes] = self._openai.AsyncOpenAI(
+                **self._connection,
+                http_client=guarded_client(self._openai.__version__, max_body_bytes),
+                max_retries=0,
+                timeout=None,
+            )
+        return self._clients[max_body_bytes]
+
+
+def _checked_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise EmbedderError(f"base_url {url!r} is no address of a server; write it like {DEFAULT_URL}")
+    return url.rstrip("/")
+
+
+def _key(given: str | None, url: str) -> str:
+    if on_this_machine(url):
+        return given or os.environ.get("OPENAI_API_KEY") or NO_KEY
+    return required_key("openai", given, "OPENAI_API_KEY")
+
+
+def _refuses_base64(error: Any) -> bool:
+    words = str(error).lower()
+    return error.status_code in {400, 422} and ("encoding_format" in words or "base64" in words)
+
+
+def _in_order(answer: Any, count: int, origin: str) -> list[Any]:
+    """The vectors of an answer, in the order of its `index`."""
+    import numpy as np
+
+    rows = answer.get("data") if isinstance(answer, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise EmbedderError(f"{origin} sent an answer without a list of embeddings; check base_url and model")
+    by_index = {row.get("index"): row.get("embedding") for row in rows}
+    if len(rows) != count or set(by_index) != set(range(count)):
+        raise EmbedderError(
+            f"{origin} sent {len(rows)} embeddings with {len(by_index)} different indexes for {count} texts; "
+            "each text must have one"
+        )
+    vectors = [by_index[index] for index in range(count)]
+    return [np.frombuffer(b64decode(v, validate=True), "<f4") if isinstance(v, str) else v for v in vectors]

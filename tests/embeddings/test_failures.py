@@ -1,0 +1,120 @@
+"""What an embedding service's failure means, by status and words."""
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from types import SimpleNamespace
+
+import pytest
+
+from openclaw_memory.embeddings._failures import Meaning, ServiceError, failure
+
+
+class SdkError(Exception):
+    """As SDKs raise it: with a response, or none."""
+
+    def __init__(self, words="", status=None, headers=None, body=None):
+        super().__init__(words)
+        self.response = None if status is None else SimpleNamespace(status_code=status, headers=headers or {})
+        self.body = body
+
+
+TABLE = [
+    (None, "Connection error.", Meaning.PASSING),
+    (408, "", Meaning.PASSING),
+    (500, "", Meaning.PASSING),
+    (503, "The model is overloaded.", Meaning.PASSING),
+    (520, "<html>", Meaning.PASSING),
+    (429, "Rate limit reached for m on tokens per min (TPM): Limit 1000000", Meaning.BUSY),
+    (429, "Resource has been exhausted (e.g. check quota).", Meaning.BUSY),
+    (503, "Too many requests", Meaning.BUSY),
+    (429, "You exceeded your current quota, please check your plan and billing details.", Meaning.EXHAUSTED),
+    (402, "Exceeded your current quota", Meaning.EXHAUSTED),
+    (400, "This model's maximum context length is 8192 tokens, however you requested 9000", Meaning.TOO_LARGE),
+    (400, "Request payload size exceeds the limit: 20000 bytes.", Meaning.TOO_LARGE),
+    (400, "The max allowed tokens per submitted batch is 120000.", Meaning.TOO_LARGE),
+    (413, "", Meaning.TOO_LARGE),
+    (500, "input is too large to process. increase the physical batch size", Meaning.TOO_LARGE),
+    (400, "array too long. Expected an array with maximum length 2048, but got 4000", Meaning.TOO_MANY),
+    (400, "The batch size limit is 128. Your batch size is 130.", Meaning.TOO_MANY),
+    (400, "BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch", Meaning.TOO_MANY),
+    (413, "batch size 50 > maximum allowed batch size 32", Meaning.TOO_MANY),
+    (400, "The request was rejected by our safety system.", Meaning.REFUSED),
+    (422, "input: none is not an allowed value", Meaning.REFUSED),
+    (400, "API key not valid. Please pass a valid API key.", Meaning.DENIED),
+    (401, "", Meaning.DENIED),
+    (404, "The model `m` does not exist", Meaning.DENIED),
+    (302, "", Meaning.DENIED),
+]
+
+
+@pytest.mark.parametrize(("status", "words", "meaning"), TABLE)
+def test_status_and_words_say_what_to_do(status, words, meaning):
+    found = failure(SdkError(words, status), "the service")
+    assert found.meaning is meaning
+    assert str(found).startswith("the service ")
+
+
+def test_only_failures_that_lie_in_the_texts_are_isolated():
+    isolated = {meaning for meaning in Meaning if ServiceError("", meaning).isolated}
+    assert isolated == {Meaning.TOO_LARGE, Meaning.TOO_MANY, Meaning.REFUSED}
+
+
+@pytest.mark.parametrize(
+    ("headers", "words", "seconds"),
+    [
+        ({"retry-after": "7"}, "", 7.0),
+        ({"Retry-After": "7"}, "", 7.0),
+        ({"retry-after-ms": "1500", "retry-after": "7"}, "", 1.5),
+        ({"retry-after": "-3"}, "", 0.0),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, "", 0.0),
+        ({"retry-after": "soon"}, "", None),
+        ({}, "Please try again in 1.5s.", 1.5),
+        ({}, "'retryDelay': '34s'", 34.0),
+        ({}, "no hint", None),
+    ],
+)
+def test_the_wait_that_is_asked_for_is_found(headers, words, seconds):
+    assert failure(SdkError(words, 429, headers), "the service").retry_after == seconds
+
+
+def test_a_wait_may_be_a_date():
+    date = format_datetime(datetime.now(UTC) + timedelta(hours=1))
+    assert 3000 < failure(SdkError("", 429, {"retry-after": date}), "the service").retry_after <= 3600
+
+
+def test_a_quota_that_says_when_it_is_refilled_is_waited_for():
+    error = SdkError("You exceeded your current quota. retryDelay: 34s", 429)
+    assert failure(error, "the service").meaning is Meaning.BUSY
+
+
+def _raised_from(reason):
+    error = SdkError("Connection error.")
+    error.__cause__ = reason
+    return error
+
+
+def test_an_error_of_ours_is_found_inside_what_an_sdk_made_of_it():
+    ours = ServiceError("ours", Meaning.DENIED)
+    assert failure(_raised_from(ours), "the service") is ours
+
+
+def test_the_first_reason_is_told():
+    words = str(failure(_raised_from(_raised_from(OSError("connection refused"))), "the service"))
+    assert "OSError: connection refused" in words
+
+
+def test_the_body_adds_what_the_words_do_not_say():
+    words = str(failure(SdkError("limit", 429, body={"error": {"message": "limit", "code": "rpm"}}), "the service"))
+    assert words.count("limit") == 1
+    assert "rpm" in words
+
+
+@pytest.mark.parametrize("key", ["sk-proj-abcdefghijkl", "AIzaSyabcdefghijk", "pa-abcdefghijkl", "Bearer abcdefghijkl"])
+def test_a_key_is_not_repeated(key):
+    assert "abcdefghijk" not in str(failure(SdkError(f"Incorrect API key provided: {key}.", 401), "the service"))
+
+
+def test_a_long_message_is_cut_after_it_was_understood():
+    found = failure(SdkError("x" * 1000 + " maximum context length", 400), "the service")
+    assert found.meaning is Meaning.TOO_LARGE
+    assert len(str(found)) < 500

@@ -1,0 +1,69 @@
+"""How texts are parted into requests, and how the vectors of pieces become one: laws that hold for any text."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openclaw_memory.embeddings import normalised
+from openclaw_memory.embeddings._pieces import joined, packs, weight
+
+SIZES = st.lists(st.integers(min_value=0, max_value=50))
+LIMIT = st.integers(min_value=1, max_value=60)
+
+
+@given(st.text())
+def test_the_weight_of_a_text_is_its_bytes(text):
+    assert weight(text) == len(text.encode("utf-8", "surrogatepass"))
+
+
+@given(SIZES, LIMIT, LIMIT)
+def test_packs_hold_all_items_in_their_order(sizes, max_items, max_weight):
+    found = list(packs(enumerate(sizes), max_items, max_weight, lambda item: item[1]))
+    assert [item for pack in found for item in pack] == list(enumerate(sizes))
+    assert all(found)
+
+
+@given(SIZES, LIMIT, LIMIT)
+def test_a_pack_keeps_both_limits_unless_it_is_one_heavy_item(sizes, max_items, max_weight):
+    for pack in packs(sizes, max_items, max_weight, lambda size: size):
+        assert len(pack) <= max_items
+        assert sum(pack) <= max_weight or len(pack) == 1
+
+
+@given(SIZES, LIMIT, LIMIT)
+def test_no_two_neighbouring_packs_would_fit_into_one(sizes, max_items, max_weight):
+    found = list(packs(sizes, max_items, max_weight, lambda size: size))
+    for pack, following in pairwise(found):
+        assert len(pack) == max_items or sum(pack) + following[0] > max_weight
+
+
+def test_items_are_taken_no_sooner_than_needed():
+    taken = []
+    items = (taken.append(number) or number for number in range(100))
+    next(packs(items, 3, 1000, lambda _: 1))
+    assert taken == [0, 1, 2]
+
+
+VECTORS = st.lists(st.lists(st.floats(-1, 1), min_size=4, max_size=4).filter(any), min_size=1, max_size=6)
+
+
+@given(VECTORS)
+def test_vectors_of_equal_weight_join_to_the_direction_of_their_mean(rows):
+    vectors = normalised(rows)
+    whole = joined(vectors, [3] * len(rows))
+    assert whole.shape == (4,)
+    assert whole.dtype == np.float32
+    assert np.allclose(whole, normalised(vectors.mean(axis=0, dtype=np.float64)[None])[0], atol=1e-4)
+
+
+def test_one_vector_joins_to_itself():
+    vector = normalised([[3.0, 4.0]])
+    assert np.allclose(joined(vector, [7]), vector[0])
+
+
+@pytest.mark.parametrize(("weights", "expected"), [([1, 0], [1, 0]), ([1, 1], [0.7071, 0.7071]), ([3, 4], [0.6, 0.8])])
+def test_a_heavier_piece_counts_for_more(weights, expected):
+    assert np.allclose(joined(np.eye(2, dtype=np.float32), weights), expected, atol=1e-4)
