@@ -344,7 +344,14 @@ class Memory:
             self._in_rebuild = self._in_rebuild or (stored is not None and stored.complete)
             with at_work(self.index_path):
                 return sync(
-                    self.workspace, store, embedder, self.config, trouble=trouble, force=force, progress=progress
+                    self.workspace,
+                    store,
+                    embedder,
+                    self.config,
+                    trouble=trouble,
+                    force=force,
+                    progress=progress,
+                    index_path=self.index_path,
                 )
         except CorruptIndexError as damage:
             if not force or self.index_path is None or self._make_store is None:

@@ -18,7 +18,7 @@ import pytest
 from openclaw_memory import Memory, SqliteStore
 from openclaw_memory.embeddings import static
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.errors import EmbedderError, StoreError
+from openclaw_memory.errors import StoreError
 from openclaw_memory.sync import run
 from openclaw_memory.types import Matrix, Progress, Vector
 

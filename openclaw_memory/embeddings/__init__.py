@@ -21,12 +21,39 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from openclaw_memory.embeddings._pace import Pace
+    from openclaw_memory.embeddings._remote import Limits, Service
+
+__all__ = [
+    "AUTO_ORDER",
+    "ENTRY_POINT_GROUP",
+    "Limits",
+    "Pace",
+    "Service",
+    "check_provider",
+    "checked_vectors",
+    "from_callable",
+    "load_embedder",
+    "normalised",
+    "own_errors",
+    "providers",
+    "vector_key",
+]
 
 ENTRY_POINT_GROUP = "openclaw_memory.embedders"
 # What `auto` tries: OpenClaw's order, and the model that ships where none of them can be had.
 AUTO_ORDER: tuple[str, ...] = ("local", "openai", "gemini", "voyage", "static")
 # A vector shorter than this has no direction worth trusting and is not scaled up; OpenClaw's number.
 MIN_MAGNITUDE = 1e-10
+# What a provider describes its service with; imported when first asked for, since asyncio and numpy come with it.
+_LATE = {"Limits": "_remote", "Pace": "_pace", "Service": "_remote"}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _LATE:
+        return getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
 
 
 def load_embedder(

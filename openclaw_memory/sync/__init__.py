@@ -6,21 +6,21 @@ only: a run that is cut short at any point leaves an index that answers, and the
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openclaw_memory.config import Chunking, MemoryConfig
-from openclaw_memory.errors import EmbedderError
+from openclaw_memory.config import MemoryConfig
 from openclaw_memory.sync.at_work import at_work, somebody_is_at_work
 from openclaw_memory.sync.compare import Difference, compare
 from openclaw_memory.sync.damage import set_aside
 from openclaw_memory.sync.meta import describe, outdated
-from openclaw_memory.types import Embedder, IndexMeta, Progress, Store, SyncReport
+from openclaw_memory.types import Embedder, Progress, Store, SyncReport
 
 if TYPE_CHECKING:
+    from openclaw_memory.sync.batch import Patience
     from openclaw_memory.workspace import Workspace
 
 __all__ = ["Difference", "at_work", "compare", "describe", "outdated", "set_aside", "somebody_is_at_work", "sync"]
@@ -35,6 +35,8 @@ def sync(
     trouble: str | None = None,
     force: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    index_path: Path | None = None,
+    patience: Patience | None = None,
 ) -> SyncReport:
     """Bring the index up to date with the workspace, and say what was done.
 
@@ -46,6 +48,9 @@ def sync(
     With `embedder=None` the index is keyword-only; if `trouble` then says why the wanted embedder is not there, the
     vectors of an index that has some are kept. An index is built again only when all its vectors are there.
 
+    Where `config.embedding.batch` says so, many missing vectors are left to the batch API of the embedder's service;
+    the jobs are remembered beside `index_path`, without which there are none. `patience` says how they are waited for.
+
     `progress` is called between transactions; what it raises ends the run and reaches the caller.
 
     Raises:
@@ -53,75 +58,20 @@ def sync(
         StoreError: the index cannot be written.
     """
     # A search asks this package only whether the index is outdated: it need not load all that building takes.
-    from openclaw_memory.sync.ahead import gather
-    from openclaw_memory.sync.run import Run
+    from openclaw_memory.sync.passes import Parts, one_pass, together
 
     started = time.perf_counter()
-    scan = workspace.scan()
-    stored = store.meta()
-    before = store.files()
-    missing = None if trouble is None else EmbedderError(trouble)
-    if embedder is not None and any(record.lacks for record in before.values()):
-        missing = _still_silent(embedder)
-    wanted = _wanted_meta(None if missing else embedder, stored, config.chunking, keep=missing is not None)
-    rebuilt = None if stored is None else outdated(stored, wanted) or ("it was asked for" if force else None)
-    embedded = tokens = 0
-    if stored is not None and rebuilt and embedder is not None and not missing:
-        try:
-            embedded, tokens = gather(workspace, store, embedder, config.chunking, scan.files, progress)
-        except EmbedderError as error:
-            missing = error
-            if stored.schema_version == wanted.schema_version:
-                rebuilt = None
-    anew = stored is None or rebuilt is not None
-    build = _reset(store, wanted) if stored is None or anew else stored.building
-    difference = compare(scan.files, before)
-    source = missing or embedder
-    run = Run(workspace, store, source, config.chunking, before, anew, unchanged=0 if anew else difference.unchanged)
-    run.over(scan.files if anew else difference.to_read, progress)
-    gone = {*difference.vanished, *before.keys() & set(run.vanished)}
-    # What lies behind a folder that cannot be read just now may still be there.
-    removed = sorted(path for path in gone if not scan.is_unknown(path))
-    if removed and not anew:
-        store.remove_files(removed)
-    if build is not None:
-        store.finish(build)
-    if missing is None and embedded + run.embedded:
-        store.prune(config.embedding.max_entries)
-    return SyncReport(
-        added=tuple(sorted(run.added)),
-        changed=tuple(sorted(run.changed)),
-        removed=tuple(removed),
-        unchanged=run.unchanged,
-        failed=tuple(run.failed),
-        waiting=tuple(run.waiting),
-        skipped=(*scan.skipped, *run.skipped),
-        embedded=embedded + run.embedded,
-        tokens=tokens + run.tokens,
-        seconds=time.perf_counter() - started,
-        rebuilt=rebuilt,
-    )
+    batch = None
+    if config.embedding.batch != "off" and embedder is not None:
+        from openclaw_memory.sync.batch import batch_of
 
-
-def _still_silent(embedder: Embedder) -> EmbedderError | None:
-    """The error of an embedder that failed last time, if it fails again; a question has the shorter deadline."""
-    try:
-        getattr(embedder, "probe", embedder.embed_query)("memory")
-    except EmbedderError as error:
-        return error
-    return None
-
-
-def _wanted_meta(embedder: Embedder | None, stored: IndexMeta | None, chunking: Chunking, *, keep: bool) -> IndexMeta:
-    """What the index is to be; with `keep` it stays one of the vectors that it holds."""
-    wanted = describe(embedder, chunking)
-    if stored is None or not keep:
-        return wanted
-    return replace(wanted, provider=stored.provider, model=stored.model, identity=stored.identity, dims=stored.dims)
-
-
-def _reset(store: Store, wanted: IndexMeta) -> str:
-    """Empty the index and begin a build; returns its name."""
-    build = os.urandom(8).hex()
-    store.reset(replace(wanted, building=build))
-    return build
+        batch = batch_of(embedder, index_path, patience)
+    parts = Parts(workspace, store, embedder, config, batch, trouble, progress)
+    report = one_pass(parts, force=force)
+    jobs = None
+    # Jobs that stay as they are belong to a service that does not answer: the next sync asks for them.
+    while batch is not None and config.embedding.batch == "wait" and batch.known.jobs and batch.known.jobs != jobs:
+        jobs = batch.known.jobs
+        batch.wait(store, progress)
+        report = together(report, one_pass(parts, force=False))
+    return replace(report, seconds=time.perf_counter() - started)

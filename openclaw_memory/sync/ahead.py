@@ -36,7 +36,8 @@ def gather(
 
     def counted() -> Iterator[MemoryFile]:
         nonlocal done
-        for done, file in enumerate(files, start=1):  # noqa: B007 - told to `progress`
+        for file in files:
+            done += 1
             yield file
 
     wanted = missing_texts(workspace, store, embedder.identity, chunking, counted())

@@ -46,6 +46,7 @@ class Run:
     `embedder` is None for keywords alone; an error in its place says why there are no vectors, though they are
     wanted. `before` is what the index knew when the run began; with `anew` its rows are gone, and it only tells which
     files have changed. A file is listed as added or changed once it has been written; one in `waiting` lacks vectors.
+    `lacking` holds the keys of vectors that are not asked for, or not any more, and why.
     """
 
     workspace: Workspace
@@ -60,12 +61,12 @@ class Run:
     waiting: list[Skipped] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     vanished: list[str] = field(default_factory=list)
+    lacking: dict[str, str] = field(default_factory=dict)
     unchanged: int = 0
     embedded: int = 0
     tokens: int = 0
     _groups: deque[Group] = field(default_factory=deque)
     _asked: set[str] = field(default_factory=set)
-    _lacking: dict[str, str] = field(default_factory=dict)
 
     def over(self, files: Sequence[MemoryFile], progress: Callable[[Progress], None] | None) -> None:
         """Bring the rows of these files up to date; `progress` is called between transactions."""
@@ -128,7 +129,7 @@ class Run:
         known = self.store.known_vectors(texts) if texts else set()
         missing = [key for key in texts if key not in known]
         self._groups.append(Group(batch, set(missing), done))
-        fresh = [key for key in missing if key not in self._asked and key not in self._lacking]
+        fresh = [key for key in missing if key not in self._asked and key not in self.lacking]
         self._asked.update(fresh)
         return ((key, texts[key]) for key in fresh)
 
@@ -145,7 +146,7 @@ class Run:
                 self.embedded += len(embedded.keys)
                 self.tokens += embedded.tokens
         if error is not None:
-            self._lacking.update(dict.fromkeys(embedded.keys, str(error)))
+            self.lacking.update(dict.fromkeys(embedded.keys, str(error)))
 
     def _write(self, tell: Callable[[int], None]) -> None:
         """Write the groups, in their order, that wait for no vector any more."""
@@ -161,11 +162,11 @@ class Run:
         """The file with no vector key where no vector could be had, and the reason in its record."""
         record, file_rows = file
         keys = [row.vector_key for row in file_rows if row.vector_key is not None]
-        lacking = [key for key in keys if key in missing and key in self._lacking]
+        lacking = [key for key in keys if key in missing and key in self.lacking]
         if not lacking:
             return file
         found = [replace(row, vector_key=None) if row.vector_key in lacking else row for row in file_rows]
-        return replace(record, lacks=self._lacking[lacking[0]]), found
+        return replace(record, lacks=self.lacking[lacking[0]]), found
 
     def _count(self, record: FileRecord) -> None:
         known = self.before.get(record.path)

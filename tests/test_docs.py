@@ -1,0 +1,199 @@
+"""The guide to embedders cannot lie: its examples run as they stand, and its provider keeps the contract."""
+
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+
+import embedding_faults as lies
+import pytest
+from embedding_server import EmbeddingServer
+
+import openclaw_memory.embeddings
+from openclaw_memory import Embedding, Memory, MemoryConfig, load_embedder
+from openclaw_memory.embeddings import (
+    ENTRY_POINT_GROUP,
+    Limits,
+    Pace,
+    gemini,
+    hashing,
+    local,
+    openai,
+    providers,
+    static,
+    voyage,
+)
+from openclaw_memory.embeddings._choice import SILENT_SECONDS
+from openclaw_memory.errors import EmbedderError
+from openclaw_memory.sync.batch import Patience
+from openclaw_memory.testing import check_embedder
+
+ROOT = Path(__file__).parents[1]
+GUIDE = (ROOT / "docs" / "embedders.md").read_text(encoding="utf-8")
+PACE = Pace()
+LOCALHOST = re.compile(r"http://localhost:\d+/v1")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+
+
+def rows(header: str) -> dict[str, str]:
+    """The table that begins with `header`: what it says of each provider that a first cell names."""
+    found: dict[str, str] = {}
+    for line in GUIDE.split(f"\n{header}", 1)[1].split("\n\n", 1)[0].splitlines():
+        if names := re.match(r"\| `(\w+)`(?:, `(\w+)`)?", line):
+            found = {**dict.fromkeys(filter(None, names.groups()), line[names.end() :]), **found}
+    return found
+
+
+PROVIDER = next(block for block in blocks("python") if "def create(" in block)
+PROJECT = next(block for block in blocks("toml") if "entry-points" in block)
+SETTINGS = [block for block in blocks("toml") if block != PROJECT]
+
+
+@pytest.fixture
+def own_server(embedding_server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> EmbeddingServer:
+    """The server that takes the place of every service in the guide, whatever the environment says."""
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-for-tests")
+    monkeypatch.setenv("OPENAI_BASE_URL", embedding_server.base_url("openai"))
+    return embedding_server
+
+
+@pytest.fixture
+def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The provider of the guide, installed beside us as its TOML says."""
+    points = tomllib.loads(PROJECT)["project"]["entry-points"]
+    (module,) = {value.partition(":")[0] for value in points[ENTRY_POINT_GROUP].values()}
+    folder = tmp_path / "site-packages"
+    facts = folder / f"{module}-1.0.dist-info"
+    facts.mkdir(parents=True)
+    (folder / f"{module}.py").write_text(PROVIDER, encoding="utf-8")
+    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n", encoding="utf-8")
+    lines = [f"{name} = {value}" for name, value in points[ENTRY_POINT_GROUP].items()]
+    (facts / "entry_points.txt").write_text("\n".join([f"[{ENTRY_POINT_GROUP}]", *lines]), encoding="utf-8")
+    monkeypatch.syspath_prepend(folder)
+    yield SimpleNamespace(module=module)
+    sys.modules.pop(module, None)
+
+
+@pytest.mark.usefixtures("notes", "acme")
+def test_the_examples_run_in_their_order(tmp_path, monkeypatch, capsys, own_server):
+    url = own_server.base_url("openai")
+    monkeypatch.chdir(tmp_path)
+    Path("settings.toml").write_text(LOCALHOST.sub(url, SETTINGS[0]), encoding="utf-8")
+    namespace = {"__name__": "guide"}
+    for number, block in enumerate(blocks("python")):
+        exec(compile(LOCALHOST.sub(url, block), f"block {number} of embedders.md", "exec"), namespace)
+    first, rebuilt, *progress = capsys.readouterr().out.splitlines()
+    assert first.startswith(("MEMORY.md#L", "memory/"))
+    assert rebuilt == "the embedder was openai embeddinggemma and is now openai text-embedding-3-small"
+    assert any(re.fullmatch(r"4/4 files.*, \d+ texts/s, [\d,]+ tokens, 0 s left", line) for line in progress)
+    models = {asked.model for asked in own_server.seen()}
+    assert models == {"embeddinggemma", "text-embedding-3-small", "acme-embed-1"}
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_the_settings_can_be_loaded(tmp_path, settings):
+    (tmp_path / "settings.toml").write_text(settings, encoding="utf-8")
+    config = MemoryConfig.from_toml(tmp_path / "settings.toml")
+    assert config.embedding != Embedding()
+    assert not config.notices
+
+
+def test_the_provider_takes_no_more_than_thirty_lines():
+    assert len(PROVIDER.splitlines()) <= 30
+
+
+@pytest.mark.usefixtures("acme")
+def test_the_provider_is_found_by_its_name_and_keeps_the_contract(own_server):
+    assert "acme" in providers()
+    embedder = load_embedder("acme", base_url=own_server.base_url("openai"))
+    assert embedder is not None
+    check_embedder(embedder)
+    assert own_server.stats()["embed_requests"] > 0
+
+
+@pytest.mark.usefixtures("acme")
+def test_what_its_http_library_raises_is_understood(own_server):
+    embedder = load_embedder("acme", base_url=own_server.base_url("openai"))
+    assert embedder is not None
+    own_server.script(lies.status(429, retry_after=0), lies.status(429, retry_after=0), lies.status(401))
+    with pytest.raises(EmbedderError, match=r"401.*check key"):
+        embedder.embed_documents(["The kettle is in the shed."])
+    assert own_server.stats()["embed_requests"] == 3
+
+
+@pytest.mark.usefixtures("acme")
+def test_a_memory_finds_by_the_provider(notes, own_server):
+    rules = Embedding(provider="acme", providers={"acme": {"base_url": own_server.base_url("openai")}})
+    with Memory.open(notes, config=MemoryConfig(embedding=rules)) as memory:
+        assert memory.sync().ok
+        results = memory.search("When is the boiler serviced?")
+    assert results.mode == "hybrid"
+    assert results.provider == "acme"
+    assert results[0].path == "memory/household.md"
+
+
+def test_each_provider_is_in_the_table():
+    assert set(rows("| Provider | Needs |")) == {*providers(), "none"}
+
+
+@pytest.mark.parametrize(
+    ("provider", "facts"),
+    [
+        ("static", [static.MODEL]),
+        ("local", [local.DEFAULT_MODEL]),
+        ("openai", [openai.DEFAULT_MODEL, f"{openai.MAX_INPUT_TOKENS:,} tokens, {openai.MAX_ITEMS:,} texts"]),
+        ("gemini", [gemini.DEFAULT_MODEL, f"{gemini.INPUT_TOKENS:,} tokens, {gemini.MAX_ITEMS:,} texts"]),
+        ("voyage", [voyage.DEFAULT_MODEL, f"{voyage.INPUT_TOKENS:,} tokens, {voyage.MAX_ITEMS:,} texts"]),
+        ("hashing", [hashing.HashingEmbedder.model]),
+    ],
+)
+def test_default_models_and_limits_are_those_of_the_code(provider, facts):
+    row = rows("| Provider | Needs |")[provider]
+    assert [fact for fact in facts if fact not in row] == []
+
+
+@pytest.mark.parametrize("module", [gemini, hashing, local, openai, voyage], ids=lambda module: module.__name__)
+def test_the_options_of_a_provider_are_listed(module):
+    listed = re.findall(r"`(\w+)`", rows("| Provider | Options")[module.__name__.rpartition(".")[2]])
+    assert sorted(["model", *listed]) == sorted(inspect.signature(module.create).parameters)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"{PACE.tries} tries, {PACE.first_wait:g} to {PACE.longest_wait:g} s apart",
+        f"{PACE.busy_tries} tries in a sync, waiting as long as the service says, up to {PACE.busy_longest_wait:g} s",
+        f"({Embedding().query_seconds:g}; {MemoryConfig.openclaw().embedding.query_seconds:g} in OpenClaw's preset)",
+        f"left alone for {SILENT_SECONDS:g} s",
+        f"`embedding.max_entries` ({Embedding().max_entries:,})",
+        f"From {Patience().min_texts:,} missing texts on",
+        f"several of\n{Limits(1, 1).request_tokens:,} bytes together",
+    ],
+)
+def test_the_numbers_are_those_of_the_code(words):
+    assert words in GUIDE
+
+
+@pytest.mark.parametrize("name", ["Limits", "Pace", "Service"])
+def test_what_describes_a_service_is_public(name):
+    assert name in openclaw_memory.embeddings.__all__
+    assert inspect.getdoc(getattr(openclaw_memory.embeddings, name))
+
+
+def test_naming_the_embeddings_loads_nothing_heavy():
+    code = "import sys; from openclaw_memory.embeddings import Pace, load_embedder; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not {"numpy", "asyncio", "tenacity", "logging"} & set(done.stdout.split())
+
+
+def test_a_name_that_the_embeddings_lack_is_answered_with_those_they_have():
+    with pytest.raises(AttributeError, match=r"no attribute 'Servise'; it has .*\bService\b"):
+        openclaw_memory.embeddings.Servise  # noqa: B018
