@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 ENTRY_POINT_GROUP = "openclaw_memory.embedders"
-# What `auto` tries: OpenClaw's order, and the model that ships where none of them can be had.
+# What `auto` tries: the order of OpenClaw's first design, and the model that ships where none of them can be had.
 AUTO_ORDER: tuple[str, ...] = ("local", "openai", "gemini", "voyage", "static")
 # A vector shorter than this has no direction worth trusting and is not scaled up; OpenClaw's number.
 MIN_MAGNITUDE = 1e-10

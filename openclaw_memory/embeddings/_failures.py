@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from email.utils import mktime_tz, parsedate_tz
 from enum import Enum
 from typing import Any
@@ -135,6 +136,9 @@ def _words(error: Exception) -> str:
     """The error's own words on one line, with what the service's body says besides, and no key."""
     text = f"{type(error).__name__}: {error}"
     body = getattr(error, "body", None) or getattr(error, "details", None) or getattr(error, "http_body", None)
+    if body is None and (response := getattr(error, "response", None)) is not None:  # httpx and requests
+        with suppress(Exception):  # a body that was not read, or is none in its encoding, says nothing
+            body = response.text
     if isinstance(body, dict):
         inner = body.get("error", body)
         parts = inner.values() if isinstance(inner, dict) else [inner]

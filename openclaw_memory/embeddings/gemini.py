@@ -82,6 +82,7 @@ def create(
             results=gemini.results,
             max_items=MAX_BODY_BYTES // (CHARACTERS_PER_NUMBER * (dimensions or DEFAULT_DIMENSIONS)),
             max_bytes=JOB_BYTES,
+            cancel=gemini.cancel,
         ),
     )
 
@@ -131,6 +132,10 @@ class _Gemini:
                 return JobState.UNKNOWN
             raise
         return STATES.get(getattr(found.state, "name", ""), JobState.RUNNING)
+
+    async def cancel(self, job: str) -> None:
+        """End a job."""
+        await self._client().batches.cancel(name=job)
 
     async def results(self, job: str) -> Mapping[str, Any]:
         """The vectors of the texts that were answered, by their keys."""

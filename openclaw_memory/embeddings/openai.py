@@ -92,7 +92,7 @@ def create(
             "query_prefix": query_prefix or None,
         },
         close=client.close,
-        jobs=Jobs(client.submit, client.state, client.results, JOB_ITEMS, JOB_BYTES),
+        jobs=Jobs(client.submit, client.state, client.results, JOB_ITEMS, JOB_BYTES, client.cancel),
     )
 
 
@@ -147,6 +147,10 @@ class _Client:
         except self._openai.NotFoundError:
             return JobState.UNKNOWN
         return JOB_STATES.get(found.status, JobState.RUNNING)
+
+    async def cancel(self, job: str) -> None:
+        """End a job."""
+        await self._client().batches.cancel(job)
 
     async def results(self, job: str) -> dict[str, Any]:
         """The vectors of a job, by key; read line by line, since they are many."""

@@ -76,6 +76,7 @@ def create(
             results=voyage.results,
             max_items=MAX_BODY_BYTES // (CHARACTERS_PER_NUMBER * (dimensions or MOST_DIMENSIONS)),
             max_bytes=JOB_BYTES,
+            cancel=voyage.cancel,
         ),
     )
 
@@ -133,6 +134,10 @@ class _Voyage:
                 return JobState.UNKNOWN
             raise
         return STATES.get(found["status"], JobState.RUNNING)
+
+    async def cancel(self, job: str) -> None:
+        """End a job."""
+        await self._ask("POST", f"/batches/{job}/cancel")
 
     async def results(self, job: str) -> Mapping[str, Any]:
         """The vectors of the texts that were answered, by their keys."""

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from types import SimpleNamespace
 
+import httpx
 import pytest
 
 from openclaw_memory.embeddings._failures import Meaning, ServiceError, failure
@@ -75,6 +76,14 @@ def test_only_failures_that_lie_in_the_texts_are_isolated():
 )
 def test_the_wait_that_is_asked_for_is_found(headers, words, seconds):
     assert failure(SdkError(words, 429, headers), "the service").retry_after == seconds
+
+
+def test_the_body_of_an_answer_that_httpx_refuses_is_read():
+    request = httpx.Request("POST", "https://api.example.com/embed")
+    response = httpx.Response(429, text='{"error": "insufficient_quota"}', request=request)
+    with pytest.raises(httpx.HTTPStatusError) as raised:
+        response.raise_for_status()
+    assert failure(raised.value, "the service").meaning is Meaning.EXHAUSTED
 
 
 def test_a_wait_may_be_a_date():

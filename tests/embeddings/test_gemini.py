@@ -276,6 +276,13 @@ def test_a_job_that_came_to_nothing_says_so(load, server, outcome, state):
     assert work(embedder, "state", work(embedder, "submit", ITEMS)) is state
 
 
+def test_a_job_that_is_cancelled_comes_to_nothing(load):
+    embedder = load()
+    job = work(embedder, "submit", ITEMS)
+    work(embedder, "cancel", job)
+    assert work(embedder, "state", job) is JobState.FAILED
+
+
 def test_a_job_that_nobody_knows_is_unknown(load):
     assert work(load(), "state", "batches/gone") is JobState.UNKNOWN
 

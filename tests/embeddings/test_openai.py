@@ -254,6 +254,12 @@ def test_a_job_that_did_not_end_well_says_so(outcome, state, ask, server):
     assert len(ask("results", job)) < len(ITEMS)
 
 
+def test_a_job_that_is_cancelled_comes_to_nothing(ask):
+    job = ask("submit", ITEMS)
+    ask("cancel", job)
+    assert ask("state", job) is JobState.FAILED
+
+
 def test_a_job_that_the_service_does_not_know_is_unknown(ask):
     assert ask("state", "batch_of_yesterday") is JobState.UNKNOWN
 

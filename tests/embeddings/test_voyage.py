@@ -323,6 +323,13 @@ def test_what_goes_wrong_with_a_job_is_told_with_its_status(load, server):
     assert failure(raised.value, "voyage").meaning is Meaning.DENIED
 
 
+def test_a_job_that_is_cancelled_comes_to_nothing(load):
+    embedder = load()
+    job = work(embedder, "submit", ITEMS)
+    work(embedder, "cancel", job)
+    assert work(embedder, "state", job) is JobState.FAILED
+
+
 def test_a_job_that_nobody_knows_is_unknown(load):
     assert work(load(), "state", "gone") is JobState.UNKNOWN
 

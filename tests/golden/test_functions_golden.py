@@ -26,6 +26,7 @@ from openclaw_memory.chunking.tokens import (
     split_utf8,
     strip_annotations,
 )
+from openclaw_memory.embeddings._pieces import packs
 from openclaw_memory.errors import QueryError
 from openclaw_memory.search.mmr import mmr, mmr_words, text_similarity
 from openclaw_memory.search.ranking import (
@@ -196,6 +197,9 @@ GROUPS: Mapping[str, Callable[[Any], Any]] = {
     "truncateUtf16Safe": lambda given: truncate_utf16(given["text"], given["max"]),
     "splitTextToUtf8ByteLimit": lambda given: split_utf8(given["text"], given["maxBytes"]),
     "enforceEmbeddingMaxInputTokens": lambda given: split_utf8(given["text"], given["maxInputTokens"]),
+    "buildMemoryEmbeddingBatches": lambda given: list(
+        packs(given["byteLengths"], len(given["byteLengths"]) + 1, given["max"], lambda length: length)
+    ),
     "stripMemoryAnnotationCarriers": strip_annotations,
     "datedMemoryPath": dated,
     "exactPathSpecificity": lambda given: exact_path_tier(given["query"], given["path"]),
@@ -222,7 +226,6 @@ NOT_MAPPED: Mapping[str, str] = {
     "importanceMultiplier": "annotations in curated files do not weigh in the ranking",
     "projectScoreMultiplier": "annotations in curated files do not weigh in the ranking",
     "extractCuratedEntryRecallMetadata": "annotations in curated files do not weigh in the ranking",
-    "buildMemoryEmbeddingBatches": "no remote embedder ships",
     "normalizeSessionText": "transcripts are not indexed",
     "sessionContentText": "transcripts are not indexed",
     "sanitizeSessionText": "transcripts are not indexed",
