@@ -33,6 +33,7 @@ class Fault(NamedTuple):
 
 READING, SYNC, STORE = "workspace/test_reading.py", "sync/test_sync.py", "store/test_connection.py"
 HERE, BAD = "faults/test_matrix.py", "faults/test_bad_input.py"
+REMOTE, SERVICES = "embeddings/test_remote.py", "faults/test_services.py"
 
 # fmt: off
 FAULTS = (
@@ -81,11 +82,33 @@ FAULTS = (
         "workspace/test_files.py::test_a_hundred_thousand_files_are_scanned_up_to_the_cap",
         "workspace/test_files.py::test_more_files_than_the_cap_are_left_out_with_one_word",
     )),
-    Fault(22, "an embedder with too few vectors, NaN, other dimensions, zero vectors", "refused or made harmless, never stored", "each", (
+    Fault(20, "the embedding service: 429, 5xx, a reset, half a body", "at most three tries (five of 429 while indexing), then keywords, and status says so", "each", (
+        f"{REMOTE}::test_a_failure_that_may_pass_is_met_with_three_tries",
+        f"{REMOTE}::test_a_busy_service_is_given_more_tries_for_documents_than_for_a_question",
+        f"{REMOTE}::test_a_failure_that_will_not_pass_is_met_with_one_try",
+        f"{SERVICES}::test_a_first_index_is_built_by_keywords_and_gets_its_vectors_later",
+        f"{SERVICES}::test_an_index_that_is_there_keeps_its_vectors",
+    )),
+    Fault(21, "the embedding service hangs, or sends byte by byte", "a deadline of our own ends it", "deadline + 0.5 s", (
+        f"{REMOTE}::test_a_question_ends_by_its_deadline",
+        f"{REMOTE}::test_the_deadline_of_a_question_holds_for_all_its_tries",
+        f"{REMOTE}::test_each_request_for_documents_ends_by_its_deadline",
+        f"{SERVICES}::test_a_search_ends_within_its_deadline",
+    )),
+    Fault(22, "an embedder with too few vectors, NaN, null, other dimensions, zero vectors", "refused or made harmless, never stored", "each", (
         f"{SYNC}::test_an_embedder_that_answers_with_too_few_vectors_stores_none",
         "embeddings/test_embeddings.py::test_non_finite_numbers_of_a_function_become_zero",
         "store/test_vectors.py::test_vectors_of_other_dimensions_name_both_numbers_and_the_remedy",
         "store/test_vectors.py::test_a_chunk_whose_vector_is_all_zero_is_found_by_its_words_alone",
+        f"{SERVICES}::test_a_first_index_is_built_by_keywords_and_gets_its_vectors_later",
+        f"{SERVICES}::test_a_number_that_is_none_is_stored_as_zero",
+        f"{REMOTE}::test_vectors_go_by_their_index",
+        f"{REMOTE}::test_other_dimensions_than_before_are_refused",
+    )),
+    Fault(23, "a gzip bomb from the embedding service", "refused before it is unpacked", "300 MB (nightly) and 64 MB, < 32 MB of memory", (
+        f"{REMOTE}::test_a_gzip_bomb_costs_no_memory",
+        "embeddings/test_http.py::test_a_compressed_answer_is_refused",
+        "embeddings/test_http.py::test_an_endless_answer_is_cut_off",
     )),
     Fault(25, "indexing a file fails once", "tried again without the file being touched", "each kind of failure", (
         f"{SYNC}::test_a_file_that_fails_once_is_reported_and_retried_without_being_touched",

@@ -1,0 +1,157 @@
+"""A memory whose embedding service fails in every way: what is found, what is told, and what is left in the index."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import embedding_faults as faults
+import numpy as np
+import pytest
+
+from openclaw_memory import Memory, load_embedder
+from openclaw_memory.embeddings._pace import Pace
+from openclaw_memory.store.connection import fetch
+
+HASTY = Pace(
+    query_seconds=0.5,
+    request_seconds=0.5,
+    first_wait=0.001,
+    longest_wait=0.002,
+    busy_first_wait=0.001,
+    busy_longest_wait=0.002,
+)
+# An answer that is wrong, or none: the whole of it is refused.
+LIES = {
+    "429": faults.status(429),
+    "429 with Retry-After": faults.status(429, retry_after=0.001),
+    "quota": faults.quota(),
+    "500": faults.status(500),
+    "503": faults.status(503),
+    "reset": faults.reset,
+    "half a body": faults.half_body,
+    "drip": faults.drip(0.05),
+    "hang": faults.hang,
+    "no JSON": faults.not_json,
+    "redirect": faults.redirect(),
+    "too few": faults.wrong_count(-1),
+    "too many": faults.wrong_count(1),
+    "zeros": faults.zeros,
+    "all NaN": faults.all_nan,
+    "null": faults.null,
+    "a small gzip bomb": faults.gzip_bomb(1_000_000),
+}
+# Of one text alone the answer is right: questions are answered.
+LIES_ABOUT_SEVERAL = {"the same index twice": faults.same_index, "mixed dimensions": faults.mixed_dims}
+
+
+@pytest.fixture
+def opened(notes: Path, embedding_server: Any) -> Iterator[Callable[[], Memory]]:
+    """The notes with the OpenAI provider, whose service is the server of this test."""
+    memories = []
+
+    def open_memory() -> Memory:
+        embedder = load_embedder("openai", base_url=embedding_server.base_url("openai"), api_key="sk-test", pace=HASTY)
+        memories.append((Memory.open(notes, embedder=embedder), embedder))
+        return memories[-1][0]
+
+    yield open_memory
+    for memory, embedder in memories:
+        memory.close()
+        embedder.close()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
+def test_a_first_index_is_built_by_keywords_and_gets_its_vectors_later(
+    opened: Callable[[], Memory], embedding_server: Any, lie: Any
+) -> None:
+    embedding_server.always(lie)
+    memory = opened()
+    report = memory.sync()
+    assert (len(report.added), len(report.waiting), report.ok, report.embedded) == (4, 4, False, 0)
+    assert embedding_server.root.removeprefix("http://") in report.waiting[0].reason
+    results = memory.search("When is the boiler serviced?")
+    assert (results[0].path, results.mode, results.stale) == ("memory/household.md", "keyword", True)
+    assert results.reason
+    state = memory.status()
+    assert len(state.dirty) == 4
+    assert any("4 files are found by keywords alone" in notice for notice in state.notices)
+    assert stored_vectors(memory) == []
+    embedding_server.always(faults.honest)
+    caught_up = opened()
+    assert (caught_up.sync().ok, caught_up.status().dirty) == (True, ())
+    assert caught_up.search("boiler").mode == "hybrid"
+
+
+@pytest.mark.parametrize("lie", LIES_ABOUT_SEVERAL.values(), ids=LIES_ABOUT_SEVERAL.keys())
+def test_vectors_that_are_mixed_up_are_not_stored(
+    opened: Callable[[], Memory], embedding_server: Any, lie: Any
+) -> None:
+    embedding_server.always(lie)
+    memory = opened()
+    assert (len(memory.sync().waiting), stored_vectors(memory)) == (4, [])
+    results = memory.search("When is the boiler serviced?")
+    assert (results[0].path, results.stale) == ("memory/household.md", True)
+    assert "4 files were searched by keywords alone" in str(results.reason)
+
+
+@pytest.mark.parametrize("name", ["500", "hang", "too few", "zeros", "quota"])
+def test_an_index_that_is_there_keeps_its_vectors(
+    opened: Callable[[], Memory], embedding_server: Any, notes: Path, name: str
+) -> None:
+    memory = opened()
+    assert memory.sync().ok
+    before = stored_vectors(memory)
+    embedding_server.always(LIES[name])
+    (notes / "memory/new.md").write_text("A zeppelin was seen over the harbour.\n")
+    report = memory.sync()
+    assert [file.path for file in report.waiting] == ["memory/new.md"]
+    np.testing.assert_array_equal(stored_vectors(memory), before)
+    assert memory.search("zeppelin")[0].path == "memory/new.md"
+    asked = len(embedding_server.requests)
+    memory.search("boiler")
+    assert len(embedding_server.requests) == asked  # a service that just failed is left alone
+    embedding_server.always(faults.honest)
+    assert (memory.sync().embedded, memory.search("zeppelin").stale) == (1, False)
+
+
+@pytest.mark.parametrize("name", ["hang", "drip"])
+def test_a_search_ends_within_its_deadline(opened: Callable[[], Memory], embedding_server: Any, name: str) -> None:
+    memory = opened()
+    memory.sync()
+    memory.search("the first search loads what it needs")
+    embedding_server.always(LIES[name])
+    began = time.monotonic()
+    results = memory.search("boiler")
+    # The deadline is half a second; the rest is what a busy machine may add to a search.
+    assert time.monotonic() - began < HASTY.query_seconds + 2
+    assert (results.mode, "0.5 s" in str(results.reason)) == ("keyword", True)
+
+
+@pytest.mark.parametrize("lie", [faults.nan, faults.infinity, faults.null_number], ids=["NaN", "infinity", "null"])
+def test_a_number_that_is_none_is_stored_as_zero(opened: Callable[[], Memory], embedding_server: Any, lie: Any) -> None:
+    embedding_server.always(lie)
+    memory = opened()
+    memory.sync()
+    stored = stored_vectors(memory)
+    assert len(stored) >= 4
+    assert np.isfinite(stored).all()
+    np.testing.assert_allclose(np.linalg.norm(stored, axis=1), 1, atol=1e-5)
+
+
+def test_one_bad_answer_among_good_ones_costs_nothing(opened: Callable[[], Memory], embedding_server: Any) -> None:
+    for lie in (faults.status(500), faults.reset, faults.wrong_count(-1), faults.zeros):
+        embedding_server.script(lie)
+    memory = opened()
+    report = memory.sync()
+    if not report.ok:  # three of the four may have fallen to one request, which has three tries
+        report = memory.sync()
+    assert (report.ok, memory.search("boiler").mode) == (True, "hybrid")
+
+
+def stored_vectors(memory: Memory) -> list[Any]:
+    store: Any = memory._opened_store()
+    with store._connections.read() as db:
+        return [np.frombuffer(row[0], "<f4") for row in fetch(db, "SELECT embedding FROM vectors ORDER BY id")]
