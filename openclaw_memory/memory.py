@@ -181,6 +181,7 @@ class Memory:
             rules=rules,
             source=source,
             word_vectors=None if embedder is None else self._word_vectors(embedder),
+            chunks_speak=embedder is not None and not hasattr(embedder.inner, "word_vectors"),
             explain=explain,
         )
         # A rebuild that began amid the search has taken rows from under it: meta then differs.

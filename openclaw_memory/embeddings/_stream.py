@@ -44,8 +44,15 @@ def stream(embedder: Embedder | EmbedderError, wanted: Iterable[Wanted]) -> Iter
     """
     if isinstance(embedder, EmbedderError):
         return _refused(wanted, embedder)
-    inner: Any = getattr(embedder, "inner", embedder)
-    return _from_service(inner, wanted) if hasattr(inner, "submit") else _from_calls(embedder, wanted)
+    if asks_service(embedder):
+        service: Any = getattr(embedder, "inner", embedder)
+        return _from_service(service, wanted)
+    return _from_calls(embedder, wanted)
+
+
+def asks_service(embedder: object) -> bool:
+    """Whether texts are embedded elsewhere, several requests at once, while this process goes on."""
+    return hasattr(getattr(embedder, "inner", embedder), "submit")
 
 
 def _refused(wanted: Iterable[Wanted], error: EmbedderError) -> Iterator[Embedded]:

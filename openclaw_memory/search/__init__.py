@@ -30,6 +30,7 @@ def search(
     embedder: Embedder | None,
     rules: Search,
     word_vectors: WordVectors | None = None,
+    chunks_speak: bool = False,
     source: Source | None = None,
     now: datetime | None = None,
     explain: bool = False,
@@ -37,7 +38,8 @@ def search(
     """The answers to `query`, at most `rules.max_results`, best first; none for a blank query.
 
     `word_vectors` gives the vectors of words, by which lines are compared with the question; None compares words as
-    they are written. An embedder that fails leaves the keywords, and `reason` says so. `now` (with a time zone) is
+    they are written. `chunks_speak` says that the embedder knows more than they do: a line is then also worth what its
+    chunk is. An embedder that fails leaves the keywords, and `reason` says so. `now` (with a time zone) is
     what the age of a note is counted from. With `explain`, the `parts` of a result hold every feature of its best line.
     """
     question = asked(query[:MAX_QUESTION_CHARS], store.document_frequencies, store.chunk_count())
@@ -46,7 +48,7 @@ def search(
     if question.terms:
         vectors = word_vectors if found.vector is not None else None
         candidates = fuse(question, found, store, rules)
-        answers = ANSWERS[rules.answer](Asked(question, candidates, found, rules, vectors, explain))
+        answers = ANSWERS[rules.answer](Asked(question, candidates, found, rules, vectors, explain, chunks_speak))
     named = named_files(question.text, store, rules.snippet_chars, source)
     order = ranked(
         [*named, *(answer for answer in answers if not any(_share_a_line(answer, other) for other in named))],

@@ -53,9 +53,10 @@ POOL = 4
 class Weights:
     """What a line is worth: the sum of its features times these. Set by hand, the same for every workspace.
 
-    `middle` and `slope` turn the value of the best window, without its part for `name`, into the confidence that the
-    notes answer at all: a logistic curve fitted to answerable and unanswerable questions. A name is left out because
-    most of its lines say nothing to the point. `spread` says how fast lesser windows lose score.
+    `middle` and `slope` turn the value of the best window, without its parts for `name` and `chunk`, into the
+    confidence that the notes answer at all: a logistic curve fitted to answerable and unanswerable questions. A name
+    is left out because most of its lines say nothing to the point, `chunk` because some chunk is always the nearest.
+    `spread` says how fast lesser windows lose score.
     """
 
     keyword: float
@@ -67,6 +68,7 @@ class Weights:
     date: float
     name: float
     question: float
+    chunk: float
     middle: float
     slope: float
     spread: float = 5.0
@@ -74,17 +76,17 @@ class Weights:
 
 HYBRID = Weights(
     keyword=1.5, overlap=0.0, words=6.0, meaning=7.0, pairs=0.4, exact=2.0, date=2.0, name=3.0, question=-0.8,
-    middle=8.2, slope=1.09,
+    chunk=1.5, middle=8.2, slope=1.09,
 )  # fmt: skip
 KEYWORD = Weights(
     keyword=3.0, overlap=3.0, words=0.0, meaning=0.0, pairs=0.3, exact=2.0, date=1.5, name=2.0, question=-0.5,
-    middle=5.1, slope=2.0,
+    chunk=0.0, middle=5.1, slope=2.0,
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Everything an answer is made from."""
+    """Everything an answer is made from; see `openclaw_memory.search.search`."""
 
     question: Question
     candidates: Sequence[Candidate]
@@ -92,6 +94,7 @@ class Asked:
     rules: Search
     word_vectors: WordVectors | None
     explain: bool
+    chunks_speak: bool = False
 
 
 def best_lines(asked: Asked) -> list[SearchResult]:
@@ -110,7 +113,7 @@ def best_lines(asked: Asked) -> list[SearchResult]:
     for name, feature in features.items():
         values += getattr(weights, name) * feature
     windows = best_windows(lines, values, asked.rules.snippet_chars, _pool(asked.rules))
-    confidence = _confidence(windows[0], features["name"], weights) if windows else 0.0
+    confidence = _confidence(windows[0], features, weights) if windows else 0.0
     results = []
     for window in windows:
         share = math.exp((window.value - windows[0].value) / weights.spread)
@@ -121,9 +124,11 @@ def best_lines(asked: Asked) -> list[SearchResult]:
     return results
 
 
-def _confidence(best: Window, names: Floats, weights: Weights) -> float:
+def _confidence(best: Window, features: Mapping[str, Floats], weights: Weights) -> float:
     """How likely it is that the notes answer at all, 0..1."""
-    evidence = best.value - weights.name * float(names[best.best])
+    evidence = best.value - weights.name * float(features["name"][best.best])
+    if "chunk" in features:
+        evidence -= weights.chunk * float(features["chunk"][best.best])
     return 1 / (1 + math.exp(-weights.slope * (evidence - weights.middle)))
 
 
@@ -176,21 +181,42 @@ def _features(asked: Asked, chunks: Sequence[StoredChunk], lines: Sequence[Line]
     if asked.word_vectors is None:
         return features | {"overlap": word_overlap(wording, question, near)}
     like = likeness(wording, question, near, dated, asked.word_vectors)
+    if asked.chunks_speak:
+        features["chunk"] = _chunk_scores(chunks, lines, asked.found.cosines)
     return features | {"words": like.words, "meaning": like.meaning}
 
 
 def _keyword_scores(chunks: Sequence[StoredChunk], lines: Sequence[Line], text: Mapping[int, float]) -> Floats:
-    """For each line the best score of a chunk that holds it, as a share of the best of all; 0..1."""
+    """For each line the best BM25 of a chunk that holds it, as a share of the best of all; 0..1."""
     paths = {stored.id: stored.path for stored in chunks}
-    best: dict[tuple[str, int], float] = {}
+    scores: dict[int, float] = {}
     for stored in chunks:
         around = [at for at in (stored.id - 1, stored.id + 1) if paths.get(at) == stored.path]
-        score = text.get(stored.id, 0.0) + NEIGHBOUR_SHARE * sum(text.get(at, 0.0) for at in around)
+        scores[stored.id] = text.get(stored.id, 0.0) + NEIGHBOUR_SHARE * sum(text.get(at, 0.0) for at in around)
+    of_lines = _best_by_line(chunks, lines, scores)
+    return of_lines / max(float(of_lines.max()), 1e-9)
+
+
+def _chunk_scores(chunks: Sequence[StoredChunk], lines: Sequence[Line], cosines: Mapping[int, float]) -> Floats:
+    """For each line how near its nearest chunk is, from the farthest of the chunks, 0, to the nearest, 1.
+
+    Each model has a scale of its own for cosines; the order and the gaps mean the same for all.
+    """
+    known = [cosines[stored.id] for stored in chunks if stored.id in cosines]
+    farthest, nearest = min(known, default=0.0), max(known, default=0.0)
+    reach = max(nearest - farthest, 1e-9)
+    shares = {stored.id: (cosines.get(stored.id, farthest) - farthest) / reach for stored in chunks}
+    return _best_by_line(chunks, lines, shares)
+
+
+def _best_by_line(chunks: Sequence[StoredChunk], lines: Sequence[Line], scores: Mapping[int, float]) -> Floats:
+    """For each line the best score of a chunk that holds it."""
+    best: dict[tuple[str, int], float] = {}
+    for stored in chunks:
         for number in range(stored.chunk.start_line, stored.chunk.end_line + 1):
             place = (stored.path, number)
-            best[place] = max(score, best.get(place, 0.0))
-    scores = np.array([best[line.path, line.number] for line in lines], np.float32)
-    return scores / max(float(scores.max()), 1e-9)
+            best[place] = max(scores[stored.id], best.get(place, 0.0))
+    return np.array([best[line.path, line.number] for line in lines], np.float32)
 
 
 def _beginning(chunks: Sequence[StoredChunk], max_chars: int) -> SearchResult:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from openclaw_memory.config import Search
 from openclaw_memory.search.question import Question
 from openclaw_memory.search.ranking import bm25_to_score, boosted_keyword_score, standardised, weighted_sum
-from openclaw_memory.types import Embedder, Source, Store, StoredChunk, Vector
+from openclaw_memory.types import Embedder, Source, Store, StoredChunk
 
 # How many chunks each leg brings at least: more were never better, and cost time by their number.
 TEXT_HITS = 60
@@ -19,11 +19,14 @@ KEYWORD_FACTOR = 2
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the legs found, by id: BM25 in `text`, cosine in `vector` (None: there is no vector leg)."""
+    """What the legs found, by id: BM25 in `text`, cosine in `vector` (None: there is no vector leg).
+
+    `cosines` are those of what either leg found, as far as they were looked up.
+    """
 
     text: Mapping[int, float]
     vector: Mapping[int, float] | None
-    query_vector: Vector | None = None
+    cosines: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,12 @@ def find(question: Question, store: Store, embedder: Embedder | None, rules: Sea
         return Found(text, None)
     query_vector = embedder.embed_query(question.text)
     hits = store.search_vector(query_vector, max(VECTOR_HITS, wanted), source=source)
-    return Found(text, {hit.chunk_id: hit.score for hit in hits}, query_vector)
+    vector = {hit.chunk_id: hit.score for hit in hits}
+    if rules.fusion == "weighted":
+        return Found(text, vector, vector)
+    # A chunk that only the keywords found has a cosine too: it is looked up, and not taken for nothing.
+    others = store.similarities(query_vector, [at for at in text if at not in vector])
+    return Found(text, vector, vector | dict(others))
 
 
 def _by_keywords(
@@ -77,16 +85,11 @@ def fuse(question: Question, found: Found, store: Store, rules: Search) -> list[
     )
 
 
-def _standardised(_question: Question, found: Found, store: Store, rules: Search) -> dict[int, float]:
-    """Weighted sum of z-scores: it needs no common scale, and one leg's outlier cannot hide the other leg.
-
-    A chunk that only the keywords found has a cosine too: it is looked up, and not taken for nothing.
-    """
-    vector = dict(found.vector or {})
-    if found.query_vector is not None:
-        vector |= store.similarities(found.query_vector, [at for at in found.text if at not in vector])
-    ids = sorted({*found.text, *vector})
-    by_text, by_vector = standardised(found.text, ids), standardised(vector, ids)
+def _standardised(_question: Question, found: Found, _store: Store, rules: Search) -> dict[int, float]:
+    """Weighted sum of z-scores: it needs no common scale, and one leg's outlier cannot hide the other leg."""
+    cosines = found.cosines or found.vector or {}
+    ids = sorted({*found.text, *cosines})
+    by_text, by_vector = standardised(found.text, ids), standardised(cosines, ids)
     return {at: rules.text_weight * by_text[at] + rules.vector_weight * by_vector[at] for at in ids}
 
 

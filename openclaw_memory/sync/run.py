@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from openclaw_memory.config import Chunking
-from openclaw_memory.embeddings._stream import Embedded, stream
+from openclaw_memory.embeddings._stream import Embedded, asks_service, stream
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, UndecodableError
 from openclaw_memory.sync.prepare import read, rows
 from openclaw_memory.types import (
@@ -26,6 +26,9 @@ from openclaw_memory.workspace import Workspace
 # other writers wait.
 FILES_PER_WRITE = 64
 CHUNKS_PER_WRITE = 512
+# Beside a service transactions are short: nothing is asked for while one lasts, and what it waits for may be lost.
+FILES_BESIDE_SERVICE = 8
+CHUNKS_BESIDE_SERVICE = 64
 
 PreparedFile = tuple[FileRecord, list[ChunkRow]]
 
@@ -97,7 +100,7 @@ class Run:
                 same.append(prepared)
             elif prepared is not None:
                 batch.append(prepared)
-            if batch and (done == len(files) or _is_full(batch)):
+            if batch and (done == len(files) or self._is_full(batch)):
                 yield from self._opened(batch, done)
                 self._write(tell)
                 batch = []
@@ -123,6 +126,12 @@ class Run:
         except Exception as error:  # noqa: BLE001 - one odd file must not cost all others; it is reported
             self.failed.append(Skipped(file.path, reason(error)))
         return None
+
+    def _is_full(self, batch: Sequence[PreparedFile]) -> bool:
+        beside = asks_service(self.embedder)
+        files = FILES_BESIDE_SERVICE if beside else FILES_PER_WRITE
+        chunks = CHUNKS_BESIDE_SERVICE if beside else CHUNKS_PER_WRITE
+        return len(batch) >= files or sum(len(file_rows) for _, file_rows in batch) >= chunks
 
     def _opened(self, batch: list[PreparedFile], done: int) -> Iterator[tuple[str, str]]:
         texts = {row.vector_key: row.chunk.embedding_text for row in _rows(batch) if row.vector_key is not None}
@@ -188,7 +197,3 @@ def reason(error: Exception) -> str:
 
 def _rows(batch: Sequence[PreparedFile]) -> Iterator[ChunkRow]:
     return (row for _, file_rows in batch for row in file_rows)
-
-
-def _is_full(batch: Sequence[PreparedFile]) -> bool:
-    return len(batch) >= FILES_PER_WRITE or sum(len(file_rows) for _, file_rows in batch) >= CHUNKS_PER_WRITE

@@ -2,9 +2,11 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from openclaw_memory.config import Search
+from openclaw_memory.embeddings.static import StaticEmbedder
 from openclaw_memory.search import search
 from openclaw_memory.search.answers import ANSWERS
 from openclaw_memory.types import Chunk, Hit, StoredChunk
@@ -93,3 +95,44 @@ def test_the_names_of_the_embedder_are_passed_on():
     embedder = SimpleNamespace(provider="p", model="m", embed_query=no_vector)
     results = search(" ", store=Shelf({}, {}), embedder=embedder, rules=Search())
     assert (list(results), results.provider, results.model, results.mode) == ([], "p", "m", "hybrid")
+
+
+class Sensed(Shelf):
+    """A shelf whose chunks have cosines with any question."""
+
+    def __init__(self, chunks, found, cosines):
+        super().__init__(chunks, found)
+        self.cosines = cosines
+
+    def search_vector(self, _vector, k, **_):
+        return [Hit(at, score) for at, score in self.cosines.items()][:k]
+
+    def similarities(self, _vector, ids):
+        return {at: self.cosines[at] for at in ids if at in self.cosines}
+
+
+def sensed(store, query, *, chunks_speak):
+    embedder = SimpleNamespace(provider="p", model="m", embed_query=lambda _text: np.array([1.0], np.float32))
+    rules = Search(min_score=0.0)
+    words = StaticEmbedder().word_vectors
+    return search(
+        query, store=store, embedder=embedder, rules=rules, word_vectors=words, chunks_speak=chunks_speak, explain=True
+    )
+
+
+def test_of_lines_that_read_alike_the_one_in_the_nearer_chunk_answers_where_the_embedder_knows_more_than_the_words():
+    chunks = {at: stored(at, f"memory/{at}.md", 1, 0, "the boiler is serviced in october") for at in (1, 5, 9)}
+    store = Sensed(chunks, {1: 1.0, 5: 1.0, 9: 1.0}, {1: 0.71, 5: 0.70, 9: 0.74})
+    found = sensed(store, "When is the boiler serviced?", chunks_speak=True)
+    assert [result.path for result in found] == ["memory/9.md", "memory/1.md", "memory/5.md"]
+    assert [round(result.parts["chunk"], 2) for result in found] == [1.0, 0.25, 0.0]
+    deaf = sensed(store, "When is the boiler serviced?", chunks_speak=False)
+    assert "chunk" not in deaf[0].parts
+    # Some chunk is always the nearest: that says nothing about whether the notes answer at all.
+    assert found[0].parts["confidence"] == pytest.approx(deaf[0].parts["confidence"])
+
+
+def test_chunks_of_which_no_cosine_is_known_say_nothing():
+    chunks = {1: stored(1, "memory/a.md", 1, 0, "the boiler"), 5: stored(5, "memory/b.md", 1, 0, "the boiler")}
+    found = sensed(Sensed(chunks, {1: 1.0, 5: 1.0}, {}), "boiler", chunks_speak=True)
+    assert [result.parts["chunk"] for result in found] == [0.0, 0.0]
