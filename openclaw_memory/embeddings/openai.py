@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +13,7 @@ from openclaw_memory.embeddings._jobs import Jobs, JobState
 from openclaw_memory.embeddings._needs import package, required_key
 from openclaw_memory.embeddings._pieces import weight
 from openclaw_memory.embeddings._remote import Limits, Service, on_this_machine
+from openclaw_memory.embeddings._rows import in_order
 from openclaw_memory.errors import EmbedderError
 
 DEFAULT_MODEL = "text-embedding-3-small"
@@ -120,7 +120,7 @@ class _Client:
                 raise
             self._options["encoding_format"] = "float"
             answer = await self._ask(inputs)
-        return _in_order(json.loads(answer.content), len(texts), self._connection["base_url"])
+        return in_order(json.loads(answer.content), len(texts), self._connection["base_url"])
 
     async def submit(self, items: Sequence[tuple[str, str]]) -> str:
         """Hand over texts to be embedded within a day."""
@@ -164,7 +164,7 @@ class _Client:
                 said = json.loads(line) if line.strip() else {}
                 response = said.get("response") or {}
                 if response.get("status_code") == 200:
-                    (vectors[said["custom_id"]],) = _in_order(response["body"], 1, self._connection["base_url"])
+                    (vectors[said["custom_id"]],) = in_order(response["body"], 1, self._connection["base_url"])
         return vectors
 
     async def close(self) -> None:
@@ -204,20 +204,3 @@ def _key(given: str | None, url: str) -> str:
 def _refuses_base64(error: Any) -> bool:
     words = str(error).lower()
     return error.status_code in {400, 422} and ("encoding_format" in words or "base64" in words)
-
-
-def _in_order(answer: Any, count: int, origin: str) -> list[Any]:
-    """The vectors of an answer, in the order of its `index`."""
-    import numpy as np
-
-    rows = answer.get("data") if isinstance(answer, dict) else None
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise EmbedderError(f"{origin} sent an answer without a list of embeddings; check base_url and model")
-    by_index = {row.get("index"): row.get("embedding") for row in rows}
-    if len(rows) != count or set(by_index) != set(range(count)):
-        raise EmbedderError(
-            f"{origin} sent {len(rows)} embeddings with {len(by_index)} different indexes for {count} texts; "
-            "each text must have one"
-        )
-    vectors = [by_index[index] for index in range(count)]
-    return [np.frombuffer(b64decode(v, validate=True), "<f4") if isinstance(v, str) else v for v in vectors]

@@ -2,12 +2,10 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
 
 import embedding_faults as faults
 import numpy as np
 import pytest
-from embedding_server import EmbeddingServer
 
 from openclaw_memory.embeddings import load_embedder
 from openclaw_memory.embeddings._failures import Meaning, ServiceError
@@ -21,29 +19,11 @@ pytest.importorskip("google.genai")
 
 SECRET = "AIzaSyDaGmWKa4JsXZ-HjGw7ISLn_3namBGewQe"
 SECOND = "gemini-embedding-2"
-QUICK = Pace(first_wait=0.001, longest_wait=0.002, busy_first_wait=0.001, busy_longest_wait=0.002)
-Load = Callable[..., RemoteEmbedder]
 
 
 @pytest.fixture
-def load(server: EmbeddingServer) -> Iterator[Load]:
-    made: list[RemoteEmbedder] = []
-
-    def load(model: str | None = None, **options: object) -> RemoteEmbedder:
-        known = {"api_key": SECRET, "base_url": server.base_url("gemini"), "pace": QUICK}
-        embedder = load_embedder("gemini", model, **{**known, **options})
-        assert isinstance(embedder, RemoteEmbedder)
-        made.append(embedder)
-        return embedder
-
-    yield load
-    for embedder in made:
-        embedder.close()
-
-
-def work(embedder: RemoteEmbedder, name: str, *args: object):
-    """What one of the service's functions for batch jobs gives back."""
-    return embedder._background.run(getattr(embedder.service.jobs, name)(*args)).result(20)
+def load(load_from):
+    return load_from("gemini", SECRET)
 
 
 # --- what is asked -----------------------------------------------------------------------------------------------
@@ -242,7 +222,7 @@ ITEMS = [(f"{place:064x}", text) for place, text in enumerate(TEXTS)]
 
 
 @pytest.mark.parametrize("model", [None, SECOND])
-def test_a_job_gives_the_vectors_that_requests_give(load, model):
+def test_a_job_gives_the_vectors_that_requests_give(load, model, work):
     embedder = load(model, dimensions=128)
     job = work(embedder, "submit", ITEMS)
     assert [work(embedder, "state", job) for _ in range(2)] == [JobState.RUNNING, JobState.DONE]
@@ -252,7 +232,7 @@ def test_a_job_gives_the_vectors_that_requests_give(load, model):
     np.testing.assert_allclose([found[key] for key, _ in ITEMS], expected, atol=1e-6)
 
 
-def test_a_job_is_taken_up_by_its_name_alone(load):
+def test_a_job_is_taken_up_by_its_name_alone(load, work):
     job = work(load(), "submit", ITEMS)
     another = load()
     assert work(another, "state", job) is JobState.RUNNING
@@ -260,7 +240,7 @@ def test_a_job_is_taken_up_by_its_name_alone(load):
     assert len(work(another, "results", job)) == len(ITEMS)
 
 
-def test_texts_of_a_job_that_failed_are_left_out(load, server):
+def test_texts_of_a_job_that_failed_are_left_out(load, server, work):
     server.batch.refused = {TEXTS[1]}
     server.batch.polls = 0
     embedder = load()
@@ -270,24 +250,24 @@ def test_texts_of_a_job_that_failed_are_left_out(load, server):
 
 
 @pytest.mark.parametrize(("outcome", "state"), [("failed", JobState.FAILED), ("expired", JobState.EXPIRED)])
-def test_a_job_that_came_to_nothing_says_so(load, server, outcome, state):
+def test_a_job_that_came_to_nothing_says_so(load, server, outcome, state, work):
     server.batch.outcome, server.batch.polls = outcome, 0
     embedder = load()
     assert work(embedder, "state", work(embedder, "submit", ITEMS)) is state
 
 
-def test_a_job_that_is_cancelled_comes_to_nothing(load):
+def test_a_job_that_is_cancelled_comes_to_nothing(load, work):
     embedder = load()
     job = work(embedder, "submit", ITEMS)
     work(embedder, "cancel", job)
     assert work(embedder, "state", job) is JobState.FAILED
 
 
-def test_a_job_that_nobody_knows_is_unknown(load):
+def test_a_job_that_nobody_knows_is_unknown(load, work):
     assert work(load(), "state", "batches/gone") is JobState.UNKNOWN
 
 
-def test_the_answer_to_the_largest_job_fits_what_is_read_of_an_answer(load):
+def test_the_answer_to_the_largest_job_fits_what_is_read_of_an_answer(load, work):
     embedder = load(dimensions=512)
     items = embedder.service.jobs.max_items
     job = work(embedder, "submit", [(f"{place:064x}", f"note {place}") for place in range(items)])

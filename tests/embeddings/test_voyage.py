@@ -4,12 +4,10 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
 
 import embedding_faults as faults
 import numpy as np
 import pytest
-from embedding_server import EmbeddingServer
 from embedding_wire import Answer
 
 from openclaw_memory.embeddings import load_embedder
@@ -23,29 +21,11 @@ from openclaw_memory.testing import check_embedder
 voyageai = pytest.importorskip("voyageai")
 
 SECRET = "pa-5Yk3JsXZHjGw7ISLn3namBGewQe0aDmW"
-QUICK = Pace(first_wait=0.001, longest_wait=0.002, busy_first_wait=0.001, busy_longest_wait=0.002)
-Load = Callable[..., RemoteEmbedder]
 
 
 @pytest.fixture
-def load(server: EmbeddingServer) -> Iterator[Load]:
-    made: list[RemoteEmbedder] = []
-
-    def load(model: str | None = None, **options: object) -> RemoteEmbedder:
-        known = {"api_key": SECRET, "base_url": server.base_url("voyage"), "pace": QUICK}
-        embedder = load_embedder("voyage", model, **{**known, **options})
-        assert isinstance(embedder, RemoteEmbedder)
-        made.append(embedder)
-        return embedder
-
-    yield load
-    for embedder in made:
-        embedder.close()
-
-
-def work(embedder: RemoteEmbedder, name: str, *args: object):
-    """What one of the service's functions for batch jobs gives back."""
-    return embedder._background.run(getattr(embedder.service.jobs, name)(*args)).result(20)
+def load(load_from):
+    return load_from("voyage", SECRET)
 
 
 # --- what is asked -----------------------------------------------------------------------------------------------
@@ -255,7 +235,7 @@ TEXTS = ["The launch is on Friday.", "Größe 42, «bis Freitag»", "line one\nl
 ITEMS = [(f"{place:064x}", text) for place, text in enumerate(TEXTS)]
 
 
-def test_a_job_gives_the_vectors_that_requests_give(load):
+def test_a_job_gives_the_vectors_that_requests_give(load, work):
     embedder = load(dimensions=128)
     job = work(embedder, "submit", ITEMS)
     assert [work(embedder, "state", job) for _ in range(2)] == [JobState.RUNNING, JobState.DONE]
@@ -265,7 +245,7 @@ def test_a_job_gives_the_vectors_that_requests_give(load):
     np.testing.assert_allclose([found[key] for key, _ in ITEMS], expected, atol=1e-6)
 
 
-def test_a_job_is_taken_up_by_its_name_alone(load):
+def test_a_job_is_taken_up_by_its_name_alone(load, work):
     job = work(load(), "submit", ITEMS)
     another = load()
     assert work(another, "state", job) is JobState.RUNNING
@@ -273,7 +253,7 @@ def test_a_job_is_taken_up_by_its_name_alone(load):
     assert len(work(another, "results", job)) == len(ITEMS)
 
 
-def test_texts_of_a_job_that_failed_are_left_out(load, server):
+def test_texts_of_a_job_that_failed_are_left_out(load, server, work):
     server.batch.refused = {TEXTS[1]}
     server.batch.polls = 0
     embedder = load()
@@ -283,13 +263,13 @@ def test_texts_of_a_job_that_failed_are_left_out(load, server):
 
 
 @pytest.mark.parametrize(("outcome", "state"), [("failed", JobState.FAILED), ("expired", JobState.EXPIRED)])
-def test_a_job_that_came_to_nothing_says_so(load, server, outcome, state):
+def test_a_job_that_came_to_nothing_says_so(load, server, outcome, state, work):
     server.batch.outcome, server.batch.polls = outcome, 0
     embedder = load()
     assert work(embedder, "state", work(embedder, "submit", ITEMS)) is state
 
 
-def test_the_results_of_a_job_are_fetched_from_where_the_service_keeps_them_without_the_key(load, server):
+def test_the_results_of_a_job_are_fetched_from_where_the_service_keeps_them_without_the_key(load, server, work):
     server.batch.polls = 0
     embedder = load(headers={"X-Gateway": "hush-hush"})
     job = work(embedder, "submit", ITEMS)
@@ -304,7 +284,7 @@ def test_the_results_of_a_job_are_fetched_from_where_the_service_keeps_them_with
 
 
 @pytest.mark.parametrize("to", ["http://127.0.0.1:9/secrets", "file:///etc/passwd", "/elsewhere", ""])
-def test_the_results_of_a_job_are_not_fetched_from_anywhere_else(load, server, to):
+def test_the_results_of_a_job_are_not_fetched_from_anywhere_else(load, server, to, work):
     server.batch.polls = 0
     embedder = load()
     job = work(embedder, "submit", ITEMS)
@@ -315,7 +295,7 @@ def test_the_results_of_a_job_are_not_fetched_from_anywhere_else(load, server, t
     assert not server.seen("elsewhere")
 
 
-def test_what_goes_wrong_with_a_job_is_told_with_its_status(load, server):
+def test_what_goes_wrong_with_a_job_is_told_with_its_status(load, server, work):
     server.key = "another"
     embedder = load()
     with pytest.raises(voyageai.error.APIError) as raised:
@@ -323,18 +303,18 @@ def test_what_goes_wrong_with_a_job_is_told_with_its_status(load, server):
     assert failure(raised.value, "voyage").meaning is Meaning.DENIED
 
 
-def test_a_job_that_is_cancelled_comes_to_nothing(load):
+def test_a_job_that_is_cancelled_comes_to_nothing(load, work):
     embedder = load()
     job = work(embedder, "submit", ITEMS)
     work(embedder, "cancel", job)
     assert work(embedder, "state", job) is JobState.FAILED
 
 
-def test_a_job_that_nobody_knows_is_unknown(load):
+def test_a_job_that_nobody_knows_is_unknown(load, work):
     assert work(load(), "state", "gone") is JobState.UNKNOWN
 
 
-def test_the_answer_to_the_largest_job_fits_what_is_read_of_an_answer(load):
+def test_the_answer_to_the_largest_job_fits_what_is_read_of_an_answer(load, work):
     embedder = load(dimensions=512)
     items = embedder.service.jobs.max_items
     job = work(embedder, "submit", [(f"{place:064x}", f"note {place}") for place in range(items)])
