@@ -315,6 +315,7 @@ class Memory:
     def _for_search(self, stored: IndexMeta | None) -> tuple[GuardedEmbedder | None, str | None, bool]:
         """The embedder that can ask this index, why there is none though one is wanted, and whether it is behind."""
         from openclaw_memory.sync import describe, outdated
+        from openclaw_memory.sync.status import told_of_lacking
 
         stale = self._behind or self._appended != self._covered or stored is None or not stored.complete
         try:
@@ -325,7 +326,7 @@ class Memory:
         if stored is None or embedder is None or stored.identity == embedder.identity:
             if self._lacking is None:
                 self._lacking = self._opened_store().lacking()
-            reasons = [f"{count} files were searched by keywords alone: {why}" for why, count in self._lacking.items()]
+            reasons = told_of_lacking(self._lacking)
             return embedder, "; ".join(reasons) or None, stale or bool(reasons) or difference is not None
         return None, f"keywords alone were searched, until the next sync builds the index again: {difference}", True
 

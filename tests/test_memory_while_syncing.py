@@ -263,13 +263,13 @@ def test_files_that_could_not_be_embedded_stay_dirty(notes: Path) -> None:
         embedder.broken = True
         assert ["the line is dead" in file.reason for file in memory.sync().waiting] == [True]
         assert memory.status().dirty == ("memory/new.md",)
-        assert any("1 files are found by keywords alone" in notice for notice in memory.status().notices)
+        assert any("1 file without vectors, found by keywords alone" in notice for notice in memory.status().notices)
         assert memory.search("boiler").stale
         assert memory.search("zeppelin")[0].path == "memory/new.md"
     with opened(notes, Failing()) as memory:
         results = memory.search("boiler")
         assert (results.stale, results.mode) == (True, "hybrid")
-        assert "1 files were searched by keywords alone: " in str(results.reason)
+        assert "1 file without vectors, found by keywords alone: " in str(results.reason)
         assert memory.status().dirty == ("memory/new.md",)
         assert (memory.sync().embedded, memory.status().dirty) == (1, ())
         assert (memory.search("boiler").stale, memory.search("boiler").reason) == (False, None)

@@ -303,9 +303,9 @@ def _synced(memory: Memory, *, hidden: bool) -> str | None:
 
 
 def _waiting(report: SyncReport) -> list[str]:
-    """One line for each reason why files lack vectors."""
-    counts = Counter(file.reason for file in report.waiting)
-    return [f"{count} files are found by keywords alone, until a sync succeeds: {why}" for why, count in counts.items()]
+    from openclaw_memory.sync.status import told_of_lacking
+
+    return told_of_lacking(Counter(file.reason for file in report.waiting))
 
 
 @contextmanager

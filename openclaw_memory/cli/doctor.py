@@ -98,7 +98,12 @@ def _vectors(state: Status, rebuild: str) -> Iterator[Finding]:
     vector = state.vector
     if not vector.get("enabled"):
         return
-    if not vector.get("available") or vector.get("verified") is False:
+    if vector.get("answers") is False:
+        remedy = (
+            "Search goes on by keywords. See whether the service is up and the key is right, or choose another one."
+        )
+        yield Finding("embedder", "problem", str(vector.get("error")), remedy)
+    elif not vector.get("available") or vector.get("verified") is False:
         detail = str(vector.get("error") or "a query found nothing, though chunks are indexed")
         yield Finding("vector search", "problem", detail, rebuild)
     elif error := vector.get("error"):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openclaw_memory.errors import OpenClawMemoryError
+from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.sync.compare import compare
 from openclaw_memory.sync.meta import outdated
 from openclaw_memory.types import Embedder, IndexMeta, Skipped, Status, Store, StoreStats, SyncReport
@@ -51,8 +51,7 @@ def status(
         words.append(f"the next sync builds the index again: {reason}")
     elif not stored.complete:
         words.append("the index is not complete: its building goes on elsewhere or was cut short; sync the memory")
-    lacking = store.lacking() if store else {}
-    words += [f"{count} files are found by keywords alone: {why}" for why, count in lacking.items()]
+    words += told_of_lacking(store.lacking() if store else {})
     failed = last.failed if last else ()
     words += [f"{file.path} could not be indexed: {file.reason}" for file in failed]
     meta = wanted or stored
@@ -80,6 +79,14 @@ def status(
     )
 
 
+def told_of_lacking(counts: Mapping[str, int]) -> list[str]:
+    """One line for each reason why files lack vectors, of which `counts` says how many."""
+    return [
+        f"{count} file{'' if count == 1 else 's'} without vectors, found by keywords alone: {why}"
+        for why, count in counts.items()
+    ]
+
+
 def _only_in(last: SyncReport | None, known: Sequence[Skipped]) -> list[Skipped]:
     paths = {file.path for file in known}
     return [file for file in last.skipped if file.path not in paths] if last else []
@@ -98,6 +105,8 @@ def _vector(
     if try_it and store is not None and embedder is not None:
         try:
             hits = store.search_vector(embedder.embed_query("memory"), 1)
+        except EmbedderError as error:
+            state.update(available=False, error=str(error), answers=False)
         except OpenClawMemoryError as error:
             state.update(available=False, error=str(error))
         else:

@@ -155,3 +155,15 @@ def test_the_exit_code_says_whether_there_are_problems(there, code, notes, tmp_p
         main(["doctor", "--json", "--workspace", str(notes if there else tmp_path / "none")])
     assert leaving.value.code == code
     assert json.loads(capsys.readouterr().out)["ok"] is there
+
+
+def test_a_service_that_does_not_answer_is_told_from_an_index_that_is_broken(notes):
+    rules = Embedding(provider="openai", providers={"openai": {"base_url": "http://127.0.0.1:9/v1", "model": "any"}})
+
+    def opened():
+        return Memory.open(notes, config=MemoryConfig(embedding=rules))
+
+    with opened() as memory:
+        assert len(memory.sync().waiting) == 4
+    (problem,) = [finding for finding in examine(opened) if finding.level == "problem"]
+    assert (problem.check, "127.0.0.1:9" in problem.detail, "--force" in problem.remedy) == ("embedder", True, False)

@@ -77,7 +77,7 @@ def test_a_first_index_is_built_by_keywords_and_gets_its_vectors_later(
     assert results.reason
     state = memory.status()
     assert len(state.dirty) == 4
-    assert any("4 files are found by keywords alone" in notice for notice in state.notices)
+    assert any("4 files without vectors, found by keywords alone" in notice for notice in state.notices)
     assert stored_vectors(memory) == []
     embedding_server.always(faults.honest)
     caught_up = opened()
@@ -94,7 +94,7 @@ def test_vectors_that_are_mixed_up_are_not_stored(
     assert (len(memory.sync().waiting), stored_vectors(memory)) == (4, [])
     results = memory.search("When is the boiler serviced?")
     assert (results[0].path, results.stale) == ("memory/household.md", True)
-    assert "4 files were searched by keywords alone" in str(results.reason)
+    assert "4 files without vectors, found by keywords alone" in str(results.reason)
 
 
 @pytest.mark.parametrize("name", ["500", "hang", "too few", "zeros", "quota"])
