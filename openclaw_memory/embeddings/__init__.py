@@ -107,13 +107,16 @@ def providers() -> tuple[str, ...]:
     return tuple(sorted({*_own_providers(), *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))}))
 
 
-def from_callable(embed: Callable[[list[str]], Any], name: str) -> Embedder:
+def from_callable(
+    embed: Callable[[list[str]], Any], name: str, *, embed_query: Callable[[str], Any] | None = None
+) -> Embedder:
     """An embedder out of a function that takes a list of strings and returns as many vectors.
 
-    `name` becomes the model: give another name to a function that makes other vectors. Questions and documents go
-    through the same function; what it returns is checked, freed of non-finite numbers and normalised.
+    `name` becomes the model: give another name to a function that makes other vectors. Questions go through
+    `embed_query`, a function from one string to its vector, or through the same function; what it returns is checked,
+    freed of non-finite numbers and normalised.
     """
-    return _CallableEmbedder(embed, name)
+    return _CallableEmbedder(embed, name, embed_query)
 
 
 def normalised(matrix: ArrayLike) -> Matrix:
@@ -174,23 +177,25 @@ class _CallableEmbedder:
 
     provider = "callable"
 
-    def __init__(self, embed: Callable[[list[str]], Any], name: str) -> None:
-        self._embed = embed
+    def __init__(self, embed: Callable[[list[str]], Any], name: str, embed_query: Callable[[str], Any] | None) -> None:
+        self._embed, self._embed_query = embed, embed_query
         self._dims = 0
         self.model = name
         self.identity = f"{self.provider}:{name}"
 
     def embed_query(self, text: str) -> Vector:
-        vector: Vector = self.embed_documents([text])[0]
+        ask = self._embed_query
+        vector: Vector = self._checked((lambda texts: [ask(texts[0])]) if ask else self._embed, [text])[0]
         return vector
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         import numpy as np
 
-        if not texts:
-            return np.zeros((0, self._dims), dtype=np.float32)
+        return self._checked(self._embed, texts) if texts else np.zeros((0, self._dims), dtype=np.float32)
+
+    def _checked(self, embed: Callable[[list[str]], Any], texts: Sequence[str]) -> Matrix:
         with own_errors(f"the function {self.model!r} failed"):
-            raw = self._embed(list(texts))
+            raw = embed(list(texts))
         vectors = checked_vectors(raw, len(texts), f"the function {self.model!r}")
         self._dims = self._dims or vectors.shape[1]
         if vectors.shape[1] != self._dims:

@@ -18,6 +18,7 @@ from openclaw_memory.embeddings import (
     providers,
     vector_key,
 )
+from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import ConfigError, EmbedderError, MissingExtraError
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "functions.json").read_text(encoding="utf-8"))
@@ -201,3 +202,17 @@ def test_a_key_is_the_hash_of_the_exact_text():
     assert vector_key("Größe") == sha256("Größe".encode()).hexdigest()
     assert vector_key("a") != vector_key("a ")
     assert vector_key("\ud800") != vector_key("\ud801")
+
+
+def test_questions_may_go_through_a_function_of_their_own():
+    inner = HashingEmbedder()
+    embedder = from_callable(
+        lambda texts: [list(row) for row in inner.embed_documents(texts)],
+        "two",
+        embed_query=lambda text: list(-inner.embed_query(text)),
+    )
+    np.testing.assert_allclose(embedder.embed_query("boiler"), -embedder.embed_documents(["boiler"])[0], atol=1e-6)
+    uneven = from_callable(inner.embed_documents, "uneven", embed_query=lambda _: [1.0])
+    uneven.embed_documents(["a"])
+    with pytest.raises(EmbedderError, match="1 dimensions after 64"):
+        uneven.embed_query("a")
