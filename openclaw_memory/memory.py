@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from openclaw_memory.config import Embedding, MemoryConfig, agent_folders
-from openclaw_memory.embeddings._choice import EmbedderChoice, Embedders, GuardedEmbedder, embedders_of
+from openclaw_memory.embeddings._choice import EmbedderChoice, Embedders, GuardedEmbedder, embedders_of, sent_to
 from openclaw_memory.errors import CorruptIndexError, EmbedderError, StoreError, WorkspaceError
 from openclaw_memory.types import Embedder, Excerpt, IndexMeta, Progress, Source, Status, Store, SyncReport
 
@@ -238,7 +238,7 @@ class Memory:
         except EmbedderError as error:
             notices.append(f"no embedder, search is by keywords: {error}")
         if embedder is not None and embedder.leaves_machine:
-            notices.append(_sent_to(embedder))
+            notices.append(sent_to(embedder))
         return status(
             self.workspace,
             store,
@@ -321,40 +321,40 @@ class Memory:
         try:
             embedder = self._embedders.for_search(stored)
         except EmbedderError as error:
-            return None, f"keywords alone were searched: {error}", stale
+            other = stored is not None and stored.provider != self._embedders.requested
+            return None, f"keywords alone were searched: {error}", stale or other
         difference = outdated(stored, describe(embedder, self.config.chunking)) if stored else None
         if stored is None or embedder is None or stored.identity == embedder.identity:
-            if self._lacking is None:
+            if self._lacking != {}:  # where some were, another process may have caught up meanwhile
                 self._lacking = self._opened_store().lacking()
             reasons = told_of_lacking(self._lacking)
             return embedder, "; ".join(reasons) or None, stale or bool(reasons) or difference is not None
+        if (lost := self._embedders.passed_over.get(stored.provider)) is not None:
+            return None, f"keywords alone were searched: {lost}", True
         return None, f"keywords alone were searched, until the next sync builds the index again: {difference}", True
 
     def _sync(self, force: bool, progress: Callable[[Progress], None] | None) -> SyncReport:
-        from openclaw_memory.sync import at_work, sync
+        from openclaw_memory.sync import sync
 
         try:
             store = self._opened_store()
             stored = store.meta()
-            embedder, trouble = self._embedders.for_sync(stored)
-            if (
-                embedder is not None
-                and embedder.leaves_machine
-                and (stored is None or stored.identity != embedder.identity)
-            ):
-                _say(_sent_to(embedder))
+            embedder, trouble = self._embedders.for_sync(stored, force=force)
             self._in_rebuild = self._in_rebuild or (stored is not None and stored.complete)
-            with at_work(self.index_path):
-                return sync(
-                    self.workspace,
-                    store,
-                    embedder,
-                    self.config,
-                    trouble=trouble,
-                    force=force,
-                    progress=progress,
-                    index_path=self.index_path,
-                )
+            report = sync(
+                self.workspace,
+                store,
+                embedder,
+                self.config,
+                trouble=trouble,
+                requested=self._embedders.requested,
+                force=force,
+                progress=progress,
+                index_path=self.index_path,
+            )
+            if embedder is not None and report.embedded and report.ok:
+                embedder.is_heard()
+            return report
         except CorruptIndexError as damage:
             if not force or self.index_path is None or self._make_store is None:
                 raise
@@ -386,14 +386,3 @@ def _embedders(given: Embedder | Embedders | Callable[[], Embedder | None] | Non
     if given is None or isinstance(given, Embedder):
         return embedders_of(given, rules)
     return Embedders(lambda _: given(), rules.provider, rules)
-
-
-def _sent_to(embedder: GuardedEmbedder) -> str:
-    return f"the text of notes and questions is sent to {embedder.endpoint} ({embedder.provider} {embedder.model})"
-
-
-def _say(words: str) -> None:
-    """One plain line, on stderr where nobody has set up logging."""
-    import logging
-
-    logging.getLogger("openclaw_memory").warning(words)

@@ -49,10 +49,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Lines of a memory file. `next_start` is the line to go on from, or None at the end of the file.
-
-    `cut` says that the one line shown was too long to be shown whole.
-    """
+    """Lines of a memory file. `next_start` leads on, None at the end; `cut`: the one line shown is not shown whole."""
 
     path: str
     text: str
@@ -75,8 +72,7 @@ class Chunk:
 
     `start_char` is the offset of `text` in the file, in characters. `context` is what the lines themselves do not say
     (file date, title, heading path); it is embedded and indexed with the text, and never shown as part of it.
-    `section` is the line that opens the section of the chunk, 0 where sections are not told apart: an answer never
-    spans two of them.
+    `section` is the line that opens its section, 0 where they are not told apart: an answer never spans two.
     """
 
     start_line: int
@@ -202,8 +198,8 @@ class SearchResult:
 class SyncReport:
     """What one sync did. Paths are listed, except for the unchanged files, which are counted.
 
-    Files in `waiting` are found by keywords, but lack vectors, for the reason given; the next sync asks for them
-    again. `embedded` counts texts, `tokens` estimates from above what they came to.
+    Files in `waiting` are found by keywords, but lack vectors, for the reason given, until a sync gets them.
+    `embedded` counts texts, `tokens` estimates from above what they came to.
     """
 
     added: tuple[str, ...] = ()
@@ -252,8 +248,8 @@ class Progress:
 class Status:
     """The state of a memory: what is indexed, with what, and whatever works less well than it could.
 
-    `passed_over` names the providers that were asked for before the present one, and why they were not taken.
-    `problems` are what a deep look finds wrong with the index itself; syncing with force mends them.
+    `passed_over` says why other providers were not taken, `problems` what a deep look finds wrong with the index itself
+    (syncing with force mends it). `dirty` are files that a sync would read; those in `waiting` lack only vectors.
     """
 
     workspace: str
@@ -275,6 +271,7 @@ class Status:
     notices: tuple[str, ...]
     engine: Mapping[str, str]
     problems: tuple[str, ...] = ()
+    waiting: tuple[Skipped, ...] = ()
 
 
 # --- protocols ---------------------------------------------------------------------------------------------------
@@ -329,11 +326,13 @@ class Store(Protocol):
         """How many files lack vectors, by the reason."""
         ...
 
-    def replace_files(self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]]) -> None:
-        """Replace all rows of these files, in one transaction. Every vector_key must have been added before."""
+    def replace_files(
+        self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]], made_for: IndexMeta | None = None
+    ) -> None:
+        """Replace all rows of these files, whose vectors were added before; refuse where meta is not `made_for`."""
         ...
 
-    def touch_files(self, records: Sequence[FileRecord]) -> None:
+    def touch_files(self, records: Sequence[FileRecord], made_for: IndexMeta | None = None) -> None:
         """Update the stamps of files whose content is unchanged, and what they lack."""
         ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from openclaw_memory.embeddings._remote import Limits, RemoteEmbedder, Service
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.sync import sync
-from openclaw_memory.sync.batch import Patience
+from openclaw_memory.sync.batch import Batch, Patience, batch_of
 from openclaw_memory.types import Progress, Store, SyncReport
 from openclaw_memory.workspace import Workspace
 
@@ -123,6 +124,20 @@ class Place:
     def file(self) -> Path:
         return Path(f"{self.index}.batches.json")
 
+    def remembered(self) -> list[dict[str, Any]]:
+        """What the file says of each job, of whatever model."""
+        known = json.loads(self.file.read_text()) if self.file.exists() else {}
+        return [job for model in known.values() for job in model["jobs"]]
+
+    def batch(self) -> Batch:
+        """The batch API as another process sees it, which keeps what it has read until it looks again."""
+        found = batch_of(self.service.embedder(), self.index, self.patience())
+        assert found is not None
+        return found
+
+    def patience(self) -> Patience:
+        return Patience(MIN_TEXTS, 2.0, 100.0, lambda: self.clock.now, self.clock.sleep)
+
     def write(self, path: str, *lines: str) -> None:
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -142,13 +157,12 @@ class Place:
 
     def sync(self, use: str = "later", **options: Any) -> SyncReport:
         """One sync as another process would do it: nothing is kept in between but files."""
-        patience = Patience(MIN_TEXTS, 2.0, 100.0, lambda: self.clock.now, self.clock.sleep)
         config = MemoryConfig(chunking=self.chunking, embedding=Embedding(batch=use))  # type: ignore[arg-type]
         embedder = self.service.embedder()
         given = {"index_path": self.index, "progress": self.steps.append} | options
         try:
             with self.opened() as store:
-                return sync(Workspace.open(self.root), store, embedder, config, patience=patience, **given)
+                return sync(Workspace.open(self.root), store, embedder, config, patience=self.patience(), **given)
         finally:
             embedder.close()
 

@@ -175,7 +175,8 @@ def test_the_options_of_a_provider_are_listed(module):
         f"left alone for {SILENT_SECONDS:g} s",
         f"`embedding.max_entries` ({Embedding().max_entries:,})",
         f"From {Patience().min_texts:,} missing texts on",
-        f"several of\n{Limits(1, 1).request_tokens:,} bytes together",
+        f"the server alone, such as\n`{gemini.ENDPOINT}`",
+        f"several of {Limits(1, 1).request_tokens:,} bytes together",
     ],
 )
 def test_the_numbers_are_those_of_the_code(words):

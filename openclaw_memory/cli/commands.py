@@ -16,7 +16,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from openclaw_memory import __version__
-from openclaw_memory.cli.show import clean, note, paint, plain, say, say_json, say_results, say_table
+from openclaw_memory.cli.show import (
+    behind,
+    clean,
+    first_of,
+    in_use,
+    note,
+    paint,
+    plain,
+    say,
+    say_json,
+    say_results,
+    say_table,
+)
 from openclaw_memory.errors import OpenClawMemoryError
 
 if TYPE_CHECKING:
@@ -351,7 +363,7 @@ def _say_status(state: Status, options: str) -> None:
         [
             ("workspace", state.workspace),
             ("index", f"{state.index_path} ({state.index_bytes / 1e6:.1f} MB)"),
-            ("search", f"{state.mode}, {state.provider} {state.model}".rstrip()),
+            ("search", f"{state.mode}, {in_use(state)}"),
             *((f"not {provider}", reason) for provider, reason in state.passed_over.items()),
             ("holds", f"{state.files} files, {state.chunks} chunks" + (f" ({sources})" if sources else "")),
             *((name, _inline(table)) for name, table in (("vector", state.vector), ("keyword", state.fts))),
@@ -359,8 +371,8 @@ def _say_status(state: Status, options: str) -> None:
             ("engine", _inline(state.engine)),
         ]
     )
-    for path in state.dirty:
-        say(f"{click.style('dirty', fg='yellow')}    {clean(path)}: run `openclaw-memory index{clean(options)}`")
+    for name in first_of(behind(state)):
+        say(f"{click.style('dirty', fg='yellow')}    {clean(name)}: run `openclaw-memory index{clean(options)}`")
     for file in state.skipped:
         say(f"{click.style('skipped', fg='yellow')}  {clean(file.path)}: {clean(file.reason)}")
     for notice in state.notices:

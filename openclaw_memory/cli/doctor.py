@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from openclaw_memory.cli.show import behind, first_of, in_use
 from openclaw_memory.errors import CorruptIndexError, OpenClawMemoryError
 
 if TYPE_CHECKING:
@@ -68,10 +69,11 @@ def _files(state: Status, options: str) -> Iterator[Finding]:
         yield Finding(
             "files", "note", f"{file.path} is left out: {file.reason}", "Mend the file, or name it in files.exclude."
         )
-    if state.dirty:
-        shown = ", ".join(state.dirty[:5]) + (", ..." if len(state.dirty) > 5 else "")
+    if dirty := behind(state):
         remedy = f"Run `openclaw-memory index{options}`."
-        yield Finding("files", "note", f"{len(state.dirty)} not indexed as they are now: {shown}", remedy)
+        yield Finding(
+            "files", "note", f"{len(dirty)} not indexed as they are now: {', '.join(first_of(dirty))}", remedy
+        )
 
 
 def _index(state: Status, options: str, rebuild: str) -> Iterator[Finding]:
@@ -91,21 +93,25 @@ def _index(state: Status, options: str, rebuild: str) -> Iterator[Finding]:
         yield Finding("keyword search", "problem", str(error), rebuild)
     else:
         yield Finding("keyword search", "ok", "answers a query")
-    yield from _vectors(state, rebuild)
+    yield from _vectors(state, options, rebuild)
 
 
-def _vectors(state: Status, rebuild: str) -> Iterator[Finding]:
+def _vectors(state: Status, options: str, rebuild: str) -> Iterator[Finding]:
     vector = state.vector
-    if not vector.get("enabled"):
+    if not vector.get("answers"):  # said of the embedder
         return
-    if vector.get("answers") is False:
+    if vector.get("fits") is False:
         remedy = (
-            "Search goes on by keywords. See whether the service is up and the key is right, or choose another one."
+            f"Choose the model that made the index, or delete {state.index_path} and run "
+            f"`openclaw-memory index{options}`: the index is made from the files, and nothing is lost."
         )
-        yield Finding("embedder", "problem", str(vector.get("error")), remedy)
+        yield Finding("vector search", "problem", str(vector.get("error")), remedy)
     elif not vector.get("available") or vector.get("verified") is False:
         detail = str(vector.get("error") or "a query found nothing, though chunks are indexed")
         yield Finding("vector search", "problem", detail, rebuild)
+    elif "verified" not in vector:
+        remedy = f"Run `openclaw-memory index{options}`; the notes below say more."
+        yield Finding("vector search", "note", "the index holds no vectors of this embedder yet", remedy)
     elif error := vector.get("error"):
         remedy = "Results are the same, more slowly. If sqlite-vec is missing: pip install --force-reinstall sqlite-vec"
         yield Finding("vector search", "note", f"works by {vector.get('path')}: {error}", remedy)
@@ -114,8 +120,13 @@ def _vectors(state: Status, rebuild: str) -> Iterator[Finding]:
 
 
 def _embedder(state: Status) -> Iterator[Finding]:
-    if state.vector.get("enabled"):
-        yield Finding("embedder", "ok", f"{state.provider} {state.model} loads")
+    if state.vector.get("answers") is False:
+        remedy = (
+            "Search goes on by keywords. See whether the service is up and the key is right, or choose another one."
+        )
+        yield Finding("embedder", "problem", str(state.vector.get("error")), remedy)
+    elif state.vector.get("enabled"):
+        yield Finding("embedder", "ok", f"{in_use(state)}: it answers")
     elif state.requested_provider == "none":
         yield Finding("embedder", "ok", "none, as the settings say: search is by keywords")
     else:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 import shutil
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from openclaw_memory.types import SearchResult
+    from openclaw_memory.types import SearchResult, Status
 
 # Notes come from anywhere: C0 and C1 controls could drive a terminal, bidirectional controls could make it show another
 # text than the one that is there, and lone surrogates cannot be written at all.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _MAX_WIDTH = 100  # columns; longer lines are hard to read
+_MAX_LISTED = 10  # names of files; more would push everything else off the screen
 
 
 def clean(text: str) -> str:
@@ -88,6 +89,28 @@ def say_table(rows: Iterable[tuple[str, object]]) -> None:
     longest = max((len(name) for name, _ in known), default=0)
     for name, value in known:
         say(f"{click.style(name.ljust(longest), dim=True)}  {clean(value)}")
+
+
+def first_of(names: Sequence[str]) -> list[str]:
+    """The first ten names, and in how many more they go on."""
+    rest = len(names) - _MAX_LISTED
+    return [*names[:_MAX_LISTED], *([f"and {rest:,} more"] if rest > 0 else [])]
+
+
+def behind(state: Status) -> list[str]:
+    """The files whose words the index does not hold as they are now; one that only lacks vectors is none of them."""
+    waiting = {file.path for file in state.waiting}
+    return [path for path in state.dirty if path not in waiting]
+
+
+def in_use(state: Status) -> str:
+    """Provider and model, and what was asked for where that is another one."""
+    name = f"{state.provider} {state.model}".strip() or "nothing"
+    if state.requested_provider == state.provider:
+        return name
+    if state.requested_provider == "auto":
+        return f"{name}, chosen by auto"
+    return f"{name}, in place of {state.requested_provider}"
 
 
 def width() -> int:

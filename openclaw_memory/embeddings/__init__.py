@@ -42,6 +42,8 @@ __all__ = [
 ENTRY_POINT_GROUP = "openclaw_memory.embedders"
 # What `auto` tries: the order of OpenClaw's first design, and the model that ships where none of them can be had.
 AUTO_ORDER: tuple[str, ...] = ("local", "openai", "gemini", "voyage", "static")
+# What every embedder has a vector for: the question that asks whether it answers.
+PROBE = "memory"
 # A vector shorter than this has no direction worth trusting and is not scaled up; OpenClaw's number.
 MIN_MAGNITUDE = 1e-10
 # What a provider describes its service with; imported when first asked for, since asyncio and numpy come with it.
@@ -147,7 +149,7 @@ def checked_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
         return np.zeros((0, 0), dtype=np.float32)
     try:
         matrix = np.asarray(raw, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:  # the last one: an integer of hundreds of digits
         raise EmbedderError(
             f"{origin} returned no table of numbers ({error}); it must return one vector of equal length per text"
         ) from error
@@ -197,6 +199,10 @@ class _CallableEmbedder:
         with own_errors(f"the function {self.model!r} failed"):
             raw = embed(list(texts))
         vectors = checked_vectors(raw, len(texts), f"the function {self.model!r}")
+        if not vectors.any() and any(character.isalnum() for text in texts for character in text):
+            raise EmbedderError(
+                f"the function {self.model!r} returned zeros for {len(texts)} texts; check what it does"
+            )
         self._dims = self._dims or vectors.shape[1]
         if vectors.shape[1] != self._dims:
             raise EmbedderError(

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from openclaw_memory.embeddings._address import on_this_machine
 from openclaw_memory.embeddings._failures import Meaning, ServiceError
 from openclaw_memory.embeddings._http import MAX_BODY_BYTES, RedirectError, compressed, too_long
-from openclaw_memory.embeddings._remote import on_this_machine
 
 READ_BYTES = 2**16
 
@@ -20,10 +20,19 @@ def guarded_session(url: str, headers: Mapping[str, str], max_body_bytes: int = 
     machine, and has no time limits: whoever asks ends the call.
     """
     aiohttp: Any = import_module("aiohttp")
+    return aiohttp.ClientSession(
+        headers={**headers, "Accept-Encoding": "identity"},
+        auto_decompress=False,
+        trust_env=not on_this_machine(url),
+        timeout=aiohttp.ClientTimeout(total=None),
+        response_class=_guarded(aiohttp, max_body_bytes),
+    )
+
+
+def _guarded(aiohttp: Any, max_body_bytes: int) -> Any:
+    """The class of an answer that is refused as soon as its head is known, or its body grows too long."""
 
     class Guarded(aiohttp.ClientResponse):  # type: ignore[misc]
-        """An answer that is refused as soon as its head is known, or its body grows too long."""
-
         _whole: bytes | None = None
 
         async def start(self, connection: Any) -> Any:
@@ -52,13 +61,7 @@ def guarded_session(url: str, headers: Mapping[str, str], max_body_bytes: int = 
                     raise too_long(_origin(self), max_body_bytes)
             return bytes(whole)
 
-    return aiohttp.ClientSession(
-        headers={**headers, "Accept-Encoding": "identity"},
-        auto_decompress=False,
-        trust_env=not on_this_machine(url),
-        timeout=aiohttp.ClientTimeout(total=None),
-        response_class=Guarded,
-    )
+    return Guarded
 
 
 def _unreadable(answer: Any) -> bool:

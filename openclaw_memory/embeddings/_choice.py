@@ -6,10 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory.config import Embedding
-from openclaw_memory.embeddings import AUTO_ORDER, check_provider, from_callable, load_embedder, own_errors
+from openclaw_memory.embeddings import AUTO_ORDER, PROBE, check_provider, from_callable, load_embedder, own_errors
 from openclaw_memory.embeddings._pace import Pace
 from openclaw_memory.errors import ConfigError, EmbedderError
 from openclaw_memory.types import Embedder, IndexMeta
@@ -26,7 +27,7 @@ SILENT_SECONDS = 30.0
 class GuardedEmbedder:
     """An embedder whose every failure is an EmbedderError, so that search can go on by keywords.
 
-    A service that failed is left alone for a while: questions fail at once.
+    A service that failed is left alone for a while: questions fail at once, until anything of it succeeds.
     """
 
     def __init__(self, inner: Embedder, clock: Callable[[], float] = time.monotonic) -> None:
@@ -36,27 +37,33 @@ class GuardedEmbedder:
         self.leaves_machine: bool = getattr(inner, "leaves_machine", False)
         self._failed = f"the embedder {inner.provider} {inner.model} failed"
         self._clock = clock
-        self._silence: tuple[float, EmbedderError] | None = None
+        self._silence: tuple[float, str] | None = None
 
     def embed_query(self, text: str) -> Vector:
-        if self._silence is not None and self._clock() < self._silence[0]:
-            raise self._silence[1]
+        silence = self._silence
+        if silence is not None and self._clock() < silence[0]:
+            raise EmbedderError(silence[1])
+        return self.probe(text)
+
+    def probe(self, text: str = PROBE) -> Vector:
+        """As `embed_query`, whatever happened before."""
         try:
-            vector = self.probe(text)
+            with own_errors(self._failed):
+                vector = self.inner.embed_query(text)
         except EmbedderError as error:
-            self._silence = (self._clock() + SILENT_SECONDS, error) if self.endpoint else None
+            if self.endpoint and not getattr(error, "isolated", False):
+                self._silence = (self._clock() + SILENT_SECONDS, str(error))
             raise
         self._silence = None
         return vector
 
-    def probe(self, text: str = "memory") -> Vector:
-        """As `embed_query`, whatever happened before."""
-        with own_errors(self._failed):
-            return self.inner.embed_query(text)
-
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         with own_errors(self._failed):
             return self.inner.embed_documents(texts)
+
+    def is_heard(self) -> None:
+        """It has answered by some other way: questions need not wait any longer."""
+        self._silence = None
 
 
 @dataclass(slots=True)
@@ -74,6 +81,7 @@ class Embedders:
     passed_over: dict[str, str] = field(default_factory=dict)
     _wanted: list[GuardedEmbedder | None] = field(default_factory=list)
     _fallback: list[GuardedEmbedder | None] = field(default_factory=list)
+    _refusal: tuple[float, str] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def wanted(self) -> GuardedEmbedder | None:
@@ -82,7 +90,13 @@ class Embedders:
         Raises:
             EmbedderError: it cannot be made, whatever the reason.
         """
-        return self._once(self._wanted, lambda: self.make(self.passed_over))
+        try:
+            embedder = self._once(self._wanted, lambda: self.make(self.passed_over))
+        except EmbedderError as error:
+            self._refusal = (time.monotonic() + SILENT_SECONDS, str(error))
+            raise
+        self._refusal = None
+        return embedder
 
     def fallback(self) -> GuardedEmbedder | None:
         """The fallback; None where none is configured.
@@ -98,15 +112,23 @@ class Embedders:
         Raises:
             EmbedderError: the wanted one cannot be made.
         """
-        return self.fallback() if stored is not None and self._is_of_fallback(stored) else self.wanted()
+        if stored is not None and self._is_of_fallback(stored):
+            return self.fallback()
+        refusal = self._refusal
+        if refusal is not None and time.monotonic() < refusal[0]:  # trying again may take long
+            raise EmbedderError(refusal[1])
+        return self.wanted()
 
-    def for_sync(self, stored: IndexMeta | None) -> tuple[GuardedEmbedder | None, str | None]:
-        """The one to sync with; None, and why, where the wanted one cannot be had.
+    def for_sync(self, stored: IndexMeta | None, *, force: bool = False) -> tuple[GuardedEmbedder | None, str | None]:
+        """The one to sync with; None, and why, where the wanted one cannot be had. What that means for notes is said.
 
-        The fallback takes its place only where that costs no good index: in a new one, or in one of its own.
+        The fallback takes its place only where that costs no good index: in a new one, or in one of its own. Nor does
+        what `auto` finds now replace what it found before, unless with `force`.
         """
         try:
             wanted = self.wanted()
+            if stored is not None and not force and stored.provider in self.passed_over and self.requested == "auto":
+                return None, f"the index is of {stored.provider}, which is not to be had: {self._lost(stored)}"
             if wanted is not None and self._has_fallback() and (stored is None or stored.identity != wanted.identity):
                 wanted.probe()
         except EmbedderError as error:
@@ -115,18 +137,22 @@ class Embedders:
                 return None, str(error)
             self.passed_over[self.requested] = str(error)
             try:
-                return self.fallback(), None
+                fallback = self.fallback()
             except EmbedderError as second:
                 return None, f"{error}; and the fallback: {second}"
+            _say(f"{self.rules.fallback} stands in for {self.requested}: {error}")
+            return _announced(fallback, stored), None
         self.passed_over.pop(self.requested, None)
-        return wanted, None
+        return _announced(wanted, stored), None
 
     def close(self) -> None:
-        """End what the embedders that were made here keep open."""
-        with self._lock:
-            for embedder in (*([] if self.handed_in else self._wanted), *self._fallback):
-                if embedder is not None and (close := getattr(embedder.inner, "close", None)) is not None:
-                    close()
+        """End what the embedders that were made here keep open; one that is being made now is not waited for."""
+        for embedder in (*([] if self.handed_in else self._wanted), *self._fallback):
+            if embedder is not None and (close := getattr(embedder.inner, "close", None)) is not None:
+                close()
+
+    def _lost(self, stored: IndexMeta) -> str:
+        return f"{self.passed_over[stored.provider]}; mend that, or sync with force"
 
     def _has_fallback(self) -> bool:
         return self.rules.fallback not in {"none", self.requested}
@@ -147,13 +173,33 @@ class Embedders:
             return place[0]
 
 
+def sent_to(embedder: GuardedEmbedder) -> str:
+    """Who receives the notes, in words."""
+    return f"the text of notes and questions is sent to {embedder.endpoint} ({embedder.provider} {embedder.model})"
+
+
+def _announced(embedder: GuardedEmbedder | None, stored: IndexMeta | None) -> GuardedEmbedder | None:
+    """The embedder; before it gets the first notes of an index, who receives them is said."""
+    new = stored is None or embedder is None or stored.identity != embedder.identity
+    if embedder is not None and embedder.leaves_machine and new:
+        _say(sent_to(embedder))
+    return embedder
+
+
+def _say(words: str) -> None:
+    """One plain line, on stderr where nobody has set up logging."""
+    import logging
+
+    logging.getLogger("openclaw_memory").warning(words)
+
+
 def embedders_of(choice: EmbedderChoice, rules: Embedding) -> Embedders:
     """What `choice` names; `"default"` is what `rules` say.
 
     Raises:
         ConfigError: nobody knows the provider, or `choice` is nothing of the kind.
     """
-    check_provider(rules.fallback)
+    _check(rules)
     if choice is None:
         return Embedders(lambda _: None, "none", rules)
     if isinstance(choice, Embedder):
@@ -164,12 +210,29 @@ def embedders_of(choice: EmbedderChoice, rules: Embedding) -> Embedders:
         if provider == "auto":
             return Embedders(lambda passed_over: first_available(rules, passed_over), provider, rules)
         return Embedders(lambda _: made(provider, rules), provider, rules)
-    if callable(choice):
-        named = choice if hasattr(choice, "__qualname__") else type(choice)
-        return Embedders(lambda _: from_callable(choice, f"{named.__module__}.{named.__qualname__}"), "callable", rules)
+    if isinstance(choice, FunctionType) and "<lambda>" not in choice.__qualname__:
+        name = f"{choice.__module__}.{choice.__qualname__}"
+        return Embedders(lambda _: from_callable(choice, name), "callable", rules)
+    if callable(choice) and not isinstance(choice, type):
+        raise ConfigError(
+            f"embedder {choice!r} has no name by which its vectors can be told from those of another model; give it "
+            "one: openclaw_memory.embeddings.from_callable(function, 'my model')"
+        )
     raise ConfigError(
         f"embedder {choice!r} is none of: an embedder, a provider's name, a function from texts to vectors, None"
     )
+
+
+def _check(rules: Embedding) -> None:
+    for provider in (rules.fallback, *rules.providers):
+        check_provider(provider)
+    if rules.fallback == "auto":
+        raise ConfigError("embedding.fallback cannot be 'auto'; name one provider, such as 'static'")
+    if rules.provider == "auto" and rules.model is not None:
+        raise ConfigError(
+            f"embedding.model = {rules.model!r} needs a provider other than 'auto'; set it as "
+            "embedding.providers.NAME.model"
+        )
 
 
 def first_available(rules: Embedding, passed_over: dict[str, str]) -> Embedder | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from email.utils import mktime_tz, parsedate_tz
 from enum import Enum
@@ -57,26 +57,33 @@ TEXT_SIZE = re.compile(r"tokens?\b|context|bytes|payload|too large", re.IGNORECA
 # Gemini puts the wait into the body: "retryDelay": "34s"; OpenAI into the message: "Please try again in 1.5s".
 DELAY_IN_WORDS = re.compile(r"(?:retryDelay\W+|(?:try again|retry) in )(\d+(?:\.\d+)?)s", re.IGNORECASE)
 KEY = re.compile(r"\b(sk-|AIza|pa-|al-|Bearer )[\w*.-]{6,}")
+# Anything shorter stands in many a word.
+SHORTEST_SECRET = 4
 LONGEST_MESSAGE = 300
+LONGEST_OWN_MESSAGE = 600
 # Gemini answers 400 to a bad key: no text of the request is to blame.
 BAD_KEY = re.compile(r"api.?key (is )?(not valid|invalid|expired)", re.IGNORECASE)
 
 
-def failure(error: Exception, origin: str) -> ServiceError:
+def failure(error: Exception, origin: str, secrets: Sequence[str] = ()) -> ServiceError:
     """The failure behind an exception of an SDK or of its HTTP library; `origin` says who was asked.
 
     Status, headers and body are read where the SDKs of OpenAI, Google and Voyage, and httpx, keep them. An exception
-    without a status is one of the transport, or an answer that could not be understood: both may pass.
+    without a status is one of the transport, or an answer that could not be understood: both may pass. The message
+    shows none of the `secrets`, and nothing that looks like a key.
     """
     for reason in _reasons(error):
-        if isinstance(reason, ServiceError):  # SDKs wrap what is raised inside their HTTP client
-            return reason
+        if isinstance(reason, EmbedderError):  # ours; SDKs wrap what is raised inside their HTTP client
+            meaning = reason.meaning if isinstance(reason, ServiceError) else Meaning.PASSING
+            words = _without(secrets, str(reason))[:LONGEST_OWN_MESSAGE]
+            return ServiceError(words, meaning, getattr(reason, "retry_after", None))
     status = _status(error)
     words = _words(error)
     retry_after = _retry_after(_headers(error), words)
     said = f"{origin} {f'answered {status}' if status else 'cannot be reached or answered nonsense'}"
     meaning = _meaning(status, words, hinted=retry_after is not None)
-    return ServiceError(f"{said}: {words[:LONGEST_MESSAGE]}; {_REMEDIES[meaning]}", meaning, retry_after)
+    shown = KEY.sub(r"\1***", _without(secrets, words))[:LONGEST_MESSAGE]
+    return ServiceError(f"{said}: {shown}; {_REMEDIES[meaning]}", meaning, retry_after)
 
 
 _REMEDIES = {
@@ -133,7 +140,7 @@ def _reasons(error: BaseException) -> Iterator[BaseException]:
 
 
 def _words(error: Exception) -> str:
-    """The error's own words on one line, with what the service's body says besides, and no key."""
+    """The error's own words on one line, with what the service's body says besides."""
     text = f"{type(error).__name__}: {error}"
     body = getattr(error, "body", None) or getattr(error, "details", None) or getattr(error, "http_body", None)
     if body is None and (response := getattr(error, "response", None)) is not None:  # httpx and requests
@@ -148,7 +155,14 @@ def _words(error: Exception) -> str:
     *_, first = _reasons(error)
     if first is not error and _status(error) is None:  # SDKs say of a lost connection only that it is lost
         text = f"{text} ({type(first).__name__}: {first})"
-    return KEY.sub(r"\1***", " ".join(text.split()))
+    return " ".join(text.split())
+
+
+def _without(secrets: Sequence[str], words: str) -> str:
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= SHORTEST_SECRET:
+            words = words.replace(secret, "***")
+    return words
 
 
 def _retry_after(headers: Mapping[str, Any], words: str) -> float | None:
@@ -158,7 +172,15 @@ def _retry_after(headers: Mapping[str, Any], words: str) -> float | None:
         try:
             return max(0.0, float(value) * unit)
         except ValueError:
-            if date := parsedate_tz(value):
-                return max(0.0, mktime_tz(date) - time.time())
+            if (seconds := _until(value)) is not None:
+                return seconds
     named = DELAY_IN_WORDS.search(words)
     return float(named[1]) if named else None
+
+
+def _until(date: str) -> float | None:
+    """The seconds until a date, 0 if it has passed; None for one that no calendar has."""
+    with suppress(ValueError, OverflowError, TypeError, IndexError):
+        if parsed := parsedate_tz(date):
+            return max(0.0, mktime_tz(parsed) - time.time())
+    return None

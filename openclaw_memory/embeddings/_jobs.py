@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+# What a number takes at most in an answer that is JSON.
+CHARACTERS_PER_NUMBER = 20
+# Services take files of 1 GB and more; one of ours is held in memory.
+FILE_BYTES = 32 * 2**20
+
 
 class JobState(Enum):
     """Where a job stands."""
@@ -33,3 +38,8 @@ class Jobs:
     max_items: int
     max_bytes: int
     cancel: Callable[[str], Awaitable[Any]] | None = None
+
+
+def items_within(answer_bytes: int, dimensions: int) -> int:
+    """How many texts a job may have for its answer, of vectors as decimal fractions, to stay within so many bytes."""
+    return answer_bytes // (CHARACTERS_PER_NUMBER * dimensions)

@@ -1,8 +1,9 @@
-"""What a provider needs before it can ask a service: its package, and a key."""
+"""What providers of services share before they ask: package, key, and the options that all of them take."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -36,3 +37,31 @@ def required_key(provider: str, given: str | None, *variables: str) -> str:
     raise EmbedderError(
         f"embedder {provider!r} has no key: set {' or '.join(variables)} in the environment, or the option api_key"
     )
+
+
+def check_numbers(provider: str, **options: int | None) -> None:
+    """Refuse numbers below 1; None is the provider's default.
+
+    Raises:
+        EmbedderError: it names the option.
+    """
+    for name, number in options.items():
+        if number is not None and number < 1:
+            raise EmbedderError(f"embedder {provider!r} cannot be asked with {name}={number}; it must be at least 1")
+
+
+def shared_settings(
+    headers: Mapping[str, str] | None, dimensions: int | None, max_input_tokens: int | None
+) -> dict[str, Any]:
+    """What of these options changes a vector, or may: of `headers` the names."""
+    return {
+        "dimensions": dimensions,
+        "headers": sorted(header.lower() for header in headers or {}) or None,
+        "max_input_tokens": max_input_tokens,
+    }
+
+
+def secrets_of(key: str, headers: Mapping[str, str] | None) -> tuple[str, ...]:
+    """What no message may show: the key, and what the headers say, also without a scheme such as `Bearer`."""
+    values = [str(value) for value in (headers or {}).values()]
+    return (key, *values, *(value.partition(" ")[2] for value in values))

@@ -19,8 +19,9 @@ def in_order(answer: Any, count: int, origin: str) -> list[Any]:
 
     rows = answer.get("data") if isinstance(answer, Mapping) else None
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        said = " ".join(str(answer).split())[:200]
-        raise EmbedderError(f"{origin} sent an answer without a list of embeddings: {said}; check base_url and model")
+        # Not cut here: half of a key could not be told any more from ordinary words.
+        said = " ".join(str(answer).split())
+        raise EmbedderError(f"{origin} sent an answer without a list of embeddings; check base_url and model: {said}")
     by_index = {row.get("index"): row.get("embedding") for row in rows}
     if len(rows) != count or set(by_index) != set(range(count)):
         raise EmbedderError(

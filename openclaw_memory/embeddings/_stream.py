@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 TEXTS_PER_CALL = 256
 # Requests that are ready or under way, for each that may run at once: a free slot never waits for files to be read.
 REQUESTS_AHEAD = 4
+# How far others may overtake a request that is tried again: files are written in their order, and wait in memory.
+OVERTAKING = 64
 
 
 class Embedded(NamedTuple):
@@ -50,14 +52,20 @@ def stream(embedder: Embedder | EmbedderError, wanted: Iterable[Wanted]) -> Iter
     return _from_calls(embedder, wanted)
 
 
+def is_unheard(embedder: object) -> bool:
+    """Whether texts are embedded by a service that has never answered this process."""
+    return asks_service(embedder) and not getattr(getattr(embedder, "inner", embedder), "answered", True)
+
+
 def asks_service(embedder: object) -> bool:
     """Whether texts are embedded elsewhere, several requests at once, while this process goes on."""
-    return hasattr(getattr(embedder, "inner", embedder), "submit")
+    inner = getattr(embedder, "inner", embedder)
+    return hasattr(inner, "submit") and hasattr(inner, "service")
 
 
 def _refused(wanted: Iterable[Wanted], error: EmbedderError) -> Iterator[Embedded]:
-    for key, _ in wanted:
-        yield Embedded([key], None, error)
+    for pack in packs(wanted, TEXTS_PER_CALL, TEXTS_PER_CALL, lambda _: 1):
+        yield Embedded([key for key, _ in pack], None, error)
 
 
 def _from_calls(embedder: Embedder, wanted: Iterable[Wanted]) -> Iterator[Embedded]:
@@ -77,35 +85,59 @@ def _from_calls(embedder: Embedder, wanted: Iterable[Wanted]) -> Iterator[Embedd
 
 
 def _from_service(embedder: RemoteEmbedder, wanted: Iterable[Wanted]) -> Iterator[Embedded]:
-    pending: dict[Future[list[Answer]], list[Wanted]] = {}
+    pending: dict[Future[list[Answer]], tuple[int, list[Wanted]]] = {}
     limits = embedder.service.limits
     failed: EmbedderError | None = None
-    try:
-        for pack in packs(wanted, limits.items, limits.request_tokens, lambda item: weight(item[1])):
-            if failed is not None:
-                yield Embedded([key for key, _ in pack], None, failed)
-                continue
-            pending[embedder.submit([text for _, text in pack])] = pack
-            full = len(pending) >= REQUESTS_AHEAD * embedder.concurrency
-            for embedded in _finished(pending, timeout=None if full else 0):
+
+    def drained(at_least: int) -> Iterator[Embedded]:
+        """What is done; waits until no more than so many are pending, and none is overtaken too often."""
+        nonlocal failed
+        while pending and failed is None:
+            oldest = next(iter(pending))
+            overtaken = number - pending[oldest][0] >= OVERTAKING
+            patient = overtaken or len(pending) > at_least
+            for embedded in _finished(pending, [oldest] if overtaken else pending, None if patient else 0):
                 failed = failed or (None if embedded.isolated else embedded.error)
                 yield embedded
-        while pending:
-            yield from _finished(pending, timeout=None)
+            if not patient:
+                break
+        if failed is not None:  # what is under way would fail as well, after all its tries
+            for future, (_, pack) in pending.items():
+                future.cancel()
+                yield Embedded([key for key, _ in pack], None, failed)
+            pending.clear()
+
+    number = 0
+    try:
+        for number, pack in enumerate(packs(wanted, limits.items, limits.request_tokens, lambda item: weight(item[1]))):
+            if failed is None:
+                pending[embedder.submit([text for _, text in pack])] = number, pack
+                yield from drained(REQUESTS_AHEAD * embedder.concurrency - 1)
+            else:
+                yield Embedded([key for key, _ in pack], None, failed)
+        yield from drained(0)
     finally:
         for future in pending:
             future.cancel()
 
 
-def _finished(pending: dict[Future[list[Answer]], list[Wanted]], timeout: float | None) -> Iterator[Embedded]:
-    """Take out of `pending` what is done, after waiting up to `timeout` for the first."""
-    done, _ = wait(pending, timeout, FIRST_COMPLETED)
-    for future in done:
-        pack = pending.pop(future)
+def _finished(
+    pending: dict[Future[list[Answer]], tuple[int, list[Wanted]]],
+    awaited: Iterable[Future[list[Answer]]],
+    timeout: float | None,
+) -> Iterator[Embedded]:
+    """Take out of `pending` what is done, after waiting up to `timeout` for the first of `awaited`."""
+    wait(awaited, timeout, FIRST_COMPLETED)
+    for future in [future for future in pending if future.done()]:
+        _, pack = pending.pop(future)
         try:
             answers = future.result()
         except CancelledError:
             yield Embedded([key for key, _ in pack], None, EmbedderError("the embedder was closed; sync again"))
+            continue
+        except Exception as error:  # noqa: BLE001 - whatever it is, the rest of the index must be written
+            words = f"asking {pack[0][0]} and others failed: {type(error).__name__}: {error}"
+            yield Embedded([key for key, _ in pack], None, EmbedderError(words))
             continue
         for answer in answers:
             chosen = [pack[place] for place in answer.places]

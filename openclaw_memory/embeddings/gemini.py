@@ -9,10 +9,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from openclaw_memory.embeddings._address import checked_url
 from openclaw_memory.embeddings._http import MAX_BODY_BYTES, guarded_client
-from openclaw_memory.embeddings._jobs import Jobs, JobState
-from openclaw_memory.embeddings._needs import package, required_key
-from openclaw_memory.embeddings._remote import Limits, Service
+from openclaw_memory.embeddings._jobs import FILE_BYTES, Jobs, JobState, items_within
+from openclaw_memory.embeddings._limits import Limits
+from openclaw_memory.embeddings._needs import check_numbers, package, required_key, secrets_of, shared_settings
+from openclaw_memory.embeddings._service import Service
 
 DEFAULT_MODEL = "gemini-embedding-001"
 ENDPOINT = "https://generativelanguage.googleapis.com"
@@ -25,10 +27,6 @@ TASKS = ("RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY")
 # The second generation takes no task type; Google's documentation has these words for it instead.
 PREFIXES_2 = ("title: none | text: ", "task: search result | query: ")
 DEFAULT_DIMENSIONS = 3072
-# A job's answer is one JSON text: a number takes 20 characters or fewer in it.
-CHARACTERS_PER_NUMBER = 20
-# Google takes files of 2 GB; one of ours is held in memory.
-JOB_BYTES = 32 * 2**20
 STATES = {
     "JOB_STATE_SUCCEEDED": JobState.DONE,
     "JOB_STATE_PARTIALLY_SUCCEEDED": JobState.DONE,
@@ -56,34 +54,26 @@ def create(
     request) are for services that take less.
 
     Raises:
-        EmbedderError: there is no key.
+        EmbedderError: there is no key, or an option cannot be used.
         MissingExtraError: google-genai is not installed.
     """
+    check_numbers("gemini", dimensions=dimensions, max_input_tokens=max_input_tokens, max_items=max_items)
     name = model or DEFAULT_MODEL
-    endpoint = base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL") or ENDPOINT
+    endpoint = checked_url(base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL") or ENDPOINT, ENDPOINT)
     key = required_key("gemini", api_key, "GEMINI_API_KEY", "GOOGLE_API_KEY")
     gemini = _Gemini(package("google.genai", "gemini"), name, key, endpoint, dict(headers or {}), dimensions)
     longest = INPUT_TOKENS_2 - max(map(len, PREFIXES_2)) if gemini.second_generation else INPUT_TOKENS
+    items = items_within(MAX_BODY_BYTES, dimensions or DEFAULT_DIMENSIONS)
     return Service(
         provider="gemini",
         model=name,
         endpoint=endpoint,
         limits=Limits(items=max_items or MAX_ITEMS, input_tokens=max_input_tokens or longest),
         send=gemini.embed,
-        settings={
-            "dimensions": dimensions,
-            "headers": sorted(header.lower() for header in headers or {}) or None,
-            "max_input_tokens": max_input_tokens,
-        },
+        settings=shared_settings(headers, dimensions, max_input_tokens),
         close=gemini.close,
-        jobs=Jobs(
-            submit=gemini.submit,
-            state=gemini.state,
-            results=gemini.results,
-            max_items=MAX_BODY_BYTES // (CHARACTERS_PER_NUMBER * (dimensions or DEFAULT_DIMENSIONS)),
-            max_bytes=JOB_BYTES,
-            cancel=gemini.cancel,
-        ),
+        jobs=Jobs(gemini.submit, gemini.state, gemini.results, items, FILE_BYTES, gemini.cancel),
+        secrets=secrets_of(key, headers),
     )
 
 
@@ -160,7 +150,7 @@ class _Gemini:
 
     def _client(self) -> Any:
         if self._made is None:
-            self._http = guarded_client(self._sdk.__version__)
+            self._http = guarded_client(self._endpoint, self._sdk.__version__)
             # vertexai and api_version are said, because the SDK would otherwise take them from the environment.
             client = self._sdk.Client(
                 vertexai=False,

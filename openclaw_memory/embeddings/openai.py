@@ -6,14 +6,15 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
+from openclaw_memory.embeddings._address import checked_url, on_this_machine, public
 from openclaw_memory.embeddings._http import MAX_BODY_BYTES, guarded_client
 from openclaw_memory.embeddings._jobs import Jobs, JobState
-from openclaw_memory.embeddings._needs import package, required_key
+from openclaw_memory.embeddings._limits import Limits
+from openclaw_memory.embeddings._needs import check_numbers, package, required_key, secrets_of, shared_settings
 from openclaw_memory.embeddings._pieces import weight
-from openclaw_memory.embeddings._remote import Limits, Service, on_this_machine
 from openclaw_memory.embeddings._rows import in_order
+from openclaw_memory.embeddings._service import Service
 from openclaw_memory.errors import EmbedderError
 
 DEFAULT_MODEL = "text-embedding-3-small"
@@ -61,38 +62,30 @@ def create(
         EmbedderError: there is no key, or an option cannot be used.
     """
     name = model or DEFAULT_MODEL
-    url = _checked_url(base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL)
-    own = name.startswith("text-embedding-")
-    tokens = max_input_tokens or (MAX_INPUT_TOKENS if own else OTHER_MODELS_INPUT_TOKENS)
-    room = tokens - max(weight(query_prefix), weight(document_prefix))
-    if room < 1 or max_items < 1 or (dimensions is not None and dimensions < 1):
-        raise EmbedderError(
-            f"openai cannot be asked with max_input_tokens={tokens}, max_items={max_items}, dimensions={dimensions}; "
-            "each must be at least 1, and max_input_tokens longer than the prefixes"
-        )
+    url = checked_url(base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL, DEFAULT_URL)
+    key = _key(api_key, url)
+    tokens = max_input_tokens or (MAX_INPUT_TOKENS if name.startswith("text-embedding-") else OTHER_MODELS_INPUT_TOKENS)
+    check_numbers("openai", dimensions=dimensions, max_input_tokens=max_input_tokens, max_items=max_items)
+    room = _room(tokens, query_prefix, document_prefix)
     connection = {
         "base_url": url,
-        "api_key": _key(api_key, url),
+        "api_key": key,
         "default_headers": dict(headers or {}),
         "organization": organization,
         "project": project,
     }
     client = _Client(connection, name, dimensions, {True: query_prefix, False: document_prefix})
+    prefixes = {"document_prefix": document_prefix or None, "query_prefix": query_prefix or None}
     return Service(
         provider="openai",
         model=name,
         endpoint=url,
         limits=Limits(max_items, room),
         send=client.send,
-        settings={
-            "dimensions": dimensions,
-            "document_prefix": document_prefix or None,
-            "headers": sorted(header.lower() for header in headers or {}) or None,
-            "max_input_tokens": max_input_tokens,
-            "query_prefix": query_prefix or None,
-        },
+        settings=shared_settings(headers, dimensions, max_input_tokens) | prefixes,
         close=client.close,
         jobs=Jobs(client.submit, client.state, client.results, JOB_ITEMS, JOB_BYTES, client.cancel),
+        secrets=secrets_of("" if key == NO_KEY else key, headers),
     )
 
 
@@ -120,7 +113,7 @@ class _Client:
                 raise
             self._options["encoding_format"] = "float"
             answer = await self._ask(inputs)
-        return in_order(json.loads(answer.content), len(texts), self._connection["base_url"])
+        return in_order(json.loads(answer.content), len(texts), public(self._connection["base_url"]))
 
     async def submit(self, items: Sequence[tuple[str, str]]) -> str:
         """Hand over texts to be embedded within a day."""
@@ -164,7 +157,7 @@ class _Client:
                 said = json.loads(line) if line.strip() else {}
                 response = said.get("response") or {}
                 if response.get("status_code") == 200:
-                    (vectors[said["custom_id"]],) = in_order(response["body"], 1, self._connection["base_url"])
+                    (vectors[said["custom_id"]],) = in_order(response["body"], 1, public(self._connection["base_url"]))
         return vectors
 
     async def close(self) -> None:
@@ -181,18 +174,21 @@ class _Client:
         if max_body_bytes not in self._clients:
             self._clients[max_body_bytes] = self._openai.AsyncOpenAI(
                 **self._connection,
-                http_client=guarded_client(self._openai.__version__, max_body_bytes),
+                http_client=guarded_client(self._connection["base_url"], self._openai.__version__, max_body_bytes),
                 max_retries=0,
                 timeout=None,
             )
         return self._clients[max_body_bytes]
 
 
-def _checked_url(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise EmbedderError(f"base_url {url!r} is no address of a server; write it like {DEFAULT_URL}")
-    return url.rstrip("/")
+def _room(tokens: int, *prefixes: str) -> int:
+    """How much of a text the model reads besides the longest prefix, in tokens."""
+    room = tokens - max(map(weight, prefixes))
+    if room < 1:
+        raise EmbedderError(
+            f"openai cannot be asked with max_input_tokens={tokens} and prefixes as long; it must be larger than they"
+        )
+    return room
 
 
 def _key(given: str | None, url: str) -> str:

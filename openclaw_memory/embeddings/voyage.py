@@ -9,22 +9,21 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
+from openclaw_memory.embeddings._address import checked_url, public
 from openclaw_memory.embeddings._aiohttp import guarded_session
 from openclaw_memory.embeddings._http import MAX_BODY_BYTES, RedirectError
-from openclaw_memory.embeddings._jobs import Jobs, JobState
-from openclaw_memory.embeddings._needs import package, required_key
-from openclaw_memory.embeddings._remote import Limits, Service
+from openclaw_memory.embeddings._jobs import FILE_BYTES, Jobs, JobState, items_within
+from openclaw_memory.embeddings._limits import Limits
+from openclaw_memory.embeddings._needs import check_numbers, package, required_key, secrets_of, shared_settings
 from openclaw_memory.embeddings._rows import in_order
+from openclaw_memory.embeddings._service import Service
 
 DEFAULT_MODEL = "voyage-4-large"
+ENDPOINT = "https://api.voyageai.com/v1"
 # Voyage's documentation: of one text by the present models, and of one request.
 INPUT_TOKENS = 32_000
 MAX_ITEMS = 1000
 MOST_DIMENSIONS = 2048
-# A job's answer is one JSON text: a number takes 20 characters or fewer in it.
-CHARACTERS_PER_NUMBER = 20
-# Voyage takes files of 1 GB; one of ours is held in memory.
-JOB_BYTES = 32 * 2**20
 STATES = {
     "completed": JobState.DONE,
     "failed": JobState.FAILED,
@@ -50,34 +49,26 @@ def create(
     `max_input_tokens` (32,000 of one text) and `max_items` (1,000 texts a request) are for models that take less.
 
     Raises:
-        EmbedderError: there is no key.
+        EmbedderError: there is no key, or an option cannot be used.
         MissingExtraError: voyageai is not installed.
     """
+    check_numbers("voyage", dimensions=dimensions, max_input_tokens=max_input_tokens, max_items=max_items)
     name = model or DEFAULT_MODEL
     key = required_key("voyage", api_key, "VOYAGE_API_KEY")
     sdk = package("voyageai", "voyage")
-    endpoint = (base_url or sdk.util.get_default_base_url(key)).rstrip("/")
+    endpoint = checked_url(base_url or sdk.util.get_default_base_url(key), ENDPOINT)
     voyage = _Voyage(sdk, name, key, endpoint, dict(headers or {}), dimensions)
+    items = items_within(MAX_BODY_BYTES, dimensions or MOST_DIMENSIONS)
     return Service(
         provider="voyage",
         model=name,
         endpoint=endpoint,
         limits=Limits(items=max_items or MAX_ITEMS, input_tokens=max_input_tokens or INPUT_TOKENS),
         send=voyage.embed,
-        settings={
-            "dimensions": dimensions,
-            "headers": sorted(header.lower() for header in headers or {}) or None,
-            "max_input_tokens": max_input_tokens,
-        },
+        settings=shared_settings(headers, dimensions, max_input_tokens),
         close=voyage.close,
-        jobs=Jobs(
-            submit=voyage.submit,
-            state=voyage.state,
-            results=voyage.results,
-            max_items=MAX_BODY_BYTES // (CHARACTERS_PER_NUMBER * (dimensions or MOST_DIMENSIONS)),
-            max_bytes=JOB_BYTES,
-            cancel=voyage.cancel,
-        ),
+        jobs=Jobs(voyage.submit, voyage.state, voyage.results, items, FILE_BYTES, voyage.cancel),
+        secrets=secrets_of(key, headers),
     )
 
 
@@ -105,7 +96,7 @@ class _Voyage:
             encoding_format="base64",
             **self._params,
         )
-        return in_order(answer, len(texts), self._endpoint)
+        return in_order(answer, len(texts), public(self._endpoint))
 
     async def submit(self, items: Sequence[tuple[str, str]]) -> str:
         """Begin a batch job, which the SDK does not know of."""
@@ -147,7 +138,7 @@ class _Voyage:
             said = json.loads(line) if line.strip() else {}
             response = said.get("response") or {}
             if response.get("status_code") == 200:
-                (vectors[said["custom_id"]],) = in_order(response["body"], 1, self._endpoint)
+                (vectors[said["custom_id"]],) = in_order(response["body"], 1, public(self._endpoint))
         return vectors
 
     async def close(self) -> None:

@@ -51,6 +51,8 @@ def find(question: Question, store: Store, embedder: Embedder | None, rules: Sea
         return Found(text, None)
     query_vector = embedder.embed_query(question.text)
     hits = store.search_vector(query_vector, max(VECTOR_HITS, wanted), source=source)
+    if text and not hits:  # no chunk has a vector yet, or the question has none
+        return Found(text, None)
     vector = {hit.chunk_id: hit.score for hit in hits}
     if rules.fusion == "weighted":
         return Found(text, vector, vector)
@@ -87,9 +89,8 @@ def fuse(question: Question, found: Found, store: Store, rules: Search) -> list[
 
 def _standardised(_question: Question, found: Found, _store: Store, rules: Search) -> dict[int, float]:
     """Weighted sum of z-scores: it needs no common scale, and one leg's outlier cannot hide the other leg."""
-    cosines = found.cosines or found.vector or {}
-    ids = sorted({*found.text, *cosines})
-    by_text, by_vector = standardised(found.text, ids), standardised(cosines, ids)
+    ids = sorted({*found.text, *found.cosines})
+    by_text, by_vector = standardised(found.text, ids), standardised(found.cosines, ids)
     return {at: rules.text_weight * by_text[at] + rules.vector_weight * by_vector[at] for at in ids}
 
 

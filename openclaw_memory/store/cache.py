@@ -26,8 +26,9 @@ SELECT wanted.value, iif(embedding = zeroblob(length(embedding)), NULL, vectors.
 CROSS JOIN vectors ON vectors.model_id = ? AND vectors.key = substr(unhex(wanted.value), 1, {KEY_BYTES})
 """
 SAY_DIMS = f"""
-UPDATE meta SET value = json_set(value, '$.dims', ?) WHERE key = '{META_KEY}'
-AND value ->> '$.identity' = (SELECT identity FROM models WHERE id = ?)
+UPDATE meta SET value = json_set(value, '$.dims', known.dims) FROM (
+  SELECT dims FROM models WHERE identity = {CURRENT_IDENTITY}
+) AS known WHERE key = '{META_KEY}' AND known.dims IS NOT NULL
 """
 ADD_VECTOR = "INSERT INTO vectors (id, model_id, key, embedding) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 NOW = f"""
@@ -95,7 +96,12 @@ def hold_to(db: apsw.Connection, model_id: int, dims: int) -> None:
             f"{identity!r}; name the dimensions in the embedder's identity, or delete the index and sync again"
         )
     db.execute("UPDATE models SET dims = ? WHERE id = ?", (dims, model_id))
-    db.execute(SAY_DIMS, (dims, model_id))
+    say_dims(db)
+
+
+def say_dims(db: apsw.Connection) -> None:
+    """Put the dimensions of the model in meta, as far as they are known, into meta."""
+    db.execute(SAY_DIMS)
 
 
 def known_keys(db: apsw.Connection, model_id: int, keys: Iterable[str]) -> dict[str, int | None]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from openclaw_memory.errors import CorruptIndexError
+from openclaw_memory.errors import CorruptIndexError, StoreError
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.store.layout import CHUNK_IDS
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, IndexMeta, StoredChunk
@@ -55,6 +55,19 @@ def set_meta(db: apsw.Connection, new: IndexMeta) -> None:
     db.execute("DELETE FROM meta WHERE key <> ?", (CLOCK,))
     value = json.dumps({**asdict(new), "chunking": dict(new.chunking)}, sort_keys=True)
     db.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (META_KEY, value))
+
+
+def check_made_for(db: apsw.Connection, wanted: IndexMeta | None) -> None:
+    """Refuse rows that were made for an index of another model or chunking than this one is by now.
+
+    Raises:
+        StoreError: it was built again meanwhile.
+    """
+    there = meta(db) if wanted is not None else None
+    if there is None or wanted is None:
+        return
+    if (there.identity, dict(there.chunking)) != (wanted.identity, dict(wanted.chunking)):
+        raise StoreError(f"{db.filename} was built again by another process meanwhile; sync again")
 
 
 def finish(db: apsw.Connection, build: str) -> None:

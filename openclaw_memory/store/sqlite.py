@@ -81,6 +81,7 @@ class SqliteStore:
             cache.retire(db, used)
             rows.set_meta(db, meta)
             cache.add_model(db, meta.identity, meta.dims)
+            cache.say_dims(db)
 
     def finish(self, build: str) -> None:
         """Say that the build of this name is complete; nothing happens where another one has begun since."""
@@ -97,14 +98,18 @@ class SqliteStore:
         with self._connections.read() as db:
             return rows.lacking(db)
 
-    def replace_files(self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]]) -> None:
+    def replace_files(
+        self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]], made_for: IndexMeta | None = None
+    ) -> None:
         """Replace all rows of these files.
 
         Raises:
-            StoreError: a vector_key was not added before, or `reset` was never called; nothing is changed.
+            StoreError: a vector_key was not added before, `reset` was never called, or it was called again since, for
+                another model or chunking than the rows were `made_for`; nothing is changed.
         """
         with self._connections.write() as db:
             layout.check(db)
+            rows.check_made_for(db, made_for)
             model_id, dims = cache.current_model(db)
             keys = {row.vector_key for _, chunks in files for row in chunks if row.vector_key is not None}
             vector_ids = cache.known_keys(db, model_id, keys)
@@ -117,10 +122,15 @@ class SqliteStore:
                 added += rows.add_file(db, record, chunks, vector_ids)
             self._update_codes(db, dims, removed, added)
 
-    def touch_files(self, records: Sequence[FileRecord]) -> None:
-        """Update the stamps of files whose content is unchanged; one that is not indexed is left out."""
+    def touch_files(self, records: Sequence[FileRecord], made_for: IndexMeta | None = None) -> None:
+        """Update the stamps of files whose content is unchanged; one that is not indexed is left out.
+
+        Raises:
+            StoreError: as `replace_files`.
+        """
         with self._connections.write() as db:
             layout.check(db)
+            rows.check_made_for(db, made_for)
             rows.stamp_files(db, records)
 
     def remove_files(self, paths: Iterable[str]) -> int:

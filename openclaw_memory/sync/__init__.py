@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.sync.at_work import at_work, somebody_is_at_work
+from openclaw_memory.sync.at_work import alone_at_work, at_work, somebody_is_at_work
 from openclaw_memory.sync.compare import Difference, compare
 from openclaw_memory.sync.damage import set_aside
 from openclaw_memory.sync.meta import describe, outdated
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from openclaw_memory.sync.batch import Patience
     from openclaw_memory.workspace import Workspace
 
-__all__ = ["Difference", "at_work", "compare", "describe", "outdated", "set_aside", "somebody_is_at_work", "sync"]
+__all__ = ["Difference", "compare", "describe", "outdated", "set_aside", "somebody_is_at_work", "sync"]
 
 
 def sync(
@@ -33,6 +33,7 @@ def sync(
     config: MemoryConfig,
     *,
     trouble: str | None = None,
+    requested: str | None = None,
     force: bool = False,
     progress: Callable[[Progress], None] | None = None,
     index_path: Path | None = None,
@@ -45,11 +46,13 @@ def sync(
     is named in `waiting`: keywords find it, and the next sync asks again. `unchanged` counts files by content: in an
     index built anew (`rebuilt` says why) a file whose text is as before still counts as unchanged.
 
-    With `embedder=None` the index is keyword-only; if `trouble` then says why the wanted embedder is not there, the
-    vectors of an index that has some are kept. An index is built again only when all its vectors are there.
+    With `embedder=None` the index is keyword-only; if `trouble` then says why the wanted embedder, of the provider
+    `requested`, is not there, the vectors of an index that has some are kept. An index is built again only when its
+    vectors are there: until then `waiting` names every file.
 
     Where `config.embedding.batch` says so, many missing vectors are left to the batch API of the embedder's service;
     the jobs are remembered beside `index_path`, without which there are none. `patience` says how they are waited for.
+    The sign that somebody is at work stands beside `index_path` too; while another process shows it nothing is pruned.
 
     `progress` is called between transactions; what it raises ends the run and reaches the caller.
 
@@ -66,12 +69,17 @@ def sync(
         from openclaw_memory.sync.batch import batch_of
 
         batch = batch_of(embedder, index_path, patience)
-    parts = Parts(workspace, store, embedder, config, batch, trouble, progress)
-    report = one_pass(parts, force=force)
-    jobs = None
-    # Jobs that stay as they are belong to a service that does not answer: the next sync asks for them.
-    while batch is not None and config.embedding.batch == "wait" and batch.known.jobs and batch.known.jobs != jobs:
-        jobs = batch.known.jobs
-        batch.wait(store, progress)
-        report = together(report, one_pass(parts, force=False))
+    parts = Parts(workspace, store, embedder, config, batch, trouble, requested, progress)
+    with at_work(index_path):
+        report = one_pass(parts, force=force)
+        jobs = None
+        # Jobs that stay as they are belong to a service that does not answer: the next sync asks for them.
+        while batch is not None and config.embedding.batch == "wait" and batch.known.jobs and batch.known.jobs != jobs:
+            jobs = batch.known.jobs
+            batch.wait(store, progress)
+            report = together(report, one_pass(parts, force=False))
+    with alone_at_work(index_path) as alone:
+        # What others have embedded and not yet written is nobody's, and must not be taken from them.
+        if alone and report.embedded and report.ok:
+            store.prune(config.embedding.max_entries)
     return replace(report, seconds=time.perf_counter() - started)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from openclaw_memory.config import Chunking
-from openclaw_memory.embeddings._stream import stream
+from openclaw_memory.embeddings._stream import Embedded, stream
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.sync.prepare import read, rows
 from openclaw_memory.types import Embedder, MemoryFile, Progress, Store
 from openclaw_memory.workspace import Workspace
+
+# So many texts may be refused for themselves: more speak of a service that refuses any.
+MOST_REFUSED = 10
+REFUSED_SHARE = 0.05
 
 
 def gather(
@@ -26,31 +31,58 @@ def gather(
     """Store every vector that an index of these files will need under the embedder's identity, but for those `held`.
 
     Returns how many texts were embedded, and how many tokens they came to at most. A file that cannot be read, and a
-    text that is refused for itself, are left to the run that builds the index.
+    few texts that are refused for themselves, are left to the run that builds the index.
 
     Raises:
-        EmbedderError: the embedder failed. What it gave before is stored.
+        EmbedderError: the embedder failed, or refuses many of the texts. What it gave before is stored.
     """
-    embedded = tokens = done = 0
+    gathering = _Gathering(store, embedder.identity)
     started = time.perf_counter()
-
-    def counted() -> Iterator[MemoryFile]:
-        nonlocal done
-        for file in files:
-            done += 1
-            yield file
-
-    wanted = missing_texts(workspace, store, embedder.identity, chunking, counted())
-    for some in stream(embedder, ((key, text) for key, text in wanted if key not in held)):
-        if some.vectors is not None:
-            store.add_vectors(some.keys, some.vectors, embedder.identity)
-            embedded, tokens = embedded + len(some.keys), tokens + some.tokens
-        elif some.error is not None and not some.isolated:
-            raise some.error
+    texts = missing_texts(workspace, store, embedder.identity, chunking, gathering.reading(files))
+    for some in stream(embedder, gathering.under_way_too((key, text) for key, text in texts if key not in held)):
+        gathering.keep(some)
         if progress:
-            seconds = time.perf_counter() - started
-            progress(Progress(done, len(files), "files embedded", embedded, tokens, seconds))
-    return embedded, tokens
+            done, seconds = gathering.done(), time.perf_counter() - started
+            progress(Progress(done, len(files), "files embedded", gathering.embedded, gathering.tokens, seconds))
+    return gathering.embedded, gathering.tokens
+
+
+@dataclass(slots=True)
+class _Gathering:
+    """What was gathered so far; `under_way` holds keys in their order, each with how many files were read before."""
+
+    store: Store
+    identity: str
+    embedded: int = 0
+    tokens: int = 0
+    refused: int = 0
+    read_files: int = 0
+    under_way: dict[str, int] = field(default_factory=dict)
+
+    def reading(self, files: Sequence[MemoryFile]) -> Iterator[MemoryFile]:
+        for file in files:
+            yield file
+            self.read_files += 1
+
+    def under_way_too(self, texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        for key, text in texts:
+            self.under_way[key] = self.read_files
+            yield key, text
+
+    def keep(self, some: Embedded) -> None:
+        for key in some.keys:
+            del self.under_way[key]
+        if some.vectors is not None:
+            self.store.add_vectors(some.keys, some.vectors, self.identity)
+            self.embedded, self.tokens = self.embedded + len(some.keys), self.tokens + some.tokens
+        elif some.error is not None:
+            self.refused += len(some.keys)
+            if not some.isolated or self.refused > max(MOST_REFUSED, REFUSED_SHARE * self.embedded):
+                raise some.error
+
+    def done(self) -> int:
+        """How many files have all their vectors."""
+        return next(iter(self.under_way.values()), self.read_files)
 
 
 def missing_texts(

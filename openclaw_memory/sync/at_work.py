@@ -38,6 +38,20 @@ def somebody_is_at_work(index_path: Path | None) -> bool:
         os.close(descriptor)
 
 
+@contextmanager
+def alone_at_work(index_path: Path | None) -> Iterator[bool]:
+    """Keep others from beginning work while the block runs; False where somebody is at work, or nothing can be known.
+
+    An index without a file has nobody else.
+    """
+    descriptor = None if index_path is None else _opened(index_path)
+    try:
+        yield index_path is None or (descriptor is not None and _locked(descriptor, alone=True))
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
 def _sign(index_path: Path) -> Path:
     return Path(f"{index_path}{SUFFIX}")
 

@@ -6,18 +6,20 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from openclaw_memory.embeddings import checked_vectors
+from openclaw_memory.embeddings import checked_vectors, own_errors
 from openclaw_memory.embeddings._failures import Meaning, ServiceError
 from openclaw_memory.embeddings._jobs import Jobs, JobState
 from openclaw_memory.embeddings._pieces import packs, weight
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.sync.batch_file import Job, Known, load, path_of, save
+from openclaw_memory.sync.batch_file import Job, JobFile, Known, path_of
+from openclaw_memory.sync.say import say
 from openclaw_memory.types import Embedder, Progress, Store
 
 if TYPE_CHECKING:
@@ -56,41 +58,41 @@ def batch_of(embedder: Embedder | None, index_path: Path | None, patience: Patie
     """The batch API of the embedder's service for this index; None where there is none, or no place to remember jobs.
 
     Raises:
-        StoreError: what is remembered of earlier jobs cannot be read.
+        StoreError: what is remembered of earlier jobs cannot be read; or it is damaged, and cannot be set aside.
     """
     inner: Any = getattr(embedder, "inner", embedder)
     jobs = getattr(getattr(inner, "service", None), "jobs", None)
     if jobs is None or index_path is None:
         return None
-    path = path_of(index_path)
-    try:
-        known = load(path, inner.identity)
-    except ValueError as error:
-        aside = path.replace(path.with_name(f"{path.name}.damaged"))
-        _say(f"{path} is damaged ({error}) and is kept as {aside}; texts that were with a batch API are sent again")
-        known = Known(inner.identity)
-    return Batch(inner, jobs, path, patience or Patience(), known)
+    patience = patience or Patience()
+    file = JobFile(path_of(index_path), inner.identity)
+    file.sweep(patience.clock() - LONGEST_SECONDS)
+    return Batch(inner, jobs, file, patience)
 
 
 @dataclass(slots=True)
 class Batch:
     """The jobs of one index at the service of its embedder.
 
-    Whatever is learnt is put into the file at `path` before the next step. `returned` holds the keys of jobs that have
-    ended here: what they lack is asked for by ordinary calls.
+    Whatever is learnt is put into the `file` before the next step. `returned` holds the keys of jobs that have ended
+    here: what they lack is asked for by ordinary calls.
     """
 
     embedder: RemoteEmbedder
     jobs: Jobs
-    path: Path
+    file: JobFile
     patience: Patience
-    known: Known
     returned: set[str] = field(default_factory=set)
+
+    @property
+    def known(self) -> Known:
+        """What was known of the jobs when their file was last read or written."""
+        return self.file.known
 
     def held(self) -> dict[str, str]:
         """The keys that are with the service, each with the reason why its vector is not there, in words."""
         keys = {key for job in self.known.jobs for key in job.keys}
-        return dict.fromkeys(keys, self._reason(len(keys))) if keys else {}
+        return dict.fromkeys(keys, _reason(self.known, len(keys), self._host)) if keys else {}
 
     def advance(self, store: Store, missing: Iterable[Wanted]) -> tuple[int, int]:
         """Store what finished jobs gave; then hand over the texts that are still missing, if they are many.
@@ -102,11 +104,12 @@ class Batch:
             StoreError: the index, or the file of the jobs, cannot be written.
         """
         collected = tokens = 0
+        self.file.read()
         for job in self.known.jobs:
             if count := self._collected(job, store):
                 collected, tokens = collected + count, tokens + job.tokens
         if self.known.failures < FAILURE_LIMIT:
-            self._hand_over(missing)
+            self._hand_over(store, missing)
         return collected, tokens
 
     def wait(self, store: Store, progress: Callable[[Progress], None] | None) -> None:
@@ -129,19 +132,39 @@ class Batch:
                 progress(Progress(done, total, "texts with the batch service", seconds=waited))
             self.patience.sleep(self.patience.poll_seconds)
 
-    def _hand_over(self, missing: Iterable[Wanted]) -> None:
-        held = self.held()
-        texts = (
-            (key, text)
-            for key, text in missing
-            if key not in held and key not in self.returned and self._goes_in_a_job(text)
-        )
+    def _hand_over(self, store: Store, missing: Iterable[Wanted]) -> None:
+        not_for_jobs, limit = self.held().keys() | self.returned, self.embedder.service.limits.input_tokens
+        texts = ((key, text) for key, text in missing if key not in not_for_jobs and _fits_a_job(text, limit))
         first = list(islice(texts, self.patience.min_texts))
         if len(first) < self.patience.min_texts:
             return
         for pack in packs(chain(first, texts), self.jobs.max_items, self.jobs.max_bytes, _line_bytes):
-            if not self._submitted(pack):
-                return
+            with self.file.locked():
+                if not self._submitted(store, pack):
+                    return
+
+    def _submitted(self, store: Store, pack: list[Wanted]) -> bool:
+        """Hand these texts over, and remember the job; False where the service does not take them.
+
+        What another process has handed over, or stored, since they were found missing is left out; a few that are
+        left then are not worth a job.
+        """
+        others = self.held().keys() | store.known_vectors([key for key, _ in pack], self.embedder.identity)
+        left = [(key, text) for key, text in pack if key not in others]
+        if len(left) < min(len(pack), self.patience.min_texts):
+            return True
+        try:
+            # Not tried again: a job may have been made though its name was lost on the way, and each job is paid for.
+            name = self.embedder.ask(self.jobs.submit, left, seconds=REQUEST_SECONDS, tries=1)
+        except ServiceError as error:
+            if error.meaning not in PASSING:
+                self._count_failure(f"it takes no job: {error}")
+            return False
+        # A process that is killed here has lost this one job; those before it are in the file.
+        tokens = sum(weight(text) for _, text in left)
+        job = Job(name, [key for key, _ in left], tokens, self.patience.clock())
+        self.file.save(replace(self.known, jobs=(*self.known.jobs, job)))
+        return True
 
     def _collected(self, job: Job, store: Store) -> int:
         """Store the vectors of the job, if it has ended; returns how many there were."""
@@ -156,11 +179,12 @@ class Batch:
                 self._in_vain(job, str(error))
                 return 0
         if state is JobState.DONE and stored:
-            off = self.known.failures >= FAILURE_LIMIT
             self.returned.update(job.keys)
-            self._forget(job, failures=self.known.failures if off else 0)
+            with self.file.locked():
+                off = self.known.failures >= FAILURE_LIMIT
+                self.file.save(replace(self.known.without(job.name), failures=self.known.failures if off else 0))
         else:
-            self._failed(job, "it gave no vector" if state is JobState.DONE else f"it is {state.value}")
+            self._count_failure("it gave no vector" if state is JobState.DONE else f"it is {state.value}", job)
         return stored
 
     def _stored(self, job: Job, store: Store) -> int:
@@ -172,37 +196,10 @@ class Batch:
         import numpy as np
 
         found = self.embedder.ask(self.jobs.results, job.name, seconds=REQUEST_SECONDS)
-        good = self._good_vectors(job, found)
+        good = _good_vectors(job, found, self.embedder.service.settings.get("dimensions"))
         for pack in packs(good.items(), VECTORS_PER_WRITE, VECTORS_PER_WRITE, lambda _: 1):
-            store.add_vectors([key for key, _ in pack], np.stack([row for _, row in pack]), self.known.identity)
+            store.add_vectors([key for key, _ in pack], np.stack([row for _, row in pack]), self.embedder.identity)
         return len(good)
-
-    def _good_vectors(self, job: Job, found: Mapping[str, Any]) -> dict[str, Vector]:
-        """The vectors that were asked for and are sound: not zero, and with as many dimensions as the others."""
-        rows: dict[str, Vector] = {}
-        for key in dict.fromkeys(job.keys):
-            try:
-                if key in found and (row := checked_vectors([found[key]], 1, job.name)[0]).any():
-                    rows[key] = row
-            except EmbedderError:  # this one text is asked for again by an ordinary call, whose failure is told
-                continue
-        usual = Counter(len(row) for row in rows.values()).most_common(1)
-        dims = self.embedder.service.settings.get("dimensions") or (usual[0][0] if usual else 0)
-        return {key: row for key, row in rows.items() if len(row) == dims}
-
-    def _submitted(self, pack: list[Wanted]) -> bool:
-        """Hand these texts over, and remember the job; False where the service does not take them."""
-        try:
-            name = self.embedder.ask(self.jobs.submit, pack, seconds=REQUEST_SECONDS)
-        except ServiceError as error:
-            if error.meaning not in PASSING:
-                self._count_failure(f"it takes no job: {error}")
-            return False
-        # A process that is killed here has lost this one job; those before it are in the file.
-        tokens = sum(weight(text) for _, text in pack)
-        job = Job(name, [key for key, _ in pack], tokens, self.patience.clock())
-        self._remember(replace(self.known, jobs=(*self.known.jobs, job)))
-        return True
 
     def _state(self, job: Job) -> JobState:
         """Where the job stands; running, as long as a service that cannot be reached just now may have it."""
@@ -217,56 +214,61 @@ class Batch:
         """Its vectors could not be had this time; after `TRIES` times the job is given up."""
         if job.failures + 1 < TRIES:
             again = replace(job, failures=job.failures + 1)
-            self._remember(replace(self.known, jobs=tuple(again if old == job else old for old in self.known.jobs)))
+            with self.file.locked():
+                jobs = tuple(again if old.name == job.name else old for old in self.known.jobs)
+                self.file.save(replace(self.known, jobs=jobs))
             return
         if self.jobs.cancel is not None:
             try:
                 self.embedder.ask(self.jobs.cancel, job.name, seconds=self.embedder.pace.request_seconds)
             except ServiceError as error:
                 why = f"{why}; nor can it be cancelled: {error}"
-        self._failed(job, why)
+        self._count_failure(why, job)
 
-    def _failed(self, job: Job, why: str) -> None:
-        self._forget(job, failures=self.known.failures)
-        self._count_failure(f"of job {job.name}, {why}")
-
-    def _forget(self, job: Job, failures: int) -> None:
-        left = tuple(old for old in self.known.jobs if old.name != job.name)
-        self._remember(replace(self.known, jobs=left, failures=failures))
-
-    def _count_failure(self, why: str) -> None:
-        failures = self.known.failures + 1
-        self._remember(replace(self.known, failures=failures))
-        off = f"ordinary requests take its place until {self.path} is deleted"
+    def _count_failure(self, why: str, job: Job | None = None) -> None:
+        """Count one failure more; the job that failed is forgotten, and was counted if another process forgot it."""
+        with self.file.locked():
+            known = self.known
+            if job is not None:
+                known, why = known.without(job.name), f"of job {job.name}, {why}"
+                if known == self.known:
+                    return
+            failures = known.failures + 1
+            self.file.save(replace(known, failures=failures))
+        off = f"ordinary requests take its place until {self.file.path} is deleted"
         so = "after one more failure" if failures < FAILURE_LIMIT else "from now on"
-        _say(f"the batch API of {self._host} failed: {why}; {so}, {off}")
-
-    def _remember(self, known: Known) -> None:
-        save(self.path, known)
-        self.known = known
-
-    def _goes_in_a_job(self, text: str) -> bool:
-        """Whether the service takes the text as it is: neither blank, nor too long, nor with lone surrogates."""
-        if not text.strip() or weight(text) > self.embedder.service.limits.input_tokens:
-            return False
-        return text.encode("utf-8", "replace") == text.encode("utf-8", "surrogatepass")
+        say(f"the batch API of {self._host} failed: {why}; {so}, {off}")
 
     @property
     def _host(self) -> str:
         return urlsplit(self.embedder.endpoint).hostname or self.embedder.endpoint
 
-    def _reason(self, count: int) -> str:
-        since = min(job.submitted for job in self.known.jobs)
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(since))
-        return f"{count:,} texts are with {self._host}'s batch API since {when}; the next sync collects them"
+
+def _good_vectors(job: Job, found: Mapping[str, Any], dims: int | None) -> dict[str, Vector]:
+    """The vectors that were asked for and are sound: not zero, and of `dims` dimensions, or of as many as most."""
+    rows: dict[str, Vector] = {}
+    for key in dict.fromkeys(job.keys):
+        # A text whose vector is left out is asked for again by an ordinary call, whose failure is told.
+        with suppress(EmbedderError), own_errors(job.name):
+            if key in found and (row := checked_vectors([found[key]], 1, job.name)[0]).any():
+                rows[key] = row
+    usual = Counter(len(row) for row in rows.values()).most_common(1)
+    dims = dims or (usual[0][0] if usual else 0)
+    return {key: row for key, row in rows.items() if len(row) == dims}
+
+
+def _fits_a_job(text: str, limit: int) -> bool:
+    """Whether the service takes the text as it is: neither blank, nor over the limit, nor with lone surrogates."""
+    if not text.strip() or weight(text) > limit:
+        return False
+    return text.encode("utf-8", "replace") == text.encode("utf-8", "surrogatepass")
+
+
+def _reason(known: Known, count: int, host: str) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(min(job.submitted for job in known.jobs)))
+    return f"{count:,} texts are with {host}'s batch API since {when}; the next sync collects them"
 
 
 def _line_bytes(item: Wanted) -> int:
     _, text = item
     return LINE_BYTES + len(json.dumps(text))
-
-
-def _say(words: str) -> None:
-    import logging
-
-    logging.getLogger("openclaw_memory").warning(words)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig
+from openclaw_memory.embeddings import PROBE
+from openclaw_memory.embeddings._stream import is_unheard
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.sync.ahead import gather, missing_texts
 from openclaw_memory.sync.compare import Difference, compare
@@ -31,6 +33,7 @@ class Parts:
     config: MemoryConfig
     batch: Batch | None
     trouble: str | None
+    requested: str | None
     progress: Callable[[Progress], None] | None
 
 
@@ -70,8 +73,10 @@ def one_pass(parts: Parts, *, force: bool) -> SyncReport:
     plan = _planned(parts, found, force=force)
     anew = found.stored is None or plan.rebuilt is not None
     build = _reset(store, plan.wanted) if found.stored is None or anew else found.stored.building
+    made_for = plan.wanted if found.stored is None or anew else found.stored
     chunking, lacking = parts.config.chunking, dict(plan.held)
-    run = Run(parts.workspace, store, plan.error or parts.embedder, chunking, before, anew, lacking=lacking)
+    source = plan.error or parts.embedder
+    run = Run(parts.workspace, store, source, chunking, made_for, before, anew, lacking=lacking)
     run.unchanged = 0 if anew else found.difference.unchanged
     run.over(files.files if anew else found.difference.to_read, parts.progress)
     gone = {*found.difference.vanished, *before.keys() & set(run.vanished)}
@@ -81,8 +86,6 @@ def one_pass(parts: Parts, *, force: bool) -> SyncReport:
         store.remove_files(removed)
     if build is not None:
         store.finish(build)
-    if plan.error is None and plan.embedded + run.embedded:
-        store.prune(parts.config.embedding.max_entries)
     return SyncReport(
         added=tuple(sorted(run.added)),
         changed=tuple(sorted(run.changed)),
@@ -118,9 +121,10 @@ def _planned(parts: Parts, found: Found, *, force: bool) -> Plan:
     """Decide; an index that answers is only given up when all the vectors of the next one are there."""
     embedder, stored = parts.embedder, found.stored
     error = None if parts.trouble is None else EmbedderError(parts.trouble)
-    if embedder is not None and any(record.lacks for record in found.before.values()):
-        error = _still_silent(embedder)
     plan = Plan(describe(embedder, parts.config.chunking), error=error)
+    idle = stored is not None and not (found.difference.to_read or force or outdated(stored, plan.wanted))
+    if embedder is not None and not idle and (parts.store.lacking() or is_unheard(embedder)):
+        plan.error = error = _silent(embedder)
     if stored is None:
         if embedder is not None and error is None:
             _ask_batch(parts, plan, found.scan.files)
@@ -145,8 +149,6 @@ def _planned(parts: Parts, found: Found, *, force: bool) -> Plan:
 def _kept(parts: Parts, plan: Plan, stored: IndexMeta, error: EmbedderError) -> Plan:
     """The plan where vectors cannot be had: the index stays one of those that it holds."""
     plan.error = error
-    if parts.embedder is not None and stored.identity != parts.embedder.identity:
-        plan.put_off = str(error)
     wanted = describe(None, parts.config.chunking)
     plan.wanted = replace(
         wanted, provider=stored.provider, model=stored.model, identity=stored.identity, dims=stored.dims
@@ -154,6 +156,11 @@ def _kept(parts: Parts, plan: Plan, stored: IndexMeta, error: EmbedderError) -> 
     # Tables of another version cannot be written to: they are made anew, from the vectors that there are.
     old_tables = stored.schema_version != plan.wanted.schema_version
     plan.rebuilt = outdated(stored, plan.wanted) if old_tables else None
+    provider = parts.embedder.provider if parts.embedder is not None else parts.requested
+    identity = parts.embedder.identity if parts.embedder is not None else stored.identity
+    other_model = stored.identity != identity or provider not in {None, stored.provider}
+    if plan.rebuilt is None and (other_model or outdated(stored, plan.wanted)):
+        plan.put_off = str(error)
     return plan
 
 
@@ -167,10 +174,10 @@ def _ask_batch(parts: Parts, plan: Plan, files: Sequence[MemoryFile]) -> None:
     plan.held = parts.batch.held()
 
 
-def _still_silent(embedder: Embedder) -> EmbedderError | None:
-    """The error of an embedder that failed last time, if it fails again; a question has the shorter deadline."""
+def _silent(embedder: Embedder) -> EmbedderError | None:
+    """The error of an embedder that does not answer a question, which has a shorter deadline than documents have."""
     try:
-        getattr(embedder, "probe", embedder.embed_query)("memory")
+        getattr(embedder, "probe", embedder.embed_query)(PROBE)
     except EmbedderError as error:
         return error
     return None

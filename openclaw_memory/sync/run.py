@@ -15,6 +15,7 @@ from openclaw_memory.types import (
     ChunkRow,
     Embedder,
     FileRecord,
+    IndexMeta,
     MemoryFile,
     Progress,
     Skipped,
@@ -47,15 +48,17 @@ class Run:
     """The parts of a run, and what it has done so far.
 
     `embedder` is None for keywords alone; an error in its place says why there are no vectors, though they are
-    wanted. `before` is what the index knew when the run began; with `anew` its rows are gone, and it only tells which
-    files have changed. A file is listed as added or changed once it has been written; one in `waiting` lacks vectors.
-    `lacking` holds the keys of vectors that are not asked for, or not any more, and why.
+    wanted. `meta` says what the rows are made for: where another process makes the index another one meanwhile, the run
+    ends with a StoreError. `before` is what the index knew when the run began; with `anew` its rows are gone, and it
+    only tells which files have changed. A file is listed as added or changed once it has been written; one in
+    `waiting` lacks vectors. `lacking` holds the keys of vectors that are not asked for, or not any more, and why.
     """
 
     workspace: Workspace
     store: Store
     embedder: Embedder | EmbedderError | None
     chunking: Chunking
+    meta: IndexMeta
     before: Mapping[str, FileRecord]
     anew: bool
     added: list[str] = field(default_factory=list)
@@ -105,7 +108,7 @@ class Run:
                 self._write(tell)
                 batch = []
         if same:
-            self.store.touch_files(same)
+            self.store.touch_files(same, self.meta)
             self.unchanged += len(same)
 
     def _prepared(self, file: MemoryFile) -> PreparedFile | FileRecord | None:
@@ -135,7 +138,7 @@ class Run:
 
     def _opened(self, batch: list[PreparedFile], done: int) -> Iterator[tuple[str, str]]:
         texts = {row.vector_key: row.chunk.embedding_text for row in _rows(batch) if row.vector_key is not None}
-        known = self.store.known_vectors(texts) if texts else set()
+        known = self.store.known_vectors(texts, self.meta.identity) if texts else set()
         missing = [key for key in texts if key not in known]
         self._groups.append(Group(batch, set(missing), done))
         fresh = [key for key in missing if key not in self._asked and key not in self.lacking]
@@ -148,7 +151,7 @@ class Run:
         error = embedded.error
         if embedded.vectors is not None:
             try:
-                self.store.add_vectors(embedded.keys, embedded.vectors)
+                self.store.add_vectors(embedded.keys, embedded.vectors, self.meta.identity)
             except EmbedderError as refused:  # of other dimensions than the index holds
                 error = refused
             else:
@@ -162,7 +165,7 @@ class Run:
         while self._groups and self._groups[0].missing.isdisjoint(self._asked):
             group = self._groups.popleft()
             files = [self._without_lacking(file, group.missing) for file in group.files]
-            self.store.replace_files(files)
+            self.store.replace_files(files, self.meta)
             for record, _ in files:
                 self._count(record)
             tell(group.done)
@@ -171,11 +174,11 @@ class Run:
         """The file with no vector key where no vector could be had, and the reason in its record."""
         record, file_rows = file
         keys = [row.vector_key for row in file_rows if row.vector_key is not None]
-        lacking = [key for key in keys if key in missing and key in self.lacking]
+        lacking = dict.fromkeys(key for key in keys if key in missing and key in self.lacking)
         if not lacking:
             return file
         found = [replace(row, vector_key=None) if row.vector_key in lacking else row for row in file_rows]
-        return replace(record, lacks=self.lacking[lacking[0]]), found
+        return replace(record, lacks=self.lacking[next(iter(lacking))]), found
 
     def _count(self, record: FileRecord) -> None:
         known = self.before.get(record.path)

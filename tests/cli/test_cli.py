@@ -217,6 +217,46 @@ def test_status_says_what_is_indexed(run, notes):
     assert "4 files" in out
 
 
+@pytest.fixture
+def thirty_notes(notes):
+    for number in range(26):
+        (notes / f"memory/note{number}.md").write_text(f"Number {number}.\n")
+    return notes
+
+
+def test_status_names_ten_of_the_files_that_wait_for_a_sync(run, thirty_notes):
+    told = [line for line in run("status", "--workspace", thirty_notes).out.splitlines() if line.startswith("dirty")]
+    assert (len(told), "and 20 more" in told[-1]) == (11, True)
+
+
+def test_status_says_in_one_line_that_files_wait_for_vectors(run, thirty_notes, monkeypatch):
+    def refuse(*_):
+        raise EmbedderError("the line is dead")
+
+    monkeypatch.setattr(StaticEmbedder, "embed_documents", refuse)
+    run("index", "--workspace", thirty_notes)
+    (thirty_notes / "memory/new.md").write_text("new\n")
+    out = run("status", "--workspace", thirty_notes).out
+    assert [line.split()[1] for line in out.splitlines() if line.startswith("dirty")] == ["memory/new.md:"]
+    assert out.count("30 files without vectors") == 1
+    assert re.search(r"search +keyword, static", out)
+
+
+@pytest.mark.parametrize("provider", ["openai", "auto"])
+def test_status_says_what_was_wanted_where_something_else_is_in_use(run, notes, provider, monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    settings = notes.parent / "settings.toml"
+    settings.write_text(
+        f'[defaults.embedding]\nprovider = "{provider}"\nfallback = "static"\n'
+        + ('providers.openai.base_url = "http://127.0.0.1:9/v1"\n' if provider == "openai" else "")
+    )
+    run("index", "--workspace", notes, "--config", settings)
+    out = run("status", "--workspace", notes, "--config", settings).out
+    words = "chosen by auto" if provider == "auto" else "in place of openai"
+    assert re.search(rf"search +hybrid, static \S+, {words}", out)
+
+
 # --- init ---------------------------------------------------------------------------------------------------------
 
 

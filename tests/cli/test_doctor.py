@@ -157,13 +157,86 @@ def test_the_exit_code_says_whether_there_are_problems(there, code, notes, tmp_p
     assert json.loads(capsys.readouterr().out)["ok"] is there
 
 
-def test_a_service_that_does_not_answer_is_told_from_an_index_that_is_broken(notes):
-    rules = Embedding(provider="openai", providers={"openai": {"base_url": "http://127.0.0.1:9/v1", "model": "any"}})
+def problems(findings):
+    return [finding for finding in findings if finding.level == "problem"]
 
-    def opened():
+
+@pytest.fixture
+def opened(embedding_server):
+    """Opens a folder of notes with a model, of the default or another name, of the server."""
+
+    def opened(notes, model="any"):
+        options = {"base_url": embedding_server.base_url("openai"), "model": model, "api_key": "sk-wrong"}
+        rules = Embedding(provider="openai", providers={"openai": options})
         return Memory.open(notes, config=MemoryConfig(embedding=rules))
 
-    with opened() as memory:
+    return opened
+
+
+@pytest.mark.parametrize("model", ["any", "another"])
+@pytest.mark.parametrize("ill", ["down", "wrong key"])
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_service_that_does_not_answer_is_one_problem_of_its_own(notes, opened, embedding_server, ill, model, indexed):
+    if indexed:
+        with opened(notes) as memory:
+            assert memory.sync().ok
+    if ill == "down":
+        embedding_server.stop()
+    else:
+        embedding_server.key = "sk-right"
+    findings = examine(lambda: opened(notes, model))
+    (problem,) = problems(findings)
+    assert (problem.check, "127.0.0.1" in problem.detail, "--force" in problem.remedy) == ("embedder", True, False)
+    assert [finding.level for finding in findings if finding.check == "embedder"] == ["problem"]
+    assert "vector search" not in levels(findings)
+
+
+def test_vectors_that_are_still_to_come_are_worth_a_note(notes, opened, embedding_server):
+    embedding_server.key = "sk-right"
+    with opened(notes) as memory:
         assert len(memory.sync().waiting) == 4
-    (problem,) = [finding for finding in examine(opened) if finding.level == "problem"]
-    assert (problem.check, "127.0.0.1:9" in problem.detail, "--force" in problem.remedy) == ("embedder", True, False)
+    embedding_server.key = None
+    findings = examine(lambda: opened(notes))
+    assert problems(findings) == []
+    assert (levels(findings)["embedder"], levels(findings)["vector search"]) == ("ok", "note")
+    assert levels(findings)["files"] == "ok"
+    assert any("4 files without vectors" in finding.detail for finding in findings)
+
+
+def test_an_index_of_another_model_is_not_said_to_answer_by_vectors(notes, opened):
+    with opened(notes) as memory:
+        memory.sync()
+    findings = examine(lambda: opened(notes, "another"))
+    assert (problems(findings), levels(findings)["vector search"]) == ([], "note")
+
+
+def test_vectors_that_do_not_fit_the_index_have_a_cure_that_works(notes, opened, embedding_server):
+    with opened(notes) as memory:
+        memory.sync()
+        index = memory.index_path
+    embedding_server.dims += 1
+    (problem,) = problems(examine(lambda: opened(notes)))
+    assert problem.check == "vector search"
+    assert (str(index) in problem.remedy, "--force" in problem.remedy) == (True, False)
+    index.unlink()
+    with opened(notes) as memory:
+        assert memory.sync().ok
+    assert problems(examine(lambda: opened(notes))) == []
+
+
+def test_the_fallback_is_said_to_stand_in_for_the_provider_that_is_wanted(notes):
+    rules = Embedding(provider="openai", fallback="static", providers={"openai": {"base_url": "http://127.0.0.1:9/v1"}})
+    config = MemoryConfig(embedding=rules)
+    with Memory.open(notes, config=config) as memory:
+        assert memory.sync().ok
+    (found,) = [
+        finding for finding in examine(lambda: Memory.open(notes, config=config)) if finding.check == "embedder"
+    ]
+    assert "in place of openai" in found.detail
+
+
+def test_of_many_files_that_wait_for_a_sync_ten_are_named(notes):
+    for number in range(30):
+        (notes / f"memory/note{number}.md").write_text("some words\n")
+    (found,) = [finding for finding in examine(lambda: Memory.open(notes)) if "not indexed" in finding.detail]
+    assert (found.detail.count(".md"), found.detail.endswith("and 24 more")) == (10, True)

@@ -1,6 +1,7 @@
 """What tests of embedders may use besides: the embedding server under a short name, and embedders that ask it."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from embedding_server import EmbeddingServer
@@ -10,6 +11,7 @@ from openclaw_memory.embeddings._pace import Pace
 from openclaw_memory.embeddings._remote import RemoteEmbedder
 
 QUICK = Pace(first_wait=0.001, longest_wait=0.002, busy_first_wait=0.001, busy_longest_wait=0.002)
+WAITS = {"first_wait": 0.01, "longest_wait": 0.02, "busy_first_wait": 0.01, "busy_longest_wait": 0.02}
 
 
 @pytest.fixture
@@ -35,6 +37,28 @@ def load_from(server: EmbeddingServer) -> Iterator[Callable[[str, str], Callable
     yield load_from
     for embedder in made:
         embedder.close()
+
+
+@pytest.fixture
+def connect(server: EmbeddingServer) -> Iterator[Callable[..., RemoteEmbedder]]:
+    """An OpenAI embedder of the server: `connect(max_items=2, pace={...})`; numbers of the pace are given by name."""
+    made: list[RemoteEmbedder] = []
+
+    def connect(pace: dict[str, float] | None = None, **options: object) -> RemoteEmbedder:
+        numbers: dict[str, Any] = WAITS | (pace or {})
+        embedder = load_embedder("openai", base_url=server.base_url("openai"), pace=Pace(**numbers), **options)
+        assert isinstance(embedder, RemoteEmbedder)
+        made.append(embedder)
+        return embedder
+
+    yield connect
+    for embedder in made:
+        embedder.close()
+
+
+@pytest.fixture
+def embedder(connect: Callable[..., RemoteEmbedder]) -> RemoteEmbedder:
+    return connect()
 
 
 @pytest.fixture(scope="session")

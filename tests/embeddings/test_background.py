@@ -2,14 +2,19 @@
 
 import asyncio
 import gc
+import inspect
 import subprocess
 import sys
 import threading
-from concurrent.futures import CancelledError
+import time
+from concurrent.futures import CancelledError, wait
+from contextlib import suppress
 
 import pytest
 
+from openclaw_memory.embeddings import _background
 from openclaw_memory.embeddings._background import Background
+from openclaw_memory.embeddings._failures import ServiceError
 
 
 async def _double(number):
@@ -112,13 +117,84 @@ def test_the_thread_ends_with_the_last_reference():
     assert "a test's loop" not in _names()
 
 
+def test_closing_while_the_loop_is_busy_ends_what_waits_for_it(monkeypatch):
+    monkeypatch.setattr(_background, "GOODBYE_SECONDS", 0.05)
+    busy, free, said = threading.Event(), threading.Event(), []
+
+    async def work():
+        busy.set()
+        free.wait(20)
+        await asyncio.sleep(1000)
+
+    async def goodbye():
+        said.append("goodbye")
+
+    background = Background("a test's loop", goodbye)
+    futures = [background.run(work()), background.run(asyncio.sleep(1000))]
+    assert busy.wait(20)
+    background.close()
+    assert not any(future.done() for future in futures)
+    free.set()
+    for future in futures:
+        with pytest.raises(CancelledError):
+            future.result(20)
+    while "a test's loop" in _names():
+        time.sleep(0.01)
+    assert said == ["goodbye"]
+
+
+def test_closing_ends_what_waits_for_work_that_does_not_end(monkeypatch):
+    monkeypatch.setattr(_background, "GOODBYE_SECONDS", 0.05)
+    begun, stop = threading.Event(), threading.Event()
+
+    async def work():
+        while not stop.is_set():
+            begun.set()
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+
+    background = Background("a test's loop")
+    future = background.run(work())
+    assert begun.wait(20)
+    background.close()
+    assert wait([future], 20).done == {future}
+    assert future.cancelled()
+    stop.set()
+
+
+def test_a_goodbye_that_does_not_end_does_not_keep_the_thread(monkeypatch):
+    monkeypatch.setattr(_background, "GOODBYE_SECONDS", 0.05)
+    background = Background("a test's loop", lambda: asyncio.sleep(1000))
+    background.run(_double(1)).result(20)
+    background.close()
+    while "a test's loop" in _names():
+        time.sleep(0.01)
+
+
+def test_a_thread_that_cannot_be_had_is_an_error_and_the_next_call_tries_again(background, monkeypatch):
+    def full(_thread):
+        raise RuntimeError("can't start new thread")
+
+    work = _double(1)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", full)
+        with pytest.raises(ServiceError, match="can't start new thread"):
+            background.run(work)
+    assert inspect.getcoroutinestate(work) == inspect.CORO_CLOSED
+    assert background.run(_double(2)).result(20) == 4
+
+
 FORK = """
 import asyncio, os, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forking beside threads, which is the point
 from openclaw_memory.embeddings._background import Background
-background = Background("parent")
+background, unused = Background("parent"), Background("child")
 background.run(asyncio.sleep(0)).result(20)
 if os.fork() == 0:
+    unused.run(asyncio.sleep(0)).result(20)
+    unused.close()
+    print("the child has its own", flush=True)
+    background.close()
     try:
         background.run(asyncio.sleep(0)).result(20)
     except Exception as error:
@@ -131,7 +207,8 @@ print("the parent goes on")
 
 
 @pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="no processes are forked here")
-def test_a_forked_process_is_told_to_make_its_own():
+def test_a_forked_process_is_told_to_make_its_own_unless_it_is_the_first_to_ask():
     run = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=60, check=True)
-    assert "EmbedderError parent: this process was forked" in run.stdout
+    assert "the child has its own" in run.stdout
+    assert "ServiceError parent: this process was forked" in run.stdout
     assert "the parent goes on" in run.stdout

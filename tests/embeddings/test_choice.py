@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import Embedding
-from openclaw_memory.embeddings import load_embedder, openai
+from openclaw_memory import Memory, MemoryConfig, SqliteStore
+from openclaw_memory.config import Chunking, Embedding
+from openclaw_memory.embeddings import from_callable, load_embedder, openai
 from openclaw_memory.embeddings._choice import SILENT_SECONDS, Embedders, GuardedEmbedder, embedders_of
-from openclaw_memory.embeddings._remote import Limits, Service
+from openclaw_memory.embeddings._failures import Meaning, ServiceError
+from openclaw_memory.embeddings._pace import Pace
+from openclaw_memory.embeddings._remote import Limits, RemoteEmbedder, Service
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import ConfigError, EmbedderError
 
@@ -142,8 +145,6 @@ def test_the_first_sync_says_in_one_line_who_receives_the_notes(notes: Path, cap
     ],
 )
 def test_only_loopback_counts_as_this_machine(url: str, leaves: bool) -> None:
-    from openclaw_memory.embeddings._remote import RemoteEmbedder
-
     async def send(*_: Any) -> list[Any]:
         return []
 
@@ -239,8 +240,6 @@ def test_a_provider_that_cannot_be_made_does_not_cost_the_index_it_made_before(n
     rules = Embedding(fallback="hashing")
     with Memory.open(notes) as opened:
         workspace, index = opened.workspace, opened.index_path
-    from openclaw_memory import SqliteStore
-
     with Memory(
         workspace, SqliteStore.open(str(index)), Embedders(no_key, "wanted", rules), MemoryConfig(embedding=rules)
     ) as memory:
@@ -291,8 +290,6 @@ def test_a_memory_closes_the_embedders_it_made_and_no_other(notes: Path, hand_in
         choice = Embedders(lambda _: wanted, "wanted", Embedding())
     with Memory.open(notes) as opened:
         workspace = opened.workspace
-    from openclaw_memory import SqliteStore
-
     with Memory(workspace, SqliteStore.open(notes.parent / "i.sqlite"), choice) as memory:
         memory.sync()
     assert wanted.closed is not hand_in
@@ -311,3 +308,207 @@ def test_two_functions_have_two_identities() -> None:
     assert first is not None
     assert second is not None
     assert first.identity != second.identity
+
+
+# --- what is told ----------------------------------------------------------------------------------------------------
+
+
+def no_key(_: dict[str, str]) -> None:
+    raise EmbedderError("no key; set WANTED_API_KEY")
+
+
+def with_parts(notes: Path, embedders: Any, config: MemoryConfig | None = None) -> Memory:
+    """The memory of the notes, over the index that is there, with embedders that are handed in."""
+    with Memory.open(notes) as opened:
+        return Memory(
+            opened.workspace, SqliteStore.open(str(opened.index_path)), embedders, config, index_path=opened.index_path
+        )
+
+
+def test_a_wanted_provider_that_cannot_be_made_leaves_every_file_waiting_beside_an_index_of_another(
+    notes: Path,
+) -> None:
+    with Memory.open(notes) as memory:
+        memory.sync()
+    with with_parts(notes, Embedders(no_key, "wanted", Embedding())) as memory:
+        for force in (False, True):
+            report = memory.sync(force=force)
+            assert (len(report.waiting), report.ok, report.rebuilt) == (4, False, None)
+        results = memory.search("boiler")
+        assert (results.mode, results.stale, "WANTED_API_KEY" in str(results.reason)) == ("keyword", True, True)
+    with Memory.open(notes) as memory:
+        assert memory.search("boiler").mode == "hybrid"
+
+
+def test_a_provider_that_cannot_be_made_is_not_tried_at_each_search(notes: Path) -> None:
+    tries = 0
+
+    def fail(_: dict[str, str]) -> None:
+        nonlocal tries
+        tries += 1
+        raise EmbedderError("the hub is slow and far")
+
+    with Memory.open(notes) as memory:
+        memory.sync()
+    with with_parts(notes, Embedders(fail, "wanted", Embedding())) as memory:
+        for _ in range(3):
+            assert "slow and far" in str(memory.search("boiler").reason)
+        assert tries == 1
+        memory.sync()
+        assert tries == 2
+
+
+def test_another_chunking_is_put_off_while_the_embedder_is_down(notes: Path) -> None:
+    wanted = Wanted()
+    with Memory.open(notes, embedder=wanted) as memory:
+        memory.sync()
+    wanted.broken = True
+    config = MemoryConfig(chunking=Chunking(style="tokens", tokens=8, overlap_tokens=0))
+    with Memory.open(notes, embedder=wanted, config=config) as memory:
+        report = memory.sync()
+        assert (len(report.waiting), report.ok, report.rebuilt) == (4, False, None)
+        wanted.broken = False
+        assert (memory.sync().ok, memory.sync().rebuilt) == (True, None)
+
+
+def test_what_auto_finds_without_the_key_does_not_replace_the_index_it_made_with_it(notes: Path) -> None:
+    rules = Embedding(provider="auto")
+
+    def found(passed_over: dict[str, str]) -> Any:
+        passed_over["wanted"] = "no key; set WANTED_API_KEY"
+        return HashingEmbedder()
+
+    with with_parts(notes, Embedders(lambda _: Wanted(), "auto", rules)) as memory:
+        memory.sync()
+    with with_parts(notes, Embedders(found, "auto", rules)) as memory:
+        report = memory.sync()
+        assert (report.ok, report.rebuilt, len(report.waiting)) == (False, None, 4)
+        results = memory.search("boiler")
+        assert (results.mode, "WANTED_API_KEY" in str(results.reason)) == ("keyword", True)
+        assert "hashing" in str(memory.sync(force=True).rebuilt)
+        assert memory.search("boiler").mode == "hybrid"
+
+
+def test_a_fallback_that_stands_in_is_announced(notes: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING), with_fallback(notes, Wanted(broken=True)) as memory:
+        memory.sync()
+    (record,) = caplog.records
+    assert record.getMessage().startswith("hashing stands in for wanted: ")
+
+
+def test_a_sync_that_gets_vectors_ends_the_silence(notes: Path) -> None:
+    wanted = Wanted()
+    with Memory.open(notes, embedder=wanted) as memory:
+        memory.sync()
+        wanted.broken = True
+        assert memory.search("boiler").mode == "keyword"
+        wanted.broken = False
+        (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
+        assert memory.sync().embedded == 1
+        assert memory.search("boiler").mode == "hybrid"
+
+
+def test_a_question_that_is_refused_for_itself_silences_no_other() -> None:
+    wanted = Wanted()
+    guarded = GuardedEmbedder(wanted)
+
+    def refuse(_: Any) -> Any:
+        raise ServiceError("this text is refused", Meaning.REFUSED)
+
+    wanted.embed_documents = refuse  # type: ignore[method-assign]
+    with pytest.raises(EmbedderError, match="refused"):
+        guarded.embed_query("forbidden")
+    del wanted.embed_documents
+    assert guarded.embed_query("harmless").any()
+
+
+def test_the_error_of_a_silence_does_not_grow() -> None:
+    guarded = GuardedEmbedder(Wanted(broken=True))
+    depths = []
+    for _ in range(20):
+        with pytest.raises(EmbedderError) as raised:
+            guarded.embed_query("question")
+        depths.append(len(raised.traceback))
+    assert depths[-1] == depths[1]
+
+
+# --- names and settings ----------------------------------------------------------------------------------------------
+
+
+class Model:
+    def encode(self, texts: list[str]) -> Any:
+        return HashingEmbedder().embed_documents(texts)
+
+    def __call__(self, texts: list[str]) -> Any:
+        return self.encode(texts)
+
+
+@pytest.mark.parametrize(
+    "anonymous",
+    [lambda texts: texts, Model().encode, partial(Model().encode), Model()],
+    ids=["lambda", "method", "partial", "object"],
+)
+def test_a_function_that_may_be_of_any_model_needs_a_name(notes: Path, anonymous: Any) -> None:
+    with pytest.raises(ConfigError, match="from_callable"):
+        Memory.open(notes, embedder=anonymous)
+    with Memory.open(notes, embedder=from_callable(Model().encode, "words")) as memory:
+        assert memory.sync().ok
+
+
+def test_a_function_that_returns_zeros_alone_gives_no_vectors(notes: Path) -> None:
+    def zeros(texts: list[str]) -> Any:
+        return [[0.0, 0.0]] * len(texts)
+
+    with Memory.open(notes, embedder=zeros) as memory:
+        report = memory.sync()
+        assert {"returned zeros" in file.reason for file in report.waiting} == {True}
+        assert memory.search("boiler").mode == "keyword"
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        (Embedding(fallback="auto"), "fallback"),
+        (Embedding(providers={"opnai": {}}), "opnai"),
+        (Embedding(provider="auto", model="big"), "providers.NAME.model"),
+    ],
+)
+def test_a_setting_that_could_only_be_ignored_is_refused(notes: Path, rules: Embedding, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        Memory.open(notes, config=MemoryConfig(embedding=rules))
+
+
+def test_a_service_that_comes_to_refuse_all_texts_does_not_cost_the_index(notes: Path) -> None:
+    answered = 0
+
+    async def send(texts: list[str], _: bool) -> Any:
+        nonlocal answered
+        answered += 1
+        if answered > 2:
+            raise ServiceError("no text is good enough", Meaning.REFUSED)
+        return list(HashingEmbedder().embed_documents(texts))
+
+    with Memory.open(notes) as memory:
+        memory.sync()
+    for number in range(40):
+        (notes / f"memory/{number}.md").write_text(f"Note number {number}.\n")
+    service = Service("picky", "m", "http://127.0.0.1:9", Limits(2, 1000), send)
+    embedder = RemoteEmbedder(service, Pace(tries=1, concurrency=1))
+    with Memory.open(notes, embedder=embedder) as memory:
+        report = memory.sync()
+        assert (report.rebuilt, len(report.waiting)) == (None, 44)
+    embedder.close()
+    with Memory.open(notes) as memory:
+        assert memory.search("boiler").mode == "hybrid"
+
+
+def test_files_that_wait_here_may_be_caught_up_elsewhere(notes: Path) -> None:
+    wanted = Wanted(broken=True)
+    with Memory.open(notes, embedder=wanted) as here:
+        here.sync()
+        wanted.broken = False
+        here._embedders.wanted().is_heard()  # type: ignore[union-attr]
+        assert "4 files without vectors" in str(here.search("boiler").reason)
+        with Memory.open(notes, embedder=Wanted()) as elsewhere:
+            assert elsewhere.sync().embedded == 4
+        assert here.search("boiler").reason is None

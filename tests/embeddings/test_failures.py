@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from openclaw_memory.embeddings._failures import Meaning, ServiceError, failure
+from openclaw_memory.errors import EmbedderError
 
 
 class SdkError(Exception):
@@ -69,6 +70,9 @@ def test_only_failures_that_lie_in_the_texts_are_isolated():
         ({"retry-after": "-3"}, "", 0.0),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, "", 0.0),
         ({"retry-after": "soon"}, "", None),
+        ({"retry-after": "Mon, 01 Jan 99999 00:00:00 GMT"}, "", None),
+        ({"retry-after": "Mon, 99 Foo 2020 99:99:99 GMT"}, "", None),
+        ({"retry-after": "Mon, 01 Jan 99999 00:00:00 GMT"}, "Please try again in 2s", 2.0),
         ({}, "Please try again in 1.5s.", 1.5),
         ({}, "'retryDelay': '34s'", 34.0),
         ({}, "no hint", None),
@@ -103,8 +107,13 @@ def _raised_from(reason):
 
 
 def test_an_error_of_ours_is_found_inside_what_an_sdk_made_of_it():
-    ours = ServiceError("ours", Meaning.DENIED)
-    assert failure(_raised_from(ours), "the service") is ours
+    found = failure(_raised_from(ServiceError("ours", Meaning.DENIED, 7.0)), "the service")
+    assert (str(found), found.meaning, found.retry_after) == ("ours", Meaning.DENIED, 7.0)
+
+
+def test_any_other_error_of_ours_may_pass():
+    found = failure(EmbedderError("ours"), "the service")
+    assert (str(found), found.meaning) == ("ours", Meaning.PASSING)
 
 
 def test_the_first_reason_is_told():
@@ -121,6 +130,16 @@ def test_the_body_adds_what_the_words_do_not_say():
 @pytest.mark.parametrize("key", ["sk-proj-abcdefghijkl", "AIzaSyabcdefghijk", "pa-abcdefghijkl", "Bearer abcdefghijkl"])
 def test_a_key_is_not_repeated(key):
     assert "abcdefghijk" not in str(failure(SdkError(f"Incorrect API key provided: {key}.", 401), "the service"))
+
+
+@pytest.mark.parametrize("space", [0, 270, 290])
+def test_a_secret_is_not_repeated_nor_its_beginning(space):
+    error = SdkError("x" * space + " Incorrect API key provided: my-own-key-42", 401)
+    assert "my-own" not in str(failure(error, "the service", ["my-own-key-42"]))
+
+
+def test_what_is_too_short_for_a_secret_does_not_spoil_the_words():
+    assert "Incorrect" in str(failure(SdkError("Incorrect", 401), "the service", ["", "In", "e"]))
 
 
 def test_a_long_message_is_cut_after_it_was_understood():

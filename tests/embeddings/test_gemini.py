@@ -127,6 +127,31 @@ def test_without_a_key_the_error_says_where_to_put_it(load, monkeypatch):
     assert not isinstance(raised.value, MissingExtraError)
 
 
+def test_a_key_that_the_service_repeats_is_shown_nowhere(load, server):
+    server.always(faults.status(401, words="Incorrect API key provided: my-own-key-42, header-value-7"))
+    embedder = load(api_key="my-own-key-42", headers={"X-Team": "Basic header-value-7"})
+    with pytest.raises(ServiceError) as raised:
+        embedder.embed_query("The launch is on Friday.")
+    shown = f"{raised.value} {embedder!r} {embedder.service!r}"
+    assert [part for part in ("my-own", "header-v") if part in shown] == []
+
+
+def test_a_password_in_the_address_is_shown_nowhere(load, server):
+    server.always(faults.wrong_count(-1))
+    embedder = load(base_url=server.base_url("gemini").replace("://", "://user:hunter2@"))
+    with pytest.raises(ServiceError) as raised:
+        embedder.embed_query("The launch is on Friday.")
+    assert "hunter2" not in f"{raised.value} {embedder.identity} {embedder!r} {embedder.service!r}"
+
+
+@pytest.mark.parametrize(
+    "options", [{"dimensions": 0}, {"max_items": 0}, {"max_input_tokens": -1}, {"base_url": "localhost:80"}]
+)
+def test_an_option_that_cannot_be_used_is_named(options, load):
+    with pytest.raises(EmbedderError, match=next(iter(options))):
+        load(**options)
+
+
 def test_without_the_package_the_error_says_how_to_install_it(load, monkeypatch):
     monkeypatch.setitem(sys.modules, "google.genai", None)
     with pytest.raises(MissingExtraError, match=r'pip install "openclaw-memory-index\[gemini\]"'):

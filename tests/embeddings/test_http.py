@@ -1,6 +1,7 @@
 """The HTTP client that SDKs are given: what it refuses, and what it lets through."""
 
 import asyncio
+from contextlib import suppress
 
 import embedding_faults as lies
 import pytest
@@ -21,7 +22,7 @@ def version(request):
 
 def post(url, version, **options):
     async def ask():
-        async with guarded_client(version, **options) as client:
+        async with guarded_client(url, version, **options) as client:
             return await client.post(f"{url}/embeddings", json=BODY)
 
     return asyncio.run(ask())
@@ -111,3 +112,10 @@ def test_what_is_meant_for_this_machine_goes_past_the_proxy(host, proxy, version
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     answer = post(f"http://{host}:{proxy.port}/openai/v1", version)
     assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "LOCALHOST", "[::1]"])
+def test_a_proxy_hears_nothing_that_is_meant_for_this_machine(host, proxy, version):
+    with suppress(Exception):  # nobody listens there
+        post(f"http://{host}:9/openai/v1", version)
+    assert proxy.requests == []

@@ -152,6 +152,29 @@ def test_the_key_is_sent_and_shown_nowhere(connect, server):
     assert "0123456789" not in shown
 
 
+WORDS = "Incorrect API key provided: my-own-key-42, header-value-7, hunter2"
+ECHOES = {
+    "401": lies.status(401, words=WORDS),
+    "not JSON": lies.not_json,
+    "no rows": lambda _asked, _answer: Answer(200, json.dumps({"said": "x" * 150 + WORDS}).encode()),
+    "too few": lies.wrong_count(-1),
+    "redirect": lies.redirect(),
+    "reset": lies.reset,
+}
+
+
+@pytest.mark.parametrize("lie", ECHOES.values(), ids=ECHOES.keys())
+def test_no_secret_is_shown_although_the_server_repeats_it(lie, connect, server):
+    server.always(lie)
+    url = server.base_url("openai").replace("://", "://user:hunter2@")
+    embedder = connect(base_url=url, api_key="my-own-key-42", headers={"X-Team": "Basic header-value-7"})
+    with pytest.raises(EmbedderError) as caught:
+        embedder.embed_documents(TEXTS)
+    shown = f"{caught.value} {embedder.identity} {embedder!r} {embedder.service!r}"
+    assert [part for part in ("my-own", "header-v", "hunter2") if part in shown] == []
+    assert server.root in shown
+
+
 def test_key_and_address_come_from_the_environment(server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url("openai"))
@@ -181,7 +204,8 @@ def test_an_address_that_is_none_is_named(base_url):
 
 
 @pytest.mark.parametrize(
-    "options", [{"dimensions": 0}, {"max_items": 0}, {"max_input_tokens": 3, "query_prefix": "query: "}]
+    "options",
+    [{"dimensions": 0}, {"max_items": 0}, {"max_input_tokens": -1}, {"max_input_tokens": 3, "query_prefix": "query: "}],
 )
 def test_an_option_that_cannot_be_used_is_named(options, connect):
     with pytest.raises(EmbedderError, match=f"{next(iter(options))}={next(iter(options.values()))}"):

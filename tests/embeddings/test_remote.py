@@ -1,18 +1,17 @@
 """The pipeline that every service is asked through, with the real OpenAI SDK against a server that lies."""
 
 import asyncio
-import gc
+import json
 import subprocess
 import sys
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import embedding_faults as lies
 import numpy as np
 import pytest
 
-from openclaw_memory.embeddings import load_embedder
 from openclaw_memory.embeddings._failures import Meaning, ServiceError
 from openclaw_memory.embeddings._pace import Pace
 from openclaw_memory.embeddings._remote import Limits, RemoteEmbedder, Service
@@ -20,10 +19,16 @@ from openclaw_memory.errors import EmbedderError
 
 pytest.importorskip("openai")
 
-WAITS = {"first_wait": 0.01, "longest_wait": 0.02, "busy_first_wait": 0.01, "busy_longest_wait": 0.02}
 TEXTS = [f"note {number} about lock {number % 7}" for number in range(40)]
 # What a busy machine may take beyond a deadline, in seconds, where the deadline is what is tested.
 ALLOWANCE = 1.5
+
+
+def digits(asked, answer):
+    """One number of the answer is an integer that no float can hold."""
+    data = [{"index": place, "embedding": [10**400] + [1] * 63} for place in range(len(asked.texts))]
+    return replace(answer, body=json.dumps({"data": data}).encode())
+
 
 PASSING = {
     "500": lies.status(500),
@@ -40,6 +45,7 @@ PASSING = {
     "zeros": lies.zeros,
     "no number": lies.all_nan,
     "the same index": lies.same_index,
+    "four hundred digits": digits,
 }
 LASTING = {
     "401": lies.status(401),
@@ -53,26 +59,6 @@ LASTING = {
 
 def table(cases):
     return pytest.mark.parametrize("lie", cases.values(), ids=cases.keys())
-
-
-@pytest.fixture
-def connect(server):
-    """An embedder of the server: `connect(max_items=2, pace=...)`; numbers of the pace may be given by name."""
-    made = []
-
-    def connect(pace=None, **options):
-        numbers = WAITS | (pace or {})
-        made.append(load_embedder("openai", base_url=server.base_url("openai"), pace=Pace(**numbers), **options))
-        return made[-1]
-
-    yield connect
-    for embedder in made:
-        embedder.close()
-
-
-@pytest.fixture
-def embedder(connect):
-    return connect()
 
 
 def unit(vectors):
@@ -197,123 +183,45 @@ def test_vectors_go_by_their_index(embedder, server):
 
 def test_other_dimensions_than_before_are_refused(embedder, server):
     embedder.embed_query("lock")
+    embedder.embed_query("key")
     server.always(lies.wrong_dims())
     with pytest.raises(EmbedderError, match="65 dimensions where 64"):
         embedder.embed_documents(TEXTS[:2])
+    server.always(lies.honest)
+    assert unit(embedder.embed_documents(TEXTS[:2]))
 
 
-def test_other_dimensions_than_asked_for_are_refused(connect, server):
+def test_a_first_answer_of_wrong_dimensions_does_not_count_for_ever(embedder, server):
+    server.script(lies.wrong_dims())
+    assert embedder.embed_query("lock").shape == (65,)
+    assert embedder.embed_documents(TEXTS[:2]).shape == (2, 64)
+    assert embedder.embed_query("lock").shape == (64,)
+
+
+def test_a_second_answer_of_wrong_dimensions_is_asked_for_again(embedder, server):
+    embedder.embed_query("lock")
+    server.script(lies.wrong_dims())
+    assert embedder.embed_documents(TEXTS[:2]).shape == (2, 64)
+
+
+def test_vectors_of_unequal_dimensions_never_stand_in_one_table(connect, server):
+    server.script(lies.wrong_dims())
+    embedder = connect({"concurrency": 1}, max_items=1)
+    with pytest.raises(ServiceError, match="64 dimensions and then 65") as caught:
+        embedder.embed_documents(TEXTS[:2])
+    assert caught.value.meaning is Meaning.PASSING
+    assert embedder.embed_documents(TEXTS[:2]).shape == (2, 64)
+
+
+def test_other_dimensions_than_asked_for_are_refused_at_once(connect, server):
     server.always(lies.wrong_dims(-1))
-    with pytest.raises(EmbedderError, match="31 dimensions where 32"):
+    with pytest.raises(ServiceError, match=r"31 dimensions where 32.*option dimensions") as caught:
         connect(dimensions=32).embed_query("lock")
+    assert (caught.value.meaning, len(server.seen())) == (Meaning.DENIED, 1)
 
 
 def _vectors(answers):
     return np.concatenate([answer.vectors for answer in answers])
-
-
-# --- what one request may hold -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("status", [None, 413])
-def test_too_many_texts_are_asked_for_in_halves_and_the_limit_is_remembered(status, embedder, server):
-    if status is not None:
-        server.when_too_large = lies.status(status, words="batch size 40 > maximum allowed batch size 12")
-    expected = embedder.embed_documents(TEXTS)
-    server.max_items = 12
-    assert np.array_equal(embedder.embed_documents(TEXTS), expected)
-    before = len(server.seen())
-    embedder.embed_documents(TEXTS)
-    assert len(server.seen()) - before == 4  # 40 texts, ten at once
-
-
-def test_too_much_text_is_asked_for_in_halves_and_the_limit_is_remembered(embedder, server):
-    expected = embedder.embed_documents(TEXTS)
-    server.max_bytes = 400
-    assert np.array_equal(embedder.embed_documents(TEXTS), expected)
-    before = [asked.texts for asked in server.seen()]
-    embedder.embed_documents(TEXTS)
-    after = [asked.texts for asked in server.seen()][len(before) :]
-    assert all(sum(map(len, texts)) <= 400 for texts in after)
-    assert max(map(len, after)) > 4
-
-
-def test_a_text_that_turns_out_too_long_is_parted_and_the_limit_is_remembered(embedder, server):
-    text = "a lock and a key, and a boat in the lock. " * 60
-    server.max_text_bytes = 1000
-    assert unit(embedder.embed_documents([text]))
-    before = len(server.seen())
-    embedder.embed_documents([text])
-    after = [asked.texts for asked in server.seen()[before:]]
-    assert "".join("".join(texts) for texts in after) == text
-    assert all(len(part) <= 1000 for texts in after for part in texts)
-
-
-def test_a_text_that_no_parting_makes_small_enough_fails_after_few_requests(embedder, server):
-    embedder.embed_query("lock")
-    server.max_text_bytes = 3
-    with pytest.raises(EmbedderError, match="maximum context length"):
-        embedder.embed_documents(["lock " * 400])
-    assert len(server.seen()) < 20
-
-
-def test_a_long_text_is_parted_and_nothing_of_it_is_lost(connect, server):
-    embedder = connect(max_input_tokens=100)
-    text = "ß🦄 een sluis, a lock, 水门 " * 40
-    (vector,) = embedder.embed_documents([text])
-    parts = [part for asked in server.seen() for part in asked.texts]
-    assert "".join(parts) == text
-    assert all(len(part.encode()) <= 100 for part in parts)
-    assert unit(vector[None])
-    assert vector @ embedder.embed_query("een sluis, a lock") > 0.5
-
-
-def test_a_long_text_is_parted_in_company_too(connect, server):
-    vectors = connect(max_input_tokens=100).embed_documents(["lock", "key " * 50, "boat"])
-    assert unit(vectors)
-    assert max(len(text) for asked in server.seen() for text in asked.texts) <= 100
-    assert np.allclose(vectors[2], connect().embed_query("boat"))
-
-
-def test_a_limit_below_the_length_of_one_character_is_lived_with(connect):
-    assert unit(connect(max_input_tokens=2).embed_documents(["🦄🦄"]))
-
-
-def test_requests_hold_no_more_text_than_the_limit(embedder, server):
-    embedder.embed_documents(["lock " * 300 for _ in range(20)])
-    sizes = [sum(map(len, asked.texts)) for asked in server.seen()]
-    assert max(sizes) <= 8000
-    assert len(sizes) == 4  # five texts of 1,500 bytes in each
-
-
-def test_a_refused_text_costs_only_itself(embedder, server):
-    server.refused = {TEXTS[17]}
-    answers = embedder.submit(TEXTS).result(20)
-    failed = [answer for answer in answers if answer.error is not None]
-    assert [list(answer.places) for answer in failed] == [[17]]
-    assert failed[0].error.isolated
-    answered = sorted(place for answer in answers if answer.error is None for place in answer.places)
-    assert answered == [place for place in range(40) if place != 17]
-
-
-@pytest.mark.parametrize("words", ["unknown option", "too many inputs", "input is too large"])
-def test_a_service_that_refuses_everything_is_not_asked_for_every_text(words, embedder, server):
-    server.always(lies.status(400, words=words))
-    (answer,) = embedder.submit(TEXTS).result(20)
-    assert answer.error.meaning is Meaning.DENIED
-    assert words in str(answer.error)
-    assert len(server.seen()) == 2
-
-
-def test_blank_texts_are_not_sent_and_have_the_zero_vector(embedder, server):
-    vectors = embedder.embed_documents(["", "lock", " \n"])
-    assert vectors.any(axis=1).tolist() == [False, True, False]
-    assert [asked.texts for asked in server.seen()] == [("lock",)]
-
-
-def test_blank_texts_alone_have_the_dimensions_of_others(embedder):
-    assert embedder.embed_documents([" "]).shape == (1, 64)
-    assert not embedder.embed_query("").any()
 
 
 # --- in parallel -------------------------------------------------------------------------------------------------
@@ -350,59 +258,56 @@ def test_it_may_be_asked_from_several_threads(embedder):
     assert np.allclose(found, expected)
 
 
-# --- the end -----------------------------------------------------------------------------------------------------
+# --- other calls -------------------------------------------------------------------------------------------------
 
 
-def _threads():
-    return {thread for thread in threading.enumerate() if thread.name != "embedding server"}
+@pytest.mark.parametrize(("tries", "asked"), [(None, 3), (1, 1), (2, 2)])
+def test_a_call_is_tried_as_often_as_is_allowed(tries, asked, embedder):
+    seen = []
+
+    async def call(word):
+        seen.append(word)
+        raise OSError("the line is dead")
+
+    with pytest.raises(ServiceError, match="the line is dead"):
+        embedder.ask(call, "job", seconds=20, tries=tries)
+    assert seen == ["job"] * asked
 
 
-def test_closing_leaves_no_thread_and_the_next_request_begins_anew(embedder):
-    before = _threads()
-    expected = embedder.embed_query("lock")
-    assert _threads() > before
-    embedder.close()
-    embedder.close()
-    assert _threads() == before
-    assert np.array_equal(embedder.embed_query("lock"), expected)
-    assert unit(embedder.embed_documents(TEXTS))
-
-
-def test_closing_ends_what_is_under_way(embedder, server):
-    server.always(lies.hang)
-    with ThreadPoolExecutor(2) as pool:
-        under_way = [pool.submit(embedder.embed_query, "lock"), pool.submit(embedder.embed_documents, TEXTS)]
-        while len(server.seen()) < 2:
-            time.sleep(0.01)
-        embedder.close()
-        wait(under_way, 20)
-        for ended in under_way:
-            assert "close()" in str(ended.exception())
-            assert isinstance(ended.exception(), ServiceError)
-
-
-def test_a_forgotten_embedder_leaves_no_thread(server):
-    before = _threads()
-    embedder = load_embedder("openai", base_url=server.base_url("openai"))
-    embedder.embed_query("lock")
-    del embedder
-    gc.collect()
-    assert _threads() == before
+def test_a_call_is_ended_by_its_deadline(embedder):
+    with pytest.raises(ServiceError, match=r"within 0\.05 s"):
+        embedder.ask(asyncio.sleep, 1000, seconds=0.05, tries=1)
 
 
 # --- names -------------------------------------------------------------------------------------------------------
 
 
-def _service(endpoint="http://localhost:1/v1", **settings):
-    async def send(texts, _as_query):
+def _service(endpoint="http://localhost:1/v1", send=None, secrets=(), **settings):
+    async def ones(texts, _as_query):
         return np.ones((len(texts), 4))
 
-    return RemoteEmbedder(Service("fake", "m", endpoint, Limits(8, 100), send, settings))
+    service = Service("fake", "m", endpoint, Limits(8, 100), send or ones, settings, secrets=secrets)
+    return RemoteEmbedder(service, Pace(tries=1))
 
 
 def test_the_identity_names_what_changes_a_vector_and_holds_no_secret():
     embedder = _service("https://user:hunter2@host.example/v1/?key=hunter2#x", dimensions=8, prefix=None)
     assert embedder.identity == 'fake https://host.example/v1 m {"dimensions": 8}'
+
+
+@pytest.mark.parametrize("kind", [EmbedderError, OSError, lambda words: ServiceError(words, Meaning.REFUSED)])
+@pytest.mark.parametrize("space", ["", "x" * 190, "x" * 290])  # where messages are cut
+def test_no_secret_is_shown_although_the_service_repeats_it(kind, space):
+    async def send(_texts, _as_query):
+        raise kind(f"{space} my-own-key-42, p@ssword, p%40ssword and query-7 are wrong")
+
+    endpoint = "https://user:p%40ssword@host.example/v1?key=query-7"
+    embedder = _service(endpoint, send, secrets=("my-own-key-42",))
+    with pytest.raises(EmbedderError) as caught:
+        embedder.embed_query("lock")
+    embedder.close()
+    shown = f"{caught.value} {embedder!r} {embedder.service!r} {embedder.identity}"
+    assert [part for part in ("my-own", "ssword", "query-7") if part in shown] == []
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from openclaw_memory.embeddings._failures import Meaning, ServiceError
 from openclaw_memory.embeddings._pace import Pace
 from openclaw_memory.embeddings._remote import Limits, RemoteEmbedder, Service
-from openclaw_memory.embeddings._stream import TEXTS_PER_CALL, Embedded, stream
+from openclaw_memory.embeddings._stream import OVERTAKING, REQUESTS_AHEAD, TEXTS_PER_CALL, Embedded, stream
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
 
@@ -22,9 +22,11 @@ QUICK = Pace(tries=2, first_wait=0.001, longest_wait=0.001, busy_tries=2, busy_f
 class Recorder:
     """A service in memory: hashed words, and a list of the packs it was asked for; it refuses what `refuse` names."""
 
-    def __init__(self, refuse: str = "", down_after: int = 10**9, hang_after: int = 10**9, **limits: int) -> None:
+    def __init__(
+        self, refuse: str = "", down_after: int = 10**9, hang_after: int = 10**9, slow: str = "", **limits: int
+    ) -> None:
         self.packs: list[list[str]] = []
-        self.refuse, self.down_after, self.hang_after = refuse, down_after, hang_after
+        self.refuse, self.down_after, self.hang_after, self.slow = refuse, down_after, hang_after, slow
         service = Service(
             "fake", "words", "http://127.0.0.1:1", Limits(**{"items": 4, "input_tokens": 100} | limits), self.send
         )
@@ -36,6 +38,8 @@ class Recorder:
             raise ConnectionResetError("down")
         if len(self.packs) > self.hang_after:
             await asyncio.sleep(0.3)
+        if self.slow and self.slow in texts:
+            await asyncio.sleep(0.5)
         if self.refuse and self.refuse in texts:
             raise ServiceError("this text is refused", Meaning.REFUSED)
         return list(HashingEmbedder().embed_documents(texts))
@@ -130,7 +134,7 @@ def test_a_plain_embedder_that_fails_is_not_asked_again() -> None:
 
 def test_in_place_of_an_embedder_stands_the_reason_there_is_none() -> None:
     found = list(stream(EmbedderError("no key"), texts(3)))
-    assert [(one.keys, str(one.error)) for one in found] == [([f"key{number}"], "no key") for number in range(3)]
+    assert [(one.keys, str(one.error)) for one in found] == [(["key0", "key1", "key2"], "no key")]
 
 
 def test_a_text_that_is_too_long_for_the_service_has_the_vector_of_all_its_pieces(close: list[RemoteEmbedder]) -> None:
@@ -154,3 +158,33 @@ def test_an_embedder_that_is_closed_amid_its_work_says_so(close: list[RemoteEmbe
     rest = [one, *found]
     assert len(by_key(rest)) == 1000
     assert {str(one.error) for one in rest if one.error} == {"the embedder was closed; sync again"}
+
+
+def test_a_service_that_hangs_is_given_up_after_the_tries_of_one_request(close: list[RemoteEmbedder]) -> None:
+    recorder = Recorder(down_after=0)
+    close.append(recorder.embedder)
+    taken = 0
+
+    def counted() -> Iterator[tuple[str, str]]:
+        nonlocal taken
+        for item in texts(1000):
+            taken += 1
+            yield item
+
+    found = stream(recorder.embedder, counted())
+    next(found)
+    assert taken <= 4 * 4 * 4 + 4
+    assert len(by_key(list(found))) >= 990
+    # Four at once, two tries each; of the others some begin before they are cancelled.
+    assert len(recorder.packs) <= 16
+
+
+def test_one_slow_request_is_not_overtaken_without_end(close: list[RemoteEmbedder]) -> None:
+    recorder = Recorder(slow="word0")
+    close.append(recorder.embedder)
+    keys: list[str] = []
+    for one in stream(recorder.embedder, texts(2000)):
+        keys += one.keys
+        if "key0" in one.keys:
+            break
+    assert len(keys) <= 4 * (OVERTAKING + 4 * REQUESTS_AHEAD)

@@ -132,7 +132,17 @@ def test_of_lines_that_read_alike_the_one_in_the_nearer_chunk_answers_where_the_
     assert found[0].parts["confidence"] == pytest.approx(deaf[0].parts["confidence"])
 
 
-def test_chunks_of_which_no_cosine_is_known_say_nothing():
-    chunks = {1: stored(1, "memory/a.md", 1, 0, "the boiler"), 5: stored(5, "memory/b.md", 1, 0, "the boiler")}
-    found = sensed(Sensed(chunks, {1: 1.0, 5: 1.0}, {}), "boiler", chunks_speak=True)
-    assert [result.parts["chunk"] for result in found] == [0.0, 0.0]
+def test_a_chunk_of_which_no_cosine_is_known_counts_as_the_farthest():
+    chunks = {at: stored(at, f"memory/{at}.md", 1, 0, "the boiler") for at in (1, 5, 9)}
+    found = sensed(Sensed(chunks, {1: 1.0, 5: 1.0, 9: 1.0}, {5: 0.6, 9: 0.4}), "boiler", chunks_speak=True)
+    assert {result.path: result.parts["chunk"] for result in found} == {
+        "memory/5.md": 1.0,
+        "memory/1.md": 0.0,
+        "memory/9.md": 0.0,
+    }
+
+
+def test_where_no_chunk_has_a_vector_the_keywords_answer_and_say_so():
+    chunks = {1: stored(1, "memory/a.md", 1, 0, "the boiler")}
+    found = sensed(Sensed(chunks, {1: 1.0}, {}), "boiler", chunks_speak=True)
+    assert (len(found), found.mode) == (1, "keyword")

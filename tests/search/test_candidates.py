@@ -92,7 +92,8 @@ def test_an_embedder_that_fails_is_not_silenced_here():
 
 @pytest.mark.parametrize("fusion", ["standardised", "weighted"])
 def test_a_chunk_that_both_legs_praise_comes_first(fusion):
-    found = Found({1: 3.0, 2: 3.0, 3: 0.5}, {1: 0.2, 2: 0.8, 3: 0.8})
+    cosines = {1: 0.2, 2: 0.8, 3: 0.8}
+    found = Found({1: 3.0, 2: 3.0, 3: 0.5}, cosines, cosines)
     best = fuse(question(), found, Shelf(), Search(fusion=fusion))
     assert best[0].stored.id == 2
     assert [candidate.score for candidate in best] == sorted((c.score for c in best), reverse=True)
@@ -105,7 +106,8 @@ def test_the_weighted_sum_of_keywords_alone_is_the_keyword_score():
 
 
 def test_one_outlier_of_a_leg_does_not_hide_the_other_leg():
-    found = Found({1: 1000.0, 2: 2.0, 3: 1.0}, {1: 0.1, 2: 0.9, 3: 0.2})
+    cosines = {1: 0.1, 2: 0.9, 3: 0.2}
+    found = Found({1: 1000.0, 2: 2.0, 3: 1.0}, cosines, cosines)
     best = [candidate.stored.id for candidate in fuse(question(), found, Shelf(), RULES)]
     assert best.index(2) < best.index(3)
 

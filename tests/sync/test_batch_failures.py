@@ -13,7 +13,7 @@ from batch_place import Place, reasons
 from openclaw_memory.embeddings._failures import Meaning, ServiceError
 from openclaw_memory.embeddings._jobs import JobState
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.errors import EmbedderError
+from openclaw_memory.errors import EmbedderError, StoreError
 from openclaw_memory.sync.batch import LONGEST_SECONDS
 
 
@@ -83,12 +83,21 @@ def test_a_job_that_runs_for_days_has_failed(place: Place) -> None:
     assert (len(place.sync().waiting), len(place.service.jobs)) == (8, 2)
 
 
+class Unreadable:
+    """What no library expects: asking for its numbers fails in its own way."""
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise ZeroDivisionError
+
+
 LIES = {
     "left out": None,
     "zeros": np.zeros(64),
     "no numbers": "words",
     "null": [None] * 64,
     "not finite": [float("nan")] * 64,
+    "beyond all numbers": [10**400] + [1] * 63,
+    "an error of its own": Unreadable(),
     "other dimensions": [1.0, 2.0],
     "empty": [],
 }
@@ -143,7 +152,21 @@ def test_a_service_that_takes_no_job_is_asked_ordinarily(place: Place, caplog: p
     place.service.fails["submit"] = ServiceError("no batches here", Meaning.DENIED)
     assert (place.sync().ok, len(place.service.ordinary)) == (True, 8)
     assert "no batches here" in caplog.text
-    assert json.loads(place.file.read_text())["failures"] == 1
+    (known,) = json.loads(place.file.read_text()).values()
+    assert known == {"jobs": [], "failures": 1}
+
+
+def test_a_job_whose_name_was_lost_on_the_way_is_not_submitted_again(place: Place) -> None:
+    place.fill(8)
+    asked: list[int] = []
+
+    def lose() -> None:
+        asked.append(len(asked))
+        raise ConnectionResetError("in the middle of the answer")
+
+    place.service.on_submit = lose
+    report = place.sync()
+    assert (asked, report.ok, len(place.service.ordinary), place.file.exists()) == ([0], True, 8, False)
 
 
 def test_a_service_that_is_down_keeps_its_jobs(place: Place) -> None:
@@ -198,19 +221,60 @@ def test_a_damaged_file_is_set_aside(place: Place, damage: bytes, caplog: pytest
     assert place.sync().ok
 
 
+def test_a_damaged_file_that_cannot_be_set_aside_is_told_in_words(place: Place) -> None:
+    place.fill(8)
+    place.file.write_bytes(b"{")
+    place.file.with_name(f"{place.file.name}.damaged").mkdir()
+    with pytest.raises(StoreError, match=r"is damaged .* and cannot be kept as .*; delete it"):
+        place.sync()
+
+
+def test_no_job_is_submitted_that_could_not_be_remembered(place: Place) -> None:
+    place.fill(8)
+    place.file.with_name(f"{place.file.name}.lock").mkdir()
+    with pytest.raises(StoreError, match="cannot be locked"):
+        place.sync()
+    assert place.service.jobs == {}
+
+
 # --- other models, and rebuilds ----------------------------------------------------------------------------------------
 
 
-def test_the_jobs_of_another_model_are_forgotten(place: Place) -> None:
+def test_the_jobs_of_another_model_wait_until_it_is_wanted_again(place: Place) -> None:
     place.fill(8)
     place.sync()
     place.service.model = "fake-2"
     place.service.finish()
-    report = place.sync()
+    assert reasons(place.sync())
     assert (len(place.service.jobs), place.service.polled) == (2, {})
-    assert reasons(report)
     assert place.sync().ok
     assert place.service.polled == {"job-2": 1}
+    place.service.model = "fake-1"
+    report = place.sync()
+    assert (report.ok, report.embedded, len(place.service.jobs), place.service.ordinary) == (True, 8, 2, [])
+    assert (place.service.polled, place.file.exists()) == ({"job-1": 1, "job-2": 1}, False)
+
+
+def test_failures_of_one_model_do_not_count_against_another(place: Place) -> None:
+    place.fill(8)
+    place.service.state = JobState.FAILED
+    for _ in range(3):
+        place.sync()
+    place.service.model, place.service.state = "fake-2", None
+    assert (len(place.sync().waiting), len(place.service.jobs)) == (8, 3)
+    assert len(json.loads(place.file.read_text())) == 2
+
+
+def test_jobs_of_another_model_that_no_service_keeps_so_long_are_swept(place: Place) -> None:
+    place.fill(8)
+    place.sync()
+    place.service.model = "fake-2"
+    place.clock.now += LONGEST_SECONDS
+    place.sync()
+    assert [job["name"] for job in place.remembered()] == ["job-1", "job-2"]
+    place.clock.now += 1
+    place.sync()
+    assert [job["name"] for job in place.remembered()] == ["job-2"]
 
 
 def test_a_rebuild_whose_texts_are_with_the_service_leaves_the_old_index_in_place(place: Place) -> None:

@@ -1,0 +1,44 @@
+"""Limits of a request that are learnt from refusals, and forgotten again."""
+
+import pytest
+
+from openclaw_memory.embeddings._failures import Meaning
+from openclaw_memory.embeddings._limits import ANSWERS_UNTIL_MORE, SHORTEST_PIECE, LearntLimits, Limits
+
+SAID = Limits(items=100, input_tokens=2000, request_tokens=8000)
+
+
+@pytest.mark.parametrize(
+    ("meaning", "weights", "now"),
+    [
+        (Meaning.TOO_MANY, [10] * 80, Limits(40, 2000, 8000)),
+        (Meaning.TOO_MANY, [10], Limits(1, 2000, 8000)),
+        (Meaning.TOO_LARGE, [1000] * 6, Limits(100, 2000, 3000)),
+        (Meaning.TOO_LARGE, [1500], Limits(100, 750, 8000)),
+        (Meaning.TOO_LARGE, [300], Limits(100, SHORTEST_PIECE, 8000)),
+        (Meaning.REFUSED, [10] * 80, SAID),
+    ],
+)
+def test_half_of_what_was_too_much_is_the_new_limit(meaning, weights, now):
+    learnt = LearntLimits(SAID)
+    learnt.refused(meaning, weights)
+    assert learnt.now == now
+
+
+def test_a_limit_never_grows_by_a_refusal():
+    learnt = LearntLimits(SAID)
+    for count in (20, 80):
+        learnt.refused(Meaning.TOO_MANY, [10] * count)
+    assert learnt.now.items == 10
+
+
+def test_after_many_answers_more_is_tried_up_to_what_the_service_says():
+    learnt = LearntLimits(SAID)
+    learnt.refused(Meaning.TOO_MANY, [10] * 60)
+    seen = []
+    for _ in range(3):
+        for _ in range(ANSWERS_UNTIL_MORE):
+            seen.append(learnt.now.items)
+            learnt.answered()
+    assert seen == [30] * ANSWERS_UNTIL_MORE + [60] * ANSWERS_UNTIL_MORE + [100] * ANSWERS_UNTIL_MORE
+    assert learnt.now == SAID

@@ -1,0 +1,119 @@
+"""How asking a service ends: closed, forgotten, forked, or with the interpreter."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
+
+import embedding_faults as lies
+import numpy as np
+import pytest
+
+from openclaw_memory.embeddings import load_embedder
+from openclaw_memory.embeddings._failures import Meaning, ServiceError
+
+pytest.importorskip("openai")
+
+TEXTS = [f"note {number} about lock {number % 7}" for number in range(40)]
+
+
+def unit(vectors):
+    return bool(np.isfinite(vectors).all()) and np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
+
+
+def _threads():
+    return {thread for thread in threading.enumerate() if thread.name != "embedding server"}
+
+
+def test_closing_leaves_no_thread_and_the_next_request_begins_anew(embedder):
+    before = _threads()
+    expected = embedder.embed_query("lock")
+    assert _threads() > before
+    embedder.close()
+    embedder.close()
+    assert _threads() == before
+    assert np.array_equal(embedder.embed_query("lock"), expected)
+    assert unit(embedder.embed_documents(TEXTS))
+
+
+def test_closing_ends_what_is_under_way(embedder, server):
+    server.always(lies.hang)
+    with ThreadPoolExecutor(2) as pool:
+        under_way = [pool.submit(embedder.embed_query, "lock"), pool.submit(embedder.embed_documents, TEXTS)]
+        while len(server.seen()) < 2:
+            time.sleep(0.01)
+        embedder.close()
+        wait(under_way, 20)
+        for ended in under_way:
+            assert "close()" in str(ended.exception())
+            assert isinstance(ended.exception(), ServiceError)
+
+
+def test_a_forgotten_embedder_leaves_no_thread(server):
+    before = _threads()
+    embedder = load_embedder("openai", base_url=server.base_url("openai"))
+    embedder.embed_query("lock")
+    del embedder
+    gc.collect()
+    assert _threads() == before
+
+
+def test_a_thread_that_cannot_be_had_is_an_answer_like_others(embedder, monkeypatch):
+    def full(_thread):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", full)
+        (answer,) = embedder.submit(TEXTS).result(0)
+        with pytest.raises(ServiceError, match="can't start new thread"):
+            embedder.embed_query("lock")
+    assert (list(answer.places), answer.error.meaning) == (list(range(40)), Meaning.PASSING)
+    assert unit(embedder.embed_documents(TEXTS))
+
+
+FORK = """
+import os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forking beside threads, which is the point
+from openclaw_memory.embeddings import load_embedder
+used, unused = (load_embedder("openai", base_url=sys.argv[1]) for _ in range(2))
+used.embed_query("lock")
+if os.fork() == 0:
+    print("unused", unused.embed_query("lock").shape, flush=True)
+    (answer,) = used.submit(["lock"]).result(20)
+    print("used", answer.error.meaning, answer.error, flush=True)
+    used.close()
+    unused.close()
+    os._exit(0)
+os.wait()
+print("the parent goes on", used.embed_query("lock").shape)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
+def test_a_forked_process_may_use_what_was_not_used_before(server):
+    run = [sys.executable, "-c", FORK, server.base_url("openai")]
+    said = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert "unused (64,)" in said
+    assert "used Meaning.DENIED embedding with openai: this process was forked" in said
+    assert "the parent goes on (64,)" in said
+
+
+LEAVE = """
+import sys, threading, time
+from openclaw_memory.embeddings import load_embedder
+embedder = load_embedder("openai", base_url=sys.argv[1])
+threading.Thread(target=embedder.embed_documents, args=(["lock"],), daemon=True).start()
+while not embedder._background._under_way:
+    time.sleep(0.01)
+time.sleep(0.3)
+"""
+
+
+def test_an_interpreter_that_ends_amid_a_request_says_nothing(server):
+    server.always(lies.hang)
+    run = [sys.executable, "-c", LEAVE, server.base_url("openai")]
+    said = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True)
+    assert (said.stdout, said.stderr) == ("", "")

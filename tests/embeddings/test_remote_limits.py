@@ -1,0 +1,174 @@
+"""What one request may hold: how much text and how many texts a service takes, and what it refuses."""
+
+import embedding_faults as lies
+import numpy as np
+import pytest
+
+from openclaw_memory.embeddings._failures import Meaning
+from openclaw_memory.errors import EmbedderError
+
+pytest.importorskip("openai")
+
+TEXTS = [f"note {number} about lock {number % 7}" for number in range(40)]
+
+
+def unit(vectors):
+    return bool(np.isfinite(vectors).all()) and np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
+
+
+@pytest.mark.parametrize("status", [None, 413])
+def test_too_many_texts_are_asked_for_in_halves_and_the_limit_is_remembered(status, embedder, server):
+    if status is not None:
+        server.when_too_large = lies.status(status, words="batch size 40 > maximum allowed batch size 12")
+    expected = embedder.embed_documents(TEXTS)
+    server.max_items = 12
+    assert np.array_equal(embedder.embed_documents(TEXTS), expected)
+    before = len(server.seen())
+    embedder.embed_documents(TEXTS)
+    assert len(server.seen()) - before == 4  # 40 texts, ten at once
+
+
+def test_too_much_text_is_asked_for_in_halves_and_the_limit_is_remembered(embedder, server):
+    expected = embedder.embed_documents(TEXTS)
+    server.max_bytes = 400
+    assert np.array_equal(embedder.embed_documents(TEXTS), expected)
+    before = [asked.texts for asked in server.seen()]
+    embedder.embed_documents(TEXTS)
+    after = [asked.texts for asked in server.seen()][len(before) :]
+    assert all(sum(map(len, texts)) <= 400 for texts in after)
+    assert max(map(len, after)) > 4
+
+
+def test_a_text_that_turns_out_too_long_is_parted_and_the_limit_is_remembered(embedder, server):
+    text = "a lock and a key, and a boat in the lock. " * 60
+    server.max_text_bytes = 1000
+    assert unit(embedder.embed_documents([text]))
+    before = len(server.seen())
+    embedder.embed_documents([text])
+    after = [asked.texts for asked in server.seen()[before:]]
+    assert "".join("".join(texts) for texts in after) == text
+    assert all(len(part) <= 1000 for texts in after for part in texts)
+
+
+def test_a_text_that_no_parting_makes_small_enough_fails_after_few_requests(embedder, server):
+    embedder.embed_query("lock")
+    server.max_text_bytes = 3
+    with pytest.raises(EmbedderError, match="maximum context length"):
+        embedder.embed_documents(["lock " * 400])
+    assert len(server.seen()) < 20
+
+
+def test_a_long_text_is_parted_and_nothing_of_it_is_lost(connect, server):
+    embedder = connect(max_input_tokens=100)
+    text = "ß🦄 een sluis, a lock, 水门 " * 40
+    (vector,) = embedder.embed_documents([text])
+    parts = [part for asked in server.seen() for part in asked.texts]
+    assert "".join(parts) == text
+    assert all(len(part.encode()) <= 100 for part in parts)
+    assert unit(vector[None])
+    assert vector @ embedder.embed_query("een sluis, a lock") > 0.5
+
+
+def test_a_long_text_is_parted_in_company_too(connect, server):
+    vectors = connect(max_input_tokens=100).embed_documents(["lock", "key " * 50, "boat"])
+    assert unit(vectors)
+    assert max(len(text) for asked in server.seen() for text in asked.texts) <= 100
+    assert np.allclose(vectors[2], connect().embed_query("boat"))
+
+
+def test_a_limit_below_the_length_of_one_character_is_lived_with(connect):
+    assert unit(connect(max_input_tokens=2).embed_documents(["🦄🦄"]))
+
+
+def test_requests_hold_no_more_text_than_the_limit(embedder, server):
+    embedder.embed_documents(["lock " * 300 for _ in range(20)])
+    sizes = [sum(map(len, asked.texts)) for asked in server.seen()]
+    assert max(sizes) <= 8000
+    assert len(sizes) == 4  # five texts of 1,500 bytes in each
+
+
+def test_a_refused_text_costs_only_itself(embedder, server):
+    server.refused = {TEXTS[17]}
+    answers = embedder.submit(TEXTS).result(20)
+    failed = [answer for answer in answers if answer.error is not None]
+    assert [list(answer.places) for answer in failed] == [[17]]
+    assert failed[0].error.isolated
+    answered = sorted(place for answer in answers if answer.error is None for place in answer.places)
+    assert answered == [place for place in range(40) if place != 17]
+
+
+@pytest.mark.parametrize("words", ["unknown option", "too many inputs", "input is too large"])
+def test_a_service_that_refuses_everything_is_not_asked_for_every_text(words, embedder, server):
+    server.always(lies.status(400, words=words))
+    (answer,) = embedder.submit(TEXTS).result(20)
+    assert answer.error.meaning is Meaning.DENIED
+    assert words in str(answer.error)
+    assert len(server.seen()) == 2
+
+
+def test_blank_texts_are_not_sent_and_have_the_zero_vector(embedder, server):
+    vectors = embedder.embed_documents(["", "lock", " \n"])
+    assert vectors.any(axis=1).tolist() == [False, True, False]
+    assert [asked.texts for asked in server.seen()] == [("lock",)]
+
+
+def test_blank_texts_alone_have_the_dimensions_of_others(embedder):
+    assert embedder.embed_documents([" "]).shape == (1, 64)
+    assert not embedder.embed_query("").any()
+
+
+# --- what is learnt ----------------------------------------------------------------------------------------------
+
+
+def _requests(embedder, server, texts):
+    before = len(server.seen())
+    embedder.embed_documents(texts)
+    return len(server.seen()) - before
+
+
+def test_one_long_text_does_not_make_all_later_requests_small(embedder, server):
+    many = [f"{number:03} {'z' * 296}" for number in range(260)]
+    usual = _requests(embedder, server, many)
+    server.max_text_bytes = 1200
+    assert unit(embedder.embed_documents([*(f"{number} {'x' * 390}" for number in range(12)), "y " * 1000]))
+    assert _requests(embedder, server, many) == usual
+
+
+@pytest.mark.parametrize("words", ["", "batch size 40 > maximum allowed batch size 12"], ids=["size", "number"])
+def test_a_refusal_that_was_none_of_the_texts_fault_is_forgotten(words, embedder, server):
+    usual = _requests(embedder, server, TEXTS)
+    server.script(*[lies.status(413, words=words)] * 3)
+    assert unit(embedder.embed_documents(TEXTS))
+    while _requests(embedder, server, TEXTS) > usual:
+        assert len(server.seen()) < 400
+
+
+# --- what is refused ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("refused", [range(40), range(20), [3, 4]], ids=["all", "half", "neighbours"])
+def test_refused_texts_cost_only_themselves(refused, embedder, server):
+    server.refused = {TEXTS[place] for place in refused}
+    answers = embedder.submit(TEXTS).result(20)
+    failed = [place for answer in answers if answer.error is not None for place in answer.places]
+    assert sorted(failed) == list(refused)
+    assert {answer.error.meaning for answer in answers if answer.error is not None} == {Meaning.REFUSED}
+    assert sorted(place for answer in answers for place in answer.places) == list(range(40))
+
+
+def test_a_service_that_begins_to_refuse_everything_is_not_asked_for_every_text(embedder, server):
+    embedder.embed_query("lock")
+    before = len(server.seen())
+    server.always(lies.status(400, words="The model is not loaded."))
+    (answer,) = embedder.submit(TEXTS).result(20)
+    assert (answer.error.meaning, sorted(answer.places)) == (Meaning.DENIED, list(range(40)))
+    assert "The model is not loaded." in str(answer.error)
+    assert len(server.seen()) - before < 10
+
+
+def test_a_failure_amid_the_halves_leaves_what_was_answered(embedder, server):
+    embedder.embed_query("lock")
+    server.script(lies.status(413), lies.honest, lies.status(401))
+    good, bad = embedder.submit(TEXTS).result(20)
+    assert (list(good.places), unit(good.vectors)) == (list(range(20)), True)
+    assert (list(bad.places), bad.error.meaning) == (list(range(20, 40)), Meaning.DENIED)

@@ -1,0 +1,23 @@
+"""What is gathered before an index is given up for another: all of it, told as it goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from openclaw_memory.sync.ahead import gather
+from openclaw_memory.types import Progress
+
+
+def test_progress_of_gathering_counts_files_whose_texts_are_there(place: Any) -> None:
+    for number in range(700):
+        place.write(f"memory/{number:03}.md", f"memo {number}")
+
+    steps: list[Progress] = []
+    files = place.workspace.scan().files
+    counts = gather(place.workspace, place.store, place.embedder, place.config.chunking, files, steps.append)
+    assert counts[0] == len(files) == 700
+    assert [step.completed for step in steps] == sorted(step.completed for step in steps)
+    assert [(step.completed, step.embedded) for step in steps] == [(255, 256), (511, 512), (700, 700)]
+    assert steps[-1].total == 700
+    again = gather(place.workspace, place.store, place.embedder, place.config.chunking, files, None)
+    assert again == (0, 0)
