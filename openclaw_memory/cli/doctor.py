@@ -125,6 +125,9 @@ def _embedder(state: Status) -> Iterator[Finding]:
             "Search goes on by keywords. See whether the service is up and the key is right, or choose another one."
         )
         yield Finding("embedder", "problem", str(state.vector.get("error")), remedy)
+    elif state.vector.get("enabled") and state.requested_provider not in {state.provider, "auto"}:
+        remedy = f"The next sync asks {state.requested_provider} again."
+        yield Finding("embedder", "note", f"{in_use(state)}: it answers", remedy)
     elif state.vector.get("enabled"):
         yield Finding("embedder", "ok", f"{in_use(state)}: it answers")
     elif state.requested_provider == "none":

@@ -232,7 +232,7 @@ def test_the_fallback_is_said_to_stand_in_for_the_provider_that_is_wanted(notes)
     (found,) = [
         finding for finding in examine(lambda: Memory.open(notes, config=config)) if finding.check == "embedder"
     ]
-    assert "in place of openai" in found.detail
+    assert (found.level, "in place of openai" in found.detail) == ("note", True)
 
 
 def test_of_many_files_that_wait_for_a_sync_ten_are_named(notes):
