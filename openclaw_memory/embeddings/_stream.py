@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -126,8 +126,12 @@ def _finished(
     awaited: Iterable[Future[list[Answer]]],
     timeout: float | None,
 ) -> Iterator[Embedded]:
-    """Take out of `pending` what is done, after waiting up to `timeout` for the first of `awaited`."""
+    """Take out of `pending` what is done, after waiting up to `timeout` for the first of `awaited`.
+
+    Vectors that came at the same time are yielded together: each group is stored in a transaction of its own.
+    """
     wait(awaited, timeout, FIRST_COMPLETED)
+    good: dict[int, list[Embedded]] = {}  # by dimensions: one service may send two kinds, of which the index takes one
     for future in [future for future in pending if future.done()]:
         _, pack = pending.pop(future)
         try:
@@ -143,4 +147,17 @@ def _finished(
             chosen = [pack[place] for place in answer.places]
             isolated = getattr(answer.error, "isolated", False)
             tokens = sum(weight(text) for _, text in chosen)
-            yield Embedded([key for key, _ in chosen], answer.vectors, answer.error, isolated, tokens)
+            embedded = Embedded([key for key, _ in chosen], answer.vectors, answer.error, isolated, tokens)
+            if embedded.vectors is None:
+                yield embedded
+            else:
+                good.setdefault(embedded.vectors.shape[1], []).append(embedded)
+    for parts in good.values():
+        yield _together(parts)
+
+
+def _together(parts: Sequence[Embedded]) -> Embedded:
+    import numpy as np
+
+    keys = [key for part in parts for key in part.keys]
+    return Embedded(keys, np.concatenate([part.vectors for part in parts]), tokens=sum(part.tokens for part in parts))
