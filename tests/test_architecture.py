@@ -25,7 +25,7 @@ LAYERS = (
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 PURE = {"text", "stopwords", "utf16", "chunking"}
-PUBLIC_MODULES = {"openclaw_memory", "openclaw_memory.errors", "openclaw_memory.testing"}
+PUBLIC_MODULES = {"openclaw_memory", "openclaw_memory.embeddings", "openclaw_memory.errors", "openclaw_memory.testing"}
 ENVIRONMENT = {"config", "embeddings"}
 FRAMEWORKS = {"langchain", "langchain_core", "llama_index", "mcp"}
 HEAVY = FRAMEWORKS | {
@@ -35,6 +35,11 @@ HEAVY = FRAMEWORKS | {
     "click",
     "asyncio",
     "logging",
+    "tenacity",
+    "google.genai",
+    "voyageai",
+    "aiohttp",
+    "sentence_transformers",
     "openai",
     "httpx",
     "torch",
