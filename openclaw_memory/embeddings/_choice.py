@@ -161,7 +161,10 @@ class Embedders:
         # The provider's name is compared first, so that a fallback that nobody needs is not made.
         if not self._has_fallback() or stored.provider != self.rules.fallback:
             return False
-        fallback = self.fallback()
+        try:
+            fallback = self.fallback()
+        except EmbedderError:  # it is told where it is needed; whose index this is cannot be known
+            return False
         return fallback is not None and fallback.identity == stored.identity
 
     def _once(self, place: list[GuardedEmbedder | None], make: Callable[[], Embedder | None]) -> GuardedEmbedder | None:

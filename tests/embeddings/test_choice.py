@@ -12,7 +12,7 @@ import pytest
 
 from openclaw_memory import Memory, MemoryConfig, SqliteStore
 from openclaw_memory.config import Chunking, Embedding
-from openclaw_memory.embeddings import from_callable, load_embedder, openai
+from openclaw_memory.embeddings import from_callable, hashing, load_embedder, openai
 from openclaw_memory.embeddings._choice import SILENT_SECONDS, Embedders, GuardedEmbedder, embedders_of
 from openclaw_memory.embeddings._failures import Meaning, ServiceError
 from openclaw_memory.embeddings._pace import Pace
@@ -387,6 +387,22 @@ def test_what_auto_finds_without_the_key_does_not_replace_the_index_it_made_with
         assert (results.mode, "WANTED_API_KEY" in str(results.reason)) == ("keyword", True)
         assert "hashing" in str(memory.sync(force=True).rebuilt)
         assert memory.search("boiler").mode == "hybrid"
+
+
+def test_a_fallback_that_cannot_be_had_either_leaves_the_index_as_it_is(
+    notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with with_fallback(notes, Wanted(broken=True)) as memory:
+        memory.sync()
+
+    def fail(*_: object) -> None:
+        raise EmbedderError("hashing is out of order")
+
+    monkeypatch.setattr(hashing, "create", fail)
+    with with_fallback(notes, Wanted(broken=True)) as memory:
+        report = memory.sync()
+        assert (report.ok, report.rebuilt, len(report.waiting)) == (False, None, 4)
+        assert memory.search("boiler")[0].path == "memory/household.md"
 
 
 def test_a_fallback_that_stands_in_is_announced(notes: Path, caplog: pytest.LogCaptureFixture) -> None:
