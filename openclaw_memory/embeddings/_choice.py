@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from openclaw_memory.config import Embedding
 from openclaw_memory.embeddings import AUTO_ORDER, PROBE, check_provider, from_callable, load_embedder, own_errors
 from openclaw_memory.embeddings._pace import Pace
+from openclaw_memory.embeddings._say import say
 from openclaw_memory.errors import ConfigError, EmbedderError
 from openclaw_memory.types import Embedder, IndexMeta
 
@@ -45,7 +46,7 @@ class GuardedEmbedder:
             raise EmbedderError(silence[1])
         return self.probe(text)
 
-    def probe(self, text: str = PROBE) -> Vector:
+    def probe(self, text: str) -> Vector:
         """As `embed_query`, whatever happened before."""
         try:
             with own_errors(self._failed):
@@ -127,10 +128,10 @@ class Embedders:
         """
         try:
             wanted = self.wanted()
-            if stored is not None and not force and stored.provider in self.passed_over and self.requested == "auto":
-                return None, f"the index is of {stored.provider}, which is not to be had: {self._lost(stored)}"
+            if not force and self.requested == "auto" and (lost := lost_in_words(stored, self.passed_over)):
+                return None, lost
             if wanted is not None and self._has_fallback() and (stored is None or stored.identity != wanted.identity):
-                wanted.probe()
+                wanted.probe(PROBE)
         except EmbedderError as error:
             replaceable = stored is None or stored.identity == "none" or self._is_of_fallback(stored)
             if not self._has_fallback() or not replaceable:
@@ -140,7 +141,7 @@ class Embedders:
                 fallback = self.fallback()
             except EmbedderError as second:
                 return None, f"{error}; and the fallback: {second}"
-            _say(f"{self.rules.fallback} stands in for {self.requested}: {error}")
+            say(f"{self.rules.fallback} stands in for {self.requested}: {error}")
             return _announced(fallback, stored), None
         self.passed_over.pop(self.requested, None)
         return _announced(wanted, stored), None
@@ -150,9 +151,6 @@ class Embedders:
         for embedder in (*([] if self.handed_in else self._wanted), *self._fallback):
             if embedder is not None and (close := getattr(embedder.inner, "close", None)) is not None:
                 close()
-
-    def _lost(self, stored: IndexMeta) -> str:
-        return f"{self.passed_over[stored.provider]}; mend that, or sync with force"
 
     def _has_fallback(self) -> bool:
         return self.rules.fallback not in {"none", self.requested}
@@ -176,6 +174,23 @@ class Embedders:
             return place[0]
 
 
+def lost_in_words(stored: IndexMeta | None, passed_over: Mapping[str, str]) -> str | None:
+    """Why the provider that made an index is not to be had any more; None where it was not passed over."""
+    if stored is None or (reason := passed_over.get(stored.provider)) is None:
+        return None
+    return f"the index is of {stored.provider}, which is not to be had: {reason}; mend that, or sync with force"
+
+
+def probed(embedder: Embedder) -> Vector:
+    """The answer of an embedder that is asked now, though it was to be left alone for a while.
+
+    Raises:
+        EmbedderError: there is none.
+    """
+    ask: Callable[[str], Vector] = getattr(embedder, "probe", embedder.embed_query)
+    return ask(PROBE)
+
+
 def sent_to(embedder: GuardedEmbedder) -> str:
     """Who receives the notes, in words."""
     return f"the text of notes and questions is sent to {embedder.endpoint} ({embedder.provider} {embedder.model})"
@@ -185,15 +200,8 @@ def _announced(embedder: GuardedEmbedder | None, stored: IndexMeta | None) -> Gu
     """The embedder; before it gets the first notes of an index, who receives them is said."""
     new = stored is None or embedder is None or stored.identity != embedder.identity
     if embedder is not None and embedder.leaves_machine and new:
-        _say(sent_to(embedder))
+        say(sent_to(embedder))
     return embedder
-
-
-def _say(words: str) -> None:
-    """One plain line, on stderr where nobody has set up logging."""
-    import logging
-
-    logging.getLogger("openclaw_memory").warning(words)
 
 
 def embedders_of(choice: EmbedderChoice, rules: Embedding) -> Embedders:

@@ -18,6 +18,11 @@ def weight(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
+def encodable(text: str) -> str:
+    """The text with lone surrogates, which no request can carry, as question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def packs(items: Iterable[T], max_items: int, max_weight: int, weigh: Callable[[T], int]) -> Iterator[list[T]]:
     """The items in their order, in lists of at most `max_items` that weigh at most `max_weight` together.
 

@@ -16,7 +16,7 @@ from openclaw_memory.embeddings._background import Background
 from openclaw_memory.embeddings._failures import Meaning, ServiceError
 from openclaw_memory.embeddings._limits import Limits
 from openclaw_memory.embeddings._pace import Pace
-from openclaw_memory.embeddings._pieces import packs, weight
+from openclaw_memory.embeddings._pieces import encodable, packs, weight
 from openclaw_memory.embeddings._service import Service
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class RemoteEmbedder:
         The future fails only when it is cancelled, as `close` does: whatever else went wrong stands in the answers.
         """
         try:
-            return self._background.run(self._documents([_encodable(text) for text in pack]))
+            return self._background.run(self._documents([encodable(text) for text in pack]))
         except ServiceError as error:
             failed: Future[list[Answer]] = Future()
             failed.set_result([Answer(range(len(pack)), None, error)])
@@ -146,7 +146,7 @@ class RemoteEmbedder:
 
     async def _question(self, text: str) -> list[Answer]:
         async with asyncio.timeout(self.pace.query_seconds):
-            return await self._asking.answers([_encodable(text)], as_query=True)
+            return await self._asking.answers([encodable(text)], as_query=True)
 
     async def _documents(self, texts: list[str]) -> list[Answer]:
         loop = asyncio.get_running_loop()
@@ -159,8 +159,3 @@ class RemoteEmbedder:
         self, seconds: float, call: Callable[..., Awaitable[T]], args: tuple[Any, ...], tries: int | None
     ) -> T:
         return await self._asking.attempts(seconds, call, *args, as_query=False, tries=tries)
-
-
-def _encodable(text: str) -> str:
-    """The text with lone surrogates, which no request can carry, as question marks."""
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -47,20 +47,24 @@ def stream(embedder: Embedder | EmbedderError, wanted: Iterable[Wanted]) -> Iter
     if isinstance(embedder, EmbedderError):
         return _refused(wanted, embedder)
     if asks_service(embedder):
-        service: Any = getattr(embedder, "inner", embedder)
-        return _from_service(service, wanted)
+        return _from_service(unguarded(embedder), wanted)
     return _from_calls(embedder, wanted)
 
 
 def is_unheard(embedder: object) -> bool:
     """Whether texts are embedded by a service that has never answered this process."""
-    return asks_service(embedder) and not getattr(getattr(embedder, "inner", embedder), "answered", True)
+    return asks_service(embedder) and not getattr(unguarded(embedder), "answered", True)
 
 
 def asks_service(embedder: object) -> bool:
     """Whether texts are embedded elsewhere, several requests at once, while this process goes on."""
-    inner = getattr(embedder, "inner", embedder)
+    inner = unguarded(embedder)
     return hasattr(inner, "submit") and hasattr(inner, "service")
+
+
+def unguarded(embedder: object) -> Any:
+    """The embedder itself, where it stands behind a guard."""
+    return getattr(embedder, "inner", embedder)
 
 
 def _refused(wanted: Iterable[Wanted], error: EmbedderError) -> Iterator[Embedded]:

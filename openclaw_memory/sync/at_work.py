@@ -1,6 +1,7 @@
 """The sign that somebody is at work on an index: a lock that falls when its process ends, however it ends.
 
-It keeps nobody out. It tells an index that is being built from one whose builder was killed.
+It tells an index that is being built from one whose builder was killed. Those at work keep nobody out; who wants to be
+alone with the index waits for no one, and keeps others waiting.
 """
 
 from __future__ import annotations

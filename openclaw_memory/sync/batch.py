@@ -16,10 +16,11 @@ from urllib.parse import urlsplit
 from openclaw_memory.embeddings import checked_vectors, own_errors
 from openclaw_memory.embeddings._failures import Meaning, ServiceError
 from openclaw_memory.embeddings._jobs import Jobs, JobState
-from openclaw_memory.embeddings._pieces import packs, weight
+from openclaw_memory.embeddings._pieces import encodable, packs, weight
+from openclaw_memory.embeddings._say import say
+from openclaw_memory.embeddings._stream import unguarded
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.sync.batch_file import Job, JobFile, Known, path_of
-from openclaw_memory.sync.say import say
 from openclaw_memory.types import Embedder, Progress, Store
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def batch_of(embedder: Embedder | None, index_path: Path | None, patience: Patie
     Raises:
         StoreError: what is remembered of earlier jobs cannot be read; or it is damaged, and cannot be set aside.
     """
-    inner: Any = getattr(embedder, "inner", embedder)
+    inner = unguarded(embedder)
     jobs = getattr(getattr(inner, "service", None), "jobs", None)
     if jobs is None or index_path is None:
         return None
@@ -259,9 +260,7 @@ def _good_vectors(job: Job, found: Mapping[str, Any], dims: int | None) -> dict[
 
 def _fits_a_job(text: str, limit: int) -> bool:
     """Whether the service takes the text as it is: neither blank, nor over the limit, nor with lone surrogates."""
-    if not text.strip() or weight(text) > limit:
-        return False
-    return text.encode("utf-8", "replace") == text.encode("utf-8", "surrogatepass")
+    return bool(text.strip()) and weight(text) <= limit and encodable(text) == text
 
 
 def _reason(known: Known, count: int, host: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.embeddings import PROBE
+from openclaw_memory.embeddings._choice import probed
 from openclaw_memory.embeddings._stream import is_unheard
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.sync.ahead import gather, missing_texts
@@ -177,7 +177,7 @@ def _ask_batch(parts: Parts, plan: Plan, files: Sequence[MemoryFile]) -> None:
 def _silent(embedder: Embedder) -> EmbedderError | None:
     """The error of an embedder that does not answer a question, which has a shorter deadline than documents have."""
     try:
-        getattr(embedder, "probe", embedder.embed_query)(PROBE)
+        probed(embedder)
     except EmbedderError as error:
         return error
     return None

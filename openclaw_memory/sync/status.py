@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openclaw_memory.embeddings import PROBE
+from openclaw_memory.embeddings._choice import lost_in_words, probed
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.sync.compare import compare
 from openclaw_memory.sync.meta import outdated
@@ -97,8 +97,8 @@ def _state_in_words(
 ) -> Iterator[str]:
     if stored is None:
         yield "nothing is indexed yet: sync the memory"
-    elif (lost := passed_over.get(stored.provider)) is not None:
-        yield f"the index is of {stored.provider}, which is not to be had: {lost}; mend that, or sync with force"
+    elif lost := lost_in_words(stored, passed_over):
+        yield lost
     elif wanted is not None and (reason := outdated(stored, wanted)):
         yield f"the next sync builds the index again: {reason}"
     elif not stored.complete:
@@ -155,8 +155,7 @@ def _holds_vectors(store: Store | None, stored: IndexMeta | None) -> bool:
 def _tried(embedder: Embedder, store: Store | None, stats: StoreStats) -> Mapping[str, Any]:
     """What an answer of the embedder shows; `store` is None where there are no vectors to compare it with."""
     try:
-        # Whatever was the matter before: it is asked, and not left alone for a while.
-        vector = getattr(embedder, "probe", embedder.embed_query)(PROBE)
+        vector = probed(embedder)
     except EmbedderError as error:
         return {"available": False, "error": str(error), "answers": False}
     if store is None:

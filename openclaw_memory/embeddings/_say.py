@@ -1,4 +1,4 @@
-"""What a sync tells whoever runs it, beside its report."""
+"""What is told to whoever runs a sync, beside its report: who gets the notes, and what takes whose place."""
 
 
 def say(words: str) -> None:
