@@ -17,16 +17,15 @@ import random
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import Request, urlopen
 
 from embedders import peak_megabytes
-from speed import ROOT, Row, in_fresh_process, machine, table
+from speed import ROOT, Row, in_fresh_process, measure
 from speed_data import write_files
 
 from openclaw_memory import Memory, MemoryConfig
@@ -229,14 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if importlib.util.find_spec("openai") is None:
         parser.error("OpenAI's SDK is not installed; run: pip install 'openclaw-memory-index[openai]'")
     scale = QUICK if options.quick else FULL
-    rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as scratch:
-        for name in options.only or PARTS:
-            for row in PARTS[name](scale, Path(scratch)):
-                print(table([row]).splitlines()[-1], file=sys.stderr, flush=True)
-                rows.append(row)
-    report = {**machine(), "scale": asdict(scale), "rows": [asdict(row) | {"met": row.met} for row in rows]}
-    print(json.dumps(report, indent=1) if options.json else table(rows))
+    measure([PARTS[name] for name in options.only or PARTS], scale, as_json=options.json)
 
 
 if __name__ == "__main__":

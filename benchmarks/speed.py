@@ -310,14 +310,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     scale = QUICK if options.quick else FULL
     chosen = options.only or [name for name in PARTS if name != "rivals" or options.rivals]
+    measure([PARTS[name] for name in chosen], scale, as_json=options.json)
+
+
+def measure(parts: Sequence[Callable[[Any, Path], Iterator[Row]]], scale: Any, *, as_json: bool) -> None:
+    """Measure the parts: each row goes to stderr as it comes, and all of them, as a table or JSON, to stdout."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as scratch:
-        for name in chosen:
-            for row in PARTS[name](scale, Path(scratch)):
+        for part in parts:
+            for row in part(scale, Path(scratch)):
                 print(table([row]).splitlines()[-1], file=sys.stderr, flush=True)
                 rows.append(row)
-    report = {**machine(), "scale": asdict(scale), "rows": [asdict(row) | {"met": row.met} for row in rows]}
-    print(json.dumps(report, indent=1) if options.json else table(rows))
+    figures = {**machine(), "scale": asdict(scale), "rows": [asdict(row) | {"met": row.met} for row in rows]}
+    print(json.dumps(figures, indent=1) if as_json else table(rows))
 
 
 if __name__ == "__main__":
