@@ -1,0 +1,41 @@
+"""The vocabulary: frozen value objects that pass between the stages, and the two protocols, Embedder and Store.
+
+files -> index (chunks, rows) -> answers (results, reports, status); `protocols` are the parts that can be replaced.
+"""
+
+from openclaw_memory.types.answers import Progress, SearchResult, Status, SyncReport
+from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source, citation
+from openclaw_memory.types.index import (
+    Chunk,
+    ChunkRow,
+    FileRecord,
+    Hit,
+    IndexMeta,
+    StoredChunk,
+    StoreStats,
+)
+from openclaw_memory.types.protocols import Embedder, Matrix, Store, Vector
+
+__all__ = [
+    "SOURCES",
+    "Chunk",
+    "ChunkRow",
+    "Embedder",
+    "Excerpt",
+    "FileRecord",
+    "Hit",
+    "IndexMeta",
+    "Matrix",
+    "MemoryFile",
+    "Progress",
+    "SearchResult",
+    "Skipped",
+    "Source",
+    "Status",
+    "Store",
+    "StoreStats",
+    "StoredChunk",
+    "SyncReport",
+    "Vector",
+    "citation",
+]

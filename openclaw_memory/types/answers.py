@@ -1,0 +1,110 @@
+"""What a memory answers: results of a search, the report of a sync, its progress, and the status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from openclaw_memory.types.files import Skipped, Source, citation
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """A contiguous run of lines that answers, with its place.
+
+    `score` lies in [0, 1]; `parts` says how it came about: `confidence` that the notes answer at all times the `share`
+    of this answer, or `vector_score` and `text_score` where whole chunks answer.
+    """
+
+    path: str
+    start_line: int
+    end_line: int
+    score: float
+    snippet: str
+    source: Source
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def citation(self) -> str:
+        return citation(self.path, self.start_line, self.end_line)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """What one sync did. Paths are listed, except for the unchanged files, which are counted.
+
+    Files in `waiting` are found by keywords, but lack vectors, for the reason given, until a sync gets them.
+    `embedded` counts texts, `tokens` estimates from above what they came to.
+    """
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    unchanged: int = 0
+    failed: tuple[Skipped, ...] = ()
+    waiting: tuple[Skipped, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    embedded: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    rebuilt: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return not self.failed and not self.waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One step of a long piece of work: `completed` of `total` units, and what they are.
+
+    `embedded` texts of at most `tokens` tokens were embedded meanwhile, in `seconds`.
+    """
+
+    completed: int
+    total: int
+    label: str
+    embedded: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Texts embedded in a second; 0 where none were."""
+        return self.embedded / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long the rest takes at the pace so far; None before the first unit."""
+        return self.seconds / self.completed * (self.total - self.completed) if self.completed else None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of a memory: what is indexed, with what, and whatever works less well than it could.
+
+    `passed_over` says why other providers were not taken, `problems` what a deep look finds wrong with the index itself
+    (syncing with force mends it). `dirty` are files that a sync would read; those in `waiting` lack only vectors.
+    """
+
+    workspace: str
+    index_path: str
+    provider: str
+    model: str
+    requested_provider: str
+    passed_over: Mapping[str, str]
+    mode: Literal["hybrid", "keyword"]
+    files: int
+    chunks: int
+    sources: Mapping[str, tuple[int, int]]
+    dirty: tuple[str, ...]
+    skipped: tuple[Skipped, ...]
+    vector: Mapping[str, Any]
+    fts: Mapping[str, Any]
+    cache: Mapping[str, Any]
+    index_bytes: int
+    notices: tuple[str, ...]
+    engine: Mapping[str, str]
+    problems: tuple[str, ...] = ()
+    waiting: tuple[Skipped, ...] = ()

@@ -1,0 +1,49 @@
+"""Files and their lines: what is found on disk, what is left out, and an excerpt of what stands there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Source: TypeAlias = Literal["memory", "sessions"]
+SOURCES: tuple[Source, ...] = ("memory", "sessions")
+
+
+def citation(path: str, start_line: int, end_line: int) -> str:
+    """`path#L3` for one line, `path#L3-L9` for several; lines are 1-based."""
+    return f"{path}#L{start_line}" if end_line <= start_line else f"{path}#L{start_line}-L{end_line}"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFile:
+    """A file that counts as memory, as found on disk. `path` is relative to the workspace, with forward slashes."""
+
+    path: str
+    source: Source
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file that was found and left out, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines of a memory file. `next_start` leads on, None at the end; `cut`: the one line shown is not shown whole."""
+
+    path: str
+    text: str
+    start_line: int
+    end_line: int
+    next_start: int | None = None
+    cut: bool = False
+
+    @property
+    def citation(self) -> str:
+        return citation(self.path, self.start_line, self.end_line)

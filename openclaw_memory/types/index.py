@@ -1,0 +1,113 @@
+"""The rows of an index: chunks and files as they go into a store and come back, and what the index says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from openclaw_memory.types.files import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A run of lines of one file, the unit that is embedded and looked up.
+
+    `start_char` is the offset of `text` in the file, in characters. `context` is what the lines themselves do not say
+    (file date, title, heading path); it is embedded and indexed with the text, and never shown as part of it.
+    `section` is the line that opens its section, 0 where they are not told apart: an answer never spans two.
+    """
+
+    start_line: int
+    end_line: int
+    start_char: int
+    text: str
+    context: str = ""
+    section: int = 0
+
+    @property
+    def embedding_text(self) -> str:
+        return f"{self.context}\n{self.text}" if self.context else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """A chunk as it comes back from a store. Ids of one file's chunks are consecutive, in the order of its lines."""
+
+    id: int
+    path: str
+    source: Source
+    chunk: Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """A chunk as it goes into a store: with its segmented terms and the key of its vector.
+
+    `vector_key` is the SHA-256 hex of the exact embedded string, or None where the chunk has no vector.
+    """
+
+    chunk: Chunk
+    terms: str
+    context_terms: str
+    vector_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """What the index knows of one file. `checked_ns` is when its content was last read, by the wall clock.
+
+    `lacks` says why some of its rows have no vectors yet, in words; None when they have all.
+    """
+
+    path: str
+    source: Source
+    hash: str
+    size: int
+    mtime_ns: int
+    inode: int
+    checked_ns: int
+    lacks: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk found by one leg of the search; a larger score is better."""
+
+    chunk_id: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class IndexMeta:
+    """What an index was built with. A difference means that its chunks must be built again.
+
+    `building` names the build that is under way, or was cut short: the index then holds a part of the files. It is
+    None from `Store.finish` until the next `Store.reset`.
+    """
+
+    provider: str
+    model: str
+    identity: str
+    dims: int | None
+    chunking: Mapping[str, Any]
+    schema_version: int
+    building: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self.building is None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    """How much an index holds and which paths of the engine are alive. `sources` counts (files, chunks)."""
+
+    files: int
+    chunks: int
+    vectors: int
+    sources: Mapping[str, tuple[int, int]]
+    vector_path: str
+    vector_error: str | None
+    size_bytes: int
+    engine: Mapping[str, str]

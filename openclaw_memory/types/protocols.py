@@ -1,0 +1,141 @@
+"""The two parts that can be replaced: an `Embedder`, and a `Store`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+from openclaw_memory.types.files import Source
+from openclaw_memory.types.index import ChunkRow, FileRecord, Hit, IndexMeta, StoredChunk, StoreStats
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector: TypeAlias = NDArray[np.float32]  # shape (dims,), L2-normalised
+    Matrix: TypeAlias = NDArray[np.float32]  # shape (n, dims), rows L2-normalised
+else:
+    Vector: TypeAlias = Any
+    Matrix: TypeAlias = Any
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns text into L2-normalised float32 vectors. `testing.check_embedder` is its contract.
+
+    `identity` names everything that changes a vector (provider, endpoint, model, dimensions, options) and holds no
+    secret: vectors of different identities never meet in one ranking.
+    """
+
+    provider: str
+    model: str
+    identity: str
+
+    def embed_query(self, text: str) -> Vector:
+        """The vector of a question, shape (dims,)."""
+        ...
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        """The vectors of texts to be found, shape (len(texts), dims)."""
+        ...
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Keeps files, chunks, terms and vectors, and finds chunks again. `testing.check_store` is its contract.
+
+    Each method that writes is one transaction. Scores of `search_text` are BM25 (larger is better, > 0), those of
+    `search_vector` are cosine similarities. A store is safe to call from several threads.
+    """
+
+    def meta(self) -> IndexMeta | None:
+        """What the index was built with; None when it is empty and new."""
+        ...
+
+    def reset(self, meta: IndexMeta) -> None:
+        """Forget all files and chunks and remember `meta`; vectors are kept, they are a cache."""
+        ...
+
+    def finish(self, build: str) -> None:
+        """Say that the build of this name is complete; nothing happens where another one has begun since."""
+        ...
+
+    def files(self) -> Mapping[str, FileRecord]:
+        """Every indexed file by its path."""
+        ...
+
+    def lacking(self) -> Mapping[str, int]:
+        """How many files lack vectors, by the reason."""
+        ...
+
+    def replace_files(
+        self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]], made_for: IndexMeta | None = None
+    ) -> None:
+        """Replace all rows of these files, whose vectors were added before; refuse where meta is not `made_for`."""
+        ...
+
+    def touch_files(self, records: Sequence[FileRecord], made_for: IndexMeta | None = None) -> None:
+        """Update the stamps of files whose content is unchanged, and what they lack."""
+        ...
+
+    def remove_files(self, paths: Iterable[str]) -> int:
+        """Remove files and all their rows; returns how many there were."""
+        ...
+
+    def known_vectors(self, keys: Iterable[str], identity: str | None = None) -> set[str]:
+        """Those of the keys whose vectors are stored under `identity`; None means the one in `meta`."""
+        ...
+
+    def add_vectors(self, keys: Sequence[str], vectors: Matrix, identity: str | None = None) -> None:
+        """Store one row of `vectors` for each key under `identity`, current or not; the first ones fix its `dims`."""
+        ...
+
+    def prune(self, max_entries: int) -> int:
+        """Remove vectors that no chunk has, the longest unused first, down to `max_entries`; returns how many."""
+        ...
+
+    def search_text(
+        self, terms: Sequence[str], k: int, *, match: Literal["any", "all"] = "any", source: Source | None = None
+    ) -> list[Hit]:
+        """The k best chunks by BM25 over terms that `text.py` has segmented."""
+        ...
+
+    def search_vector(self, vector: Vector, k: int, *, source: Source | None = None) -> list[Hit]:
+        """The k chunks nearest to a unit vector."""
+        ...
+
+    def similarities(self, vector: Vector, chunk_ids: Sequence[int]) -> Mapping[int, float]:
+        """Cosine similarity of these chunks with a unit vector; chunks without a vector are left out."""
+        ...
+
+    def chunks(self, ids: Iterable[int]) -> list[StoredChunk]:
+        """These chunks, in ascending order of id; unknown ids are left out."""
+        ...
+
+    def paths(self) -> list[str]:
+        """The path of every indexed file, in no order."""
+        ...
+
+    def chunks_of(self, path: str) -> list[StoredChunk]:
+        """All chunks of one file, in the order of its lines; none when it is not indexed."""
+        ...
+
+    def document_frequencies(self, terms: Iterable[str]) -> Mapping[str, int]:
+        """In how many chunks each term occurs (0 when in none)."""
+        ...
+
+    def chunk_count(self) -> int:
+        """How many chunks there are."""
+        ...
+
+    def stats(self) -> StoreStats:
+        """Counts, sizes and which engine paths work; the vector path is verified by a real query."""
+        ...
+
+    def problems(self) -> tuple[str, ...]:
+        """What a check of the whole index finds wrong; empty when it is sound. It reads everything."""
+        ...
+
+    def close(self) -> None:
+        """Release the index. Calling it twice is allowed."""
+        ...
