@@ -47,12 +47,14 @@ __all__ = [
     "Embedding",
     "Excerpt",
     "Files",
+    "Journal",
     "Memory",
     "MemoryConfig",
     "OpenClawMemoryError",
     "Search",
     "SearchResult",
     "SearchResults",
+    "Sessions",
     "SqliteStore",
     "Status",
     "Store",
@@ -63,7 +65,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from openclaw_memory.config import Chunking, Embedding, Files, MemoryConfig, Search, Sync
+    from openclaw_memory.config import Chunking, Embedding, Files, Journal, MemoryConfig, Search, Sessions, Sync
     from openclaw_memory.embeddings import load_embedder
     from openclaw_memory.errors import OpenClawMemoryError
     from openclaw_memory.memory import Memory
@@ -74,7 +76,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives: a name is imported when it is first asked for, so that a program pays for what it uses.
 _MODULES = {
-    "config": ("Chunking", "Embedding", "Files", "MemoryConfig", "Search", "Sync"),
+    "config": ("Chunking", "Embedding", "Files", "Journal", "MemoryConfig", "Search", "Sessions", "Sync"),
     "embeddings": ("load_embedder",),
     "errors": ("OpenClawMemoryError",),
     "memory": ("Memory",),

@@ -13,7 +13,9 @@ OpenClawMemoryError
 │   ├── CorruptIndexError   the index file is damaged
 │   ├── NewerIndexError     the index was made by a newer version of this library
 │   └── IndexLockedError    another process held the index longer than the busy timeout
+│       └── SyncBusyError   another sync of this index is at work, and was not waited for any longer
 └── WriteError              a memory file could not be written; nothing was changed
+    └── ConflictError       the lines to change are not what the caller saw; both versions are told
 
 Each message names the value that was wrong and what to do next.
 """
@@ -73,3 +75,18 @@ class IndexLockedError(StoreError):
 
 class WriteError(OpenClawMemoryError, OSError):
     """A memory file could not be written; nothing was changed."""
+
+
+class SyncBusyError(IndexLockedError):
+    """Another sync of this index is at work, and was not waited for any longer."""
+
+
+class ConflictError(WriteError):
+    """The lines that an edit would change are not those that its caller saw; nothing was changed.
+
+    `path` and `start_line` say where, `current` is what stands there now, `proposed` what the caller wanted to write.
+    """
+
+    def __init__(self, message: str, *, path: str, start_line: int, current: str, proposed: str) -> None:
+        super().__init__(message)
+        self.path, self.start_line, self.current, self.proposed = path, start_line, current, proposed

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from openclaw_memory.config import Embedding, MemoryConfig, agent_folders
+from openclaw_memory.config import Embedding, MemoryConfig
+from openclaw_memory.config.places import agent_folders
 from openclaw_memory.embeddings._choice import EmbedderChoice, Embedders, GuardedEmbedder, embedders_of, sent_to
 from openclaw_memory.errors import CorruptIndexError, EmbedderError, StoreError, WorkspaceError
 from openclaw_memory.types import Embedder, Excerpt, IndexMeta, Progress, Source, Status, Store, SyncReport

@@ -1,6 +1,7 @@
 """Markdown -> chunks with true line numbers: one entry, and the table of styles it chooses from.
 
-A new chunker is one function of the shape `Chunker` and one entry in `STYLES`, under a name that `config.Style` lists.
+A new chunker is one function of the shape `Chunker` and one entry in `STYLES`, under a name that
+`config.parts.Style` lists.
 """
 
 from __future__ import annotations

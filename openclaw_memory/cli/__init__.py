@@ -10,7 +10,7 @@ import click
 
 from openclaw_memory.cli.commands import commands
 from openclaw_memory.cli.show import complain
-from openclaw_memory.config import use_one_thread
+from openclaw_memory.config.places import use_one_thread
 from openclaw_memory.errors import CorruptIndexError, OpenClawMemoryError
 
 OK, FAILED, INTERRUPTED = 0, 2, 130  # 1 is a command's own: nothing found, or problems found

@@ -51,7 +51,7 @@ class Place:
     def folder(self) -> Path:
         """The workspace's folder, as given or as the agent's layout says; the current folder when neither is given."""
         if self.workspace is None and self.agent is not None:
-            from openclaw_memory.config import agent_folders
+            from openclaw_memory.config.places import agent_folders
 
             return agent_folders(self.agent)[0]
         return Path(self.workspace or ".").expanduser()

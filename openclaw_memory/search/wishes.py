@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from openclaw_memory.config import RANGES, Search
+from openclaw_memory.config import Search
+from openclaw_memory.config.parts import RANGES
 from openclaw_memory.errors import QueryError
 from openclaw_memory.types import SOURCES
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 META_KEY = "memory_index_meta_v1"
 CLOCK = "vectors_clock"  # of the other rows of meta the one that belongs to the vectors, and stays with them
+NOTE = "note:"  # what the names of notes begin with: they outlive a reset
 FINISH = """
 UPDATE meta SET value = json_set(value, '$.building', NULL) WHERE key = ? AND value ->> '$.building' = ?
 """
@@ -35,6 +36,7 @@ ADD_CHUNK = """
 INSERT INTO chunks (id, file_id, vector_id, start_line, end_line, start_char, section, context, text)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+CUT_CHUNKS = "DELETE FROM chunks WHERE file_id = ? AND start_line >= ? RETURNING id, vector_id"
 CHUNKS_OF = "SELECT id FROM chunks WHERE file_id = (SELECT id FROM files WHERE path = ?)"
 ADD_TERMS = "INSERT INTO chunk_terms (rowid, terms, context_terms) VALUES (?, ?, ?)"
 
@@ -52,7 +54,7 @@ def meta(db: apsw.Connection) -> IndexMeta | None:
 
 def set_meta(db: apsw.Connection, new: IndexMeta) -> None:
     """Remember what the index is built with from now on."""
-    db.execute("DELETE FROM meta WHERE key <> ?", (CLOCK,))
+    db.execute("DELETE FROM meta WHERE key <> ? AND key NOT GLOB ?", (CLOCK, f"{NOTE}*"))
     value = json.dumps({**asdict(new), "chunking": dict(new.chunking)}, sort_keys=True)
     db.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (META_KEY, value))
 
@@ -104,7 +106,13 @@ def add_file(
 ) -> range:
     """Add a file and its chunks; returns their ids, consecutive and never used before."""
     db.execute(ADD_FILE, _columns(record))
-    file_id = db.last_insert_rowid()
+    return add_chunks(db, db.last_insert_rowid(), rows, vector_ids)
+
+
+def add_chunks(
+    db: apsw.Connection, file_id: int, rows: Sequence[ChunkRow], vector_ids: Mapping[str, int | None]
+) -> range:
+    """Add chunks to a file; returns their ids, consecutive and never used before."""
     used = fetch(db, CHUNK_IDS)
     first = used[0][0] + 1 if used else 1
     ids = range(first, first + len(rows))
@@ -136,6 +144,29 @@ def remove_files(db: apsw.Connection, paths: Iterable[str]) -> tuple[int, list[i
     chunk_ids = [chunk_id for chunk_id, _ in gone]
     db.executemany("DELETE FROM chunk_terms WHERE rowid = ?", ((chunk_id,) for chunk_id in chunk_ids))
     return removed, chunk_ids, {vector_id for _, vector_id in gone if vector_id is not None}
+
+
+def cut_file(db: apsw.Connection, path: str, from_line: int) -> tuple[int | None, list[int], set[int]]:
+    """Remove the chunks of a file from a line on; returns the file's id, and the ids of those chunks and vectors."""
+    found = fetch(db, "SELECT id FROM files WHERE path = ?", (path,))
+    if not found:
+        return None, [], set()
+    file_id = int(found[0][0])
+    gone = fetch(db, CUT_CHUNKS, (file_id, from_line))
+    chunk_ids = [chunk_id for chunk_id, _ in gone]
+    db.executemany("DELETE FROM chunk_terms WHERE rowid = ?", ((chunk_id,) for chunk_id in chunk_ids))
+    return file_id, chunk_ids, {vector_id for _, vector_id in gone if vector_id is not None}
+
+
+def note(db: apsw.Connection, name: str, text: str) -> None:
+    """Keep a text under a name."""
+    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (NOTE + name, text))
+
+
+def noted(db: apsw.Connection, name: str) -> str | None:
+    """The text under a name; None where there is none."""
+    rows = fetch(db, "SELECT value FROM meta WHERE key = ?", (NOTE + name,))
+    return str(rows[0][0]) if rows else None
 
 
 def _file_columns(db: apsw.Connection) -> list[str]:

@@ -110,17 +110,34 @@ class SqliteStore:
         with self._connections.write() as db:
             layout.check(db)
             rows.check_made_for(db, made_for)
-            model_id, dims = cache.current_model(db)
-            keys = {row.vector_key for _, chunks in files for row in chunks if row.vector_key is not None}
-            vector_ids = cache.known_keys(db, model_id, keys)
-            if missing := keys - vector_ids.keys():
-                raise StoreError(f"no vector is stored under {min(missing)!r}; call add_vectors before replace_files")
+            dims, vector_ids = self._vector_ids(db, [row for _, chunks in files for row in chunks])
             _, removed, lost = rows.remove_files(db, [record.path for record, _ in files])
             cache.retire(db, lost.difference(vector_ids.values()))
             added: list[int] = []
             for record, chunks in files:
                 added += rows.add_file(db, record, chunks, vector_ids)
             self._update_codes(db, dims, removed, added)
+
+    def extend_file(
+        self, record: FileRecord, chunks: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
+    ) -> None:
+        """Replace the rows of one file from line `from_line` on, and its record; the rows before stay.
+
+        Raises:
+            StoreError: as `replace_files`.
+        """
+        with self._connections.write() as db:
+            layout.check(db)
+            rows.check_made_for(db, made_for)
+            dims, vector_ids = self._vector_ids(db, chunks)
+            file_id, removed, lost = rows.cut_file(db, record.path, from_line)
+            cache.retire(db, lost.difference(vector_ids.values()))
+            if file_id is None:
+                added = rows.add_file(db, record, chunks, vector_ids)
+            else:
+                rows.stamp_files(db, [record])
+                added = rows.add_chunks(db, file_id, chunks, vector_ids)
+            self._update_codes(db, dims, removed, list(added))
 
     def touch_files(self, records: Sequence[FileRecord], made_for: IndexMeta | None = None) -> None:
         """Update the stamps of files whose content is unchanged; one that is not indexed is left out.
@@ -219,6 +236,21 @@ class SqliteStore:
         with self._connections.read() as db:
             return rows.chunks(db, ids)
 
+    def holds(self, source: Source) -> bool:
+        """Whether any file of this source is indexed."""
+        with self._connections.read() as db:
+            return bool(fetch(db, "SELECT 1 FROM files WHERE source = ? LIMIT 1", (source,)))
+
+    def note(self, name: str, text: str) -> None:
+        """Keep a short text under a name, over every reset."""
+        with self._connections.write() as db:
+            rows.note(db, name, text)
+
+    def noted(self, name: str) -> str | None:
+        """The text under a name; None where there is none."""
+        with self._connections.read() as db:
+            return rows.noted(db, name)
+
     def paths(self) -> list[str]:
         """The path of every indexed file, in no order."""
         with self._connections.read() as db:
@@ -268,6 +300,15 @@ class SqliteStore:
     def close(self) -> None:
         """Release the index. Calling it twice is allowed; work under way in other threads ends first."""
         self._connections.close()
+
+    def _vector_ids(self, db: apsw.Connection, chunks: Sequence[ChunkRow]) -> tuple[int | None, dict[str, int | None]]:
+        """The dimensions of the current model, and the ids of the vectors that these rows name."""
+        model_id, dims = cache.current_model(db)
+        keys = {row.vector_key for row in chunks if row.vector_key is not None}
+        vector_ids = cache.known_keys(db, model_id, keys)
+        if missing := keys - vector_ids.keys():
+            raise StoreError(f"no vector is stored under {min(missing)!r}; call add_vectors before the rows")
+        return dims, vector_ids
 
     def _update_codes(self, db: apsw.Connection, dims: int | None, removed: list[int], added: list[int]) -> None:
         if dims is None or not (removed or added):

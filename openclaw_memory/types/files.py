@@ -35,7 +35,11 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Lines of a memory file. `next_start` leads on, None at the end; `cut`: the one line shown is not shown whole."""
+    """Lines of a memory file. `next_start` leads on, None at the end; `cut`: the one line shown is not shown whole.
+
+    `hash` is the SHA-256 of these lines as they stand in the file: an edit that names it changes nothing else. Where a
+    text was not added because it stood there already, `existed` is True, and the lines are those that did.
+    """
 
     path: str
     text: str
@@ -43,6 +47,8 @@ class Excerpt:
     end_line: int
     next_start: int | None = None
     cut: bool = False
+    hash: str = ""
+    existed: bool = False
 
     @property
     def citation(self) -> str:

@@ -32,7 +32,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk as it comes back from a store. Ids of one file's chunks are consecutive, in the order of its lines."""
+    """A chunk as it comes back from a store. Ids of chunks that came together are consecutive."""
 
     id: int
     path: str
@@ -55,7 +55,9 @@ class ChunkRow:
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """What the index knows of one file. `checked_ns` is when its content was last read, by the wall clock.
+    """What the index knows of one file. `hash` is that of its text; of a transcript, the mark up to which it was read.
+
+    `checked_ns` is when its content was last read, by the wall clock.
 
     `lacks` says why some of its rows have no vectors yet, in words; None when they have all.
     """

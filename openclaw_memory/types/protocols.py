@@ -56,6 +56,29 @@ class Store(Protocol):
         """Forget all files and chunks and remember `meta`; vectors are kept, they are a cache."""
         ...
 
+    def beside(self) -> Store:
+        """A store of its own that begins with all that this one holds: the next index is built in it, unseen."""
+        ...
+
+    def publish(self, built: Store) -> None:
+        """Hold from now on what `built`, which came from `beside`, holds; every reader sees the old index or the new.
+
+        `built` is closed, and what it took is freed, as `discard` does.
+        """
+        ...
+
+    def discard(self, built: Store) -> None:
+        """Close a store that came from `beside`, and free what it took."""
+        ...
+
+    def note(self, name: str, text: str) -> None:
+        """Keep a short text under a name, over every reset."""
+        ...
+
+    def noted(self, name: str) -> str | None:
+        """The text under a name; None where there is none."""
+        ...
+
     def finish(self, build: str) -> None:
         """Say that the build of this name is complete; nothing happens where another one has begun since."""
         ...
@@ -72,6 +95,15 @@ class Store(Protocol):
         self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]], made_for: IndexMeta | None = None
     ) -> None:
         """Replace all rows of these files, whose vectors were added before; refuse where meta is not `made_for`."""
+        ...
+
+    def extend_file(
+        self, record: FileRecord, rows: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
+    ) -> None:
+        """Replace the rows of one file from line `from_line` on, and its record; the rows before stay.
+
+        For files that only grow. Its new chunks have ids beyond all others, also those of the chunks that stay.
+        """
         ...
 
     def touch_files(self, records: Sequence[FileRecord], made_for: IndexMeta | None = None) -> None:
@@ -110,6 +142,10 @@ class Store(Protocol):
 
     def chunks(self, ids: Iterable[int]) -> list[StoredChunk]:
         """These chunks, in ascending order of id; unknown ids are left out."""
+        ...
+
+    def holds(self, source: Source) -> bool:
+        """Whether any file of this source is indexed."""
         ...
 
     def paths(self) -> list[str]:
