@@ -1,10 +1,14 @@
 """How much of the evidence a search shows: quality and time on workspaces with questions.
 
-    python benchmarks/retrieval.py DIR... [--preset default|openclaw] [--embedder static|none|...] [--json]
+    python benchmarks/retrieval.py DIR... [--preset default|openclaw] [--embedder static|none|...]
+                                   [--sessions without|with|alone] [--json]
 
 Each DIR is a workspace (or a folder of workspaces) with `questions.json`:
 `[{"question": ..., "gold": [[path, line], ...]}, ...]`, lines 1-based. The notes are copied to a temporary folder,
 so that no DIR is written to.
+
+Transcripts are searched beside the notes (`--sessions with`; the evidence is still what `gold` names, shown from
+either), or instead of them (`alone`; the evidence is in `gold_jsonl`).
 """
 
 from __future__ import annotations
@@ -36,6 +40,9 @@ RESULTS = 40  # enough to fill the larger budget with short snippets
 UNANSWERABLE_PER_WORKSPACE = 100
 SEED = 7
 
+# What is left out of a workspace where transcripts are searched so.
+LEFT_OUT = {"without": ("sessions",), "with": (), "alone": ("memory", "*.md")}
+
 PRESETS = {"default": MemoryConfig, "openclaw": MemoryConfig.openclaw}
 
 
@@ -47,11 +54,16 @@ class Workspace:
     folder: Path
     questions: list[dict[str, Any]]
 
-    def gold(self, question: dict[str, Any]) -> list[tuple[str, int, str]]:
-        return [(path, line, self.line(path, line)) for path, line in question["gold"]]
+    def gold(self, question: dict[str, Any], sessions: str = "without") -> list[tuple[str, int, str]]:
+        places = question["gold_jsonl" if sessions == "alone" else "gold"]
+        return [(path, line, self.line(path, line)) for path, line in places]
 
     def line(self, path: str, number: int) -> str:
-        return (self.folder / path).read_text(encoding="utf-8").split("\n")[number - 1]
+        """The text of a line of a note, or what is said in a line of a transcript."""
+        line = (self.folder / path).read_text(encoding="utf-8").split("\n")[number - 1]
+        if path.endswith(".md"):
+            return line
+        return " ".join(" ".join(block["text"] for block in json.loads(line)["message"]["content"]).split())
 
 
 def workspaces(folders: Sequence[Path]) -> Iterator[Workspace]:
@@ -61,10 +73,11 @@ def workspaces(folders: Sequence[Path]) -> Iterator[Workspace]:
             yield Workspace(path.parent.name, path.parent, json.loads(path.read_text(encoding="utf-8")))
 
 
-def opened(workspace: Workspace, config: MemoryConfig, embedder: str | None, scratch: Path) -> Memory:
-    """The workspace's notes, copied and indexed."""
+def opened(workspace: Workspace, config: MemoryConfig, embedder: str | None, scratch: Path, sessions: str) -> Memory:
+    """The workspace's files, copied and indexed."""
     target = scratch / workspace.name
-    shutil.copytree(workspace.folder, target, ignore=shutil.ignore_patterns("questions.json", ".memory", "sessions"))
+    left_out = shutil.ignore_patterns("questions.json", ".memory", *LEFT_OUT[sessions])
+    shutil.copytree(workspace.folder, target, ignore=left_out)
     memory = Memory.open(target, config=config, embedder=embedder)
     memory.sync()
     return memory
@@ -140,12 +153,14 @@ def auroc(answered: Sequence[float], unanswered: Sequence[float]) -> float:
     return (total - len(answered) * (len(answered) + 1) / 2) / (len(answered) * len(unanswered))
 
 
-def measured(chosen: Sequence[Workspace], config: MemoryConfig, embedder: str | None) -> list[dict[str, Any]]:
+def measured(
+    chosen: Sequence[Workspace], config: MemoryConfig, embedder: str | None, sessions: str = "without"
+) -> list[dict[str, Any]]:
     """One row a workspace, and one for all questions together where there are several."""
     rows, everything, best, refused = [], [], [], []
     with tempfile.TemporaryDirectory() as scratch:
         for workspace in chosen:
-            with opened(workspace, config, embedder, Path(scratch)) as memory:
+            with opened(workspace, config, embedder, Path(scratch), sessions) as memory:
                 memory.search("warm up")
                 metrics, times, scores = [], [], []
                 for question in workspace.questions:
@@ -153,7 +168,7 @@ def measured(chosen: Sequence[Workspace], config: MemoryConfig, embedder: str | 
                     six = memory.search(question["question"])
                     times.append((time.process_time() - started) * 1000)
                     more = memory.search(question["question"], max_results=RESULTS)
-                    metrics.append(scored(six, more, workspace.gold(question)))
+                    metrics.append(scored(six, more, workspace.gold(question, sessions)))
                     scores.append(six[0].score if six else 0.0)
                 others = [other for other in chosen if other is not workspace and speakers(other)]
                 asked = unanswerable(workspace, others) if speakers(workspace) else []
@@ -202,13 +217,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
     parser.add_argument("--preset", choices=PRESETS, default="default")
     parser.add_argument("--embedder", default="static", help="a provider's name; none: keywords only")
+    parser.add_argument("--sessions", choices=LEFT_OUT, default="without", help="how transcripts are searched")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
     chosen = list(workspaces(options.folders))
     if not chosen:
         parser.error(f"no questions.json in {', '.join(map(str, options.folders))} or the folders in them")
-    rows = measured(chosen, PRESETS[options.preset](), None if options.embedder == "none" else options.embedder)
-    report = {**machine(), "preset": options.preset, "embedder": options.embedder, "rows": rows}
+    embedder = None if options.embedder == "none" else options.embedder
+    rows = measured(chosen, PRESETS[options.preset](), embedder, options.sessions)
+    settings = {name: getattr(options, name) for name in ("preset", "embedder", "sessions")}
+    report = {**machine(), **settings, "rows": rows}
     print(json.dumps(report, indent=1) if options.json else table(rows))
 
 

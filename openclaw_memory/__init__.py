@@ -41,7 +41,6 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = [
-    "Chunk",
     "Chunking",
     "Embedder",
     "Embedding",
@@ -71,7 +70,7 @@ if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
     from openclaw_memory.search import SearchResults
     from openclaw_memory.store import SqliteStore
-    from openclaw_memory.types import Chunk, Embedder, Excerpt, SearchResult, Status, Store, SyncReport
+    from openclaw_memory.types import Embedder, Excerpt, SearchResult, Status, Store, SyncReport
     from openclaw_memory.workspace import Workspace
 
 # Where each public name lives: a name is imported when it is first asked for, so that a program pays for what it uses.
@@ -82,7 +81,7 @@ _MODULES = {
     "memory": ("Memory",),
     "search": ("SearchResults",),
     "store": ("SqliteStore",),
-    "types": ("Chunk", "Embedder", "Excerpt", "SearchResult", "Status", "Store", "SyncReport"),
+    "types": ("Embedder", "Excerpt", "SearchResult", "Status", "Store", "SyncReport"),
     "workspace": ("Workspace",),
 }
 

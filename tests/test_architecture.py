@@ -16,15 +16,15 @@ CORE = ROOT / "openclaw_memory"
 LAYERS = (
     {"types", "errors"},
     {"config"},
-    {"text", "stopwords", "utf16", "chunking", "workspace"},
+    {"text", "stopwords", "utf16", "redaction", "fence", "chunking", "workspace"},
     {"embeddings", "store"},
     {"sync", "search"},
     {"sessions"},
-    {"memory"},
+    {"memory", "asking"},
     {"tools", "cli", "testing"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-PURE = {"text", "stopwords", "utf16", "chunking"}
+PURE = {"text", "stopwords", "utf16", "redaction", "chunking"}
 PUBLIC_MODULES = {"openclaw_memory", "openclaw_memory.embeddings", "openclaw_memory.errors", "openclaw_memory.testing"}
 ENVIRONMENT = {"config", "embeddings"}
 FRAMEWORKS = {"langchain", "langchain_core", "llama_index", "mcp"}
@@ -34,6 +34,8 @@ HEAVY = FRAMEWORKS | {
     "sqlite_vec",
     "click",
     "asyncio",
+    "filelock",
+    "watchdog",
     "logging",
     "tenacity",
     "google.genai",

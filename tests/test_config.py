@@ -9,18 +9,9 @@ from typing import Any
 import pytest
 
 from openclaw_memory.chunking import STYLES
-from openclaw_memory.config import (
-    CHOICES,
-    PARTS,
-    RANGES,
-    Chunking,
-    Embedding,
-    Files,
-    MemoryConfig,
-    Search,
-    Sync,
-    state_dir,
-)
+from openclaw_memory.config import Chunking, Embedding, Files, MemoryConfig, Search, Sync
+from openclaw_memory.config.parts import CHOICES, PARTS, RANGES
+from openclaw_memory.config.places import state_dir
 from openclaw_memory.errors import ConfigError, WorkspaceError
 from openclaw_memory.search.answers import ANSWERS
 from openclaw_memory.search.candidates import FUSIONS

@@ -9,16 +9,22 @@ import pytest
 import openclaw_memory
 
 PUBLIC = """
-    Chunk Chunking Embedder Embedding Excerpt Files Memory MemoryConfig OpenClawMemoryError Search SearchResult
-    SearchResults SqliteStore Status Store Sync SyncReport Workspace load_embedder
+    Chunking Embedder Embedding Excerpt Files Journal Memory MemoryConfig OpenClawMemoryError Search SearchResult
+    SearchResults Sessions SqliteStore Status Store Sync SyncReport Workspace load_embedder
 """.split()
 
 # The front door, pinned: whoever changes it changes what programs outside rely on.
 FRONT_DOOR = {
-    "sync": ["force", "progress"],
+    "sync": ["force", "progress", "wait"],
     "search": ["query", "max_results", "min_score", "source", "explain"],
     "get": ["path", "start", "lines"],
-    "append": ["text", "date", "title"],
+    "append": ["text", "date", "title", "skip_existing"],
+    "edit": ["path", "start", "end", "text", "seen"],
+    "delete": ["path", "start", "end", "seen"],
+    "promote": ["path", "start", "end", "section", "seen"],
+    "bootstrap": ["private", "max_chars", "now"],
+    "session_log": ["session_id", "parent_session"],
+    "watch": [],
     "status": ["deep"],
     "close": [],
 }

@@ -2,91 +2,26 @@
 
 from __future__ import annotations
 
-import functools
-import re
-import shlex
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from openclaw_memory import __version__
+from openclaw_memory.cli import writing
+from openclaw_memory.cli.place import Place, cited, placed, progress_bar, synced, waiting
 from openclaw_memory.cli.show import (
-    behind,
     clean,
-    first_of,
-    in_use,
     note,
-    paint,
-    plain,
     say,
+    say_findings,
     say_json,
     say_results,
-    say_table,
+    say_status,
 )
-from openclaw_memory.errors import OpenClawMemoryError
+from openclaw_memory.cli.watch import watch
 
 if TYPE_CHECKING:
-    from openclaw_memory.memory import Memory
-    from openclaw_memory.types import Progress, Status, SyncReport
-
-_CITATION = re.compile(r"^(?P<path>.+)#L(?P<start>\d+)(?:-L(?P<end>\d+))?$")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Which memory a command works on, and how it answers."""
-
-    workspace: str | None
-    agent: str | None
-    settings: str | None
-    as_json: bool
-
-    @property
-    def folder(self) -> Path:
-        """The workspace's folder, as given or as the agent's layout says; the current folder when neither is given."""
-        if self.workspace is None and self.agent is not None:
-            from openclaw_memory.config.places import agent_folders
-
-            return agent_folders(self.agent)[0]
-        return Path(self.workspace or ".").expanduser()
-
-    @property
-    def options(self) -> str:
-        """The options that choose this memory, as they are typed: ` --workspace notes`; empty when there are none."""
-        given = (("--workspace", self.workspace), ("--agent", self.agent), ("--config", self.settings))
-        return "".join(f" {option} {shlex.quote(value)}" for option, value in given if value is not None)
-
-    def open(self) -> Memory:
-        """The memory in `folder`; an agent's index lies where its layout says, unless the folder was given."""
-        from openclaw_memory.config import MemoryConfig
-        from openclaw_memory.memory import Memory
-
-        config = MemoryConfig.from_toml(self.settings, agent=self.agent) if self.settings else None
-        if self.workspace is None and self.agent is not None:
-            return Memory.for_agent(self.agent, config=config)
-        return Memory.open(self.folder, config=config)
-
-
-def _placed(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that all share, handed to it as one `Place`."""
-
-    @click.option("-w", "--workspace", metavar="PATH", help="The folder of notes. Default: the current folder.")
-    @click.option("-a", "--agent", metavar="ID", help="An OpenClaw agent: its workspace, and its settings.")
-    @click.option("-c", "--config", "settings", metavar="FILE", help="Settings in TOML: [defaults] and [agents.ID].")
-    @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
-    @functools.wraps(command)
-    def wrapper(
-        *arguments: Any, workspace: str | None, agent: str | None, settings: str | None, as_json: bool, **options: Any
-    ) -> Any:
-        return command(Place(workspace, agent, settings, as_json), *arguments, **options)
-
-    return wrapper
+    from openclaw_memory.types import SyncReport
 
 
 class _Commands(click.Group):
@@ -123,7 +58,7 @@ def demo(as_json: bool) -> int:
 
 
 @commands.command()
-@_placed
+@placed
 def init(place: Place) -> int:
     """Make a workspace: MEMORY.md and memory/; keep what is there.
 
@@ -144,13 +79,13 @@ def init(place: Place) -> int:
 
 @commands.command()
 @click.option("--force", is_flag=True, help="Build the index again from the files.")
-@_placed
+@placed
 def index(place: Place, force: bool) -> int:
     """Bring the index up to date with the files.
 
     Example: openclaw-memory index --workspace notes
     """
-    with place.open() as memory, _progress_bar(hidden=place.as_json) as progress:
+    with place.open() as memory, progress_bar(hidden=place.as_json) as progress:
         report = memory.sync(force=force, progress=progress)
     if place.as_json:
         say_json(report)
@@ -166,7 +101,7 @@ def index(place: Place, force: bool) -> int:
 @click.option("--source", metavar="NAME", help="Search only `memory` (notes) or only `sessions` (transcripts).")
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
 @click.option("--no-sync", is_flag=True, help="Answer from the index as it is, though files may have changed.")
-@_placed
+@placed
 def search(
     place: Place,
     query: tuple[str, ...],
@@ -186,7 +121,7 @@ def search(
     if not question.strip():
         raise click.UsageError("QUERY is empty: ask a question, or name words to look for")
     with place.open() as memory:
-        trouble = None if no_sync else _synced(memory, hidden=place.as_json)
+        trouble = None if no_sync else synced(memory, hidden=place.as_json)
         results = memory.search(
             question,
             max_results=max_results,
@@ -215,52 +150,29 @@ def search(
 @click.argument("path")
 @click.option("--start", type=int, metavar="LINE", help="First line, counted from 1.")
 @click.option("--lines", type=int, metavar="N", help="How many lines.")
-@_placed
+@placed
 def get(place: Place, path: str, start: int | None, lines: int | None) -> int:
     """Read a memory file, or lines of it. PATH may be a citation as `search` prints it.
 
     Example: openclaw-memory get --workspace notes "MEMORY.md#L3-L4"
     """
-    if (cited := _CITATION.match(path)) and start is None and lines is None:
-        path, start = cited["path"], int(cited["start"])
-        lines = int(cited["end"] or start) - start + 1
+    if (lines_cited := cited(path)) and start is None and lines is None:
+        path, start, end = lines_cited
+        lines = end - start + 1
     with place.open() as memory:
         excerpt = memory.get(path, start=start, lines=lines)
     if place.as_json:
         say_json(excerpt)
     else:
         say(clean(excerpt.text).removesuffix("\n"))
-        if excerpt.next_start is not None and cited is None:
+        if excerpt.next_start is not None and lines_cited is None:
             click.echo(f"goes on: --start {excerpt.next_start}", err=True)
     return 0
 
 
 @commands.command()
-@click.argument("text", nargs=-1, required=True)
-@click.option("--date", metavar="YYYY-MM-DD", help="The day of the note. Default: today.")
-@click.option("--title", metavar="TEXT", help="A heading for the note.")
-@_placed
-def append(place: Place, text: tuple[str, ...], date: str | None, title: str | None) -> int:
-    """Add a note to the day's file, and index it; `-` reads it from standard input.
-
-    Example: openclaw-memory append --workspace notes "Anna moved the launch."
-    """
-    written = sys.stdin.read() if text == ("-",) else " ".join(text)
-    with place.open() as memory:
-        excerpt = memory.append(written, date=date, title=title)
-        trouble = _synced(memory, hidden=place.as_json)
-    if place.as_json:
-        say_json({**plain(excerpt), "sync_error": trouble})
-    else:
-        say(f"added {paint(excerpt.citation, fg='cyan', bold=True)}")
-        if trouble:
-            note(trouble)
-    return 0
-
-
-@commands.command()
 @click.option("--deep", is_flag=True, help="Also prove the index, by a real query on each path.")
-@_placed
+@placed
 def status(place: Place, deep: bool) -> int:
     """Say what is indexed, with what, and what could work better.
 
@@ -271,12 +183,12 @@ def status(place: Place, deep: bool) -> int:
     if place.as_json:
         say_json(state)
     else:
-        _say_status(state, place.options)
+        say_status(state, place.options)
     return 0
 
 
 @commands.command()
-@_placed
+@placed
 def doctor(place: Place) -> int:
     """Check what search needs, and say what to do about each finding.
 
@@ -291,57 +203,12 @@ def doctor(place: Place) -> int:
     if place.as_json:
         say_json({"ok": problems == 0, "findings": findings})
     else:
-        marks = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("problem", "red")}
-        for finding in findings:
-            word, colour = marks[finding.level]
-            say(f"{click.style(word.ljust(7), fg=colour)}  {clean(finding.check)}: {clean(finding.detail)}")
-            if finding.remedy:
-                say(f"         {clean(finding.remedy)}")
+        say_findings(findings)
     return 1 if problems else 0
 
 
-def _synced(memory: Memory, *, hidden: bool) -> str | None:
-    """Let the index follow the files; why it could not, where that is no reason to give up, or None."""
-    try:
-        with _progress_bar(hidden=hidden) as progress:
-            report = memory.sync(progress=progress)
-    except OpenClawMemoryError as error:
-        return f"the index could not follow the files: {error}"
-    troubles = _waiting(report)
-    if report.failed:
-        failed = ", ".join(f"{file.path} ({file.reason})" for file in report.failed)
-        troubles.append(f"these files could not be indexed as they are now: {failed}")
-    return "; ".join(troubles) or None
-
-
-def _waiting(report: SyncReport) -> list[str]:
-    from openclaw_memory.sync.status import told_of_lacking
-
-    return told_of_lacking(Counter(file.reason for file in report.waiting))
-
-
-@contextmanager
-def _progress_bar(*, hidden: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar on stderr that appears at the first step, or None where nobody looks at one."""
-    if hidden or not sys.stderr.isatty():
-        yield None
-        return
-    with ExitStack() as shown:
-        bar: Any = None
-
-        def show(step: Progress) -> None:
-            nonlocal bar
-            bar = bar or shown.enter_context(click.progressbar(length=1, label="indexing", file=sys.stderr))
-            bar.label, bar.length = _label(step), max(step.total, 1)
-            bar.update(step.completed - bar.pos)
-
-        yield show
-
-
-def _label(step: Progress) -> str:
-    if not step.embedded:
-        return step.label
-    return f"{step.label}; {step.embedded:,} chunks, {step.rate:,.0f}/s, {step.tokens:,} tokens at most"
+for command in (writing.append, writing.edit, writing.delete, writing.promote, writing.bootstrap, watch):
+    commands.add_command(command)
 
 
 def _say_report(report: SyncReport) -> None:
@@ -353,31 +220,5 @@ def _say_report(report: SyncReport) -> None:
         say(f"{click.style('skipped', fg='yellow')}  {clean(file.path)}: {clean(file.reason)}")
     for file in report.failed:
         say(f"{click.style('failed', fg='red')}  {clean(file.path)}: {clean(file.reason)}")
-    for line in _waiting(report):
+    for line in waiting(report):
         say(f"{click.style('waiting', fg='yellow')}  {clean(line)}")
-
-
-def _say_status(state: Status, options: str) -> None:
-    sources = ", ".join(f"{name} {files} files, {chunks} chunks" for name, (files, chunks) in state.sources.items())
-    say_table(
-        [
-            ("workspace", state.workspace),
-            ("index", f"{state.index_path} ({state.index_bytes / 1e6:.1f} MB)"),
-            ("search", f"{state.mode}, {in_use(state)}"),
-            *((f"not {provider}", reason) for provider, reason in state.passed_over.items()),
-            ("holds", f"{state.files} files, {state.chunks} chunks" + (f" ({sources})" if sources else "")),
-            *((name, _inline(table)) for name, table in (("vector", state.vector), ("keyword", state.fts))),
-            ("cache", _inline(state.cache)),
-            ("engine", _inline(state.engine)),
-        ]
-    )
-    for name in first_of(behind(state)):
-        say(f"{click.style('dirty', fg='yellow')}    {clean(name)}: run `openclaw-memory index{clean(options)}`")
-    for file in state.skipped:
-        say(f"{click.style('skipped', fg='yellow')}  {clean(file.path)}: {clean(file.reason)}")
-    for notice in state.notices:
-        say(f"{click.style('note', fg='yellow')}     {clean(notice)}")
-
-
-def _inline(table: Any) -> str:
-    return ", ".join(f"{name} {value}" for name, value in table.items() if value is not None)

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from openclaw_memory.cli.show import behind, first_of, in_use
-from openclaw_memory.errors import CorruptIndexError, OpenClawMemoryError
+from openclaw_memory.cli.show import Finding, behind, failure, first_of, in_use, last_sync, size
+from openclaw_memory.cli.surroundings import around
+from openclaw_memory.errors import ConfigError, CorruptIndexError, IndexLockedError, OpenClawMemoryError
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
-    from openclaw_memory.types import Status
+    from openclaw_memory.types import MemoryFile, Status
 
+__all__ = ["Finding", "examine"]
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One check: `note` is a thing to know, `problem` one to mend; `remedy` says how, empty when all is well."""
-
-    check: str
-    level: Literal["ok", "note", "problem"]
-    detail: str
-    remedy: str = ""
+# OpenClaw asks that MEMORY.md be kept below so many words: all of it is read at the start of every session.
+LONG_TERM_WORDS = 2000
+_DO_AS_IT_SAYS = "Do as the message says, and run the doctor again."
 
 
 def examine(open_memory: Callable[[], Memory], options: str = "") -> list[Finding]:
@@ -32,31 +28,91 @@ def examine(open_memory: Callable[[], Memory], options: str = "") -> list[Findin
 
     `options` are those that choose this memory (` --workspace notes`): each command that a remedy names gets them.
     """
-    rebuild = f"Run `openclaw-memory index{options} --force`: the index is made from the files, and nothing is lost."
     try:
         memory = open_memory()
     except OpenClawMemoryError as error:
         return [Finding("open", "problem", str(error), "Mend this first; the other checks need an open memory.")]
     with memory:
         try:
-            state = memory.status(deep=True)
-        except CorruptIndexError as error:
-            return [Finding("index", "problem", str(error), rebuild)]
+            files = memory.workspace.scan().files
         except OpenClawMemoryError as error:
-            return [Finding("status", "problem", str(error), "Do as the message says, and run the doctor again.")]
-        findings = [*_workspace(state), *_files(state, options), *_embedder(state), *_index(state, options, rebuild)]
-        return [*findings, *(Finding("notice", "note", text) for text in state.notices)]
+            return [Finding("workspace", "problem", str(error), _DO_AS_IT_SAYS)]
+        findings = [*_workspace(str(memory.workspace.root)), *_session_start(memory), *_transcripts(memory, files)]
+        findings += _by_status(memory, files, options)
+        return [*findings, *around(memory, files, options)]
 
 
-def _workspace(state: Status) -> Iterator[Finding]:
-    if os.access(state.workspace, os.R_OK | os.W_OK | os.X_OK):
-        yield Finding("workspace", "ok", f"{state.workspace} can be read and written")
-    elif os.access(state.workspace, os.R_OK | os.X_OK):
-        remedy = "Searching works; to append notes, give yourself the right to write there."
-        yield Finding("workspace", "note", f"{state.workspace} is read-only", remedy)
+def _by_status(memory: Memory, files: Sequence[MemoryFile], options: str) -> Iterator[Finding]:
+    """What the status shows; where there is none, the reason is the one finding."""
+    rebuild = f"Run `openclaw-memory index{options} --force`: the index is made from the files, and nothing is lost."
+    try:
+        state = memory.status(deep=True)
+    except CorruptIndexError as error:
+        yield Finding("index", "problem", str(error), rebuild)
+        return
+    except IndexLockedError as error:
+        remedy = f"Wait for the program that uses {memory.index_path}, or end it; fuser -v shows which one it is."
+        yield Finding("index", "problem", str(error), remedy)
+        return
+    except OpenClawMemoryError as error:
+        yield Finding("status", "problem", str(error), _DO_AS_IT_SAYS)
+        return
+    yield from _files(state, options)
+    yield from _embedder(state)
+    yield from _index(state, options, rebuild)
+    yield from _syncs(state, files, options)
+    yield from (Finding("notice", "note", text) for text in state.notices)
+
+
+def _workspace(folder: str) -> Iterator[Finding]:
+    if os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        yield Finding("workspace", "ok", f"{folder} can be read and written")
+    elif os.access(folder, os.R_OK | os.X_OK):
+        remedy = f"Searching works; to append notes, get the right to write there: chmod u+w {shlex.quote(folder)}"
+        yield Finding("workspace", "note", f"{folder} is read-only", remedy)
     else:
-        remedy = "Give yourself the right to read the folder (chmod u+rx)."
-        yield Finding("workspace", "problem", f"{state.workspace} cannot be read", remedy)
+        remedy = f"Give yourself the right to read the folder: chmod u+rx {shlex.quote(folder)}"
+        yield Finding("workspace", "problem", f"{folder} cannot be read", remedy)
+
+
+def _session_start(memory: Memory) -> Iterator[Finding]:
+    """What is read at the start of a session, against what may be shown of it."""
+    try:
+        shown = memory.bootstrap().files
+    except ConfigError:  # of the time zone, whose days it takes: that is a finding of its own
+        return
+    for file in shown:
+        words = len(file.text.split())
+        if file.note:
+            detail = f"{file.path}, at the start of a session: {file.note}"
+            cut = file.chars > file.max_chars
+            remedy = f"Shorten it, or raise journal.bootstrap_chars ({file.max_chars:,})." if cut else "Mend the file."
+            yield Finding("session start", "note", detail, remedy)
+        elif words > LONG_TERM_WORDS and file.path.lower() == "memory.md":
+            detail = f"{file.path} has {words:,} words, all of which are read at the start of every session"
+            remedy = f"Move what is not always needed to notes in memory/; {LONG_TERM_WORDS:,} words are a good size."
+            yield Finding("session start", "note", detail, remedy)
+        else:
+            yield Finding("session start", "ok", f"{file.path}: {file.chars:,} of {file.max_chars:,} characters")
+
+
+def _transcripts(memory: Memory, files: Sequence[MemoryFile]) -> Iterator[Finding]:
+    rules = memory.config.sessions
+    folder = memory.workspace.root / Path(rules.folder).expanduser()
+    found = [file for file in files if file.source == "sessions"]
+    if not rules.index:
+        yield Finding("transcripts", "ok", "not indexed, as the settings say (sessions.index)")
+    elif not os.path.lexists(folder):
+        yield Finding("transcripts", "ok", f"there are none yet: {folder} does not exist")
+    elif not folder.is_dir():
+        remedy = "Put the transcripts into a folder, and name it in sessions.folder."
+        yield Finding("transcripts", "problem", f"{folder} is not a folder", remedy)
+    elif not os.access(folder, os.R_OK | os.X_OK):
+        remedy = f"Give yourself the right to read it: chmod u+rx {shlex.quote(str(folder))}"
+        yield Finding("transcripts", "problem", f"{folder} cannot be read", remedy)
+    else:
+        total = size(sum(file.size for file in found))
+        yield Finding("transcripts", "ok", f"{len(found):,} in {folder}, {total}")
 
 
 def _files(state: Status, options: str) -> Iterator[Finding]:
@@ -70,10 +126,27 @@ def _files(state: Status, options: str) -> Iterator[Finding]:
             "files", "note", f"{file.path} is left out: {file.reason}", "Mend the file, or name it in files.exclude."
         )
     if dirty := behind(state):
-        remedy = f"Run `openclaw-memory index{options}`."
-        yield Finding(
-            "files", "note", f"{len(dirty)} not indexed as they are now: {', '.join(first_of(dirty))}", remedy
-        )
+        named = [f"{path} ({state.dirty[path]})" if path in state.dirty else path for path in first_of(dirty)]
+        detail = f"{len(dirty):,} not indexed as they are now: {', '.join(named)}"
+        yield Finding("files", "note", detail, f"Run `openclaw-memory index{options}`.")
+
+
+def _syncs(state: Status, files: Sequence[MemoryFile], options: str) -> Iterator[Finding]:
+    """When the index last followed the files, and what has kept it from that since."""
+    if state.last_error is not None:
+        remedy = f"Do as the message says; then run `openclaw-memory index{options}`."
+        yield Finding("last sync", "problem", failure(state.last_error), remedy)
+    if state.last_sync is None:
+        return
+    from openclaw_memory.sync.records import moment
+
+    newest = max(files, key=lambda file: file.mtime_ns, default=None)
+    if newest is not None and newest.path in behind(state) and moment(newest.mtime_ns / 1e9) > state.last_sync["at"]:
+        remedy = f"Run `openclaw-memory index{options}`, or keep `openclaw-memory watch{options}` running."
+        detail = f"{last_sync(state)}; {newest.path} was written since"
+        yield Finding("last sync", "note", detail, remedy)
+    elif state.last_error is None:
+        yield Finding("last sync", "ok", last_sync(state))
 
 
 def _index(state: Status, options: str, rebuild: str) -> Iterator[Finding]:
@@ -85,6 +158,7 @@ def _index(state: Status, options: str, rebuild: str) -> Iterator[Finding]:
         else:
             yield Finding("index", "note", "there is none yet", f"Run `openclaw-memory index{options}`, or search.")
         return
+    yield from _rights(Path(state.index_path))
     if state.problems:
         yield Finding("index", "problem", f"{state.index_path} is damaged: {'; '.join(state.problems)}", rebuild)
     else:
@@ -94,6 +168,15 @@ def _index(state: Status, options: str, rebuild: str) -> Iterator[Finding]:
     else:
         yield Finding("keyword search", "ok", "answers a query")
     yield from _vectors(state, options, rebuild)
+
+
+def _rights(index: Path) -> Iterator[Finding]:
+    if not os.access(index, os.W_OK) or not os.access(index.parent, os.W_OK):
+        remedy = f"Give yourself the right to: chmod u+w {shlex.quote(str(index.parent))} {shlex.quote(str(index))}"
+        yield Finding("index", "problem", f"{index} cannot be written: it cannot follow the files", remedy)
+    if os.name == "posix" and index.stat().st_mode & 0o077:
+        remedy = f"If that is not meant so: chmod 600 {shlex.quote(str(index))}"
+        yield Finding("index", "note", f"other users of this machine may open {index}, which holds the notes", remedy)
 
 
 def _vectors(state: Status, options: str, rebuild: str) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from openclaw_memory.errors import ConfigError
 
@@ -27,11 +28,19 @@ def state_dir() -> Path:
     return Path(os.environ.get("OPENCLAW_HOME", "~")).expanduser() / ".openclaw"
 
 
-def agent_folders(agent_id: str) -> tuple[Path, Path]:
-    """Where OpenClaw's layout keeps an agent's notes, and the index of them.
+class AgentPlaces(NamedTuple):
+    """Where an agent's notes, its index and its transcripts lie."""
 
-    Notes are in `<state>/workspace` for `main`, in `<state>/workspace-<id>` for others; the index is
-    `<state>/memory/<id>.sqlite`, with the id in lower case.
+    workspace: Path
+    index_path: Path
+    sessions: Path
+
+
+def agent_places(agent_id: str) -> AgentPlaces:
+    """Where OpenClaw's layout keeps what belongs to an agent; the id counts in lower case.
+
+    Notes are in `<state>/workspace` for `main`, in `<state>/workspace-<id>` for others, the index is
+    `<state>/memory/<id>.sqlite`, and transcripts are in `<state>/agents/<id>/sessions`.
 
     Raises:
         ConfigError: the id holds other characters than letters, digits, `-` and `_`.
@@ -39,4 +48,8 @@ def agent_folders(agent_id: str) -> tuple[Path, Path]:
     if not isinstance(agent_id, str) or not AGENT_ID.fullmatch(agent_id):
         raise ConfigError(f"agent id {agent_id!r} must be 1 to 64 letters, digits, '-' or '_', and begin with no sign")
     name, state = agent_id.lower(), state_dir()
-    return state / ("workspace" if name == "main" else f"workspace-{name}"), state / "memory" / f"{name}.sqlite"
+    return AgentPlaces(
+        workspace=state / ("workspace" if name == "main" else f"workspace-{name}"),
+        index_path=state / "memory" / f"{name}.sqlite",
+        sessions=state / "agents" / name / "sessions",
+    )

@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from openclaw_memory.config import Search
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.search.answers import ANSWERS, Asked, named_files
-from openclaw_memory.search.candidates import Found, find, fuse
+from openclaw_memory.search.candidates import Candidate, Found, days_of, find, fuse, together
 from openclaw_memory.search.lines import WordVectors
 from openclaw_memory.search.question import Question, asked
 from openclaw_memory.search.ranking import ranked, selected
 from openclaw_memory.search.results import SearchResults
-from openclaw_memory.types import Embedder, SearchResult, Source, Store
+from openclaw_memory.types import SOURCES, Embedder, SearchResult, Source, Store
 
 __all__ = ["SearchResults", "WordVectors", "search"]
 
@@ -32,6 +32,7 @@ def search(
     word_vectors: WordVectors | None = None,
     chunks_speak: bool = False,
     source: Source | None = None,
+    max_share: float = 1.0,
     now: datetime | None = None,
     explain: bool = False,
 ) -> SearchResults:
@@ -41,13 +42,15 @@ def search(
     they are written. `chunks_speak` says that the embedder knows more than they do: a line is then also worth what its
     chunk is. An embedder that fails leaves the keywords, and `reason` says so. `now` (with a time zone) is
     what the age of a note is counted from. With `explain`, the `parts` of a result hold every feature of its best line.
+
+    Without a `source`, notes and transcripts bring candidates each on their own. At most `max_share` of the results,
+    0..1, are then from transcripts (one where it comes to less), unless notes leave places over.
     """
     question = asked(query[:MAX_QUESTION_CHARS], store.document_frequencies, store.chunk_count())
-    found, reason = _found(question, store, embedder, rules, source)
+    candidates, found, reason = _candidates(question, store, embedder, rules, source)
     answers: list[SearchResult] = []
-    if question.terms:
+    if candidates:
         vectors = word_vectors if found.vector is not None else None
-        candidates = fuse(question, found, store, rules)
         answers = ANSWERS[rules.answer](Asked(question, candidates, found, rules, vectors, explain, chunks_speak))
     named = named_files(question.text, store, rules.snippet_chars, source)
     order = ranked(
@@ -56,8 +59,9 @@ def search(
         half_life_days=rules.half_life_days,
         mmr_lambda=rules.mmr,
         now=now or datetime.now(UTC),
+        day_of=days_of(candidates),
     )
-    kept = selected(order, rules.min_score, rules.max_results)
+    kept = selected(order, rules.min_score, rules.max_results, max_share)
     return SearchResults(
         results=tuple(kept),
         query=query,
@@ -73,14 +77,22 @@ def _share_a_line(one: SearchResult, other: SearchResult) -> bool:
     return one.path == other.path and one.start_line <= other.end_line and other.start_line <= one.end_line
 
 
-def _found(
+def _candidates(
     question: Question, store: Store, embedder: Embedder | None, rules: Search, source: Source | None
-) -> tuple[Found, str | None]:
-    """What both legs found; where the embedder fails, what the keywords found, and why."""
+) -> tuple[list[Candidate], Found, str | None]:
+    """The best chunks of each source, what both legs found, and why the keywords were left alone, if they were."""
     if not question.terms:
-        return Found({}, None if embedder is None else {}), None
+        return [], Found({}, None if embedder is None else {}), None
+    vector = reason = None
+    sources: tuple[Source | None, ...] = (source,)
+    if source is None and store.holds("sessions") and store.holds("memory"):
+        sources = SOURCES
     try:
-        return find(question, store, embedder, rules, source), None
+        if embedder is not None and (vector := embedder.embed_query(question.text)) is None:
+            raise EmbedderError(f"{embedder.provider} {embedder.model} answered a question with None, not with a vector")
+        found = [find(question, store, vector, rules, one) for one in sources]
     except EmbedderError as error:
         reason = f"the embedder failed, so keywords alone were searched: {error}"
-        return find(question, store, None, rules, source), reason
+        found = [find(question, store, None, rules, one) for one in sources]
+    candidates = [candidate for one in found for candidate in fuse(question, one, store, rules)]
+    return candidates, together(found), reason

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import posixpath
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,12 +27,14 @@ from openclaw_memory.search.lines import (
     pair_matches,
     shape_of,
     text_of,
+    without_blank_lines,
     word_overlap,
 )
 from openclaw_memory.search.question import Question
 from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE
+from openclaw_memory.search.repeats import unrepeated
 from openclaw_memory.search.windows import Window, best_windows
-from openclaw_memory.types import SearchResult, Source, Store, StoredChunk
+from openclaw_memory.types import SOURCES, SearchResult, Source, Store, StoredChunk
 from openclaw_memory.utf16 import truncate_utf16
 from openclaw_memory.workspace.paths import exact_path_tier
 
@@ -105,6 +108,9 @@ def best_lines(asked: Asked) -> list[SearchResult]:
     """
     chunks = [candidate.stored for candidate in asked.candidates]
     lines = lines_of(chunks)
+    notes = sum(line.source == "memory" for line in lines)
+    if 0 < notes < len(lines):
+        lines = unrepeated(lines)
     if not lines:
         return []
     features = _features(asked, chunks, lines)
@@ -112,7 +118,7 @@ def best_lines(asked: Asked) -> list[SearchResult]:
     values = np.zeros(len(lines), np.float32)
     for name, feature in features.items():
         values += getattr(weights, name) * feature
-    windows = best_windows(lines, values, asked.rules.snippet_chars, _pool(asked.rules))
+    windows = _windows(lines, values, notes, asked.rules)
     confidence = _confidence(windows[0], features, weights) if windows else 0.0
     results = []
     for window in windows:
@@ -122,6 +128,17 @@ def best_lines(asked: Asked) -> list[SearchResult]:
             parts |= {name: float(feature[window.best]) for name, feature in features.items()}
         results.append(_result(lines, window, confidence * share, asked.rules.snippet_chars, parts))
     return results
+
+
+def _windows(lines: Sequence[Line], values: Floats, notes: int, rules: Search) -> list[Window]:
+    """The best windows of the first `notes` lines, and as many of the others: neither source crowds out the other."""
+    parts = (slice(0, notes), slice(notes, len(lines)))
+    found = [
+        window.moved(part.start)
+        for part in parts
+        for window in best_windows(lines[part], values[part], rules.snippet_chars, _pool(rules))
+    ]
+    return sorted(found, key=lambda window: -window.value)
 
 
 def _confidence(best: Window, features: Mapping[str, Floats], weights: Weights) -> float:
@@ -135,24 +152,39 @@ def _confidence(best: Window, features: Mapping[str, Floats], weights: Weights) 
 def best_chunks(asked: Asked) -> list[SearchResult]:
     """The best chunks, with the beginning of each as its snippet."""
     results = []
-    for candidate in asked.candidates[: _pool(asked.rules)]:
+    for candidate in _first_of_each(asked.candidates, _pool(asked.rules)):
         stored, chunk = candidate.stored, candidate.stored.chunk
         score = candidate.score if asked.rules.fusion == "weighted" else 1 / (1 + math.exp(-candidate.score))
-        snippet = truncate_utf16(chunk.text, asked.rules.snippet_chars).rstrip("\r\n")
+        first, last, text = chunk.start_line, chunk.end_line, chunk.text
+        if stored.source == "sessions":
+            first += len(text) - len(text.lstrip("\n"))
+            last -= len(text) - len(text.rstrip("\n"))
+            text = without_blank_lines(text.strip("\n"))
+        snippet = truncate_utf16(text, asked.rules.snippet_chars).rstrip("\r\n")
         parts = {VECTOR_SCORE: candidate.vector, TEXT_SCORE: candidate.text}
-        place = (stored.path, chunk.start_line, chunk.end_line)
+        place = (stored.path, first, last)
         results.append(SearchResult(*place, min(1.0, max(0.0, score)), snippet, stored.source, parts))
     return results
 
 
+def _first_of_each(candidates: Sequence[Candidate], count: int) -> Iterator[Candidate]:
+    """The first `count` candidates of each source."""
+    for source in SOURCES:
+        yield from islice((candidate for candidate in candidates if candidate.stored.source == source), count)
+
+
 def named_files(text: str, store: Store, max_chars: int, source: Source | None) -> list[SearchResult]:
-    """The beginnings of the files whose path or name the question is, word for word, or has in it with its ending."""
+    """The beginnings of the notes whose path or name the question is, word for word, or has in it with its ending.
+
+    A transcript is not among them: its beginning is no answer, and it may be too long to be read for it.
+    """
     names = [text] if len(text) <= MAX_NAME_CHARS and not text.rstrip().endswith(("?", "？")) else []
     names += _FILE_NAME.findall(text)
     if not names:
         return []
     parts = [posixpath.basename(name.strip().replace("\\", "/")).casefold() for name in names]
-    likely = (p for p in store.paths() if not p.isascii() or any(part in p.casefold() for part in parts if part))
+    paths = (path for path in store.paths() if not path.endswith(".jsonl"))
+    likely = (p for p in paths if not p.isascii() or any(part in p.casefold() for part in parts if part))
     found = (store.chunks_of(path) for path in likely if any(exact_path_tier(name, path) for name in names))
     return [_beginning(chunks, max_chars) for chunks in found if chunks and source in (None, chunks[0].source)]
 
@@ -168,7 +200,7 @@ def _pool(rules: Search) -> int:
 def _features(asked: Asked, chunks: Sequence[StoredChunk], lines: Sequence[Line]) -> dict[str, Floats]:
     question, near = asked.question, Neighbourhood(lines)
     dated = date_matches(lines, question)
-    shapes = [shape_of(line.text) for line in lines]
+    shapes = [shape_of(line.said) for line in lines]
     wording = Wording(shapes)
     features = {
         "keyword": _keyword_scores(chunks, lines, asked.found.text),

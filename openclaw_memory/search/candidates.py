@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from openclaw_memory.config import Search
+from openclaw_memory.search.dates import day_of
 from openclaw_memory.search.question import Question
 from openclaw_memory.search.ranking import bm25_to_score, boosted_keyword_score, standardised, weighted_sum
-from openclaw_memory.types import Embedder, Source, Store, StoredChunk
+from openclaw_memory.types import SearchResult, Source, Store, StoredChunk
+from openclaw_memory.workspace.dates import note_date
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from openclaw_memory.types import Vector
 
 # How many chunks each leg brings at least: more were never better, and cost time by their number.
 TEXT_HITS = 60
@@ -39,26 +47,52 @@ class Candidate:
     vector: float
 
 
-def find(question: Question, store: Store, embedder: Embedder | None, rules: Search, source: Source | None) -> Found:
-    """Ask both legs.
+def find(question: Question, store: Store, vector: Vector | None, rules: Search, source: Source | None) -> Found:
+    """Ask both legs; the keywords alone without the `vector` of the question.
 
     Raises:
-        EmbedderError: the embedder failed, or its vectors do not fit the index.
+        EmbedderError: the vector does not fit the index.
     """
     wanted = max(rules.candidates, 4 * rules.max_results)
     text = _by_keywords(question, store, max(TEXT_HITS, wanted), rules, source)
-    if embedder is None:
+    if vector is None:
         return Found(text, None)
-    query_vector = embedder.embed_query(question.text)
-    hits = store.search_vector(query_vector, max(VECTOR_HITS, wanted), source=source)
+    hits = store.search_vector(vector, max(VECTOR_HITS, wanted), source=source)
     if text and not hits:  # no chunk has a vector yet, or the question has none
         return Found(text, None)
-    vector = {hit.chunk_id: hit.score for hit in hits}
+    near = {hit.chunk_id: hit.score for hit in hits}
     if rules.fusion == "weighted":
-        return Found(text, vector, vector)
+        return Found(text, near, near)
     # A chunk that only the keywords found has a cosine too: it is looked up, and not taken for nothing.
-    others = store.similarities(query_vector, [at for at in text if at not in vector])
-    return Found(text, vector, vector | dict(others))
+    others = store.similarities(vector, [at for at in text if at not in near])
+    return Found(text, near, near | dict(others))
+
+
+def together(found: Sequence[Found]) -> Found:
+    """What was found in each source as one."""
+    text: dict[int, float] = {}
+    cosines: dict[int, float] = {}
+    vector: dict[int, float] | None = None
+    for one in found:
+        text |= one.text
+        cosines |= one.cosines
+        if one.vector is not None:
+            vector = (vector or {}) | dict(one.vector)
+    return Found(text, vector, cosines)
+
+
+def days_of(candidates: Sequence[Candidate]) -> Callable[[SearchResult], date | None]:
+    """A function that says which day an answer is from, None where nobody knows."""
+
+    def day(answer: SearchResult) -> date | None:
+        if answer.source == "memory":
+            return note_date(answer.path)
+        for stored in (candidate.stored for candidate in candidates):
+            if stored.path == answer.path and stored.chunk.start_line <= answer.start_line <= stored.chunk.end_line:
+                return day_of(stored.source, stored.path, stored.chunk.context)
+        return None
+
+    return day
 
 
 def _by_keywords(

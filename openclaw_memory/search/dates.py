@@ -1,4 +1,4 @@
-"""Dates that a question mentions, and how well the date of a note agrees with them (pure)."""
+"""Dates that a question mentions, the day of a chunk, and how well the two agree (pure)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from openclaw_memory.text import fold
+from openclaw_memory.types import Source
+from openclaw_memory.workspace.dates import note_date
 
 # Month names by number, folded; an abbreviation counts when a day or a year stands beside it.
 _MONTHS = (
@@ -43,6 +45,8 @@ _MONTH_DAY = re.compile(rf"\b(?P<month>{_MONTH})\b\.?(?:\s+{_DAY}\b)?(?:,?\s+(?:
 _BARE_YEAR = re.compile(rf"\b{_YEAR}\b")
 _BEFORE_A_MONTH = re.compile(r"\b(?:in|since|until|during|last|next|this|of|en|im|em|au|de|since|early|late|mid)\s+$")
 
+ISO_DAY = len("2026-01-06")
+
 
 @dataclass(frozen=True, slots=True)
 class DateMention:
@@ -78,6 +82,19 @@ def mentioned_dates(question: str) -> tuple[DateMention, ...]:
 def text_of_dates(question: str) -> str:
     """The parts of a question, folded, that are its dates."""
     return " ".join(part for _, part in _mentions(question))
+
+
+def day_of(source: Source, path: str, context: str) -> date | None:
+    """The day that a chunk is from, None where nothing says it.
+
+    The path of a daily note names it; a transcript may last for days, and the context of a chunk of it begins with one.
+    """
+    if source == "memory":
+        return note_date(path)
+    try:
+        return date.fromisoformat(context[:ISO_DAY])
+    except ValueError:
+        return None
 
 
 def _mentions(question: str) -> list[tuple[DateMention, str]]:

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from openclaw_memory.search.dates import day_of
 from openclaw_memory.search.question import Question, is_code
 from openclaw_memory.text import fold, word_stem, words
 from openclaw_memory.types import Source, StoredChunk
-from openclaw_memory.workspace.dates import is_date_title, note_date
+from openclaw_memory.workspace.dates import is_date_title
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,9 +36,14 @@ MIN_LABELLED_LINES = 3
 
 _LABEL = re.compile(r"\s*(?:[-*+]\s+)?(?:\*\*)?([^\W\d_][^\s:*]{0,40})(?:\*\*)?:(?:\*\*)?\s")
 
+_BLANK_LINES = re.compile(r"\n\s*\n")
+
 
 class Line(NamedTuple):
-    """A line of a file, or a piece of a very long one. `block` changes with the section and where lines are missing."""
+    """A line of a file, or a piece of a very long one. `block` changes with the section and where lines are missing.
+
+    `context` is that of the chunk which the line came from.
+    """
 
     path: str
     source: Source
@@ -45,10 +51,16 @@ class Line(NamedTuple):
     start_char: int
     text: str
     block: int
+    context: str = ""
 
     @property
     def end_char(self) -> int:
         return self.start_char + len(self.text)
+
+    @property
+    def said(self) -> str:
+        """What is compared with the question: of a transcript, the words without the role that a turn begins with."""
+        return self.text.removeprefix("User: ").removeprefix("Assistant: ") if self.source == "sessions" else self.text
 
     @property
     def says_something(self) -> bool:
@@ -66,10 +78,10 @@ class Shape:
 
 
 def lines_of(chunks: Sequence[StoredChunk]) -> list[Line]:
-    """The lines of chunks, each once, in the order of path and place."""
+    """The lines of chunks, each once, in the order of path and place, notes before transcripts."""
     lines: list[Line] = []
     block, before, end, last = 0, ("", 0), -1, -1
-    for stored in sorted(chunks, key=lambda stored: (stored.path, stored.chunk.start_char)):
+    for stored in sorted(chunks, key=lambda stored: (stored.source, stored.path, stored.chunk.start_char)):
         number, start = stored.chunk.start_line, stored.chunk.start_char
         section = (stored.path, stored.chunk.section)
         for text in stored.chunk.text.split("\n"):
@@ -77,19 +89,29 @@ def lines_of(chunks: Sequence[StoredChunk]) -> list[Line]:
                 # Between chunks that follow one another there are blank lines at most.
                 if section != before or (start > end + 1 and stored.id != last + 1):
                     block += 1
-                lines.append(Line(stored.path, stored.source, number, start, text.removesuffix("\r"), block))
+                text_of_line = text.removesuffix("\r")
+                lines.append(Line(stored.path, stored.source, number, start, text_of_line, block, stored.chunk.context))
                 before, end, last = section, start + max(len(text), 1), stored.id
             number, start = number + 1, start + len(text) + 1
     return lines
 
 
 def text_of(lines: Sequence[Line]) -> str:
-    """Lines that follow one another as they stand in the file, blank ones between them included."""
+    """Lines that follow one another as they stand in the file, blank ones between them included.
+
+    Blank lines of a transcript stand for what it does not show, and are left out.
+    """
     parts = [line.text for line in lines[:1]]
     for above, line in pairwise(lines):
         gap = line.start_char - above.end_char
         parts += ["\n" * (line.number - above.number) or " " * gap, line.text]
-    return "".join(parts)
+    text = "".join(parts)
+    return without_blank_lines(text) if lines and lines[0].source == "sessions" else text
+
+
+def without_blank_lines(text: str) -> str:
+    """`text` with nothing but line breaks between its lines."""
+    return _BLANK_LINES.sub("\n", text)
 
 
 @lru_cache(maxsize=16384)
@@ -286,9 +308,9 @@ def _products(few: Floats, many: Floats) -> Floats:
 
 
 def date_matches(lines: Sequence[Line], question: Question) -> Floats:
-    """How well the date of each line's file agrees with a date in the question, 0..1."""
+    """How well the day that each line is from agrees with a date in the question, 0..1."""
     if not question.dates:
         return np.zeros(len(lines), np.float32)
-    written = {path: note_date(path) for path in {line.path for line in lines}}
-    agreement = {path: max(named.agreement(day) for named in question.dates) for path, day in written.items() if day}
-    return np.array([agreement.get(line.path, 0.0) for line in lines], np.float32)
+    written = {place: day_of(*place) for place in {(line.source, line.path, line.context) for line in lines}}
+    agreement = {place: max(named.agreement(day) for named in question.dates) for place, day in written.items() if day}
+    return np.array([agreement.get((line.source, line.path, line.context), 0.0) for line in lines], np.float32)

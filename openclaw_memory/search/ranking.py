@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from openclaw_memory.search.mmr import mmr
 from openclaw_memory.types import SearchResult
 from openclaw_memory.utf16 import utf16_length
-from openclaw_memory.workspace.dates import note_date
 from openclaw_memory.workspace.paths import exact_path_tier
 
 # OpenClaw's lexical boosts: whole-word coverage, density, words in the path, and length.
@@ -88,15 +87,19 @@ def ranked(
     half_life_days: float | None,
     mmr_lambda: float | None,
     now: datetime,
+    day_of: Callable[[SearchResult], date | None],
 ) -> list[SearchResult]:
     """Answers in their final order.
 
-    Dated notes lose score with age where a half-life is given; then the score decides, or MMR where a lambda is given.
-    Where the question is the name of a file, answers from that file come first, with score 1.
+    Answers of which `day_of` knows the day lose score with age where a half-life is given; then the score decides, or
+    MMR where a lambda is given. Where the question is the name of a file, answers from that file come first, with
+    score 1.
     """
-    aged = [_aged(answer, half_life_days, now) for answer in answers] if half_life_days is not None else answers
+    aged = answers
+    if half_life_days is not None:
+        aged = [_aged(answer, day_of(answer), half_life_days, now) for answer in answers]
     ordered = sorted(aged, key=_place_in_order)
-    tiers = {answer.path: exact_path_tier(question, answer.path) for answer in ordered}
+    tiers = {answer.path: _tier(question, answer) for answer in ordered}
     named = [replace(answer, score=1.0) for answer in ordered if tiers[answer.path]]
     others = [answer for answer in ordered if not tiers[answer.path]]
     if mmr_lambda is not None:
@@ -104,25 +107,46 @@ def ranked(
     return sorted(named, key=lambda answer: -tiers[answer.path]) + others
 
 
-def selected(answers: Sequence[SearchResult], min_score: float, limit: int) -> list[SearchResult]:
+def selected(
+    answers: Sequence[SearchResult], min_score: float, limit: int, max_share: float = 1.0
+) -> list[SearchResult]:
     """Answers at or above the threshold; places left over go to chunks whose words match and that no vector speaks for.
 
     A threshold set for a sum of two scores would drop every chunk that only one leg found, however well it matches.
+    Of the places, at most `max_share` go to transcripts, unless the notes leave some over.
     """
     strict = [answer for answer in answers if answer.score >= min_score]
     matched = [answer for answer in answers if answer.parts.get(TEXT_SCORE, 0.0) > 0 and answer.score >= 0]
     if not strict:
-        return matched[:limit]
+        return _shared_out(matched, limit, max_share)
     spare = [answer for answer in matched if answer.score < min_score and answer.parts.get(VECTOR_SCORE) == 0]
-    return (strict + spare)[:limit]
+    return (_shared_out(strict, limit, max_share) + spare)[:limit]
+
+
+def _shared_out(answers: Sequence[SearchResult], limit: int, max_share: float) -> list[SearchResult]:
+    """The first `limit` answers, of which transcripts have at most their share and what notes leave over."""
+    notes = sum(answer.source == "memory" for answer in answers)
+    share = max(math.floor(limit * max_share), math.ceil(max_share))
+    room = {"memory": limit, "sessions": max(share, limit - notes)}
+    chosen: list[SearchResult] = []
+    for answer in answers:
+        if room[answer.source] > 0 and len(chosen) < limit:
+            room[answer.source] -= 1
+            chosen.append(answer)
+    return chosen
 
 
 def _place_in_order(answer: SearchResult) -> tuple[float, float, str, int, int]:
     return (-answer.score, -answer.parts.get(TEXT_SCORE, 0.0), answer.path, answer.start_line, answer.end_line)
 
 
-def _aged(answer: SearchResult, half_life_days: float, now: datetime) -> SearchResult:
-    written = note_date(answer.path)
+def _tier(question: str, answer: SearchResult) -> int:
+    """How exactly the question names the file; a word that is a session's id alone names no transcript."""
+    tier = exact_path_tier(question, answer.path)
+    return tier if answer.source == "memory" or tier > 1 else 0
+
+
+def _aged(answer: SearchResult, written: date | None, half_life_days: float, now: datetime) -> SearchResult:
     if written is None:
         return answer
     midnight = datetime(written.year, written.month, written.day, tzinfo=UTC)

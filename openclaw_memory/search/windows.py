@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +30,10 @@ class Window:
     end: int
     best: int
     value: float
+
+    def moved(self, by: int) -> Window:
+        """The window in a list that has so many lines more in front."""
+        return replace(self, start=self.start + by, end=self.end + by, best=self.best + by) if by else self
 
 
 def best_windows(lines: Sequence[Line], values: Floats, max_chars: int, count: int) -> list[Window]:

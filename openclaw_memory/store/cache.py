@@ -13,18 +13,20 @@ from openclaw_memory.store.rows import CLOCK, META_KEY
 if TYPE_CHECKING:
     import apsw
 
-# Of a key's 32 bytes these are stored, twice (row and index). That two of ten million texts share 96 bits of SHA-256
-# has a chance below 1e-14.
-KEY_BYTES = 12
+# Of a key's 32 bytes these are stored, twice (row and index). That any two of ten million texts share 72 bits of
+# SHA-256 has a chance of 1e-8; of the million chunks of a large index, 1e-10.
+KEY_BYTES = 9
 KEYS_PER_LOOKUP = 400  # OpenClaw's number
 
 CURRENT_IDENTITY = f"(SELECT value ->> '$.identity' FROM meta WHERE key = '{META_KEY}')"
 MODEL = f"SELECT id, dims FROM models WHERE identity = coalesce(?, {CURRENT_IDENTITY})"
 # An all-zero vector has no direction: its id counts as none, so that such a chunk is found by its terms alone.
-KNOWN_KEYS = f"""
+KNOWN_KEYS = """
 SELECT wanted.value, iif(embedding = zeroblob(length(embedding)), NULL, vectors.id) FROM json_each(?) AS wanted
-CROSS JOIN vectors ON vectors.model_id = ? AND vectors.key = substr(unhex(wanted.value), 1, {KEY_BYTES})
+CROSS JOIN vectors ON vectors.model_id = ? AND vectors.key = substr(unhex(wanted.value), 1, ?)
 """
+# Vectors outlive the tables of the version that stored them: a file keeps the width that its keys began with.
+KEY_WIDTH = f"SELECT coalesce((SELECT length(key) FROM vectors LIMIT 1), {KEY_BYTES})"
 SAY_DIMS = f"""
 UPDATE meta SET value = json_set(value, '$.dims', known.dims) FROM (
   SELECT dims FROM models WHERE identity = {CURRENT_IDENTITY}
@@ -106,18 +108,19 @@ def say_dims(db: apsw.Connection) -> None:
 
 def known_keys(db: apsw.Connection, model_id: int, keys: Iterable[str]) -> dict[str, int | None]:
     """Those of the keys that are stored, with the ids of their vectors (None for an all-zero one)."""
-    wanted = list(keys)
+    wanted, width = list(keys), _key_width(db)
     found: dict[str, int | None] = {}
     for first in range(0, len(wanted), KEYS_PER_LOOKUP):
         group = json.dumps(wanted[first : first + KEYS_PER_LOOKUP])
-        found.update(fetch(db, KNOWN_KEYS, (group, model_id)))
+        found.update(fetch(db, KNOWN_KEYS, (group, model_id, width)))
     return found
 
 
 def add_vectors(db: apsw.Connection, model_id: int, keys: Sequence[str], embeddings: Iterable[bytes]) -> None:
     """Store embeddings by their keys; one that is stored already stays."""
+    width = _key_width(db)
     rows = enumerate(zip(keys, embeddings, strict=True), start=_now(db) + 1)
-    db.executemany(ADD_VECTOR, ((number, model_id, _digest(key), row) for number, (key, row) in rows))
+    db.executemany(ADD_VECTOR, ((number, model_id, _digest(key)[:width], row) for number, (key, row) in rows))
 
 
 def retire(db: apsw.Connection, vector_ids: Iterable[int]) -> None:
@@ -160,9 +163,14 @@ def _now(db: apsw.Connection) -> int:
     return int(turn)
 
 
+def _key_width(db: apsw.Connection) -> int:
+    ((width,),) = fetch(db, KEY_WIDTH)
+    return int(width)
+
+
 def _digest(key: str) -> bytes:
     try:
-        return bytes.fromhex(key)[:KEY_BYTES]
+        return bytes.fromhex(key)
     except ValueError as error:
         raise StoreError(
             f"the vector key {key!r} is not hexadecimal; use the SHA-256 of the embedded string"

@@ -15,6 +15,7 @@ import apsw
 
 from openclaw_memory.errors import CorruptIndexError, IndexLockedError, StoreError
 
+OWN_TABLES = {"meta", "files", "chunks", "vectors", "chunk_terms"}
 APPLICATION_ID = 0x4F434D31  # "OCM1" in the file's header: tells an index from any other SQLite file
 BUSY_TIMEOUT_MS = 10_000
 PAGE_SIZE = 16_384  # a vector of 256 to 1,536 dims fits a page; measured faster than 4,096 for vector rows
@@ -22,18 +23,38 @@ CACHE_KIB = 16_384
 # No mmap: it won 5 % at 100,000 chunks, and a file cut short beneath a mapping kills the process.
 OWN_FOLDER = ".memory"
 
+# SQLite has one code for every statement that fails by itself. These words stand for tables of ours that are missing or
+# make no sense (the last three are sqlite-vec's own); all others are a mistake of a statement, not of the file.
+DAMAGE_WORDS = (
+    "no such table",
+    "no such column",
+    "has no column",
+    "malformed",
+    "vtable constructor failed",
+    "unsupported file format",
+    "blob",
+    "size doesn't match",
+    "validity bit",
+)
+
 PRAGMAS = f"""
 PRAGMA page_size = {PAGE_SIZE};
 PRAGMA synchronous = NORMAL;
 PRAGMA cache_size = -{CACHE_KIB};
 PRAGMA mmap_size = 0;
 PRAGMA temp_store = MEMORY;
+PRAGMA journal_size_limit = {CACHE_KIB * 1024};
 """
 
 
 def fetch(db: apsw.Connection, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     """All rows of a statement; `values` are bound to its question marks."""
     return db.execute(statement, values).fetchall()
+
+
+def damaged(path: Path | str, what: object) -> CorruptIndexError:
+    """The error of an index that is damaged, with its remedy."""
+    return CorruptIndexError(f"{path} is damaged ({what}); it is derived from your files: delete it and sync again")
 
 
 @contextmanager
@@ -45,10 +66,12 @@ def own_errors(path: Path) -> Iterator[None]:
         raise IndexLockedError(
             f"{path}: another process held the index for more than {BUSY_TIMEOUT_MS // 1000} s ({error}); try again"
         ) from error
-    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError) as error:
-        raise CorruptIndexError(
-            f"{path} is damaged ({error}); it is derived from your files: delete it and sync again"
-        ) from error
+    except (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, UnicodeDecodeError) as error:
+        raise damaged(path, error) from error
+    except apsw.SQLError as error:
+        if any(words in str(error) for words in DAMAGE_WORDS):
+            raise damaged(path, error) from error
+        raise StoreError(f"{path}: {error}; delete the index and sync again if this stays") from error
     except apsw.FullError as error:
         raise StoreError(f"{path}: the disk is full ({error}); free some space and sync again") from error
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.IOError) as error:
@@ -109,13 +132,14 @@ def prepare_file(path: Path) -> None:
         if path.exists():
             return
         if path.parent.name == OWN_FOLDER or not any(path.parent.iterdir()):
-            _create(path.with_name(".gitignore"), b"*\n")
-        _create(path, b"")
+            create_file(path.with_name(".gitignore"), b"*\n")
+        create_file(path)
     except OSError as error:
         raise StoreError(f"{path} cannot be created ({error}); choose a folder that you may write to") from error
 
 
-def _create(path: Path, content: bytes) -> None:
+def create_file(path: Path, content: bytes = b"") -> None:
+    """Create a file for its owner alone; one that is there stays as it is."""
     with suppress(FileExistsError):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
@@ -124,8 +148,11 @@ def _create(path: Path, content: bytes) -> None:
             os.close(descriptor)
 
 
-def connect(path: Path, *, read_only: bool, extension: str | None) -> apsw.Connection:
-    """One connection with all pragmas set and, where `extension` names it, sqlite-vec loaded."""
+def connect(path: Path, *, read_only: bool, extension: str | None, durable: bool = True) -> apsw.Connection:
+    """One connection with all pragmas set and, where `extension` names it, sqlite-vec loaded.
+
+    What is not `durable` is never waited for until it is on the disk: it may be lost with the machine's power.
+    """
     if not read_only:
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     elif _needs_no_log(path):
@@ -136,6 +163,8 @@ def connect(path: Path, *, read_only: bool, extension: str | None) -> apsw.Conne
     try:
         db.set_busy_timeout(BUSY_TIMEOUT_MS)
         fetch(db, PRAGMAS)
+        if not durable:
+            db.execute("PRAGMA synchronous = OFF")
         if extension is not None:
             load_extension(db, extension)
     except BaseException:
@@ -145,10 +174,18 @@ def connect(path: Path, *, read_only: bool, extension: str | None) -> apsw.Conne
 
 
 def is_index(db: apsw.Connection) -> bool:
-    """Whether the tables are there; False for an empty file, StoreError for somebody else's database."""
-    if not fetch(db, "SELECT 1 FROM sqlite_schema LIMIT 1"):
+    """Whether the tables are there; False for an empty file.
+
+    Raises:
+        StoreError: it is somebody else's database.
+        CorruptIndexError: it has our tables, and another program's sign in its header.
+    """
+    tables = {name for (name,) in fetch(db, "SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    if not tables:
         return False
     if fetch(db, "PRAGMA application_id") != [(APPLICATION_ID,)]:
+        if tables >= OWN_TABLES:
+            raise damaged(db.filename, "its header names another program")
         raise StoreError(f"{db.filename} is a SQLite database of something else; give another path for the index")
     return True
 
@@ -162,7 +199,7 @@ def _needs_no_log(path: Path) -> bool:
 class Connections:
     """Connections to one index file, each lent to one thread at a time."""
 
-    def __init__(self, connect: Callable[[], apsw.Connection], path: Path) -> None:
+    def __init__(self, connect: Callable[[Path], apsw.Connection], path: Path) -> None:
         self.path = path
         self._connect = connect
         self._idle: deque[apsw.Connection] = deque()
@@ -188,9 +225,15 @@ class Connections:
             yield db
 
     @contextmanager
+    def alone(self) -> Iterator[apsw.Connection]:
+        """A connection outside any transaction, while no other thread writes through these connections."""
+        with self._writing, self.lend() as db:
+            yield db
+
+    @contextmanager
     def write(self) -> Iterator[apsw.Connection]:
         """A connection inside a write transaction, committed at the end and rolled back on any error."""
-        with self._writing, self.lend() as db, transaction(db, "BEGIN IMMEDIATE"):
+        with self.alone() as db, transaction(db, "BEGIN IMMEDIATE"):
             yield db
 
     def close(self) -> None:
@@ -204,12 +247,29 @@ class Connections:
         try:
             return self._idle.pop()
         except IndexError:
-            return self._connect()
+            return self._connect(self.path)
 
     def _close_idle(self) -> None:
         with suppress(IndexError):
             while True:
                 self._idle.pop().close()
+
+
+class Pinned(Connections):
+    """One connection inside a read transaction, in place of many: every reading sees the same state."""
+
+    def __init__(self, db: apsw.Connection, path: Path) -> None:
+        super().__init__(self._refuse, path)
+        self._db = db
+
+    @contextmanager
+    def read(self) -> Iterator[apsw.Connection]:
+        """The connection, in the transaction that it is in."""
+        with own_errors(self.path):
+            yield self._db
+
+    def _refuse(self, path: Path) -> apsw.Connection:
+        raise StoreError(f"{path}: a snapshot is only read; write to the store itself")
 
 
 @contextmanager

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import StoreError
-from openclaw_memory.store.connection import APPLICATION_ID, fetch, is_index, transaction
+from openclaw_memory.store.connection import APPLICATION_ID, damaged, fetch, is_index, transaction
 
 if TYPE_CHECKING:
     import apsw
 
-SCHEMA_VERSION = 2  # raise it whenever schema.sql changes; the file's `user_version` says which one its tables have
+SCHEMA_VERSION = 3  # raise it whenever schema.sql changes; the file's `user_version` says which one its tables have
+WRITE_VERSION = 18  # the byte that says which versions of SQLite may write: 1, or 2 with a write-ahead log
 DERIVED = ("term_counts", "chunk_terms", "chunks", "files")  # all but meta and the cache of vectors
+META_VERSION = "SELECT value ->> '$.schema_version' FROM meta WHERE key = 'memory_index_meta_v1'"
 CHUNK_IDS = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
 
 
@@ -21,6 +23,7 @@ def create(db: apsw.Connection) -> None:
 
     Raises:
         StoreError: the file is a SQLite database of something else; it is left as it is.
+        CorruptIndexError: it is one of ours, and its header does not say so.
     """
     if not is_index(db):
         fetch(db, "PRAGMA journal_mode = WAL")
@@ -44,13 +47,36 @@ def check(db: apsw.Connection) -> None:
 
     Raises:
         StoreError: they are; a sync makes them anew. Reading them is allowed.
+        CorruptIndexError: only the header says so.
     """
     ((version,),) = fetch(db, "PRAGMA user_version")
     if version != SCHEMA_VERSION:
+        if wrong := wrong_version(db):
+            raise damaged(db.filename, wrong)
         raise StoreError(
             f"{db.filename} has tables of another version of this library ({version or 1}, not {SCHEMA_VERSION}); "
             "sync to build the index again"
         )
+
+
+def wrong_version(db: apsw.Connection) -> str | None:
+    """What the header says of the tables that meta denies, in words; None where they agree."""
+    ((version,),) = fetch(db, "PRAGMA user_version")
+    if version != SCHEMA_VERSION and fetch(db, META_VERSION) == [(SCHEMA_VERSION,)]:
+        return f"its header says that its tables are of version {version}, and not of {SCHEMA_VERSION}"
+    return None
+
+
+def check_header(path: Path) -> None:
+    """Look at the one field of the header that would make SQLite take the file for one that must not be written.
+
+    Raises:
+        CorruptIndexError: it has a value that SQLite never wrote.
+    """
+    with path.open("rb") as file:
+        header = file.read(WRITE_VERSION + 1)
+    if len(header) > WRITE_VERSION and header[WRITE_VERSION] not in {1, 2}:
+        raise damaged(path, "its header forbids writing")
 
 
 def _run_schema(db: apsw.Connection) -> None:

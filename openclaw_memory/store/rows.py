@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
 
-from openclaw_memory.errors import CorruptIndexError, StoreError
-from openclaw_memory.store.connection import fetch
+from openclaw_memory.errors import StoreError
+from openclaw_memory.store import checksums
+from openclaw_memory.store.connection import damaged, fetch
 from openclaw_memory.store.layout import CHUNK_IDS
-from openclaw_memory.types import Chunk, ChunkRow, FileRecord, IndexMeta, StoredChunk
+from openclaw_memory.types import SOURCES, ChunkRow, FileRecord, IndexMeta, StoredChunk
 
 if TYPE_CHECKING:
     import apsw
@@ -21,22 +24,29 @@ NOTE = "note:"  # what the names of notes begin with: they outlive a reset
 FINISH = """
 UPDATE meta SET value = json_set(value, '$.building', NULL) WHERE key = ? AND value ->> '$.building' = ?
 """
+SHA256 = re.compile("[0-9a-f]{64}")
 FILE_COLUMNS = ("path", "source", "hash", "size", "mtime_ns", "inode", "checked_ns", "lacks")
-CHUNKS = """
-SELECT chunks.id, files.path, files.source, start_line, end_line, start_char, text, context, section
-FROM json_each(?) AS wanted CROSS JOIN chunks ON chunks.id = wanted.value
-CROSS JOIN files ON files.id = chunks.file_id ORDER BY chunks.id
+CHUNKS = f"""
+SELECT {checksums.COLUMNS}, {{checksum}} FROM json_each(?) AS wanted
+CROSS JOIN chunks ON chunks.id = wanted.value
+LEFT JOIN files ON files.id = chunks.file_id ORDER BY chunks.id
 """
 ADD_FILE = f"INSERT INTO files ({', '.join(FILE_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 STAMP = """
-UPDATE files SET source = ?2, hash = ?3, size = ?4, mtime_ns = ?5, inode = ?6, checked_ns = ?7, lacks = ?8
+UPDATE files SET hash = ?3, size = ?4, mtime_ns = ?5, inode = ?6, checked_ns = ?7, lacks = ?8
 WHERE path = ?1
 """
 ADD_CHUNK = """
-INSERT INTO chunks (id, file_id, vector_id, start_line, end_line, start_char, section, context, text)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO chunks (id, file_id, vector_id, start_line, end_line, start_char, section, checksum, context, text)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-CUT_CHUNKS = "DELETE FROM chunks WHERE file_id = ? AND start_line >= ? RETURNING id, vector_id"
+# Ids of a file's chunks grow with their lines: looking back from the last one reads no more than is wanted, and one.
+CHUNKS_FROM_LINE = """
+SELECT id, file_id, vector_id, start_line, end_line, start_char, section, checksum, context, text FROM chunks
+WHERE file_id = ?1 AND id > coalesce(
+  (SELECT id FROM chunks WHERE file_id = ?1 AND start_line < ?2 ORDER BY id DESC LIMIT 1), 0
+) ORDER BY id
+"""
 CHUNKS_OF = "SELECT id FROM chunks WHERE file_id = (SELECT id FROM files WHERE path = ?)"
 ADD_TERMS = "INSERT INTO chunk_terms (rowid, terms, context_terms) VALUES (?, ?, ?)"
 
@@ -49,7 +59,7 @@ def meta(db: apsw.Connection) -> IndexMeta | None:
     try:
         return IndexMeta(**json.loads(rows[0][0]))
     except (TypeError, ValueError) as error:
-        raise CorruptIndexError(f"{db.filename}: its meta is damaged ({error}); delete it and sync again") from error
+        raise damaged(db.filename, f"its meta cannot be read: {error}") from error
 
 
 def set_meta(db: apsw.Connection, new: IndexMeta) -> None:
@@ -87,13 +97,20 @@ def lacking(db: apsw.Connection) -> dict[str, int]:
 def files(db: apsw.Connection) -> dict[str, FileRecord]:
     """Every file by its path; what tables of an older version do not hold has its default."""
     columns = ", ".join(_file_columns(db))
-    return {row[0]: FileRecord(*row) for row in fetch(db, f"SELECT {columns} FROM files ORDER BY path")}
+    records = [_record(db, row) for row in fetch(db, f"SELECT {columns} FROM files ORDER BY path")]
+    return {record.path: record for record in records}
 
 
 def chunks(db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
-    """The chunks of these ids, in ascending order."""
-    rows = fetch(db, CHUNKS, (json.dumps(sorted(set(ids))),))
-    return [StoredChunk(row[0], row[1], row[2], Chunk(*row[3:])) for row in rows]
+    """The chunks of these ids, in ascending order.
+
+    Raises:
+        CorruptIndexError: one of them is not what was written.
+    """
+    wanted = (json.dumps(sorted(set(ids))),)
+    if checksums.are_there(db):
+        return list(checksums.checked(db, fetch(db, CHUNKS.format(checksum="checksum"), wanted)))
+    return [checksums.stored_chunk(row) for row in fetch(db, CHUNKS.format(checksum="NULL"), wanted)]
 
 
 def chunks_of(db: apsw.Connection, path: str) -> list[StoredChunk]:
@@ -106,25 +123,23 @@ def add_file(
 ) -> range:
     """Add a file and its chunks; returns their ids, consecutive and never used before."""
     db.execute(ADD_FILE, _columns(record))
-    return add_chunks(db, db.last_insert_rowid(), rows, vector_ids)
+    return add_chunks(db, db.last_insert_rowid(), record, rows, vector_ids)
 
 
 def add_chunks(
-    db: apsw.Connection, file_id: int, rows: Sequence[ChunkRow], vector_ids: Mapping[str, int | None]
+    db: apsw.Connection,
+    file_id: int,
+    record: FileRecord,
+    rows: Sequence[ChunkRow],
+    vector_ids: Mapping[str, int | None],
 ) -> range:
-    """Add chunks to a file; returns their ids, consecutive and never used before."""
+    """Add chunks to a file, whose id and record are given; returns their ids, consecutive and never used before."""
     used = fetch(db, CHUNK_IDS)
     first = used[0][0] + 1 if used else 1
     ids = range(first, first + len(rows))
-    db.executemany(
-        ADD_CHUNK,
-        (
-            (chunk_id, file_id, vector_ids[row.vector_key] if row.vector_key is not None else None, *_span(row.chunk))
-            for chunk_id, row in zip(ids, rows, strict=True)
-        ),
-    )
-    terms = ((chunk_id, row.terms, row.context_terms) for chunk_id, row in zip(ids, rows, strict=True))
-    db.executemany(ADD_TERMS, terms)
+    numbered = list(zip(ids, rows, strict=True))
+    db.executemany(ADD_CHUNK, (_chunk_columns(file_id, record, *one, vector_ids) for one in numbered))
+    _add_terms(db, numbered)
     return ids
 
 
@@ -141,21 +156,42 @@ def remove_files(db: apsw.Connection, paths: Iterable[str]) -> tuple[int, list[i
         for (file_id,) in fetch(db, "DELETE FROM files WHERE path = ? RETURNING id", (path,)):
             removed += 1
             gone += fetch(db, "DELETE FROM chunks WHERE file_id = ? RETURNING id, vector_id", (file_id,))
-    chunk_ids = [chunk_id for chunk_id, _ in gone]
-    db.executemany("DELETE FROM chunk_terms WHERE rowid = ?", ((chunk_id,) for chunk_id in chunk_ids))
-    return removed, chunk_ids, {vector_id for _, vector_id in gone if vector_id is not None}
+    return removed, *_without_terms(db, gone)
 
 
-def cut_file(db: apsw.Connection, path: str, from_line: int) -> tuple[int | None, list[int], set[int]]:
-    """Remove the chunks of a file from a line on; returns the file's id, and the ids of those chunks and vectors."""
-    found = fetch(db, "SELECT id FROM files WHERE path = ?", (path,))
+def extend_file(
+    db: apsw.Connection,
+    record: FileRecord,
+    rows: Sequence[ChunkRow],
+    from_line: int,
+    vector_ids: Mapping[str, int | None],
+) -> tuple[list[int], set[int], list[int]]:
+    """Replace the chunks of a file from a line on, but for those at the beginning that are there as they are.
+
+    Returns the ids of the chunks that went and of their vectors, and those of the chunks that came.
+
+    Raises:
+        StoreError: the file is not indexed.
+    """
+    found = fetch(db, "SELECT id FROM files WHERE path = ?", (record.path,))
     if not found:
-        return None, [], set()
-    file_id = int(found[0][0])
-    gone = fetch(db, CUT_CHUNKS, (file_id, from_line))
-    chunk_ids = [chunk_id for chunk_id, _ in gone]
-    db.executemany("DELETE FROM chunk_terms WHERE rowid = ?", ((chunk_id,) for chunk_id in chunk_ids))
-    return file_id, chunk_ids, {vector_id for _, vector_id in gone if vector_id is not None}
+        raise StoreError(f"{record.path} is not indexed, and cannot be extended from line {from_line}: sync again")
+    ((file_id,),) = found
+    there = fetch(db, CHUNKS_FROM_LINE, (file_id, from_line))
+    same = [
+        (old[0], row)
+        for old, row in takewhile(
+            lambda pair: pair[0] == _chunk_columns(file_id, record, pair[0][0], pair[1], vector_ids),
+            zip(there, rows, strict=False),
+        )
+    ]
+    removed, lost = _without_terms(db, [(old[0], old[2]) for old in there[len(same) :]])
+    db.executemany("DELETE FROM chunks WHERE id = ?", ((chunk_id,) for chunk_id in removed))
+    # What a chunk is found by may have changed without it: the day of a transcript is known by its first dated line.
+    db.executemany("DELETE FROM chunk_terms WHERE rowid = ?", ((chunk_id,) for chunk_id, _ in same))
+    _add_terms(db, same)
+    stamp_files(db, [record])
+    return removed, lost, list(add_chunks(db, file_id, record, rows[len(same) :], vector_ids))
 
 
 def note(db: apsw.Connection, name: str, text: str) -> None:
@@ -169,20 +205,67 @@ def noted(db: apsw.Connection, name: str) -> str | None:
     return str(rows[0][0]) if rows else None
 
 
+def _add_terms(db: apsw.Connection, numbered: Iterable[tuple[int, ChunkRow]]) -> None:
+    db.executemany(ADD_TERMS, ((chunk_id, row.terms, row.context_terms) for chunk_id, row in numbered))
+
+
+def _without_terms(db: apsw.Connection, gone: Sequence[tuple[int, int | None]]) -> tuple[list[int], set[int]]:
+    """Remove the terms of chunks that are gone; returns the ids of these chunks, and those of their vectors."""
+    chunk_ids = [chunk_id for chunk_id, _ in gone]
+    db.executemany("DELETE FROM chunk_terms WHERE rowid = ?", ((chunk_id,) for chunk_id in chunk_ids))
+    return chunk_ids, {vector_id for _, vector_id in gone if vector_id is not None}
+
+
+def notes(db: apsw.Connection) -> dict[str, str]:
+    """Every note by the name of its row."""
+    return dict(fetch(db, "SELECT key, value FROM meta WHERE key GLOB ?", (f"{NOTE}*",)))
+
+
+def keep_notes(db: apsw.Connection, kept: Mapping[str, str]) -> None:
+    """Keep notes that were kept elsewhere, as `notes` gives them."""
+    db.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", kept.items())
+
+
+def _record(db: apsw.Connection, row: tuple[Any, ...]) -> FileRecord:
+    """The record of a row.
+
+    Raises:
+        CorruptIndexError: it cannot be one that was written: without a path, a source, or whole numbers for stamps.
+    """
+    values: list[Any] = [value.hex() if isinstance(value, bytes) else value for value in row]
+    record = FileRecord(*values)
+    numbers = (record.size, record.mtime_ns, record.inode, record.checked_ns)
+    sound = isinstance(record.path, str) and isinstance(record.hash, str) and set(map(type, numbers)) == {int}
+    if record.source not in SOURCES or not sound:
+        raise damaged(db.filename, f"the record of {record.path!r} is odd")
+    return record
+
+
+def _packed(digest: str) -> str | bytes:
+    """A SHA-256 in half its length; any other text stays as it is."""
+    return bytes.fromhex(digest) if SHA256.fullmatch(digest) else digest
+
+
 def _file_columns(db: apsw.Connection) -> list[str]:
     there = {name for (name,) in fetch(db, "SELECT name FROM pragma_table_info('files')")}
     return [name for name in FILE_COLUMNS if name in there]
 
 
-def _span(chunk: Chunk) -> tuple[int, int, int, int, str, str]:
-    return chunk.start_line, chunk.end_line, chunk.start_char, chunk.section, chunk.context, chunk.text
+def _chunk_columns(
+    file_id: int, record: FileRecord, chunk_id: int, row: ChunkRow, vector_ids: Mapping[str, int | None]
+) -> tuple[int | str | None, ...]:
+    vector_id = None if row.vector_key is None else vector_ids[row.vector_key]
+    chunk = row.chunk
+    crc = checksums.checksum(StoredChunk(chunk_id, record.path, record.source, chunk))
+    place = chunk.start_line, chunk.end_line, chunk.start_char, chunk.section
+    return chunk_id, file_id, vector_id, *place, crc, chunk.context, chunk.text
 
 
-def _columns(record: FileRecord) -> tuple[str, str, str, int, int, int, int, str | None]:
+def _columns(record: FileRecord) -> tuple[str, str, str | bytes, int, int, int, int, str | None]:
     return (
         record.path,
         record.source,
-        record.hash,
+        _packed(record.hash),
         record.size,
         record.mtime_ns,
         record.inode,

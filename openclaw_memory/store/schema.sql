@@ -3,6 +3,7 @@
 
 -- 'memory_index_meta_v1': what the index was built with, as JSON.
 -- 'vectors_clock': the latest turn of last_used.
+-- 'note:<name>': a short text that outlives a reset.
 -- 'chunk_vectors_dims': dimensions of chunk_vectors; absent while that table does not match chunks.
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
 
@@ -10,7 +11,7 @@ CREATE TABLE files (
   id INTEGER PRIMARY KEY,
   path TEXT NOT NULL UNIQUE,
   source TEXT NOT NULL,
-  hash TEXT NOT NULL,
+  hash NOT NULL, -- a SHA-256 as 32 bytes, or the mark of a transcript as text
   size INTEGER NOT NULL,
   mtime_ns INTEGER NOT NULL,
   inode INTEGER NOT NULL,
@@ -28,6 +29,7 @@ CREATE TABLE chunks (
   end_line INTEGER NOT NULL,
   start_char INTEGER NOT NULL,
   section INTEGER NOT NULL,
+  checksum INTEGER NOT NULL, -- CRC-32 of all that a chunk says, its file included
   context TEXT NOT NULL,
   text TEXT NOT NULL
 );

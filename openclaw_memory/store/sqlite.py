@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
-import apsw
-
 from openclaw_memory.errors import NewerIndexError, StoreError
-from openclaw_memory.store import cache, keywords, layout, rows
-from openclaw_memory.store.connection import Connections, connect, fetch, find_extension, is_index, prepare_file
+from openclaw_memory.store import beside, cache, inspection, keywords, layout, rows
+from openclaw_memory.store.connection import Connections, Pinned, connect, fetch, find_extension, is_index, prepare_file
 from openclaw_memory.store.layout import SCHEMA_VERSION
-from openclaw_memory.types import ChunkRow, FileRecord, Hit, IndexMeta, Source, StoredChunk, StoreStats
+from openclaw_memory.types import ChunkRow, FileRecord, Hit, IndexMeta, Source, Store, StoredChunk, StoreStats
 
 if TYPE_CHECKING:
-    from openclaw_memory.types import Matrix, Vector
+    import apsw
 
-COUNTS = """
-SELECT source, count(DISTINCT files.id), count(chunks.id)
-FROM files LEFT JOIN chunks ON chunks.file_id = files.id GROUP BY source
-"""
+    from openclaw_memory.types import Matrix, Vector
 
 
 class SqliteStore:
@@ -31,11 +28,13 @@ class SqliteStore:
     than ten seconds) or StoreError (the disk is full or failing, or the store is closed).
     """
 
-    def __init__(self, connections: Connections, vector_error: str | None) -> None:
-        """Parts handed in: `vector_error` says why sqlite-vec is not loaded, None when it is. Mostly: `open`."""
+    def __init__(self, connections: Connections, vector_error: str | None, extension: str | None = None) -> None:
+        """Parts handed in: sqlite-vec's library is `extension`, or `vector_error` says why it is not loaded."""
         self.path = connections.path
         self._connections = connections
+        self._extension = extension
         self._vector_error = vector_error
+        self._opened = _identity(self.path)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, read_only: bool = False, vector_extension: bool = True) -> Self:
@@ -54,13 +53,17 @@ class SqliteStore:
             prepare_file(file)
         elif not file.is_file():
             raise StoreError(f"{file}: there is no index here to read; sync first")
-        connections = Connections(lambda: connect(file, read_only=read_only, extension=extension), file)
+        connections = Connections(partial(connect, read_only=read_only, extension=extension), file)
         try:
             _check(connections, read_only)
         except BaseException:
             connections.close()
             raise
-        return cls(connections, problem)
+        return cls(connections, problem, extension)
+
+    def is_current(self) -> bool:
+        """Whether the file at `path` is still the one that was opened, and not deleted or replaced since."""
+        return self._opened is not None and _identity(self.path) == self._opened
 
     def meta(self) -> IndexMeta | None:
         """What the index was built with; None when it is empty and new. `dims` is filled in by the first vectors."""
@@ -82,6 +85,38 @@ class SqliteStore:
             rows.set_meta(db, meta)
             cache.add_model(db, meta.identity, meta.dims)
             cache.say_dims(db)
+
+    def beside(self) -> SqliteStore:
+        """A store in a file of its own beside this one, `<name>.rebuild-...`, that begins with all that this one holds.
+
+        Raises:
+            StoreError: the folder cannot be written, or the disk is full.
+        """
+        return SqliteStore(beside.copied(self._connections, self._extension), self._vector_error, self._extension)
+
+    def publish(self, built: Store) -> None:
+        """Hold from now on what `built` holds, a store from `beside`, which is then closed and its file removed.
+
+        It is copied over this index in one transaction; notes stay as they are here. Readers, in all processes, see
+        the old index or the new one.
+
+        Raises:
+            IndexLockedError: another process wrote for longer than the busy timeout; the old index stays.
+        """
+        if not isinstance(built, SqliteStore):
+            raise StoreError(f"{built!r} did not come from beside(), and cannot be published in {self.path}")
+        try:
+            with self._connections.alone() as live, built._connections.alone() as source:
+                rows.keep_notes(source, rows.notes(live))
+                beside.copy(source, live)
+                beside.settle(live)
+        finally:
+            self.discard(built)
+
+    def discard(self, built: Store) -> None:
+        """Close a store that came from `beside`, and remove its file. Calling it twice is allowed."""
+        if isinstance(built, SqliteStore) and built.path != self.path:
+            beside.remove(built._connections)
 
     def finish(self, build: str) -> None:
         """Say that the build of this name is complete; nothing happens where another one has begun since."""
@@ -123,21 +158,19 @@ class SqliteStore:
     ) -> None:
         """Replace the rows of one file from line `from_line` on, and its record; the rows before stay.
 
+        `chunks` come in the order of their lines, none of them from before `from_line`. Those at the beginning that are
+        there already keep their ids.
+
         Raises:
-            StoreError: as `replace_files`.
+            StoreError: as `replace_files`; or the file is not indexed, so that there is nothing to go on from.
         """
         with self._connections.write() as db:
             layout.check(db)
             rows.check_made_for(db, made_for)
             dims, vector_ids = self._vector_ids(db, chunks)
-            file_id, removed, lost = rows.cut_file(db, record.path, from_line)
+            removed, lost, added = rows.extend_file(db, record, chunks, from_line, vector_ids)
             cache.retire(db, lost.difference(vector_ids.values()))
-            if file_id is None:
-                added = rows.add_file(db, record, chunks, vector_ids)
-            else:
-                rows.stamp_files(db, [record])
-                added = rows.add_chunks(db, file_id, chunks, vector_ids)
-            self._update_codes(db, dims, removed, list(added))
+            self._update_codes(db, dims, removed, added)
 
     def touch_files(self, records: Sequence[FileRecord], made_for: IndexMeta | None = None) -> None:
         """Update the stamps of files whose content is unchanged; one that is not indexed is left out.
@@ -236,6 +269,15 @@ class SqliteStore:
         with self._connections.read() as db:
             return rows.chunks(db, ids)
 
+    @contextmanager
+    def snapshot(self) -> Iterator[Self]:
+        """This store as it is now, for reading alone, in the thread of the `with` block.
+
+        What is written meanwhile is not seen. The write-ahead log grows as long as the block lasts.
+        """
+        with self._connections.read() as db:
+            yield type(self)(Pinned(db, self.path), self._vector_error)
+
     def holds(self, source: Source) -> bool:
         """Whether any file of this source is indexed."""
         with self._connections.read() as db:
@@ -278,24 +320,12 @@ class SqliteStore:
         on disk, the write-ahead log included.
         """
         with self._connections.read() as db:
-            error = self._vector_error or _codes_error(db)
-            counts = {source: (files, chunks) for source, files, chunks in fetch(db, COUNTS)}
-            return StoreStats(
-                files=sum(files for files, _ in counts.values()),
-                chunks=sum(chunks for _, chunks in counts.values()),
-                vectors=cache.count(db),
-                sources=counts,
-                vector_path="scan" if error else "sqlite-vec",
-                vector_error=error,
-                size_bytes=_size(self.path),
-                engine=_engine(db, with_vec=self._vector_error is None),
-            )
+            return inspection.stats(db, self.path, self._vector_error)
 
     def problems(self) -> tuple[str, ...]:
-        """What SQLite's integrity check finds wrong with tables, indexes and the keyword index; empty when sound."""
+        """What is wrong with tables, indexes and the keyword index, and which chunks are not what was written."""
         with self._connections.read() as db:
-            found = [str(row[0]) for row in fetch(db, "PRAGMA integrity_check(10)")]
-        return () if found == ["ok"] else tuple(found)
+            return tuple(inspection.problems(db, with_vec=self._vector_error is None))
 
     def close(self) -> None:
         """Release the index. Calling it twice is allowed; work under way in other threads ends first."""
@@ -324,6 +354,7 @@ class SqliteStore:
 def _check(connections: Connections, read_only: bool) -> None:
     """Make the tables of a new index; refuse a file that is none, or a newer one."""
     with connections.lend() as db:
+        layout.check_header(connections.path)
         if not read_only:
             layout.create(db)
         elif not is_index(db):
@@ -336,33 +367,20 @@ def _check(connections: Connections, read_only: bool) -> None:
         )
 
 
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one that takes its place; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _dims(db: apsw.Connection) -> int | None:
     model = cache.model(db)
     return model[1] if model else None
 
 
-def _codes_error(db: apsw.Connection) -> str | None:
-    dims = _dims(db)
-    if dims is None:
-        return None
-    from openclaw_memory.store import vectors
-
-    return vectors.error_of_codes(db, dims)
-
-
 def _count(db: apsw.Connection, statement: str) -> int:
     ((count,),) = fetch(db, statement)
     return int(count)
-
-
-def _size(path: Path) -> int:
-    parts = (path, path.with_name(path.name + "-wal"))
-    return sum(part.stat().st_size for part in parts if part.exists())
-
-
-def _engine(db: apsw.Connection, *, with_vec: bool) -> Mapping[str, str]:
-    statements = {"sqlite": "SELECT sqlite_version()", "journal_mode": "PRAGMA journal_mode"}
-    if with_vec:
-        statements["sqlite_vec"] = "SELECT vec_version()"
-    found = {name: str(fetch(db, statement)[0][0]) for name, statement in statements.items()}
-    return {"apsw": apsw.apsw_version(), **found}

@@ -1,7 +1,8 @@
 """The index follows the files: compare, read what may have changed, cut, embed what is new, write.
 
-Everything slow (reading, chunking, embedding) happens before a transaction opens, and a transaction holds whole files
-only: a run that is cut short at any point leaves an index that answers, and the next run goes on from there.
+Everything slow (reading, chunking, embedding) happens before a transaction opens, and a transaction holds whole notes
+and whole parts of transcripts: a run that is cut short at any point leaves an index that answers, and the next run goes
+on from there.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.sync.at_work import alone_at_work, at_work, somebody_is_at_work
 from openclaw_memory.sync.compare import Difference, compare
 from openclaw_memory.sync.damage import set_aside
 from openclaw_memory.sync.meta import describe, outdated
+from openclaw_memory.sync.turn import one_at_a_time, somebody_is_at_work
 from openclaw_memory.types import Embedder, Progress, Store, SyncReport
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def sync(
     progress: Callable[[Progress], None] | None = None,
     index_path: Path | None = None,
     patience: Patience | None = None,
+    wait: float | None = None,
 ) -> SyncReport:
     """Bring the index up to date with the workspace, and say what was done.
 
@@ -52,15 +54,20 @@ def sync(
 
     Where `config.embedding.batch` says so, many missing vectors are left to the batch API of the embedder's service;
     the jobs are remembered beside `index_path`, without which there are none. `patience` says how they are waited for.
-    The sign that somebody is at work stands beside `index_path` too; while another process shows it nothing is pruned.
+
+    An index is synced by one at a time, in all threads and processes, by a lock beside `index_path`: another sync is
+    waited for `wait` seconds, or until it ends where that is None, and `progress` is told so. Within a progress
+    callback a sync goes ahead. An index that answers is built again beside, and replaced whole at the end.
 
     `progress` is called between transactions; what it raises ends the run and reaches the caller.
 
     Raises:
+        SyncBusyError: another sync is still at work after `wait` seconds.
         WorkspaceError: the folder has gone; nothing is removed from the index.
         StoreError: the index cannot be written.
     """
     # A search asks this package only whether the index is outdated: it need not load all that building takes.
+    from openclaw_memory.store.beside import sweep
     from openclaw_memory.sync.passes import Parts, one_pass, together
 
     started = time.perf_counter()
@@ -70,7 +77,9 @@ def sync(
 
         batch = batch_of(embedder, index_path, patience)
     parts = Parts(workspace, store, embedder, config, batch, trouble, requested, progress)
-    with at_work(index_path):
+    with one_at_a_time(index_path, wait, _telling(progress)) as alone:
+        if alone and index_path is not None:
+            sweep(index_path)
         report = one_pass(parts, force=force)
         jobs = None
         # Jobs that stay as they are belong to a service that does not answer: the next sync asks for them.
@@ -78,8 +87,14 @@ def sync(
             jobs = batch.known.jobs
             batch.wait(store, progress)
             report = together(report, one_pass(parts, force=False))
-    with alone_at_work(index_path) as alone:
         # What others have embedded and not yet written is nobody's, and must not be taken from them.
         if alone and report.embedded and report.ok:
-            store.prune(config.embedding.max_entries)
+            # Vectors in no use are looked for among all chunks: in a large index not before some have come together.
+            limit, chunks = config.embedding.max_entries, store.chunk_count()
+            if store.prune(max(limit, chunks + chunks // 64)):
+                store.prune(limit)
     return replace(report, seconds=time.perf_counter() - started)
+
+
+def _telling(progress: Callable[[Progress], None] | None) -> Callable[[str], None] | None:
+    return None if progress is None else lambda words: progress(Progress(0, 0, words))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from openclaw_memory.config import Chunking
 from openclaw_memory.embeddings._stream import Embedded, stream
 from openclaw_memory.errors import OpenClawMemoryError
-from openclaw_memory.sync.prepare import read, rows
-from openclaw_memory.types import Embedder, MemoryFile, Progress, Store
+from openclaw_memory.sync.prepare import read, rows, transcript_rows
+from openclaw_memory.types import ChunkRow, Embedder, FileRecord, MemoryFile, Progress, Store
 from openclaw_memory.workspace import Workspace
 
 # So many texts may be refused for themselves: more speak of a service that refuses any.
@@ -86,21 +86,37 @@ class _Gathering:
 
 
 def missing_texts(
-    workspace: Workspace, store: Store, identity: str, chunking: Chunking, files: Iterable[MemoryFile]
+    workspace: Workspace,
+    store: Store,
+    identity: str,
+    chunking: Chunking,
+    files: Iterable[MemoryFile],
+    known: Mapping[str, FileRecord] | None = None,
 ) -> Iterator[tuple[str, str]]:
-    """The key and the text of each vector that an index of these files needs and the store has not, each once."""
+    """The key and the text of each vector that an index of these files needs and the store has not, each once.
+
+    Of transcripts that are `known` and lack nothing, only what has been added counts.
+    """
     seen: set[str] = set()
     for file in files:
-        texts = {key: text for key, text in _texts(workspace, file, chunking) if key not in seen}
-        seen |= texts.keys()
-        known = store.known_vectors(texts, identity) if texts else set()
-        yield from ((key, text) for key, text in texts.items() if key not in known)
+        for some in _prepared(workspace, file, chunking, (known or {}).get(file.path)):
+            keyed = ((row.vector_key, row.chunk.embedding_text) for row in some)
+            texts = {key: text for key, text in keyed if key is not None and key not in seen}
+            seen |= texts.keys()
+            stored = store.known_vectors(texts, identity) if texts else set()
+            yield from ((key, text) for key, text in texts.items() if key not in stored)
 
 
-def _texts(workspace: Workspace, file: MemoryFile, chunking: Chunking) -> Iterator[tuple[str, str]]:
+def _prepared(
+    workspace: Workspace, file: MemoryFile, chunking: Chunking, known: FileRecord | None
+) -> Iterator[list[ChunkRow]]:
+    """The rows of a file, those of a transcript part by part."""
     try:
-        _, text = read(workspace, file)
-        prepared = rows(text, file.path, chunking, vectors=True)
+        if file.source == "sessions":
+            mark = known.hash if known is not None and known.lacks is None else None
+            for part in workspace.transcript(file.path, mark):
+                yield transcript_rows(part, file.path, chunking, vectors=True)
+        else:
+            yield rows(read(workspace, file)[1], file.path, chunking, vectors=True)
     except (OpenClawMemoryError, OSError):  # told by the run that comes after
         return
-    yield from ((row.vector_key, row.chunk.embedding_text) for row in prepared if row.vector_key is not None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from openclaw_memory.config import Sessions
 from openclaw_memory.types import FileRecord, MemoryFile
 
 # Two writes within one tick of the file system's clock leave the same mtime. Linux stamps with its scheduler's tick
@@ -58,6 +59,22 @@ def compare(files: Iterable[MemoryFile], known: Mapping[str, FileRecord]) -> Dif
             unchanged += 1
     vanished = tuple(sorted(path for path in known if path not in found))
     return Difference(tuple(fresh), tuple(touched), tuple(doubtful), vanished, unchanged)
+
+
+def worth_a_sync(
+    difference: Difference, known: Mapping[str, FileRecord], rules: Sessions
+) -> dict[str, tuple[int, int, int] | None]:
+    """The files for which a sync should run by itself, with their stamps (None: gone).
+
+    A transcript grows with every message: one that has grown by less than `rules.delta_bytes` can wait.
+    """
+    worth: dict[str, tuple[int, int, int] | None] = dict.fromkeys(difference.vanished)
+    for file in difference.fresh + difference.touched:
+        record = known.get(file.path)
+        grown = None if record is None else file.size - record.size
+        if file.source == "memory" or grown is None or not 0 <= grown < rules.delta_bytes:
+            worth[file.path] = (file.mtime_ns, file.size, file.inode)
+    return worth
 
 
 def _same_stamp(file: MemoryFile, record: FileRecord) -> bool:

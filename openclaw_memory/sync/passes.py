@@ -14,6 +14,7 @@ from openclaw_memory.errors import EmbedderError
 from openclaw_memory.sync.ahead import gather, missing_texts
 from openclaw_memory.sync.compare import Difference, compare
 from openclaw_memory.sync.meta import describe, outdated
+from openclaw_memory.sync.rebuild import beside
 from openclaw_memory.sync.run import Run
 from openclaw_memory.types import Embedder, FileRecord, IndexMeta, MemoryFile, Progress, Skipped, Store, SyncReport
 from openclaw_memory.workspace import Workspace
@@ -66,22 +67,34 @@ class Plan:
 
 
 def one_pass(parts: Parts, *, force: bool) -> SyncReport:
-    """Do what `openclaw_memory.sync.sync` says, once; the report leaves out how long it took."""
-    store, files = parts.store, parts.workspace.scan()
-    before = store.files()
-    found = Found(files, store.meta(), before, compare(files.files, before))
+    """Do what `openclaw_memory.sync.sync` says, once; the report leaves out how long it took.
+
+    What answers is built again beside; a first index is built in its place, so that one that was cut short goes on.
+    """
+    scan = parts.workspace.scan()
+    stored, before = parts.store.meta(), parts.store.files()
+    found = Found(scan, stored, before, compare(scan.files, before))
     plan = _planned(parts, found, force=force)
-    anew = found.stored is None or plan.rebuilt is not None
-    build = _reset(store, plan.wanted) if found.stored is None or anew else found.stored.building
-    made_for = plan.wanted if found.stored is None or anew else found.stored
+    if plan.rebuilt is None or stored is None or not stored.complete:
+        return _written(parts, parts.store, found, plan)
+    with beside(parts.store) as built:
+        return _written(parts, built, found, plan)
+
+
+def _written(parts: Parts, store: Store, found: Found, plan: Plan) -> SyncReport:
+    """Bring the rows of `store` up to date, or build all of them."""
+    stored, before = found.stored, found.before
+    anew = stored is None or plan.rebuilt is not None
+    build = _reset(store, plan.wanted) if stored is None or anew else stored.building
+    made_for = plan.wanted if stored is None or anew else stored
     chunking, lacking = parts.config.chunking, dict(plan.held)
     source = plan.error or parts.embedder
     run = Run(parts.workspace, store, source, chunking, made_for, before, anew, lacking=lacking)
     run.unchanged = 0 if anew else found.difference.unchanged
-    run.over(files.files if anew else found.difference.to_read, parts.progress)
+    run.over(found.scan.files if anew else found.difference.to_read, parts.progress)
     gone = {*found.difference.vanished, *before.keys() & set(run.vanished)}
     # What lies behind a folder that cannot be read just now may still be there.
-    removed = sorted(path for path in gone if not files.is_unknown(path))
+    removed = sorted(path for path in gone if not found.scan.is_unknown(path))
     if removed and not anew:
         store.remove_files(removed)
     if build is not None:
@@ -92,8 +105,8 @@ def one_pass(parts: Parts, *, force: bool) -> SyncReport:
         removed=tuple(removed),
         unchanged=run.unchanged,
         failed=tuple(run.failed),
-        waiting=tuple(run.waiting if plan.put_off is None else _all(files.files, plan.put_off)),
-        skipped=(*files.skipped, *run.skipped),
+        waiting=tuple(run.waiting if plan.put_off is None else _all(found.scan.files, plan.put_off)),
+        skipped=(*found.scan.skipped, *run.skipped),
         embedded=plan.embedded + run.embedded,
         tokens=plan.tokens + run.tokens,
         rebuilt=plan.rebuilt,
@@ -132,7 +145,10 @@ def _planned(parts: Parts, found: Found, *, force: bool) -> Plan:
     if error is not None:
         return _kept(parts, plan, stored, error)
     plan.rebuilt = outdated(stored, plan.wanted) or ("it was asked for" if force else None)
-    _ask_batch(parts, plan, found.scan.files if plan.rebuilt else found.difference.to_read)
+    if plan.rebuilt:
+        _ask_batch(parts, plan, found.scan.files)
+    else:
+        _ask_batch(parts, plan, found.difference.to_read, found.before)
     if plan.rebuilt is None or embedder is None:
         return plan
     files, chunking = found.scan.files, parts.config.chunking
@@ -164,12 +180,14 @@ def _kept(parts: Parts, plan: Plan, stored: IndexMeta, error: EmbedderError) -> 
     return plan
 
 
-def _ask_batch(parts: Parts, plan: Plan, files: Sequence[MemoryFile]) -> None:
+def _ask_batch(
+    parts: Parts, plan: Plan, files: Sequence[MemoryFile], known: Mapping[str, FileRecord] | None = None
+) -> None:
     """Collect what the batch API has done, and leave it what is missing, where the settings and the amount say so."""
     if parts.batch is None or parts.embedder is None:
         return
     chunking = parts.config.chunking
-    texts = missing_texts(parts.workspace, parts.store, parts.embedder.identity, chunking, files)
+    texts = missing_texts(parts.workspace, parts.store, parts.embedder.identity, chunking, files, known)
     plan.embedded, plan.tokens = parts.batch.advance(parts.store, texts)
     plan.held = parts.batch.held()
 

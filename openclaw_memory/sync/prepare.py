@@ -3,40 +3,131 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
 
 from openclaw_memory.chunking import chunk
 from openclaw_memory.config import Chunking
 from openclaw_memory.embeddings import vector_key
+from openclaw_memory.redaction import redact
 from openclaw_memory.text import segment
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, MemoryFile
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.dates import date_terms, is_date_title, note_date
+from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, Part
+
+if TYPE_CHECKING:
+    import datetime
+
+
+class Piece(NamedTuple):
+    """What is written of a file at once: its rows from line `from_line` on, and its record once they are there.
+
+    A note is one piece, a long transcript several. Until the `last` one is written, the record has the size of what
+    was read and not that of the file: its stamp tells that there is more. `unreadable` lines were left out of all the
+    pieces so far.
+    """
+
+    record: FileRecord
+    rows: list[ChunkRow]
+    from_line: int = 1
+    last: bool = True
+    left_out: str = ""
 
 
 def read(workspace: Workspace, file: MemoryFile) -> tuple[FileRecord, str]:
-    """The record and the text of a file.
+    """The record and the text of a note.
 
     The clock is read before the content: whatever is written afterwards differs in its stamp or is in doubt.
 
     Raises:
         OpenClawMemoryError, OSError: the file has vanished, is not allowed any more, or cannot be read as text.
     """
-    checked_ns = time.time_ns()
+    record = _record(file)
     text = workspace.read(file.path)
-    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    record = FileRecord(file.path, file.source, digest, file.size, file.mtime_ns, file.inode, checked_ns)
-    return record, text
+    return replace(record, hash=sha256(text.encode("utf-8", "surrogatepass")).hexdigest()), text
 
 
 def rows(text: str, path: str, rules: Chunking, *, vectors: bool) -> list[ChunkRow]:
-    """The chunks of a file, each with its terms and, where `vectors` are wanted, the key of its vector.
+    """The chunks of a note, each with its terms and, where `vectors` are wanted, the key of its vector.
 
     The words of the path count as context for the keyword index, so that a file is found by its name. They are not
-    embedded: every rename would embed the file again.
+    embedded: every rename would embed the file again. Secrets are masked first; offsets are those of the masked text.
     """
-    name = path.removesuffix(".md")
-    day = note_date(path)
+    return _rows(redact(text), path, rules, note_date(path), vectors=vectors)
+
+
+def transcript_rows(part: Part, path: str, rules: Chunking, *, vectors: bool) -> list[ChunkRow]:
+    """The chunks of a part of a transcript, cut as a note of its day is, with lines and offsets in the whole."""
+    lines, chars = part.first_line - 1, part.start_char
+
+    def placed(piece: Chunk) -> Chunk:
+        return replace(
+            piece,
+            start_line=piece.start_line + lines,
+            end_line=piece.end_line + lines,
+            start_char=piece.start_char + chars,
+            section=piece.section and piece.section + lines,
+        )
+
+    found = _rows(part.text, path, rules, part.day, vectors=vectors)
+    return [replace(row, chunk=placed(row.chunk)) for row in found]
+
+
+def transcript_pieces(
+    workspace: Workspace, file: MemoryFile, known: FileRecord | None, rules: Chunking, *, vectors: bool, size: int
+) -> Iterator[Piece | FileRecord]:
+    """What is to be written of a transcript that the index knows up to `known`, None for all of it.
+
+    A piece has at least `size` chunks, but for the last one, and at most one part more. Where nothing has been added
+    there is none, but the record with its new stamp.
+
+    Raises:
+        OpenClawMemoryError, OSError: as `read`, before any piece or between two of them.
+    """
+    record = _record(file, known)
+    found: list[ChunkRow] = []
+    unreadable: list[tuple[int, int]] = []
+    from_line = end = 0
+    for part in workspace.transcript(file.path, record.hash or None):
+        if len(found) >= size:
+            yield Piece(replace(record, size=end), found, from_line, last=False)
+            found, from_line = [], 0
+        found += transcript_rows(part, file.path, rules, vectors=vectors)
+        from_line, end = from_line or part.first_line, part.mark.end
+        lacks = None if part.first_line == 1 else record.lacks  # a file that was rewritten lacks nothing yet
+        record = replace(record, hash=str(part.mark), lacks=lacks)
+        if part.unreadable:
+            unreadable.append((part.first_unreadable, part.unreadable))
+    if from_line:
+        yield Piece(record, found, from_line, left_out=_left_out(unreadable))
+    elif known is not None and (known.hash == "" or any(workspace.transcript(file.path))):
+        yield record
+    else:  # nothing complete is in it, or not any more
+        yield Piece(replace(record, hash="", lacks=None), [])
+
+
+def _left_out(unreadable: Sequence[tuple[int, int]]) -> str:
+    """Which lines of a transcript could not be read, in words, from the first one's number and the count in parts."""
+    if not unreadable:
+        return ""
+    first, count = unreadable[0][0], sum(count for _, count in unreadable)
+    what = f"JSON object of at most {MAX_LINE_BYTES >> 20} MiB"
+    if count == 1:
+        return f"line {first} is no {what} and was left out"
+    return f"{count} lines are no {what} and were left out, the first is line {first}"
+
+
+def _record(file: MemoryFile, known: FileRecord | None = None) -> FileRecord:
+    """What is known of a file before it is read: its stamp now, and the content that the index holds of it."""
+    digest, lacks = (known.hash, known.lacks) if known else ("", None)
+    return FileRecord(file.path, file.source, digest, file.size, file.mtime_ns, file.inode, time.time_ns(), lacks)
+
+
+def _rows(text: str, path: str, rules: Chunking, day: datetime.date | None, *, vectors: bool) -> list[ChunkRow]:
+    name = path.removesuffix(".md").removesuffix(".jsonl")
     dates = date_terms(day) if day else ()
 
     def row(piece: Chunk) -> ChunkRow:

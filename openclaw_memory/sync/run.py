@@ -1,4 +1,4 @@
-"""One run over files that may have changed: each is read and cut, its texts are embedded, and it is written whole."""
+"""One run over files that may have changed: each is read and cut, its texts are embedded, and its rows are written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from openclaw_memory.config import Chunking
 from openclaw_memory.embeddings._stream import Embedded, asks_service, stream
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, UndecodableError
-from openclaw_memory.sync.prepare import read, rows
+from openclaw_memory.sync.prepare import Piece, read, rows, transcript_pieces
 from openclaw_memory.types import (
     ChunkRow,
     Embedder,
@@ -31,14 +31,12 @@ CHUNKS_PER_WRITE = 512
 FILES_BESIDE_SERVICE = 8
 CHUNKS_BESIDE_SERVICE = 64
 
-PreparedFile = tuple[FileRecord, list[ChunkRow]]
-
 
 @dataclass(slots=True)
 class Group:
-    """Files that are written together, as soon as the vectors under `missing` are there; `done` files come before."""
+    """Pieces that are written together, as soon as the vectors under `missing` are there; `done` files are then."""
 
-    files: list[PreparedFile]
+    pieces: list[Piece]
     missing: set[str]
     done: int
 
@@ -73,6 +71,7 @@ class Run:
     tokens: int = 0
     _groups: deque[Group] = field(default_factory=deque)
     _asked: set[str] = field(default_factory=set)
+    _lacks: dict[str, str] = field(default_factory=dict)  # why files lack vectors of which a piece has been written
 
     def over(self, files: Sequence[MemoryFile], progress: Callable[[Progress], None] | None) -> None:
         """Bring the rows of these files up to date; `progress` is called between transactions."""
@@ -95,48 +94,73 @@ class Run:
 
     def _wanted(self, files: Sequence[MemoryFile], tell: Callable[[int], None]) -> Iterator[tuple[str, str]]:
         """Prepare the files in groups; yields the key and the text of each vector that is not stored."""
-        batch: list[PreparedFile] = []
+        batch: list[Piece] = []
         same: list[FileRecord] = []
         for done, file in enumerate(files, start=1):
-            prepared = self._prepared(file)
-            if isinstance(prepared, FileRecord):
-                same.append(prepared)
-            elif prepared is not None:
-                batch.append(prepared)
-            if batch and (done == len(files) or self._is_full(batch)):
-                yield from self._opened(batch, done)
-                self._write(tell)
-                batch = []
+            for piece in self._prepared(file):
+                if isinstance(piece, FileRecord):
+                    same.append(piece)
+                    continue
+                batch.append(piece)
+                if self._is_full(batch):
+                    yield from self._opened(batch, done if piece.last else done - 1)
+                    self._write(tell)
+                    batch = []
+        if batch:
+            yield from self._opened(batch, len(files))
+            self._write(tell)
         if same:
             self.store.touch_files(same, self.meta)
-            self.unchanged += len(same)
+            for record in same:
+                self._count(record)
 
-    def _prepared(self, file: MemoryFile) -> PreparedFile | FileRecord | None:
-        """The file with its rows, its record alone where the index holds these rows already; None where it cannot be.
+    def _prepared(self, file: MemoryFile) -> Iterator[Piece | FileRecord]:
+        """The pieces of a file, its record alone where the index holds all rows already; none where it cannot be read.
 
         What cannot be prepared is listed with its reason.
         """
         try:
-            record, text = read(self.workspace, file)
-            known = None if self.anew else self.before.get(file.path)
-            if known is not None and (known.hash, known.source, known.lacks) == (record.hash, record.source, None):
-                return record
-            return record, rows(text, file.path, self.chunking, vectors=self.embedder is not None)
+            yield from self._transcript(file) if file.source == "sessions" else self._note(file)
         except NotFoundError:
             self.vanished.append(file.path)
         except UndecodableError as error:
             self.skipped.append(Skipped(file.path, reason(error)))
         except Exception as error:  # noqa: BLE001 - one odd file must not cost all others; it is reported
             self.failed.append(Skipped(file.path, reason(error)))
-        return None
 
-    def _is_full(self, batch: Sequence[PreparedFile]) -> bool:
+    def _note(self, file: MemoryFile) -> Iterator[Piece | FileRecord]:
+        record, text = read(self.workspace, file)
+        known = None if self.anew else self.before.get(file.path)
+        if known is not None and (known.hash, known.source, known.lacks) == (record.hash, record.source, None):
+            yield record
+        else:
+            yield Piece(record, rows(text, file.path, self.chunking, vectors=self.embedder is not None))
+
+    def _transcript(self, file: MemoryFile) -> Iterator[Piece | FileRecord]:
+        vectors, size = self.embedder is not None, self._limits()[1]
+        known = None if self.anew else self._known_transcript(file)
+        for piece in transcript_pieces(self.workspace, file, known, self.chunking, vectors=vectors, size=size):
+            yield piece
+            if isinstance(piece, Piece) and piece.left_out:
+                self.skipped.append(Skipped(file.path, piece.left_out))
+
+    def _known_transcript(self, file: MemoryFile) -> FileRecord | None:
+        """The record from which the reading goes on; None where vectors are lacking that may be had now."""
+        known = self.before.get(file.path)
+        if known is None or known.lacks is None:
+            return known
+        return replace(known, lacks=str(self.embedder)) if isinstance(self.embedder, EmbedderError) else None
+
+    def _limits(self) -> tuple[int, int]:
+        """How many files, or chunks, make a group."""
         beside = asks_service(self.embedder)
-        files = FILES_BESIDE_SERVICE if beside else FILES_PER_WRITE
-        chunks = CHUNKS_BESIDE_SERVICE if beside else CHUNKS_PER_WRITE
-        return len(batch) >= files or sum(len(file_rows) for _, file_rows in batch) >= chunks
+        return (FILES_BESIDE_SERVICE, CHUNKS_BESIDE_SERVICE) if beside else (FILES_PER_WRITE, CHUNKS_PER_WRITE)
 
-    def _opened(self, batch: list[PreparedFile], done: int) -> Iterator[tuple[str, str]]:
+    def _is_full(self, batch: Sequence[Piece]) -> bool:
+        files, chunks = self._limits()
+        return len(batch) >= files or sum(len(piece.rows) for piece in batch) >= chunks
+
+    def _opened(self, batch: list[Piece], done: int) -> Iterator[tuple[str, str]]:
         texts = {row.vector_key: row.chunk.embedding_text for row in _rows(batch) if row.vector_key is not None}
         known = self.store.known_vectors(texts, self.meta.identity) if texts else set()
         missing = [key for key in texts if key not in known]
@@ -164,21 +188,29 @@ class Run:
         """Write the groups, in their order, that wait for no vector any more."""
         while self._groups and self._groups[0].missing.isdisjoint(self._asked):
             group = self._groups.popleft()
-            files = [self._without_lacking(file, group.missing) for file in group.files]
-            self.store.replace_files(files, self.meta)
-            for record, _ in files:
-                self._count(record)
+            pieces = [self._without_lacking(piece, group.missing) for piece in group.pieces]
+            if whole := [(piece.record, piece.rows) for piece in pieces if piece.from_line == 1]:
+                self.store.replace_files(whole, self.meta)
+            for piece in pieces:
+                if piece.from_line > 1:
+                    self.store.extend_file(piece.record, piece.rows, piece.from_line, self.meta)
+                if piece.last:
+                    self._count(piece.record)
             tell(group.done)
 
-    def _without_lacking(self, file: PreparedFile, missing: set[str]) -> PreparedFile:
-        """The file with no vector key where no vector could be had, and the reason in its record."""
-        record, file_rows = file
-        keys = [row.vector_key for row in file_rows if row.vector_key is not None]
+    def _without_lacking(self, piece: Piece, missing: set[str]) -> Piece:
+        """The piece with no vector key where no vector could be had; its record says what the file lacks so far."""
+        record, found = piece.record, piece.rows
+        keys = [row.vector_key for row in found if row.vector_key is not None]
         lacking = dict.fromkeys(key for key in keys if key in missing and key in self.lacking)
-        if not lacking:
-            return file
-        found = [replace(row, vector_key=None) if row.vector_key in lacking else row for row in file_rows]
-        return replace(record, lacks=self.lacking[next(iter(lacking))]), found
+        lacks = self._lacks.get(record.path, record.lacks)
+        if lacking:
+            found = [replace(row, vector_key=None) if row.vector_key in lacking else row for row in found]
+            lacks = self.lacking[next(iter(lacking))]
+        if lacks is None:
+            return piece
+        self._lacks[record.path] = lacks
+        return piece._replace(record=replace(record, lacks=lacks), rows=found)
 
     def _count(self, record: FileRecord) -> None:
         known = self.before.get(record.path)
@@ -198,5 +230,5 @@ def reason(error: Exception) -> str:
     return words if words and isinstance(error, OSError | OpenClawMemoryError) else f"{type(error).__name__}: {words}"
 
 
-def _rows(batch: Sequence[PreparedFile]) -> Iterator[ChunkRow]:
-    return (row for _, file_rows in batch for row in file_rows)
+def _rows(batch: Sequence[Piece]) -> Iterator[ChunkRow]:
+    return (row for piece in batch for row in piece.rows)

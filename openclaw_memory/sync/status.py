@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings._choice import lost_in_words, probed
-from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
-from openclaw_memory.sync.compare import compare
+from openclaw_memory.errors import EmbedderError, OpenClawMemoryError, StoreError
+from openclaw_memory.sync.behind import waiting, why_behind
 from openclaw_memory.sync.meta import outdated
+from openclaw_memory.sync.records import LAST_ERROR, LAST_SYNC, told, told_of_error
 from openclaw_memory.types import (
     Embedder,
-    FileRecord,
     IndexMeta,
     MemoryFile,
     Skipped,
@@ -43,11 +44,17 @@ def status(
     last: SyncReport | None,
     notices: Sequence[str],
     deep: bool = False,
+    config: MemoryConfig | None = None,
+    last_error: str | None = None,
+    watcher: str | None = None,
 ) -> Status:
     """Compare the workspace with its index by stamps, and ask the store what works.
 
     `store` is None where nothing has been indexed yet, `wanted` where the embedder cannot be had (`notices` then say
-    why). `last` is the report of this process's latest sync: a file that could not be read is known from it alone.
+    why). `last` is the report of this process's latest sync; of other processes' syncs the notes in the store tell.
+    `last_error` is the note of what ended that sync (`records.record_of_error`), or just the words, None where it came
+    to its end. `config` tells how many vectors are kept, and whether batches are wanted; `watcher` is repeated.
+
     With `deep`, the embedder is asked and both legs of the search are tried with a real query, what fails is told in
     `fts` and `vector`, and the whole index is checked. `vector["answers"]` is said of the embedder alone,
     `vector["verified"]` only where the index has vectors of its model, and `vector["fits"]` is False where the
@@ -57,17 +64,22 @@ def status(
         WorkspaceError: the folder has gone.
         StoreError: the index cannot be read.
     """
+    rules = config or MemoryConfig()
     scan = workspace.scan()
     stats = store.stats() if store else NO_STATS
     stored = store.meta() if store else None
     lacking = store.lacking() if store else {}
+    last_sync = told(store.noted(LAST_SYNC)) if store else None
+    failed, skipped = _named("failed", last, last_sync), _named("skipped", last, last_sync)
     words = [*notices, *_state_in_words(stored, wanted, passed_over), *told_of_lacking(lacking)]
-    words += [f"{file.path} could not be indexed: {file.reason}" for file in (last.failed if last else ())]
+    words += [f"{path} could not be indexed: {reason}" for path, reason in failed.items()]
     meta = wanted or stored
     matches = embedder is not None and (stored is None or stored.identity == embedder.identity)
     speaks = matches and (not lacking or _holds_vectors(store, stored))
     tried = _tried(embedder, store if speaks else None, stats) if deep and embedder is not None else {}
     known = store.files() if store else {}
+    dirty = why_behind(workspace, scan, known, {**failed, **skipped})
+    seen = {file.path for file in scan.skipped}
     return Status(
         workspace=str(workspace.root),
         index_path=str(index_path) if index_path else "",
@@ -79,16 +91,30 @@ def status(
         files=stats.files,
         chunks=stats.chunks,
         sources=stats.sources,
-        dirty=compare(scan.files, known).dirty,
-        skipped=(*scan.skipped, *_only_in(last, scan.skipped)),
+        dirty=dirty,
+        skipped=(
+            *scan.skipped,
+            *(Skipped(path, why) for path, why in skipped.items() if path in dirty and path not in seen),
+        ),
         vector={**_vector(embedder, stats, stored), **tried},
         fts=_fts(store, try_it=deep),
-        cache={"enabled": embedder is not None, "entries": stats.vectors},
+        cache={
+            "enabled": embedder is not None,
+            "entries": stats.vectors,
+            "max_entries": rules.embedding.max_entries,
+        },
         index_bytes=stats.size_bytes,
         notices=tuple(dict.fromkeys(words)),
         engine=stats.engine,
         problems=store.problems() if deep and store else (),
-        waiting=_waiting(scan.files, known),
+        waiting=waiting(scan.files, known),
+        extra_paths=workspace.rules.extra_paths,
+        fallback=_fallback(embedder, requested_provider, passed_over),
+        batch=_batch(rules, embedder, index_path),
+        last_sync=last_sync,
+        last_error=_last_error(store, last_sync, last_error),
+        watcher=watcher,
+        bytes=_bytes(scan.files, index_path, stats),
     )
 
 
@@ -120,17 +146,76 @@ def told_of_lacking(counts: Mapping[str, int]) -> list[str]:
     return lines
 
 
-def _only_in(last: SyncReport | None, known: Sequence[Skipped]) -> list[Skipped]:
-    paths = {file.path for file in known}
-    return [file for file in last.skipped if file.path not in paths] if last else []
+def _named(what: str, last: SyncReport | None, last_sync: Mapping[str, Any] | None) -> dict[str, str]:
+    """The files that the latest sync left out as `failed` or `skipped`, with their reasons."""
+    here = {file.path: file.reason for file in getattr(last, what)} if last else {}
+    noted = (last_sync or {}).get(what)
+    return {**here, **noted} if isinstance(noted, dict) else here
 
 
-def _waiting(files: Sequence[MemoryFile], known: Mapping[str, FileRecord]) -> tuple[Skipped, ...]:
-    """The files that the index follows in all but their vectors, and why it lacks those."""
-    lacks = {path: record.lacks for path, record in known.items() if record.lacks is not None}
-    lacking = [file for file in files if file.path in lacks]
-    behind = set(compare(lacking, {path: replace(known[path], lacks=None) for path in lacks}).dirty)
-    return tuple(Skipped(file.path, lacks[file.path]) for file in lacking if file.path not in behind)
+def _last_error(
+    store: Store | None, last_sync: Mapping[str, Any] | None, last_error: str | None
+) -> Mapping[str, Any] | None:
+    """What ended the latest sync, here or in another process; None where a later one came to its end."""
+    error = told_of_error(last_error) or (told(store.noted(LAST_ERROR)) if store else None)
+    if error is None or (last_sync is not None and error["at"] is not None and last_sync["at"] >= error["at"]):
+        return None
+    return error
+
+
+def _fallback(embedder: Embedder | None, requested: str, passed_over: Mapping[str, str]) -> Mapping[str, str] | None:
+    """Which provider another one stands in for, and why; what `auto` chose stands in for none."""
+    if embedder is None or requested in {"auto", embedder.provider}:
+        return None
+    built = f"the index was built by {embedder.provider} when {requested} was not to be had; the next sync asks again"
+    return {"from": requested, "reason": passed_over.get(requested, built)}
+
+
+def _batch(rules: MemoryConfig, embedder: Embedder | None, index_path: Path | None) -> Mapping[str, Any]:
+    """How missing vectors are left to the batch API of the embedder's service, and what is under way there."""
+    mode = rules.embedding.batch
+    if mode == "off":
+        return {"enabled": False, "mode": mode}
+    from openclaw_memory.embeddings._stream import unguarded
+    from openclaw_memory.sync.batch import FAILURE_LIMIT, Patience
+    from openclaw_memory.sync.batch_file import Known, load, path_of
+
+    inner, patience = unguarded(embedder), Patience()
+    offered = getattr(getattr(inner, "service", None), "jobs", None) is not None
+    known, error = Known(), None
+    if embedder is not None and index_path is not None:
+        try:
+            known = load(path_of(index_path)).get(embedder.identity, known)
+        except (StoreError, ValueError) as damage:
+            error = f"{path_of(index_path)}: {damage}"
+    return {
+        "enabled": offered and index_path is not None and known.failures < FAILURE_LIMIT,
+        "mode": mode,
+        "provider": embedder.provider if embedder else None,
+        "jobs": len(known.jobs),
+        "texts": sum(len(job.keys) for job in known.jobs),
+        "failures": known.failures,
+        "limit": FAILURE_LIMIT,
+        "wait": mode == "wait",
+        "min_texts": patience.min_texts,
+        "poll_seconds": patience.poll_seconds,
+        "timeout_seconds": patience.wait_seconds,
+        "concurrency": rules.embedding.concurrency,
+        "error": error,
+    }
+
+
+def _bytes(files: Sequence[MemoryFile], index_path: Path | None, stats: StoreStats) -> Mapping[str, int]:
+    try:
+        log_bytes = os.stat(f"{index_path}-wal").st_size
+    except OSError:  # the last connection that closes removes it
+        log_bytes = 0
+    return {
+        "index": max(stats.size_bytes - log_bytes, 0),
+        "log": log_bytes,
+        "notes": sum(file.size for file in files if file.source == "memory"),
+        "sessions": sum(file.size for file in files if file.source == "sessions"),
+    }
 
 
 def _vector(embedder: Embedder | None, stats: StoreStats, stored: IndexMeta | None) -> Mapping[str, Any]:

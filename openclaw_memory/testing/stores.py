@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from openclaw_memory.errors import EmbedderError, StoreError
-from openclaw_memory.types import SOURCES, Chunk, ChunkRow, FileRecord, IndexMeta, Store
+from openclaw_memory.testing import _keeping
+from openclaw_memory.testing._rows import (
+    filled,
+    ids_of,
+    made_key,
+    made_meta,
+    made_record,
+    made_row,
+    made_vectors,
+    refuses,
+)
+from openclaw_memory.types import SOURCES, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from openclaw_memory.types import Matrix, Source
-
-_DIMS = 8
+    from openclaw_memory.types import Matrix
 
 
 def check_store(open_store: Callable[[], Store]) -> None:
@@ -37,52 +44,8 @@ def check_store(open_store: Callable[[], Store]) -> None:
             store.close()
 
 
-def _meta(identity: str = "check/model") -> IndexMeta:
-    return IndexMeta("check", "model", identity, None, {"style": "headings", "max_chars": 700}, schema_version=1)
-
-
-def _record(path: str, source: Source = "memory", *, content: str = "") -> FileRecord:
-    return FileRecord(path, source, _key(content), size=len(content), mtime_ns=1 << 60, inode=7, checked_ns=9)
-
-
-def _row(line: int, terms: str, *, context_terms: str = "", key: str | None = None) -> ChunkRow:
-    return ChunkRow(Chunk(line, line, line * 10, terms, context_terms), terms, context_terms, key)
-
-
-def _key(text: object) -> str:
-    return hashlib.sha256(str(text).encode()).hexdigest()
-
-
-def _vectors(count: int, dims: int = _DIMS, seed: int = 0) -> Matrix:
-    import numpy as np
-
-    rows = np.random.default_rng(seed).normal(size=(count, dims)).astype(np.float32)
-    unit: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return unit
-
-
-def _filled(store: Store, files: int = 4, chunks: int = 5) -> Matrix:
-    """Give a store files of numbered chunks, every second file a transcript; returns their vectors, in order of id."""
-    vectors = _vectors(files * chunks)
-    keys = [_key(number) for number in range(files * chunks)]
-    store.reset(_meta())
-    store.add_vectors(keys, vectors)
-    for file in range(files):
-        numbers = range(file * chunks, (file + 1) * chunks)
-        rows = [_row(1 + at, f"every file{file} n{n}", key=keys[n]) for at, n in enumerate(numbers)]
-        path, source = (f"sessions/{file}.jsonl", SOURCES[1]) if file % 2 else (f"memory/{file}.md", SOURCES[0])
-        store.replace_files([(_record(path, source, content=f"{file}"), rows)])
-    return vectors
-
-
-def _ids(store: Store, path: str) -> list[int]:
-    """The ids of a file's chunks, asked by way of its terms: `_filled` numbers them by file."""
-    found = store.chunks(hit.chunk_id for hit in store.search_text(["every"], 1000))
-    return [chunk.id for chunk in found if chunk.path == path]
-
-
 def _check_empty(store: Store) -> None:
-    vector, key = _vectors(1)[0], _key(0)
+    vector, key = made_vectors(1)[0], made_key(0)
     assert store.meta() is None, "a new store must have no meta"
     assert (dict(store.files()), store.chunk_count()) == ({}, 0), "a new store must have no files and no chunks"
     found = (store.search_text(["word"], 5), store.search_vector(vector, 5), dict(store.similarities(vector, [1])))
@@ -94,115 +57,61 @@ def _check_empty(store: Store) -> None:
 
 
 def _check_meta(store: Store) -> None:
-    store.reset(_meta())
+    store.reset(made_meta())
     stored = store.meta()
     assert stored is not None, "meta must be remembered by reset"
-    assert dict(stored.chunking) == dict(_meta().chunking), f"chunking came back as {stored.chunking}"
-    assert replace(stored, chunking={}) == replace(_meta(), chunking={}), f"meta came back as {stored}"
-    store.reset(replace(_meta(), building="b"))
+    assert dict(stored.chunking) == dict(made_meta().chunking), f"chunking came back as {stored.chunking}"
+    assert replace(stored, chunking={}) == replace(made_meta(), chunking={}), f"meta came back as {stored}"
+    store.reset(replace(made_meta(), building="b"))
     for build, left in (("a", "b"), ("b", None)):
         store.finish(build)
         assert getattr(store.meta(), "building", "") == left, f"after build b and finish({build!r}): building {left!r}"
-    _filled(store)
-    store.reset(_meta())
+    filled(store)
+    store.reset(made_meta())
     assert store.chunk_count() == 0, "reset must forget all chunks"
     assert dict(store.files()) == {}, "reset must forget all files"
     assert store.search_text(["every"], 5) == [], "reset must forget all terms"
-    assert store.search_vector(_vectors(1)[0], 5) == [], "after reset no chunk has a vector"
-    assert store.known_vectors([_key(0)]) == {_key(0)}, "reset must keep the vectors: they are a cache"
-
-
-def _check_identities(store: Store) -> None:
-    _filled(store)
-    store.reset(_meta("check/another"))
-    assert store.known_vectors([_key(0)]) == set(), "vectors of another identity must stay unknown"
-    store.add_vectors([_key(0)], _vectors(1, dims=_DIMS * 2))
-    store.replace_files([(_record("memory/0.md"), [_row(1, "one", key=_key(0))])])
-    hits = store.search_vector(_vectors(1, dims=_DIMS * 2)[0], 5)
-    assert len(hits) == 1, f"an identity of other dimensions must find its one vector, not {hits}"
-    store.reset(_meta())
-    assert store.known_vectors([_key(1)]) == {_key(1)}, "vectors of the first identity must still be there"
-
-
-def _check_gathered(store: Store) -> None:
-    """Vectors of a model that is not the current one, or not yet."""
-    keys, identity = [_key(number) for number in range(900)], "check/next"
-    assert store.known_vectors(keys, identity) == set(), "nothing is known of an identity without vectors"
-    assert _refuses(lambda: store.add_vectors(keys, _vectors(900))), "without meta the identity must be named"
-    store.add_vectors(keys, _vectors(900, dims=_DIMS * 2), identity)
-    assert store.meta() is None, "vectors of a named identity need no meta, and make none"
-    assert store.known_vectors([*keys, _key("no")], identity) == set(keys), "vectors of a named identity must be known"
-    _filled(store)
-    assert store.known_vectors(keys) == set(keys[:20]), "identities must be told apart, also where meta names one"
-    assert store.known_vectors(keys, _meta().identity) == set(keys[:20]), "the identity in meta may also be named"
-    assert len(store.search_vector(_vectors(1)[0], 100)) == 20, "vectors of another identity must not be found"
-    for named in (identity, None):
-        wrong = partial(store.add_vectors, [_key("bad")], _vectors(1, dims=3), named)
-        assert _refuses(wrong), f"add_vectors must hold identity {named!r} to its dimensions"
-        assert store.known_vectors([_key("bad")], named) == set(), "vectors of other dimensions must not be stored"
-    store.reset(_meta(identity))
-    store.replace_files([(_record("memory/0.md"), [_row(1, "one", key=keys[7])])])
-    hits = store.search_vector(_vectors(900, dims=_DIMS * 2)[7], 5)
-    assert [round(hit.score, 5) for hit in hits] == [1], f"a gathered vector must be found once it is current: {hits}"
-
-
-def _check_prune(store: Store) -> None:
-    _filled(store)
-    store.add_vectors([_key("next")], _vectors(1, dims=3), "check/next")
-    assert store.prune(21) == 0, "at the limit nothing must go"
-    assert store.prune(0) == 1, "a vector in use must stay, one that is not must go"
-    assert store.known_vectors([_key("next")], "check/next") == set(), "a pruned vector must be unknown"
-    store.add_vectors([_key("next")], _vectors(1, dims=4), "check/next")
-    assert store.stats().vectors == 21, "an identity whose vectors are all gone may come back with other dimensions"
-    shared = _row(1, "every shared", key=_key(5))
-    store.replace_files([(_record("memory/shared.md"), [shared])])
-    for path in ("sessions/3.jsonl", "sessions/1.jsonl"):  # the vectors 15 to 19, then 5 to 9 without the shared one
-        store.remove_files([path])
-    store.replace_files([(_record("memory/again.md"), [_row(1, "every again", key=_key(16))])])
-    assert store.prune(17) == 4, "to 17 of 21, 4 must go"
-    left = store.known_vectors(_key(number) for number in range(20))
-    gone = [number for number in range(20) if _key(number) not in left]
-    assert gone == [15, 17, 18], f"with the older one of another model, 15, 17 and 18 must go first, not {gone}"
-    assert store.prune(0) == 5, "those that are in no use any more must go last"
-    assert len(store.search_vector(_vectors(1)[0], 100)) == 12, "all chunks must keep their vectors"
-    store.reset(_meta("check/another"))
-    assert store.stats().vectors == 12, "reset must keep the vectors"
-    assert store.prune(0) == 12, "after reset no vector is in use"
+    assert store.search_vector(made_vectors(1)[0], 5) == [], "after reset no chunk has a vector"
+    assert store.known_vectors([made_key(0)]) == {made_key(0)}, "reset must keep the vectors: they are a cache"
 
 
 def _check_files(store: Store) -> None:
-    _filled(store)
+    filled(store)
     assert store.problems() == (), "a store that was just filled must be sound"
     assert sorted(store.paths()) == sorted(store.files()), "paths must name every file"
     files = store.files()
-    record = _record("memory/0.md", content="0")
+    record = made_record("memory/0.md", content="0")
     assert len(files) == 4, f"4 files were added, {len(files)} are listed"
+    assert [store.holds(source) for source in SOURCES] == [True, True], "holds must tell of both sources"
+    store.remove_files(path for path in files if path.startswith("sessions/"))
+    assert [store.holds(source) for source in SOURCES] == [True, False], "holds must tell when a source is gone"
+    filled(store)
     assert files["memory/0.md"] == record, f"a record came back as {files['memory/0.md']}"
     for lacks in ("the service was down", None):
         touched = replace(record, mtime_ns=1, checked_ns=2, lacks=lacks)
-        store.touch_files([touched, _record("memory/unknown.md")])
+        store.touch_files([touched, made_record("memory/unknown.md")])
         assert store.files()["memory/0.md"] == touched, "touch_files must update the stamps and what a file lacks"
-    without = replace(_record("memory/without.md"), lacks="the service was down")
-    store.replace_files([(without, [_row(1, "keyless")])])
+    without = replace(made_record("memory/without.md"), lacks="the service was down")
+    store.replace_files([(without, [made_row(1, "keyless")])])
     assert store.files()["memory/without.md"] == without, "replace_files must keep what a file lacks"
     assert dict(store.lacking()) == {"the service was down": 1}, f"lacking must count by reason, not {store.lacking()}"
     assert store.remove_files(["memory/without.md"]) == 1, "a file that lacks vectors is removed as any other"
     assert "memory/unknown.md" not in store.files(), "touch_files must not add files"
-    assert len(_ids(store, "memory/0.md")) == 5, "touch_files must keep the chunks"
+    assert len(ids_of(store, "memory/0.md")) == 5, "touch_files must keep the chunks"
     assert store.remove_files(["memory/0.md", "memory/unknown.md"]) == 1, "remove_files must count the files there were"
     assert store.chunk_count() == 15, "the chunks of a removed file must go"
     assert store.search_text(["file0"], 5) == [], "the terms of a removed file must go"
-    assert len(store.search_vector(_vectors(1)[0], 100)) == 15, "the vectors of a removed file must not be found"
+    assert len(store.search_vector(made_vectors(1)[0], 100)) == 15, "the vectors of a removed file must not be found"
 
 
 def _check_replace(store: Store) -> None:
-    vectors = _filled(store)
-    before = _ids(store, "memory/0.md")
-    rows = [_row(1, "every fresh", key=_key(19)), _row(2, "every keyless")]
-    store.replace_files([(_record("memory/0.md", content="new"), rows)])
+    vectors = filled(store)
+    before = ids_of(store, "memory/0.md")
+    rows = [made_row(1, "every fresh", key=made_key(19)), made_row(2, "every keyless")]
+    store.replace_files([(made_record("memory/0.md", content="new"), rows)])
     assert store.chunk_count() == 17, f"2 chunks must take the place of 5: 17, not {store.chunk_count()}"
     assert store.search_text(["file0"], 5) == [], "the old terms of a replaced file must go"
-    ids = _ids(store, "memory/0.md")
+    ids = ids_of(store, "memory/0.md")
     found = [stored.chunk for stored in store.chunks(ids)]
     assert found == [row.chunk for row in rows], f"the new chunks came back as {found}"
     likeness = store.similarities(vectors[19], ids)
@@ -214,45 +123,37 @@ def _check_replace(store: Store) -> None:
 
 
 def _check_refusals(store: Store) -> None:
-    _filled(store)
-    good = (_record("memory/good.md"), [_row(1, "good")])
-    bad = (_record("memory/0.md"), [_row(1, "bad", key=_key("bad"))])
-    assert _refuses(lambda: store.replace_files([good, bad])), "a vector_key that was never added must raise StoreError"
+    filled(store)
+    good = (made_record("memory/good.md"), [made_row(1, "good")])
+    bad = (made_record("memory/0.md"), [made_row(1, "bad", key=made_key("bad"))])
+    assert refuses(lambda: store.replace_files([good, bad])), "a vector_key that was never added must raise StoreError"
     assert "memory/good.md" not in store.files(), "a failed replace_files must change nothing"
-    assert len(_ids(store, "memory/0.md")) == 5, "a failed replace_files must keep the old rows"
-    nan = _vectors(1) * float("nan")
-    cases = [(nan, "NaN"), (_vectors(1, dims=3), "other dimensions"), (_vectors(2), "a row more")]
+    assert len(ids_of(store, "memory/0.md")) == 5, "a failed replace_files must keep the old rows"
+    nan = made_vectors(1) * float("nan")
+    cases = [(nan, "NaN"), (made_vectors(1, dims=3), "other dimensions"), (made_vectors(2), "a row more")]
     for matrix, what in cases:
-        assert _refuses(partial(store.add_vectors, [_key("bad")], matrix)), f"add_vectors must refuse {what}"
-        assert store.known_vectors([_key("bad")]) == set(), f"vectors with {what} must not be stored"
-
-
-def _refuses(call: Callable[[], None]) -> bool:
-    try:
-        call()
-    except (EmbedderError, StoreError):
-        return True
-    return False
+        assert refuses(partial(store.add_vectors, [made_key("bad")], matrix)), f"add_vectors must refuse {what}"
+        assert store.known_vectors([made_key("bad")]) == set(), f"vectors with {what} must not be stored"
 
 
 def _check_chunks(store: Store) -> None:
-    _filled(store)
-    ids = [chunk_id for path in store.files() for chunk_id in _ids(store, path)]
+    filled(store)
+    ids = [chunk_id for path in store.files() for chunk_id in ids_of(store, path)]
     assert store.chunks_of("memory/unknown.md") == [], "an unknown file has no chunks"
     for path in store.files():
-        assert [found.id for found in store.chunks_of(path)] == _ids(store, path), "chunks_of must keep their order"
-        own = _ids(store, path)
+        assert [found.id for found in store.chunks_of(path)] == ids_of(store, path), "chunks_of must keep their order"
+        own = ids_of(store, path)
         assert own == list(range(own[0], own[0] + 5)), f"ids of one file must be consecutive, not {own}"
     stored = store.chunks([*reversed(ids), max(ids) + 1000, ids[0]])
     assert [chunk.id for chunk in stored] == sorted(ids), "chunks must come once each, by id, the unknown left out"
     first = stored[0]
     assert (first.path, first.source) == ("memory/0.md", "memory"), f"a chunk came back as {first}"
-    assert first.chunk == _row(1, "every file0 n0").chunk, f"a chunk came back as {first.chunk}"
+    assert first.chunk == made_row(1, "every file0 n0").chunk, f"a chunk came back as {first.chunk}"
     assert store.chunks([]) == [], "no ids must give no chunks"
 
 
 def _check_text(store: Store) -> None:
-    _filled(store)
+    filled(store)
     assert [hit.score > 0 for hit in store.search_text(["n7"], 5)] == [True], "a text score must be above 0"
     best = store.chunks([store.search_text(["every", "n7"], 1)[0].chunk_id])[0]
     assert best.chunk.text.endswith("n7"), f"the rarer term must decide: {best.chunk.text!r} came first"
@@ -269,7 +170,7 @@ def _check_text(store: Store) -> None:
 
 
 def _check_terms(store: Store) -> None:
-    store.reset(_meta())
+    store.reset(made_meta())
     terms = [
         "geo-1000",
         "snake_case",
@@ -286,9 +187,9 @@ def _check_terms(store: Store) -> None:
         "q*",
         "^r",
     ]
-    rows = [_row(at, term) for at, term in enumerate(terms, start=1)]
-    context = _row(len(rows) + 1, "other", context_terms="heading")
-    store.replace_files([(_record("memory/terms.md"), [*rows, context])])
+    rows = [made_row(at, term) for at, term in enumerate(terms, start=1)]
+    context = made_row(len(rows) + 1, "other", context_terms="heading")
+    store.replace_files([(made_record("memory/terms.md"), [*rows, context])])
     for at, term in enumerate(terms, start=1):
         lines = [found.chunk.start_line for found in store.chunks(hit.chunk_id for hit in store.search_text([term], 9))]
         assert lines == [at], f"the term {term!r} of line {at} was found in lines {lines}"
@@ -299,8 +200,8 @@ def _check_terms(store: Store) -> None:
 
 
 def _check_cosine(store: Store) -> None:
-    vectors = _filled(store)
-    query = _vectors(1, seed=1)[0]
+    vectors = filled(store)
+    query = made_vectors(1, seed=1)[0]
     exact = vectors @ query
     ids = sorted(hit.chunk_id for hit in store.search_vector(query, 100))
     assert len(ids) == 20, f"20 chunks have vectors, {len(ids)} were found"
@@ -316,7 +217,7 @@ def _check_cosine(store: Store) -> None:
 
 
 def _check_sources(store: Store) -> None:
-    vectors = _filled(store)
+    vectors = filled(store)
     for source in SOURCES:
         for hits in (
             store.search_text(["every"], 100, source=source),
@@ -337,7 +238,7 @@ def _check_threads(store: Store) -> None:
     """Two readers beside a writer: each search sees a file's old chunks or its new ones, never a mixture."""
     from concurrent.futures import ThreadPoolExecutor
 
-    vectors = _filled(store)
+    vectors = filled(store)
     with ThreadPoolExecutor(3) as pool:
         writer = pool.submit(_rewrite, store, 20)
         readers = [pool.submit(_read_while, store, vectors, writer) for _ in range(2)]
@@ -347,9 +248,9 @@ def _check_threads(store: Store) -> None:
 
 
 def _rewrite(store: Store, times: int) -> None:
-    rows = [_row(1 + at, f"every file0 n{at}", key=_key(at)) for at in range(5)]
+    rows = [made_row(1 + at, f"every file0 n{at}", key=made_key(at)) for at in range(5)]
     for turn in range(times):
-        store.replace_files([(_record("memory/0.md", content=f"turn {turn}"), rows)])
+        store.replace_files([(made_record("memory/0.md", content=f"turn {turn}"), rows)])
 
 
 def _read_while(store: Store, vectors: Matrix, writer: Future[None]) -> set[int]:
@@ -365,11 +266,9 @@ def _read_while(store: Store, vectors: Matrix, writer: Future[None]) -> set[int]
 # What SQLite's full-text syntax, SQL, UTF-8 or C strings would stumble over.
 _HOSTILE_TERMS = ('"', "'", "*", "AND", "OR NOT", "terms:x", "a\x00b", "\ud800", "-", "(", "x" * 5000)
 _CHECKS: tuple[Callable[[Store], None], ...] = (
+    *_keeping.CHECKS,
     _check_empty,
     _check_meta,
-    _check_identities,
-    _check_gathered,
-    _check_prune,
     _check_files,
     _check_replace,
     _check_refusals,

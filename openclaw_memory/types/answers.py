@@ -84,8 +84,14 @@ class Progress:
 class Status:
     """The state of a memory: what is indexed, with what, and whatever works less well than it could.
 
-    `passed_over` says why other providers were not taken, `problems` what a deep look finds wrong with the index itself
-    (syncing with force mends it). `dirty` are files that a sync would read; those in `waiting` lack only vectors.
+    `dirty` says of each file that a sync would read, or forget, why; those in `waiting` lack only vectors. `skipped`
+    are files that were found and left out. `passed_over` says why other providers were not taken, `fallback`, of one
+    that stands in for the requested one, `from` where and for what `reason`. `problems` is what a deep look finds wrong
+    with the index itself (syncing with force mends it).
+
+    `last_sync` tells of the latest sync of any process that came to its end, `last_error` of what has ended one since;
+    both have a time `at`, in ISO 8601. `bytes` counts those of the `index`, its `log`, the `notes` and the `sessions`.
+    `watcher` is a line about the one at work in this process, None where there is none.
     """
 
     workspace: str
@@ -98,7 +104,7 @@ class Status:
     files: int
     chunks: int
     sources: Mapping[str, tuple[int, int]]
-    dirty: tuple[str, ...]
+    dirty: Mapping[str, str]
     skipped: tuple[Skipped, ...]
     vector: Mapping[str, Any]
     fts: Mapping[str, Any]
@@ -108,3 +114,11 @@ class Status:
     engine: Mapping[str, str]
     problems: tuple[str, ...] = ()
     waiting: tuple[Skipped, ...] = ()
+    backend: str = "sqlite"
+    extra_paths: tuple[str, ...] = ()
+    fallback: Mapping[str, str] | None = None
+    batch: Mapping[str, Any] = field(default_factory=dict)
+    last_sync: Mapping[str, Any] | None = None
+    last_error: Mapping[str, Any] | None = None
+    watcher: str | None = None
+    bytes: Mapping[str, int] = field(default_factory=dict)

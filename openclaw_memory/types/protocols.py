@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from openclaw_memory.types.files import Source
@@ -79,6 +80,10 @@ class Store(Protocol):
         """The text under a name; None where there is none."""
         ...
 
+    def snapshot(self) -> AbstractContextManager[Store]:
+        """This store as it is now, for reading alone: whatever is written meanwhile, its answers fit together."""
+        ...
+
     def finish(self, build: str) -> None:
         """Say that the build of this name is complete; nothing happens where another one has begun since."""
         ...
@@ -102,7 +107,8 @@ class Store(Protocol):
     ) -> None:
         """Replace the rows of one file from line `from_line` on, and its record; the rows before stay.
 
-        For files that only grow. Its new chunks have ids beyond all others, also those of the chunks that stay.
+        For files that only grow. Rows at the beginning that are there already may stay as well; new chunks have ids
+        beyond all others.
         """
         ...
 

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
-from openclaw_memory.config import Files
-from openclaw_memory.errors import NotFoundError, QueryError, WorkspaceError
+from openclaw_memory.config import Files, Journal, Sessions
+from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError, WorkspaceError
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace import files, reading
 from openclaw_memory.workspace.files import Scan
-from openclaw_memory.workspace.paths import locate
+from openclaw_memory.workspace.paths import is_transcript, locate
 
 if TYPE_CHECKING:
     import datetime
+
+    from openclaw_memory.workspace.bootstrap import Bootstrap
+    from openclaw_memory.workspace.session_log import SessionLog
+    from openclaw_memory.workspace.transcripts import Part
 
 __all__ = ["Scan", "Workspace"]
 
@@ -28,9 +34,11 @@ class Workspace:
 
     root: Path
     rules: Files = field(default_factory=Files)
+    sessions: Sessions = field(default_factory=Sessions)
+    journal: Journal = field(default_factory=Journal, kw_only=True)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], rules: Files | None = None) -> Self:
+    def open(cls, path: str | os.PathLike[str], rules: Files | None = None, sessions: Sessions | None = None) -> Self:
         """The workspace at a folder; `~` is expanded.
 
         Raises:
@@ -57,7 +65,7 @@ class Workspace:
                 f"workspace {root} cannot be read: give yourself the right to "
                 f"(as its owner: `chmod u+rx {quote(str(root))}`), or name a folder of your own"
             )
-        return cls(root, rules or Files())
+        return cls(root, rules or Files(), sessions or Sessions())
 
     def scan(self) -> Scan:
         """The memory files as they are on disk now, and what was left out and why.
@@ -66,10 +74,10 @@ class Workspace:
             WorkspaceError: the folder cannot be listed.
             ConfigError: a glob of the rules cannot be read.
         """
-        return files.scan(self.root, self.rules)
+        return files.scan(self.root, self.rules, self.sessions)
 
     def read(self, path: str) -> str:
-        """The whole text of a memory file.
+        """The whole text of a memory file; of a transcript, what was said, each turn on the line it has in the file.
 
         Raises:
             PathNotAllowedError: the path names no memory file, or passes a symlink, or is no ordinary file.
@@ -77,7 +85,32 @@ class Workspace:
             UndecodableError: it is not text.
             WorkspaceError: it cannot be read.
         """
+        place = locate(self.root, self.rules, path, self.sessions)
+        if is_transcript(place.path):
+            return "".join(part.text for part in self.transcript(path))
         return reading.decode(reading.read_bytes(self.root, path, self.rules), path)
+
+    def transcript(self, path: str, mark: str | None = None) -> Iterator[Part]:
+        """A transcript part by part, in bounded memory: from the part on that was open at `mark`.
+
+        From the beginning, where the first part has `first_line` 1, without a mark, or where the file is no longer the
+        one that the mark was made for. No part at all where no complete line was added since.
+
+        Raises:
+            PathNotAllowedError, NotFoundError, WorkspaceError: as `read`.
+        """
+        from openclaw_memory.workspace.transcripts import read_parts
+
+        with self._opened_transcript(path) as file:
+            yield from read_parts(file, mark)
+
+    @contextmanager
+    def _opened_transcript(self, path: str) -> Iterator[BinaryIO]:
+        place = locate(self.root, self.rules, path, self.sessions)
+        if not is_transcript(place.path):
+            raise PathNotAllowedError(f"{place.path} is no transcript: read it with `read`")
+        with reading.opened(place, self.rules) as descriptor, open(descriptor, "rb", closefd=False) as file:
+            yield file
 
     def excerpt(self, path: str, start: int | None = None, lines: int | None = None) -> Excerpt:
         """Whole lines of a memory file from line `start` (1-based), by default 120 of them within 12,000 characters.
@@ -87,33 +120,107 @@ class Workspace:
             NotFoundError: there is no such file, or `start` lies beyond its end.
             PathNotAllowedError, UndecodableError, WorkspaceError: as `read`.
         """
-        name = locate(self.root, self.rules, path).path
+        name = locate(self.root, self.rules, path, self.sessions).path
         start = 1 if start is None else start
-        text = self.read(name)
-        excerpt = reading.excerpt_of(name, text, start, reading.DEFAULT_LINES if lines is None else lines)
+        lines = reading.DEFAULT_LINES if lines is None else lines
+        if is_transcript(name):
+            from openclaw_memory.workspace.transcripts import read_excerpt
+
+            with self._opened_transcript(name) as file:
+                excerpt, count = read_excerpt(file, name, start, lines)
+        else:
+            text = self.read(name)
+            excerpt, count = reading.shown_excerpt(name, text, start, lines), len(reading.split_lines(text))
         if excerpt.end_line < start and start > 1:
-            count = len(reading.split_lines(text))
             raise NotFoundError(f"{name} has {count} lines, none numbered {start}: start at {max(count, 1)} or before")
         return excerpt
 
-    def append(self, text: str, date: datetime.date | str | None = None, title: str | None = None) -> Excerpt:
+    def session_log(self, session_id: str, *, parent_session: str | None = None) -> SessionLog:
+        """The transcript of a session, to be written: made with its first entry, in the folder of the transcripts.
+
+        Raises:
+            QueryError: the id is empty.
+            ConfigError: nobody knows the time zone of the journal.
+        """
+        from openclaw_memory.workspace import journal
+        from openclaw_memory.workspace.paths import transcripts_place
+        from openclaw_memory.workspace.session_log import SessionLog, log_name
+
+        log_name(session_id)
+        zone = journal.local_now(self.journal.timezone).tzinfo if self.journal.timezone else None
+        folder = transcripts_place(self.root, self.sessions)
+        return SessionLog(folder, session_id, self.rules, parent_session, str(self.root), zone)
+
+    def append(
+        self,
+        text: str,
+        date: datetime.date | str | None = None,
+        title: str | None = None,
+        *,
+        skip_existing: bool = False,
+    ) -> Excerpt:
         """Add a text to the note of a day (today by default), whole or not at all; returns its lines.
 
-        `date` is a day or its ISO form, `2026-11-21`. With a `title` the text gets a heading of its own.
+        `date` is a day or its ISO form, `2026-11-21`. With a `title` the text gets a heading of its own, and the time.
+        With `skip_existing` what stands in that note already, at whatever time, is not added again: the excerpt says
+        where it stands, and has `existed` set.
 
         Raises:
             QueryError: the text is empty, or the date is none.
             PathNotAllowedError: the note is a symlink, no regular file, or left out by the globs.
             WriteError: it could not be written. The note is as it was.
+            ConfigError: nobody knows the time zone of the journal.
         """
         import datetime
 
         from openclaw_memory.workspace import journal
 
-        now = datetime.datetime.now().astimezone()
+        now = journal.local_now(self.journal.timezone)
         if isinstance(date, str):
             try:
                 date = datetime.date.fromisoformat(date)
             except ValueError as error:
                 raise QueryError(f"date must be a day such as '2026-11-21', not {date!r}") from error
-        return journal.append(self.root, text, date=date or now.date(), title=title, now=now, rules=self.rules)
+        day = now.date() if date is None else date
+        return journal.append(
+            self.root, text, date=day, title=title, now=now, rules=self.rules, skip_existing=skip_existing
+        )
+
+    def edit(self, path: str, start: int, end: int, text: str, *, seen: str | Excerpt) -> Excerpt:
+        """Replace lines `start` to `end` of a note, if they still are what was seen. See `edits.edit`."""
+        from openclaw_memory.workspace import edits
+
+        return edits.edit(self.root, path, start, end, text, seen=seen, rules=self.rules)
+
+    def delete(self, path: str, start: int, end: int, *, seen: str | Excerpt) -> None:
+        """Remove lines `start` to `end` of a note, if they still are what was seen. See `edits.delete`."""
+        from openclaw_memory.workspace import edits
+
+        edits.delete(self.root, path, start, end, seen=seen, rules=self.rules)
+
+    def promote(
+        self, path: str, start: int, end: int, *, section: str | None = None, seen: str | Excerpt | None = None
+    ) -> Excerpt:
+        """Copy lines `start` to `end` of a note to MEMORY.md; returns the lines there. See `edits.promote`."""
+        from openclaw_memory.workspace import edits
+
+        return edits.promote(self.root, path, start, end, section=section, seen=seen, rules=self.rules)
+
+    def bootstrap(
+        self, *, private: bool = True, max_chars: int | None = None, now: datetime.datetime | None = None
+    ) -> Bootstrap:
+        """What an agent reads when a session starts; MEMORY.md only if it is `private`. See `bootstrap.bootstrap`.
+
+        `max_chars` is the most that is shown of one file, by default what the settings say; `now` says which day it is.
+
+        Raises:
+            QueryError: `max_chars` is not a whole number of at least 1.
+            ConfigError: nobody knows the time zone of the journal.
+        """
+        from openclaw_memory.workspace import bootstrap, journal
+
+        most = self.journal.bootstrap_chars if max_chars is None else max_chars
+        if not isinstance(most, int) or most < 1:
+            raise QueryError(f"max_chars must be a whole number of at least 1, not {most!r}")
+        today = journal.local_now(self.journal.timezone, now).date()
+        return bootstrap.bootstrap(self.root, private=private, max_chars=most, today=today, rules=self.rules)

@@ -6,22 +6,27 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
-from openclaw_memory.config import Files
+from openclaw_memory.config import Files, Sessions
 from openclaw_memory.errors import WorkspaceError
-from openclaw_memory.types import MemoryFile, Skipped
+from openclaw_memory.types import MemoryFile, Skipped, Source
 from openclaw_memory.workspace.paths import (
     LOWER_CASE_NOTE,
     NEVER_ENTERED,
     NOTES_FOLDER,
     ROOT_NOTES,
+    TRANSCRIPT_SUFFIX,
+    TRANSCRIPTS,
     Place,
     counts,
     extra_places,
     holds_workspace,
+    is_transcript,
     is_unicode,
+    transcripts_place,
     why_left_out,
 )
 
@@ -32,8 +37,8 @@ _SYMLINK = "is a symlink and is not followed: put the file itself here, or name 
 class Scan:
     """What a look at the workspace found.
 
-    `files` come in a fixed order: root notes, `memory/` by path, extra paths. `unreadable` are the paths of `skipped`
-    that could not be looked at: what lies there is unknown, not gone.
+    `files` come in a fixed order: root notes, `memory/` by path, extra paths, transcripts. `unreadable` are the paths
+    of `skipped` that could not be looked at: what lies there is unknown, not gone.
     """
 
     files: tuple[MemoryFile, ...]
@@ -49,8 +54,8 @@ class Scan:
 _Found: TypeAlias = tuple[str, os.stat_result | str | OSError]
 
 
-def scan(root: Path, rules: Files) -> Scan:
-    """Find the memory files of a workspace. Nothing is opened but folders; one stat for each note.
+def scan(root: Path, rules: Files, sessions: Sessions | None = None) -> Scan:
+    """Find the memory files of a workspace. Nothing is opened but folders; one stat for each file.
 
     Raises:
         WorkspaceError: the workspace folder itself cannot be listed.
@@ -61,7 +66,7 @@ def scan(root: Path, rules: Files) -> Scan:
     unreadable: list[str] = []
     first_names: dict[tuple[int, int] | str, str] = {}
     has_globs = bool(rules.include or rules.exclude)
-    for path, found in _candidates(root, rules):
+    for path, found in chain(_candidates(root, rules), _transcripts(root, sessions)):
         if has_globs and not counts(rules, path):
             continue
         if isinstance(found, OSError):
@@ -71,7 +76,7 @@ def scan(root: Path, rules: Files) -> Scan:
             skipped.append(Skipped(_printable(path), found))
         elif not is_unicode(path):
             skipped.append(Skipped(_printable(path), "has a name that is not UTF-8: rename it"))
-        elif reason := why_left_out(found, rules):
+        elif reason := why_left_out(found, rules, path):
             skipped.append(Skipped(path, reason))
         elif (first := first_names.setdefault(_identity(path, found), path)) != path:
             skipped.append(Skipped(path, f"is the same file as {first}"))
@@ -81,7 +86,8 @@ def scan(root: Path, rules: Files) -> Scan:
             skipped.append(Skipped(path, f"is past files.max_files ({rules.max_files:,}), as is all that would follow"))
             break
         else:
-            files[path] = MemoryFile(path, "memory", found.st_size, found.st_mtime_ns, found.st_ino)
+            source: Source = "sessions" if is_transcript(path) else "memory"
+            files[path] = MemoryFile(path, source, found.st_size, found.st_mtime_ns, found.st_ino)
     return Scan(tuple(files.values()), tuple(skipped), tuple(unreadable))
 
 
@@ -123,27 +129,58 @@ def _extra(place: Place) -> Iterator[_Found]:
     if not NEVER_ENTERED.isdisjoint(place.parts):
         yield place.path, "lies in a folder that is never indexed"
         return
-    current = place.base
+    current = os.path.join(place.base, *place.parts)
     try:
-        info = os.stat(current)
-        for part in place.parts:
-            current = os.path.join(current, part)
-            info = os.lstat(current)
-            if stat.S_ISLNK(info.st_mode):
-                yield place.path, _SYMLINK
-                return
+        info = _stat_at(place)
     except (FileNotFoundError, NotADirectoryError):
         yield place.path, "does not exist: correct files.extra_paths, or create it"
         return
     except OSError as error:
         yield place.path, error
         return
-    if stat.S_ISDIR(info.st_mode):
+    if info is None:
+        yield place.path, _SYMLINK
+    elif stat.S_ISDIR(info.st_mode):
         yield from _walk(current, "" if place.path == "." else place.path)
     elif place.path.endswith(".md"):
         yield place.path, info
     else:
         yield place.path, "is neither a folder nor a .md file"
+
+
+def _transcripts(root: Path, sessions: Sessions | None) -> Iterator[_Found]:
+    """The transcripts in their folder, by name: it is flat, and other files in it get no word."""
+    if sessions is None or not sessions.index:
+        return
+    place = transcripts_place(root, sessions)
+    try:
+        info = _stat_at(place)
+        if info is None or not stat.S_ISDIR(info.st_mode):
+            yield TRANSCRIPTS, _SYMLINK if info is None else "is not a folder: correct sessions.folder"
+            return
+        with os.scandir(os.path.join(place.base, *place.parts)) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        if sessions.folder != Sessions().folder:
+            yield TRANSCRIPTS, f"does not exist ({sessions.folder}): correct sessions.folder, or create it"
+        return
+    except OSError as error:
+        yield TRANSCRIPTS, error
+        return
+    for entry in entries:
+        if entry.name.endswith(TRANSCRIPT_SUFFIX):
+            yield from _look(entry, f"{TRANSCRIPTS}/{entry.name}", TRANSCRIPT_SUFFIX)
+
+
+def _stat_at(place: Place) -> os.stat_result | None:
+    """What is at a place; None where a part of the way there is a symlink."""
+    current, info = place.base, os.stat(place.base)
+    for part in place.parts:
+        current = os.path.join(current, part)
+        info = os.lstat(current)
+        if stat.S_ISLNK(info.st_mode):
+            return None
+    return info
 
 
 def _walk(folder: str, path: str) -> Iterator[_Found]:
@@ -177,11 +214,11 @@ def _path_order(entry: os.DirEntry[str]) -> str:
     return f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
 
 
-def _look(entry: os.DirEntry[str], path: str) -> Iterator[_Found]:
-    """A note with its stat; of the rest, symlinks and special files get a word, other files none."""
+def _look(entry: os.DirEntry[str], path: str, suffix: str = ".md") -> Iterator[_Found]:
+    """A file of memory with its stat; of the rest, symlinks and special files get a word, other files none."""
     if entry.is_symlink():
         yield path, _SYMLINK
-    elif path.endswith(".md") or not entry.is_file(follow_symlinks=False):
+    elif path.endswith(suffix) or not entry.is_file(follow_symlinks=False):
         try:
             yield path, entry.stat(follow_symlinks=False)
         except FileNotFoundError:

@@ -1,20 +1,53 @@
-"""Writing: one atomic append to the note of a day."""
+"""The journal: whose day it is, and one atomic append to the note of a day."""
 
 from __future__ import annotations
 
 import datetime
-import errno
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from openclaw_memory.config import Files
-from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError, QueryError, WriteError
+from openclaw_memory.errors import ConfigError, PathNotAllowedError, QueryError, WriteError
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.paths import NOTES_FOLDER, counts, why_left_out
-from openclaw_memory.workspace.reading import open_at, open_folder
+from openclaw_memory.workspace.reading import hash_of, is_utf16
+from openclaw_memory.workspace.writing import flush_folder, open_to_append, read_whole, write_whole, writing
 
-LOCK_SECONDS = 10.0  # an append holds the lock for milliseconds: who waits this long waits for something stuck
-_POLL_SECONDS = 0.002
+# The time in the heading of an entry, as written here and as OpenClaw writes it: `9:05`, `09:05`, `9:05 AM`.
+_ENTRY = "## "
+_TIME = re.compile(r"## \d{1,2}:\d{2}(?: ?[AaPp][Mm])? - ")
+
+
+def local_now(timezone: str | None, now: datetime.datetime | None = None) -> datetime.datetime:
+    """`now`, by default this moment, on the clocks of an IANA time zone; of this machine where `timezone` is None.
+
+    A `now` without a zone is taken as what those clocks say.
+
+    Raises:
+        ConfigError: nobody knows the time zone.
+    """
+    if now is not None and now.tzinfo is None:
+        return now
+    now = now or datetime.datetime.now(datetime.UTC)
+    if timezone is None:
+        return now.astimezone()
+    import zoneinfo
+
+    try:
+        return now.astimezone(zoneinfo.ZoneInfo(timezone))
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:  # OSError: it names a folder of zones
+        known = zoneinfo.available_timezones()
+        remedy = "name one of the IANA data base, such as 'Europe/Amsterdam'"
+        if not known:
+            remedy = "this machine has no time zone data: `pip install tzdata`"
+        raise ConfigError(f"journal.timezone {timezone!r} is no known time zone: {remedy}") from error
+
+
+def day_path(day: datetime.date) -> str:
+    """The path of the note of a day."""
+    return f"{NOTES_FOLDER}/{day.isoformat()}.md"
 
 
 def append(
@@ -25,76 +58,79 @@ def append(
     title: str | None = None,
     now: datetime.datetime,
     rules: Files,
+    skip_existing: bool = False,
 ) -> Excerpt:
     """Add a text to `memory/<date>.md`, whole or not at all, and return its lines.
 
-    A new note begins with `# YYYY-MM-DD`; a `title` makes an entry heading `## HH:MM - title`, with the time of `now`.
-    The write is one write(2) under a lock file, on the disk before this returns.
+    A new note begins with `# YYYY-MM-DD`; a `title` makes an entry heading `## H:MM - title`, with the time of `now`.
+    The write is one write(2) under a lock file, on the disk before this returns. With `skip_existing` nothing is added
+    where the same lines stand in the note already, at whatever time: the excerpt says where, and has `existed` set.
 
     Raises:
         QueryError: the text is empty, or cannot be written as UTF-8.
         PathNotAllowedError: the note or its folder is a symlink or not a regular file, or the globs leave it out.
         WriteError: it could not be written. The note is as it was.
     """
-    import filelock
-
     entry = _entry(text, title, now)
-    path = f"{NOTES_FOLDER}/{date.isoformat()}.md"
+    path = day_path(date)
     if not counts(rules, path):
         raise PathNotAllowedError(
             f"{path} is left out by files.include or files.exclude: it would never be found again"
         )
-    lock = root / NOTES_FOLDER / ".lock"
+    with writing(root, path):
+        return _append_locked(root, path, entry, date, rules, skip_existing)
+
+
+def checked_text(text: str, what: str) -> str:
+    """A text that somebody wants to have written, as it can be: NUL becomes U+FFFD. `what` names it in errors.
+
+    Raises:
+        QueryError: it is no string, or no Unicode.
+    """
+    if not isinstance(text, str):
+        raise QueryError(f"{what} must be a string, not {text!r}")
     try:
-        _make_folder(root)
-        with filelock.FileLock(lock, timeout=LOCK_SECONDS, mode=0o600, poll_interval=_POLL_SECONDS):
-            return _append_locked(root, path, entry, date, rules)
-    except filelock.Timeout as error:
-        raise WriteError(f"{path} was not written: {lock} is held for over {LOCK_SECONDS:g} s; try again") from error
-    except OSError as error:
-        if isinstance(error, OpenClawMemoryError):
-            raise
-        if error.errno in {errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.ENOTDIR}:
-            raise PathNotAllowedError(
-                f"{path} is not written: a symlink, or something that is no file or folder, is in its way; move it"
-            ) from error
-        raise WriteError(
-            f"{path} could not be written ({error.strerror}) and is as it was: mend the cause and try again"
-        ) from error
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise QueryError(f"{what} is not Unicode at character {error.start}: remove the lone surrogate") from error
+    return text.replace("\0", "\ufffd")
+
+
+def find_block(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
+    """Where `wanted` stands in `lines`, line after line, 0-based; None where it does not.
+
+    Times in the headings of entries, and carriage returns, do not matter.
+    """
+    block, file = [_timeless(line) for line in wanted], [_timeless(line) for line in lines]
+    starts = (first for first, line in enumerate(file) if line == block[0])
+    return next((first for first in starts if file[first : first + len(block)] == block), None)
+
+
+def _timeless(line: str) -> str:
+    return _TIME.sub(_ENTRY, line.rstrip("\r"), count=1) if line.startswith(_ENTRY) else line.rstrip("\r")
 
 
 def _entry(text: str, title: str | None, now: datetime.datetime) -> list[str]:
     """The lines of an entry, the heading first."""
-    lines = text.strip("\n").split("\n")
+    lines = checked_text(text, "the text to append").strip("\n").split("\n")
     if not text.strip():
         raise QueryError("the text to append is empty: give at least one word")
-    if title is not None and title.strip():
-        lines = [f"## {now:%H:%M} - {' '.join(title.split())}", "", *lines]
-    try:
-        "\n".join(lines).encode()
-    except UnicodeEncodeError as error:
-        raise QueryError(
-            f"the text to append is not Unicode at character {error.start}: remove the lone surrogate"
-        ) from error
-    return lines
+    if title is None or not title.strip():
+        return lines
+    return [f"{_ENTRY}{now.hour}:{now:%M} - {checked_text(' '.join(title.split()), 'the title')}", "", *lines]
 
 
-def _make_folder(root: Path) -> None:
-    try:
-        os.mkdir(root / NOTES_FOLDER, 0o700)
-    except FileExistsError:
-        # A symlink would take the lock file, and the note, elsewhere.
-        os.close(open_folder(str(root), (NOTES_FOLDER,)))
-    else:
-        _flush(root, ())
-
-
-def _append_locked(root: Path, path: str, entry: list[str], date: datetime.date, rules: Files) -> Excerpt:
+def _append_locked(
+    root: Path, path: str, entry: list[str], date: datetime.date, rules: Files, skip_existing: bool
+) -> Excerpt:
     parts = tuple(path.split("/"))
-    descriptor, is_new = _open_note(root, parts)
+    descriptor, is_new = open_to_append(str(root), parts)
     done = False
     try:
         before = _checked_content(descriptor, path, rules)
+        if skip_existing and (excerpt := _existing(before, path, entry)):
+            done = True
+            return excerpt
         head, first_line = _joint(before, entry, date)
         data = (head + "\n".join(entry) + "\n").encode()
         if len(before) + len(data) > rules.max_bytes:
@@ -102,34 +138,33 @@ def _append_locked(root: Path, path: str, entry: list[str], date: datetime.date,
                 f"{path} would grow beyond files.max_bytes ({rules.max_bytes:,}) and never be read again: "
                 "append less, or to another date"
             )
-        _write_whole(descriptor, data, len(before), path)
+        write_whole(descriptor, data, len(before), path)
         done = True
     finally:
         os.close(descriptor)
         if is_new and not done:
             os.unlink(root.joinpath(*parts))
     if is_new:
-        _flush(root, (NOTES_FOLDER,))
-    return Excerpt(path, "\n".join(entry), first_line, first_line + len(entry) - 1)
+        flush_folder(str(root), (NOTES_FOLDER,), path)
+    text = "\n".join(entry)
+    return Excerpt(path, text, first_line, first_line + len(entry) - 1, hash=hash_of(text))
 
 
-def _open_note(root: Path, parts: tuple[str, ...]) -> tuple[int, bool]:
-    flags = os.O_RDWR | os.O_APPEND
-    try:
-        return open_at(str(root), parts, flags), False
-    except FileNotFoundError:
-        return open_at(str(root), parts, flags | os.O_CREAT | os.O_EXCL), True
+def _existing(before: bytes, path: str, entry: list[str]) -> Excerpt | None:
+    # Bytes that are no UTF-8 are nobody's entry, and no reason not to look at the others.
+    lines = before.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").split("\n")
+    first = find_block(lines, entry)
+    if first is None:
+        return None
+    text = "\n".join(lines[first : first + len(entry)])
+    return Excerpt(path, text, first + 1, first + len(entry), hash=hash_of(text), existed=True)
 
 
 def _checked_content(descriptor: int, path: str, rules: Files) -> bytes:
-    info = os.fstat(descriptor)
-    if reason := why_left_out(info, rules):
+    if reason := why_left_out(os.fstat(descriptor), rules):
         raise PathNotAllowedError(f"{path} {reason}; nothing was written")
-    blocks = []
-    while block := os.read(descriptor, 1 << 20):
-        blocks.append(block)
-    before = b"".join(blocks)
-    if before.startswith((b"\xff\xfe", b"\xfe\xff")):
+    before = read_whole(descriptor)
+    if is_utf16(before):
         raise WriteError(f"{path} is UTF-16, to which UTF-8 cannot be added: save it as UTF-8 first")
     return before
 
@@ -141,28 +176,6 @@ def _joint(before: bytes, entry: list[str], date: datetime.date) -> tuple[str, i
     else:
         head = "" if before.endswith(b"\n") else "\n"
         # A heading stands apart; plain lines follow each other, so that a list stays one list.
-        if entry[0].startswith("## ") and not before.endswith(b"\n\n"):
+        if entry[0].startswith(_ENTRY) and not before.endswith(b"\n\n"):
             head += "\n"
     return head, before.count(b"\n") + head.count("\n") + 1
-
-
-def _write_whole(descriptor: int, data: bytes, size: int, path: str) -> None:
-    try:
-        written = os.write(descriptor, data)
-        if written < len(data):
-            raise WriteError(f"{path} took {written} of {len(data)} bytes and is as it was: free some disk space")
-        os.fsync(descriptor)
-    except OSError:
-        os.ftruncate(descriptor, size)
-        raise
-
-
-def _flush(root: Path, parts: tuple[str, ...]) -> None:
-    """Put the names in a folder on the disk. Windows has no such call, and opens no folders."""
-    if os.name == "nt":
-        return
-    folder = open_folder(str(root), parts)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

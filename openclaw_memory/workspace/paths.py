@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openclaw_memory.config import Files
+from openclaw_memory.config import Files, Sessions
 from openclaw_memory.errors import ConfigError, NotFoundError, PathNotAllowedError
 
 if TYPE_CHECKING:
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 ROOT_NOTES = ("MEMORY.md", "USER.md")
 LOWER_CASE_NOTE = "memory.md"  # counts only where there is no MEMORY.md
 NOTES_FOLDER = "memory"
+TRANSCRIPTS = "sessions"  # what a transcript's path begins with, wherever its folder lies
+TRANSCRIPT_SUFFIX = ".jsonl"
+
+# A conversation fills some megabytes. What is larger is none, and would take seconds to look through.
+MAX_TRANSCRIPT_BYTES = 1 << 30
 
 # `.memory` is this library's own folder (the index), `.openclaw-repair` is where OpenClaw puts damaged notes aside.
 NEVER_ENTERED = frozenset({".memory", ".openclaw-repair"})
@@ -35,11 +40,12 @@ class Place:
     parts: tuple[str, ...]
 
 
-def locate(root: Path, rules: Files, path: str) -> Place:
+def locate(root: Path, rules: Files, path: str, sessions: Sessions | None = None) -> Place:
     """The place of a memory file, from a path as a person or an agent writes it. The file need not exist.
 
     Relative to the workspace, or absolute; blanks around it, `./`, `//` and `..` are resolved lexically first, so that
-    `memory/../MEMORY.md` is `MEMORY.md`. `~` is not expanded.
+    `memory/../MEMORY.md` is `MEMORY.md`. `~` is not expanded. A transcript is `sessions/<name>.jsonl`, wherever its
+    folder lies; without `sessions` there are none.
 
     Raises:
         PathNotAllowedError: the path does not name a memory file.
@@ -49,18 +55,41 @@ def locate(root: Path, rules: Files, path: str) -> Place:
     if not wanted_path:
         raise PathNotAllowedError("the path is empty: name a memory file such as 'MEMORY.md' or 'memory/2026-11-01.md'")
     relative = _relative(root, wanted_path)
-    place = _allowed(root, rules, relative)
+    place = _transcript(root, sessions, relative) or _allowed(root, rules, relative)
     if place is None:
         with_slashes = posixpath.normpath(relative.replace("\\", "/"))
         if "\\" in relative and _allowed(root, rules, with_slashes) is not None:
             raise NotFoundError(f"{path!r} names no file: write it with forward slashes, {with_slashes!r}")
         raise PathNotAllowedError(
             f"{path!r} is not a memory file: allowed are MEMORY.md (or memory.md where there is none), USER.md, "
-            "memory/**/*.md and what files.extra_paths names"
+            f"memory/**/*.md{_also(sessions)} and what files.extra_paths names"
         )
     if not counts(rules, place.path):
         raise PathNotAllowedError(f"{path!r} is left out by files.include or files.exclude: change them to read it")
     return place
+
+
+def is_transcript(path: str) -> bool:
+    """Whether the path of a memory file is that of a transcript."""
+    return path.startswith(f"{TRANSCRIPTS}/") and path.endswith(TRANSCRIPT_SUFFIX)
+
+
+def transcripts_place(root: Path, sessions: Sessions) -> Place:
+    """The folder of the transcripts: walked from the workspace where it lies inside, else from the folder around it."""
+    absolute = os.path.normpath(os.path.join(root, os.path.expanduser(sessions.folder.strip() or TRANSCRIPTS)))
+    relative = _relative(root, absolute)
+    if relative == ".":
+        return Place(TRANSCRIPTS, str(root), ())
+    if _is_inside(relative):
+        return Place(TRANSCRIPTS, str(root), tuple(relative.split("/")))
+    folder, name = os.path.split(absolute)
+    return Place(TRANSCRIPTS, folder, (name,) if name else ())
+
+
+def long_term_path(root: Path) -> str:
+    """`MEMORY.md`, or `memory.md` where only that is there."""
+    names = _names(root)
+    return LOWER_CASE_NOTE if LOWER_CASE_NOTE in names and ROOT_NOTES[0] not in names else ROOT_NOTES[0]
 
 
 def extra_places(root: Path, rules: Files) -> Iterator[Place]:
@@ -97,13 +126,16 @@ def counts(rules: Files, path: str) -> bool:
     return not (rules.exclude and _globs("files.exclude", rules.exclude).match_file(path))
 
 
-def why_left_out(info: os.stat_result, rules: Files) -> str | None:
+def why_left_out(info: os.stat_result, rules: Files, path: str = "") -> str | None:
     """Why what was found is not read, in words that follow its name; None for an ordinary file of allowed size."""
     if not stat.S_ISREG(info.st_mode):
         return f"is {_kind(info.st_mode)}, not a regular file"
     if info.st_nlink > 1 and not rules.allow_hard_links:
         return f"has {info.st_nlink} hard links and may lie elsewhere too: copy it, or set files.allow_hard_links"
-    if info.st_size > rules.max_bytes:
+    if is_transcript(path):
+        if info.st_size > MAX_TRANSCRIPT_BYTES:
+            return f"is {info.st_size:,} bytes, too many for a transcript (at most {MAX_TRANSCRIPT_BYTES:,}): part it"
+    elif info.st_size > rules.max_bytes:
         return f"is {info.st_size:,} bytes, more than files.max_bytes ({rules.max_bytes:,})"
     return None
 
@@ -146,6 +178,21 @@ def _allowed(root: Path, rules: Files, relative: str) -> Place | None:
         if rest is not None and not holds_workspace(extra) and NEVER_ENTERED.isdisjoint((*extra.parts, *rest)):
             return Place(relative, extra.base, (*extra.parts, *rest))
     return None
+
+
+def _transcript(root: Path, sessions: Sessions | None, relative: str) -> Place | None:
+    if sessions is None or not sessions.index or not relative.endswith(TRANSCRIPT_SUFFIX):
+        return None
+    folder = transcripts_place(root, sessions)
+    where, _, name = relative.rpartition("/")
+    inside = where == TRANSCRIPTS or os.path.normpath(root / where) == os.path.join(folder.base, *folder.parts)
+    if not inside or "\0" in name or not is_unicode(name):
+        return None
+    return Place(f"{TRANSCRIPTS}/{name}", folder.base, (*folder.parts, name))
+
+
+def _also(sessions: Sessions | None) -> str:
+    return f", {TRANSCRIPTS}/*{TRANSCRIPT_SUFFIX}" if sessions and sessions.index else ""
 
 
 def _below(relative: str, folder: str) -> tuple[str, ...] | None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from openclaw_memory.config import Files
@@ -17,15 +20,16 @@ from openclaw_memory.errors import (
     UndecodableError,
     WorkspaceError,
 )
+from openclaw_memory.redaction import redact
 from openclaw_memory.types import Excerpt
 from openclaw_memory.utf16 import truncate_utf16, utf16_length
-from openclaw_memory.workspace.paths import locate, why_left_out
+from openclaw_memory.workspace.paths import Place, locate, why_left_out
 
 # What OpenClaw's memory_get shows when it is asked for no more than a path.
 DEFAULT_LINES = 120
 DEFAULT_CHARS = 12_000
 
-_CAN_WALK = os.open in os.supports_dir_fd
+CAN_WALK = os.open in os.supports_dir_fd
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 # O_NONBLOCK: opening a FIFO must not wait for somebody to write into it.
 _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -41,10 +45,32 @@ def read_bytes(root: Path, path: str, rules: Files) -> bytes:
         WorkspaceError: it cannot be read.
     """
     place = locate(root, rules, path)
+    return read_place(place, rules)
+
+
+def read_place(place: Place, rules: Files) -> bytes:
+    """The content of the file at a place. What is checked is what is read: the open file, not its name.
+
+    Raises:
+        PathNotAllowedError, NotFoundError, WorkspaceError: as `read_bytes`.
+    """
+    with opened(place, rules) as descriptor:
+        return _content(descriptor, place.path, rules)
+
+
+@contextmanager
+def opened(place: Place, rules: Files) -> Iterator[int]:
+    """A descriptor of the file at a place, which is an ordinary one of allowed size. It is closed at the end.
+
+    Raises:
+        PathNotAllowedError, NotFoundError, WorkspaceError: as `read_bytes`.
+    """
     try:
         descriptor = open_at(place.base, place.parts, os.O_RDONLY)
         try:
-            return _content(descriptor, place.path, rules)
+            if reason := why_left_out(os.fstat(descriptor), rules, place.path):
+                raise PathNotAllowedError(f"{place.path} {reason}")
+            yield descriptor
         finally:
             os.close(descriptor)
     except OSError as error:
@@ -59,7 +85,7 @@ def open_at(base: str, parts: Sequence[str], flags: int, mode: int = 0o600) -> i
     Raises:
         OSError: with ELOOP where a part is a symlink, and as open(2) raises it otherwise.
     """
-    if not _CAN_WALK:
+    if not CAN_WALK:
         return _open_by_name(base, parts, flags, mode)
     folder = os.open(base, os.O_RDONLY | _DIRECTORY)
     if not parts:
@@ -87,13 +113,18 @@ def decode(data: bytes, path: str) -> str:
     Raises:
         UndecodableError: the bytes are neither.
     """
-    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    encoding = "utf-16" if is_utf16(data) else "utf-8-sig"
     try:
         return data.decode(encoding).replace("\0", "\ufffd")
     except UnicodeDecodeError as error:
         raise UndecodableError(
             f"{path} is not text in {error.encoding} (byte {error.start}: {error.reason}): save it as UTF-8"
         ) from error
+
+
+def is_utf16(data: bytes) -> bool:
+    """Whether a file begins with the byte order mark of UTF-16."""
+    return data.startswith((b"\xff\xfe", b"\xfe\xff"))
 
 
 def excerpt_of(
@@ -107,9 +138,7 @@ def excerpt_of(
     Raises:
         QueryError: `start` or `lines` is not a whole number of at least 1.
     """
-    for name, value in (("start", start), ("lines", lines)):
-        if not isinstance(value, int) or value < 1:
-            raise QueryError(f"{name} must be a whole number of at least 1, not {value!r}: lines count from 1")
+    check_range(start, lines)
     every = split_lines(text)
     shown: list[str] = []
     room = max_chars
@@ -122,7 +151,30 @@ def excerpt_of(
     if cut:
         shown = [truncate_utf16(every[start - 1], max_chars)]
     end = start + len(shown) - 1
-    return Excerpt(path, "\n".join(shown), start, end, end + 1 if end < len(every) and shown else None, cut)
+    next_start = end + 1 if end < len(every) and shown else None
+    return Excerpt(path, "\n".join(shown), start, end, next_start, cut, hash_of("\n".join(every[start - 1 : end])))
+
+
+def check_range(start: int, lines: int) -> None:
+    """Raise QueryError where `start` or `lines` is not a whole number of at least 1."""
+    for name, value in (("start", start), ("lines", lines)):
+        if not isinstance(value, int) or value < 1:
+            raise QueryError(f"{name} must be a whole number of at least 1, not {value!r}: lines count from 1")
+
+
+def shown_excerpt(path: str, text: str, start: int, lines: int) -> Excerpt:
+    """As `excerpt_of`, with secrets masked; its `hash` is that of the lines as they stand in the file."""
+    safe = redact(text)
+    excerpt = excerpt_of(path, safe, start, lines)
+    if safe is text or safe == text:
+        return excerpt
+    whole = "\n".join(split_lines(text)[excerpt.start_line - 1 : excerpt.end_line])
+    return replace(excerpt, hash=hash_of(whole))
+
+
+def hash_of(lines: str) -> str:
+    """The `hash` of an excerpt: SHA-256, in hex, of its lines as `split_lines` finds them, joined by newlines."""
+    return hashlib.sha256(lines.replace("\0", "\ufffd").encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def split_lines(text: str) -> list[str]:
@@ -142,8 +194,6 @@ def refusal(error: OSError, path: str) -> OpenClawMemoryError:
 
 
 def _content(descriptor: int, path: str, rules: Files) -> bytes:
-    if reason := why_left_out(os.fstat(descriptor), rules):
-        raise PathNotAllowedError(f"{path} {reason}")
     blocks: list[bytes] = []
     room = rules.max_bytes + 1
     while room > 0 and (block := os.read(descriptor, min(room, 1 << 20))):

@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import subprocess
+import time
 
 import apsw
 import pytest
@@ -12,13 +13,26 @@ import pytest
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli import main
 from openclaw_memory.cli.doctor import examine
-from openclaw_memory.config import Embedding
+from openclaw_memory.config import Embedding, Sessions
 from openclaw_memory.embeddings import hashing
-from openclaw_memory.errors import EmbedderError
+from openclaw_memory.errors import EmbedderError, IndexLockedError
+from openclaw_memory.store import SqliteStore
+from openclaw_memory.sync.records import LAST_ERROR, LAST_SYNC, record_of, record_of_error
+from openclaw_memory.types import SyncReport
 
 
 def levels(findings):
     return {finding.check: finding.level for finding in findings}
+
+
+def problems(findings):
+    return [finding for finding in findings if finding.level == "problem"]
+
+
+def of(findings, check):
+    """The one finding of a check."""
+    (found,) = [finding for finding in findings if finding.check == check]
+    return found
 
 
 def test_a_synced_memory_has_no_problems(notes):
@@ -26,7 +40,9 @@ def test_a_synced_memory_has_no_problems(notes):
         memory.sync()
     findings = examine(lambda: Memory.open(notes))
     assert set(levels(findings).values()) == {"ok"}
-    assert {"workspace", "files", "embedder", "index", "keyword search", "vector search"} <= set(levels(findings))
+    checks = {"workspace", "files", "embedder", "index", "keyword search", "vector search"}
+    checks |= {"session start", "transcripts", "last sync", "clock", "time zone", "disk"}
+    assert checks <= set(levels(findings))
 
 
 def test_looking_makes_no_index(notes):
@@ -88,8 +104,7 @@ def test_an_index_of_a_newer_version_is_not_to_be_built_again_by_force(notes):
     db = apsw.Connection(str(index))
     db.execute("UPDATE meta SET value = json_set(value, '$.schema_version', 1000) WHERE key LIKE '%meta%'")
     db.close()
-    (finding,) = examine(lambda: Memory.open(notes))
-    assert finding.level == "problem"
+    (finding,) = problems(examine(lambda: Memory.open(notes)))
     assert "update openclaw-memory-index, or delete the index" in finding.detail
     assert "force" not in finding.detail + finding.remedy
     index.unlink()
@@ -130,8 +145,8 @@ def test_a_read_only_workspace_is_worth_a_note(notes):
 def test_a_damaged_index_is_a_problem_with_its_cure(notes):
     (notes / ".memory").mkdir()
     (notes / ".memory" / "index.sqlite").write_bytes(b"not a database at all" * 1000)
-    (finding,) = examine(lambda: Memory.open(notes))
-    assert finding.level == "problem"
+    (finding,) = problems(examine(lambda: Memory.open(notes)))
+    assert finding.check == "index"
     assert "index --force" in finding.remedy
 
 
@@ -155,10 +170,6 @@ def test_the_exit_code_says_whether_there_are_problems(there, code, notes, tmp_p
         main(["doctor", "--json", "--workspace", str(notes if there else tmp_path / "none")])
     assert leaving.value.code == code
     assert json.loads(capsys.readouterr().out)["ok"] is there
-
-
-def problems(findings):
-    return [finding for finding in findings if finding.level == "problem"]
 
 
 @pytest.fixture
@@ -240,3 +251,97 @@ def test_of_many_files_that_wait_for_a_sync_ten_are_named(notes):
         (notes / f"memory/note{number}.md").write_text("some words\n")
     (found,) = [finding for finding in examine(lambda: Memory.open(notes)) if "not indexed" in finding.detail]
     assert (found.detail.count(".md"), found.detail.endswith("and 24 more")) == (10, True)
+
+
+def test_a_damaged_index_keeps_the_doctor_from_nothing_else(notes):
+    (notes / ".memory").mkdir()
+    (notes / ".memory/index.sqlite").write_bytes(b"not a database at all" * 1000)
+    os.utime(notes / "MEMORY.md", (4e9, 4e9))
+    found = levels(examine(lambda: Memory.open(notes)))
+    assert (found["index"], found["clock"], found["workspace"]) == ("problem", "note", "ok")
+
+
+def test_a_locked_index_is_no_damage(notes, monkeypatch):
+    def held(*_, **__):
+        raise IndexLockedError("the index is held")
+
+    monkeypatch.setattr(Memory, "status", held)
+    (finding,) = problems(examine(lambda: Memory.open(notes)))
+    assert ("held" in finding.detail, "--force" in finding.remedy) == (True, False)
+
+
+def test_why_a_file_is_not_indexed_is_told(notes):
+    with Memory.open(notes) as memory:
+        memory.sync()
+    (notes / "memory/new.md").write_text("new\n")
+    (notes / "MEMORY.md").write_text("other words\n")
+    (found,) = [finding for finding in examine(lambda: Memory.open(notes)) if "not indexed" in finding.detail]
+    assert "MEMORY.md (changed since it was indexed), memory/new.md (new)" in found.detail
+
+
+def test_a_sync_older_than_the_newest_file_is_worth_a_note(notes):
+    with Memory.open(notes) as memory:
+        memory.sync()
+    (notes / "memory/new.md").write_text("new\n")
+    found = of(examine(lambda: Memory.open(notes), " --workspace notes"), "last sync")
+    assert (found.level, "memory/new.md" in found.detail) == ("note", True)
+    assert "`openclaw-memory index --workspace notes`" in found.remedy
+
+
+def test_what_ended_the_last_sync_is_a_problem_until_a_sync_has_come_to_its_end(notes):
+    with Memory.open(notes) as memory:
+        memory.sync()
+        index = memory.index_path
+
+    store = SqliteStore.open(index)
+    store.note(LAST_ERROR, record_of_error("no space is left on the disk", time.time() + 1))
+    store.close()
+    found = of(examine(lambda: Memory.open(notes)), "last sync")
+    assert (found.level, "no space is left" in found.detail) == ("problem", True)
+
+    store = SqliteStore.open(index)
+    store.note(LAST_SYNC, record_of(SyncReport(), "manual", time.time() + 2))
+    store.close()
+    assert of(examine(lambda: Memory.open(notes)), "last sync").level == "ok"
+
+
+@pytest.mark.parametrize(
+    ("words", "letters", "told"),
+    [(1500, 4, "ok"), (2500, 4, "note"), (1500, 400, "note")],
+    ids=["fits", "words", "cut"],
+)
+def test_a_long_term_memory_beyond_its_budget_is_worth_a_note(notes, words, letters, told):
+    (notes / "MEMORY.md").write_text(f"{'x' * letters}\n" * words)
+    (found,) = [
+        finding
+        for finding in examine(lambda: Memory.open(notes))
+        if finding.check == "session start" and "MEMORY.md" in finding.detail
+    ]
+    assert found.level == told
+
+
+def test_transcripts_are_counted_where_they_lie(notes, tmp_path):
+    assert of(examine(lambda: Memory.open(notes)), "transcripts").detail.startswith("there are none yet")
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text("{}\n")
+    config = MemoryConfig(sessions=Sessions(folder=str(folder)))
+    found = of(examine(lambda: Memory.open(notes, config=config)), "transcripts")
+    assert (found.level, found.detail) == ("ok", f"1 in {folder}, 3 B")
+
+
+@pytest.mark.parametrize(("sessions", "told"), [(Sessions(folder="USER.md"), "problem"), (Sessions(index=False), "ok")])
+def test_a_folder_of_transcripts_that_is_none_is_a_problem_where_they_are_wanted(notes, sessions, told):
+    (notes / "USER.md").write_text("# User\n")
+    config = MemoryConfig(sessions=sessions)
+    assert of(examine(lambda: Memory.open(notes, config=config)), "transcripts").level == told
+
+
+def test_an_index_that_others_may_read_is_worth_a_note(notes):
+    with Memory.open(notes) as memory:
+        memory.sync()
+        index = memory.index_path
+    index.chmod(0o644)
+    (found,) = [finding for finding in examine(lambda: Memory.open(notes)) if "other users" in finding.detail]
+    subprocess.run(shlex.split(found.remedy.partition(": ")[2]), check=True)
+    assert set(levels(examine(lambda: Memory.open(notes))).values()) == {"ok"}

@@ -1,5 +1,6 @@
 """What is printed: cleaned of controls, folded to the terminal, turned into JSON."""
 
+import datetime
 import unicodedata
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.cli.show import clean, folded, plain
+from openclaw_memory.cli.show import ago, clean, failure, folded, plain, size
 from openclaw_memory.types import Excerpt, SearchResult
 
 
@@ -69,3 +70,34 @@ def test_plain_turns_values_into_what_json_knows(value, expected):
 )
 def test_what_can_be_cited_shows_its_citation_in_json(value, citation):
     assert plain(value)["citation"] == citation
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (1_500_000, "1.5 MB"),
+        (2 * 10**9, "2.0 GB"),
+        (10**16, "10000.0 TB"),
+    ],
+)
+def test_a_size_is_told_in_the_unit_that_suits_it(count, text):
+    assert size(count) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(5, "5 s ago"), (300, "5 min ago"), (7200, "2 h ago")])
+def test_a_time_of_today_is_told_by_how_long_ago_it_was(seconds, text):
+    moment = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)
+    assert ago(moment.isoformat()) == text
+
+
+@pytest.mark.parametrize("days", [-1, 2])
+def test_a_time_that_is_not_of_today_is_told_as_it_is(days):
+    moment = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days)).isoformat()
+    assert ago(moment) == moment
+
+
+def test_an_error_of_an_unknown_time_is_told_without_one():
+    assert failure({"at": None, "error": "the disk is full"}) == "the last sync ended with: the disk is full"

@@ -227,7 +227,7 @@ def test_the_fallback_never_takes_the_place_of_an_index_the_wanted_one_made(note
         assert memory.status().provider == "wanted"
         assert memory.status().vector["dims"] == before["dims"] == 32
     with with_fallback(notes, Wanted()) as memory:
-        assert (memory.sync().embedded, memory.status().dirty) == (1, ())
+        assert (memory.sync().embedded, memory.status().dirty) == (1, {})
 
 
 def test_a_provider_that_cannot_be_made_does_not_cost_the_index_it_made_before(notes: Path) -> None:

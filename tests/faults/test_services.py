@@ -81,7 +81,7 @@ def test_a_first_index_is_built_by_keywords_and_gets_its_vectors_later(
     assert stored_vectors(memory) == []
     embedding_server.always(faults.honest)
     caught_up = opened()
-    assert (caught_up.sync().ok, caught_up.status().dirty) == (True, ())
+    assert (caught_up.sync().ok, caught_up.status().dirty) == (True, {})
     assert caught_up.search("boiler").mode == "hybrid"
 
 
@@ -152,6 +152,6 @@ def test_one_bad_answer_among_good_ones_costs_nothing(opened: Callable[[], Memor
 
 
 def stored_vectors(memory: Memory) -> list[Any]:
-    store: Any = memory._opened_store()
+    store: Any = memory._upkeep.store()
     with store._connections.read() as db:
         return [np.frombuffer(row[0], "<f4") for row in fetch(db, "SELECT embedding FROM vectors ORDER BY id")]

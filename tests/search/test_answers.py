@@ -19,6 +19,9 @@ class Shelf:
         self.there = {at: chunk for at, chunk in chunks.items() if at not in gone}
         self.found = found
 
+    def holds(self, source):
+        return any(chunk.source == source for chunk in self.there.values())
+
     def search_text(self, _terms, k, **_):
         return [Hit(at, score) for at, score in self.found.items()][:k]
 

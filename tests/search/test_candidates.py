@@ -1,13 +1,10 @@
 """Both legs and their fusion, over a store whose answers are written down here."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from openclaw_memory.config import Search
-from openclaw_memory.errors import EmbedderError
-from openclaw_memory.search.candidates import Found, find, fuse
+from openclaw_memory.search.candidates import Found, find, fuse, together
 from openclaw_memory.search.question import asked
 from openclaw_memory.types import Chunk, Hit, StoredChunk
 
@@ -40,10 +37,10 @@ def question(text="boiler october"):
     return asked(text, lambda _terms: {}, 10)
 
 
-EMBEDDER = SimpleNamespace(embed_query=lambda _text: np.array([1.0], np.float32))
+VECTOR = np.array([1.0], np.float32)
 
 
-def test_without_an_embedder_there_is_no_vector_leg():
+def test_without_a_vector_there_is_no_vector_leg():
     found = find(question(), Shelf(any_=[(1, 2.0)]), None, RULES, None)
     assert found == Found({1: 2.0}, None)
 
@@ -51,7 +48,7 @@ def test_without_an_embedder_there_is_no_vector_leg():
 def test_standardised_scores_count_the_cosine_of_a_chunk_that_only_the_keywords_found():
     def scores(likeness):
         shelf = Shelf(any_=[(1, 2.0), (2, 1.0)], vector=[(2, 0.9), (3, 0.8)], likeness=likeness)
-        found = find(question(), shelf, EMBEDDER, RULES, None)
+        found = find(question(), shelf, VECTOR, RULES, None)
         assert (found.text, found.vector) == ({1: 2.0, 2: 1.0}, {2: 0.9, 3: 0.8})
         return {candidate.stored.id: candidate.score for candidate in fuse(question(), found, shelf, RULES)}
 
@@ -61,7 +58,7 @@ def test_standardised_scores_count_the_cosine_of_a_chunk_that_only_the_keywords_
 def test_a_weighted_sum_counts_nothing_for_what_a_leg_did_not_find():
     shelf = Shelf(any_=[(1, 2.0)], vector=[(2, 0.9)], likeness={1: 0.8})
     rules = Search(fusion="weighted", vector_weight=0.7, text_weight=0.3)
-    found = {c.stored.id: c for c in fuse(question(), find(question(), shelf, EMBEDDER, rules, None), shelf, rules)}
+    found = {c.stored.id: c for c in fuse(question(), find(question(), shelf, VECTOR, rules, None), shelf, rules)}
     assert found[2].score == pytest.approx(0.7 * 0.9)
     assert found[1].score <= 0.3
     assert found[1].vector == 0.0
@@ -78,16 +75,18 @@ def test_all_terms_are_asked_first_and_any_where_too_few_have_all():
 @pytest.mark.parametrize("match", ["any", "all"])
 def test_both_legs_are_asked_for_the_source(match):
     shelf = Shelf()
-    find(question(), shelf, EMBEDDER, Search(match=match), "sessions")
+    find(question(), shelf, VECTOR, Search(match=match), "sessions")
     assert {source for _, source in shelf.asked} == {"sessions"}
 
 
-def test_an_embedder_that_fails_is_not_silenced_here():
-    def fail(_text):
-        raise EmbedderError("out of order")
-
-    with pytest.raises(EmbedderError):
-        find(question(), Shelf(any_=[(1, 1.0)]), SimpleNamespace(embed_query=fail), RULES, None)
+def test_what_was_found_in_each_source_is_one_and_has_a_vector_leg_where_one_of_them_has():
+    notes = Found({1: 2.0}, {1: 0.5}, {1: 0.5})
+    assert together([notes, Found({7: 3.0}, {8: 0.4}, {7: 0.1, 8: 0.4})]) == Found(
+        {1: 2.0, 7: 3.0}, {1: 0.5, 8: 0.4}, {1: 0.5, 7: 0.1, 8: 0.4}
+    )
+    assert together([notes, Found({7: 3.0}, None)]) == Found({1: 2.0, 7: 3.0}, {1: 0.5}, {1: 0.5})
+    assert together([Found({1: 2.0}, None), Found({7: 3.0}, None)]).vector is None
+    assert together([Found({}, {}), Found({}, None)]).vector == {}
 
 
 @pytest.mark.parametrize("fusion", ["standardised", "weighted"])

@@ -26,9 +26,9 @@ def question(text, frequencies=None):
     return asked(text, lambda _terms: frequencies or {}, 10)
 
 
-def chunk(at, path, start_line, start_char, text, section=0):
-    found = Chunk(start_line, start_line + text.count("\n"), start_char, text, section=section)
-    return StoredChunk(at, path, "memory", found)
+def chunk(at, path, start_line, start_char, text, section=0, context=""):
+    found = Chunk(start_line, start_line + text.count("\n"), start_char, text, context, section)
+    return StoredChunk(at, path, "sessions" if path.endswith(".jsonl") else "memory", found)
 
 
 def one_file(*texts, path="memory/a.md"):
@@ -87,6 +87,23 @@ def test_chunks_that_follow_one_another_in_a_section_are_one_block_and_keep_thei
 
 def test_carriage_returns_are_no_part_of_a_line():
     assert text_of(one_file("one\r", "two\r")) == "one\ntwo"
+
+
+def test_blank_lines_of_a_transcript_are_not_shown_and_those_of_a_note_are():
+    for path, shown in [("sessions/a.jsonl", "one\ntwo\nthree"), ("memory/a.md", "one\n\n\ntwo\nthree")]:
+        assert text_of(one_file("one", "", "", "two", "three", path=path)) == shown
+
+
+def test_notes_stand_before_transcripts_whatever_their_paths():
+    paths = ["sessions/a.jsonl", "zoo/z.md", "MEMORY.md"]
+    found = lines_of([chunk(at, path, 1, 0, "x") for at, path in enumerate(paths)])
+    assert [line.path for line in found] == ["MEMORY.md", "zoo/z.md", "sessions/a.jsonl"]
+
+
+def test_the_role_of_a_turn_is_no_word_of_a_transcript_and_a_word_of_a_note():
+    texts = ("User: Anna: a", "Assistant: b", "c User: d")
+    assert [line.said for line in one_file(*texts, path="sessions/a.jsonl")] == ["Anna: a", "b", "c User: d"]
+    assert [line.said for line in one_file(*texts)] == list(texts)
 
 
 # --- features --------------------------------------------------------------------------------------------------------
@@ -159,6 +176,19 @@ def test_dates_of_the_file_agree_with_dates_of_the_question():
     found = [*one_file("x", path="memory/2026-02-09.md"), *one_file("x", path="memory/2026-03-09.md"), *one_file("x")]
     assert date_matches(found, question("What happened on 2026-02-09?")).tolist() == [1.0, 0.0, 0.0]
     assert date_matches(found, question("What happened?")).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_each_chunk_of_a_transcript_has_the_day_of_its_own_that_its_context_begins_with():
+    contexts = ["2026-02-09", "2026-03-09 > x", "", "no day"]
+    chunks = [
+        chunk(at, "sessions/a.jsonl", at, at * 10, "x", at, context) for at, context in enumerate(contexts, start=1)
+    ]
+    assert date_matches(lines_of(chunks), question("9 February 2026")).tolist() == [1.0, 0.0, 0.0, 0.0]
+
+
+def test_the_day_of_a_note_is_that_of_its_path_alone():
+    undated = lines_of([chunk(1, "memory/a.md", 1, 0, "x", context="2026-02-09")])
+    assert date_matches(undated, question("9 February 2026")).tolist() == [0.0]
 
 
 def test_labels_speak_for_whom_the_question_names_and_against_others():

@@ -108,7 +108,7 @@ def test_damaged_meta_is_reported_as_damage(store, path, build):
     with apsw.Connection(str(path)) as db:
         db.execute("UPDATE meta SET value = json_remove(value, '$.model')")
     db.close()
-    with pytest.raises(CorruptIndexError, match="meta is damaged"):
+    with pytest.raises(CorruptIndexError, match="its meta cannot be read"):
         store.meta()
 
 

@@ -49,10 +49,11 @@ CREATE VIRTUAL TABLE chunk_terms USING fts5 (
 );
 CREATE VIRTUAL TABLE term_counts USING fts5vocab (chunk_terms, 'row');
 """
+CHUNK_COLUMNS = "id, file_id, vector_id, start_line, end_line, start_char, section, context, text"
 COPIES = (
     "INSERT INTO meta SELECT * FROM new.meta WHERE key = 'memory_index_meta_v1'",
     "INSERT INTO files SELECT id, path, source, hash, size, mtime_ns, inode, checked_ns FROM new.files",
-    "INSERT INTO chunks SELECT * FROM new.chunks",
+    f"INSERT INTO chunks SELECT {CHUNK_COLUMNS} FROM new.chunks",
     "INSERT INTO models SELECT * FROM new.models",
     "INSERT INTO vectors SELECT * FROM new.vectors",
     "UPDATE meta SET value = json_set(value, '$.schema_version', 1)",

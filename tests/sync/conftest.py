@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
+from watching import CONFIG, FakeIndex, eventually
 
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.sync import sync
+from openclaw_memory.sync.watcher import Watcher
 from openclaw_memory.types import Embedder, Matrix, Store, SyncReport, Vector
 from openclaw_memory.workspace import Workspace
 
@@ -66,7 +71,18 @@ class Place:
         file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         return file
 
-    def sync(self, **options: bool) -> SyncReport:
+    def say(self, path: str, *texts: str, role: str = "user", day: str = "2026-11-21") -> Path:
+        """Add messages to a transcript, each on a line of its own."""
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a", encoding="utf-8") as transcript:
+            for text in texts:
+                message = {"role": role, "content": text}
+                entry = {"type": "message", "timestamp": f"{day}T10:00:00Z", "message": message}
+                transcript.write(f"{json.dumps(entry)}\n")
+        return file
+
+    def sync(self, **options: Any) -> SyncReport:
         return sync(self.workspace, self.store, self.embedder, self.config, **options)
 
     def rows(self) -> list[tuple[object, ...]]:
@@ -108,3 +124,38 @@ def place(tmp_path: Path) -> Iterator[Place]:
 def open_place() -> Callable[[Path, Path], Place]:
     """For tests that need several indexes of one folder, or one in each of many examples."""
     return lambda root, index: Place(root, SqliteStore.open(index), CountingEmbedder())
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A workspace to watch."""
+    root = tmp_path / "workspace"
+    (root / "memory").mkdir(parents=True)
+    (root / "MEMORY.md").write_text("# Long-term\n")
+    (root / "memory" / "a.md").write_text("one\n")
+    return root
+
+
+@pytest.fixture
+def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Watcher, FakeIndex]]]:
+    """Starts watchers that end with the test; each is handed over once it has begun, and all is quiet."""
+    from openclaw_memory.sync import watcher
+
+    for name in ("TICK_SECONDS", "POLL_SECONDS", "RETRY_SECONDS"):
+        monkeypatch.setattr(watcher, name, 0.1)
+    started: list[tuple[Watcher, FakeIndex]] = []
+
+    def start(root: Path, config: MemoryConfig = CONFIG, *, ready: bool = True) -> tuple[Watcher, FakeIndex]:
+        index = FakeIndex(Workspace.open(root, config.files, config.sessions))
+        index_path = tmp_path / "index" / "index.sqlite"
+        index_path.parent.mkdir(exist_ok=True)
+        one = Watcher(index.workspace, index.sync, config, index_path=index_path, known=index.known)
+        started.append((one.start(), index))
+        if ready:
+            eventually(lambda: index.reports and not one.is_behind)
+        return one, index
+
+    yield start
+    for one, _ in started:
+        one.stop()
+    assert not [thread for thread in threading.enumerate() if "openclaw-memory watcher" in thread.name]

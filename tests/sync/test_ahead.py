@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from openclaw_memory.sync.ahead import gather
+from openclaw_memory.sync.ahead import gather, missing_texts
 from openclaw_memory.types import Progress
 
 
@@ -21,3 +22,22 @@ def test_progress_of_gathering_counts_files_whose_texts_are_there(place: Any) ->
     assert steps[-1].total == 700
     again = gather(place.workspace, place.store, place.embedder, place.config.chunking, files, None)
     assert again == (0, 0)
+
+
+def test_of_transcripts_that_are_known_only_what_was_added_is_missing(place: Any) -> None:
+    missing = lambda known: [  # noqa: E731
+        text
+        for _, text in missing_texts(
+            place.workspace, place.store, "another", place.config.chunking, place.workspace.scan().files, known
+        )
+    ]
+    path = "sessions/talk.jsonl"
+    place.say(path, "memo old", day="2026-11-20")
+    place.sync()
+    known = place.store.files()
+    assert missing(known) == []
+    place.say(path, "memo new")
+    new, old = "2026-11-21\nUser: memo new", "2026-11-20\nUser: memo old"
+    assert missing(known) == [new]
+    assert missing({path: replace(known[path], lacks="the service was down")}) == [old, new]
+    assert missing(None) == [old, new]

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from openclaw_memory import Memory
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import Embedding, Files
 from openclaw_memory.embeddings import openai
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
+from openclaw_memory.store import SqliteStore
+from openclaw_memory.sync.batch_file import Job, Known, path_of, save
+from openclaw_memory.sync.records import LAST_ERROR, LAST_SYNC, record_of_error
 from openclaw_memory.sync.status import told_of_lacking
 from openclaw_memory.types import Matrix, Status, Vector
 
@@ -157,3 +164,104 @@ def test_an_index_whose_provider_auto_cannot_have_is_not_said_to_be_built_again(
         state = memory.status()
     assert [notice for notice in state.notices if "builds the index again" in notice] == []
     assert any("not to be had: the key is gone" in notice for notice in state.notices)
+
+
+def note(memory: Memory, name: str, text: str) -> None:
+    """Keep a note in the index, as another process would."""
+    with closing(SqliteStore.open(memory.status().index_path)) as store:
+        store.note(name, text)
+
+
+def test_another_process_sees_what_the_last_sync_did(notes: Path, embedder: Moody) -> None:
+    (notes / "memory/bad.md").write_bytes(b"\xff\xfe\x00")
+    with Memory.open(notes, embedder=embedder) as memory:
+        report = memory.sync()
+    with Memory.open(notes, embedder=embedder) as memory:
+        state = memory.status()
+    assert state.last_sync is not None
+    assert (state.last_sync["added"], state.last_sync["reason"]) == (len(report.added), "manual")
+    assert state.last_error is None
+    assert state.dirty["memory/bad.md"] == f"failed: {report.skipped[0].reason}"
+    assert [file.path for file in state.skipped] == ["memory/bad.md"]
+
+
+def test_a_failure_is_told_until_a_later_sync_comes_to_its_end(indexed: Path, embedder: Moody) -> None:
+    with Memory.open(indexed, embedder=embedder) as memory:
+        last = memory.status().last_sync
+        assert last is not None
+        for at, told in ((4e9, True), (1e9, False)):
+            note(memory, LAST_ERROR, record_of_error("the disk is full", at))
+            error = memory.status().last_error
+            assert (error is not None and error["error"] == "the disk is full") is told
+
+
+def test_a_damaged_note_costs_no_status(indexed: Path, embedder: Moody) -> None:
+    with Memory.open(indexed, embedder=embedder) as memory:
+        note(memory, LAST_SYNC, "{not json")
+        assert memory.status().last_sync is None
+
+
+def test_the_bytes_of_notes_and_index_are_those_on_disk(indexed: Path, embedder: Moody) -> None:
+    with Memory.open(indexed, embedder=embedder) as memory:
+        state = memory.status()
+    assert state.bytes["notes"] == sum(path.stat().st_size for path in indexed.rglob("*.md"))
+    assert state.bytes["index"] == os.path.getsize(state.index_path)
+    assert state.bytes["index"] + state.bytes["log"] == state.index_bytes
+
+
+def test_the_status_of_openclaw_is_all_there(indexed: Path, tmp_path: Path) -> None:
+    (tmp_path / "extra").mkdir()
+    config = MemoryConfig(files=Files(extra_paths=(str(tmp_path / "extra"),)), embedding=Embedding(max_entries=77))
+    with Memory.open(indexed, config=config) as memory:
+        state = memory.status()
+    assert (state.backend, state.extra_paths) == ("sqlite", (str(tmp_path / "extra"),))
+    assert (state.cache["enabled"], state.cache["max_entries"]) == (True, 77)
+    assert state.cache["entries"] >= state.chunks
+    assert state.batch == {"enabled": False, "mode": "off"}
+    assert state.fallback is None
+    assert {"sqlite", "sqlite_vec"} <= set(state.engine)
+
+
+def test_a_fallback_says_for_whom_it_stands_in_and_why(notes: Path) -> None:
+    rules = Embedding(provider="openai", fallback="static", providers={"openai": {"base_url": "http://127.0.0.1:9/v1"}})
+    config = MemoryConfig(embedding=rules)
+    with Memory.open(notes, config=config) as memory:
+        assert memory.sync().ok
+        here = memory.status().fallback
+    with Memory.open(notes, config=config) as memory:
+        elsewhere = memory.status().fallback
+    assert here is not None
+    assert elsewhere is not None
+    assert (here["from"], elsewhere["from"]) == ("openai", "openai")
+    assert "127.0.0.1:9" in here["reason"]
+    assert "static" in elsewhere["reason"]
+
+
+def test_jobs_under_way_at_a_batch_service_are_counted(notes: Path) -> None:
+    options = {"base_url": "http://127.0.0.1:9/v1", "model": "any", "api_key": "sk-any"}
+    config = MemoryConfig(embedding=Embedding(provider="openai", batch="later", providers={"openai": options}))
+    with Memory.open(notes, config=config) as memory:
+        memory.sync()
+        index = Path(memory.status().index_path)
+        with closing(SqliteStore.open(index)) as store:
+            meta = store.meta()
+        assert meta is not None
+        jobs = (Job("batch_1", ["00", "01"], 10, 1e9), Job("batch_2", ["02"], 5, 1e9))
+        save(path_of(index), {meta.identity: Known(jobs, 1), "another": Known(jobs, 2)})
+        batch = memory.status().batch
+        assert [batch[name] for name in ("mode", "provider", "jobs", "texts", "failures")] == [
+            "later",
+            "openai",
+            2,
+            3,
+            1,
+        ]
+        path_of(index).write_text("{")
+        assert "batches.json" in memory.status().batch["error"]
+
+
+def test_a_status_is_json(indexed: Path, embedder: Moody) -> None:
+    from openclaw_memory.cli.show import plain
+
+    state = plain(deep(indexed, embedder))
+    assert json.loads(json.dumps(state))["bytes"]["notes"] > 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +14,45 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from openclaw_memory.sync import run
+from openclaw_memory.types import Progress
+from openclaw_memory.workspace import transcripts
+
+PART_BYTES = 400  # of transcripts, two or three of the lines below
+
 PATHS = st.sampled_from(
     ["MEMORY.md", "USER.md", "memory/a.md", "memory/b.md", "memory/2026-01-02.md", "memory/deep/c.md"]
 )
+TRANSCRIPTS = st.sampled_from(["sessions/a.jsonl", "sessions/b.jsonl"])
 WORDS = st.lists(st.sampled_from("apple pear plum GEO-1000 数据库 # - ```".split()), min_size=1, max_size=6)
 TEXTS = st.lists(WORDS.map(lambda words: "memo " + " ".join(words)), min_size=0, max_size=40).map("\n".join)
-STEPS = st.one_of(
+DAYS = st.sampled_from(["2026-01-02", "2026-01-03"])
+# How a line of a transcript ends: whole, without its newline, or in the middle, so that the next one glues to it.
+ENDS = st.sampled_from(["newline", "newline", "newline", "nothing", "half"])
+NOTE_STEPS = (
     st.tuples(st.just("write"), PATHS, TEXTS),
     st.tuples(st.just("add a line"), PATHS, WORDS.map(" ".join)),
     st.tuples(st.just("delete"), PATHS),
     st.tuples(st.just("rename"), PATHS, PATHS),
     st.tuples(st.just("touch"), PATHS),
     st.tuples(st.just("break"), PATHS),
+)
+TALK_STEPS = (
+    st.tuples(st.just("say"), TRANSCRIPTS, st.lists(WORDS.map(" ".join), min_size=1, max_size=12), DAYS, ENDS),
+    st.tuples(st.just("say"), TRANSCRIPTS, st.lists(WORDS.map(" ".join), min_size=1, max_size=2), DAYS, ENDS),
+    st.tuples(st.just("write"), TRANSCRIPTS, TEXTS),
+    st.tuples(st.just("rewrite"), TRANSCRIPTS),
+    st.tuples(st.just("cut short"), TRANSCRIPTS, st.floats(0, 1)),
+    st.tuples(st.just("delete"), TRANSCRIPTS),
+    st.tuples(st.just("rename"), TRANSCRIPTS, TRANSCRIPTS),
+    st.tuples(st.just("touch"), TRANSCRIPTS),
+    st.tuples(st.just("break"), TRANSCRIPTS),
+)
+INDEX_STEPS = (
     st.tuples(st.just("sync")),
     st.tuples(st.just("rebuild")),
     st.tuples(st.just("die while embedding")),
+    st.tuples(st.just("die between two writes"), st.integers(0, 4)),
     st.tuples(st.just("sync while the embedder is down")),
     st.tuples(st.just("change the model"), st.sampled_from("ab")),
     st.tuples(st.just("lose the index")),
@@ -42,9 +68,11 @@ class World:
         self.fresh = folder / "fresh" / "index.sqlite"
         self.open_place = open_place
         self.place = open_place(self.root, self.index)
+        self.seen: dict[int, object] = {}
 
-    def step(self, name: str, *arguments: str) -> None:
+    def step(self, name: str, *arguments: Any) -> None:
         getattr(self, name.replace(" ", "_") if name != "break" else "damage")(*arguments)
+        self.no_id_names_another_chunk()
 
     def write(self, path: str, text: str) -> None:
         file = self.root / path
@@ -54,6 +82,33 @@ class World:
     def add_a_line(self, path: str, words: str) -> None:
         if (file := self.root / path).exists():
             self.write(path, f"memo {words}\n{file.read_text(encoding='utf-8', errors='replace')}")
+
+    def say(self, path: str, texts: Sequence[str], day: str, end: str) -> None:
+        line = ""
+        if self.lacks_newline(path):  # a writer that goes on glues nothing to a message that is whole
+            self.add(path, "\n")
+        for number, text in enumerate(texts):
+            message = {"role": "user" if number % 3 else "toolResult", "content": f"memo {text}"}
+            line = json.dumps({"type": "message", "timestamp": f"{day}T10:00:00Z", "message": message})
+            self.add(path, f"{line}\n" if number < len(texts) - 1 else "")
+        self.add(path, {"newline": f"{line}\n", "nothing": line, "half": line[: len(line) // 2]}[end])
+
+    def lacks_newline(self, path: str) -> bool:
+        file = self.root / path
+        return file.exists() and file.read_bytes().endswith(b"}}")
+
+    def add(self, path: str, text: str) -> None:
+        (self.root / path).parent.mkdir(exist_ok=True)
+        with (self.root / path).open("a", encoding="utf-8") as file:
+            file.write(text)
+
+    def rewrite(self, path: str) -> None:
+        if (file := self.root / path).exists():
+            file.write_bytes(file.read_bytes().replace(b"apple", b"quince").replace(b"pear", b"fig"))
+
+    def cut_short(self, path: str, share: float) -> None:
+        if (file := self.root / path).exists():
+            os.truncate(file, int(file.stat().st_size * share))
 
     def delete(self, path: str) -> None:
         (self.root / path).unlink(missing_ok=True)
@@ -86,6 +141,18 @@ class World:
         finally:
             self.place.embedder = real
 
+    def die_between_two_writes(self, writes: int) -> None:
+        def progress(step: Progress) -> None:
+            nonlocal writes
+            writes -= 1
+            if writes < 0:
+                raise KeyboardInterrupt(step)
+
+        try:
+            self.place.sync(progress=progress)
+        except KeyboardInterrupt:
+            self.reopen()
+
     def sync_while_the_embedder_is_down(self) -> None:
         self.place.embedder.broken = True
         self.place.sync()
@@ -103,6 +170,12 @@ class World:
         for file in self.index.parent.iterdir():
             file.unlink()
         self.place.store = self.open_place(self.root, self.index).store
+        self.seen.clear()
+
+    def no_id_names_another_chunk(self) -> None:
+        for path in self.place.store.paths():
+            for stored in self.place.store.chunks_of(path):
+                assert self.seen.setdefault(stored.id, (path, stored.chunk)) == (path, stored.chunk)
 
 
 class Dying:
@@ -121,11 +194,26 @@ class Dying:
 
 
 @settings(max_examples=60, deadline=None)
-@given(steps=st.lists(STEPS, min_size=1, max_size=20))
+@given(steps=st.lists(st.one_of(*NOTE_STEPS, *TALK_STEPS, *INDEX_STEPS), min_size=1, max_size=20))
 def test_any_sequence_of_edits_and_accidents_ends_equal_to_a_fresh_index(
-    open_place: Callable[[Path, Path], Any], steps: list[tuple[str, ...]]
+    open_place: Callable[[Path, Path], Any], steps: list[tuple[Any, ...]]
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    check_ends_equal_to_fresh(open_place, steps)
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=st.lists(st.one_of(*TALK_STEPS[:2], *TALK_STEPS, *INDEX_STEPS[:1] * 4, *INDEX_STEPS), max_size=20))
+def test_any_sequence_of_talk_and_accidents_ends_equal_to_a_fresh_index(
+    open_place: Callable[[Path, Path], Any], steps: list[tuple[Any, ...]]
+) -> None:
+    check_ends_equal_to_fresh(open_place, steps)
+
+
+def check_ends_equal_to_fresh(open_place: Callable[[Path, Path], Any], steps: list[tuple[Any, ...]]) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        # Parts and writes are small, so that a few lines make several.
+        patch.setattr(transcripts, "read_parts", partial(transcripts.read_parts, part_bytes=PART_BYTES))
+        patch.setattr(run, "CHUNKS_PER_WRITE", 3)
         world = World(Path(folder), open_place)
         for name, *arguments in steps:
             world.step(name, *arguments)
@@ -139,7 +227,10 @@ def test_any_sequence_of_edits_and_accidents_ends_equal_to_a_fresh_index(
         fresh.sync()
         assert world.place.store.meta().identity == fresh.store.meta().identity
         assert world.place.rows() == fresh.rows()
-        assert world.place.store.files().keys() == fresh.store.files().keys()
+        ours, theirs = world.place.store.files(), fresh.store.files()
+        assert {path: record.hash for path, record in ours.items()} == {
+            path: record.hash for path, record in theirs.items()
+        }
         world.place.store.close()
         fresh.store.close()
 

@@ -13,7 +13,7 @@ from openclaw_memory import Memory, MemoryConfig, SqliteStore
 from openclaw_memory.config import Chunking, Embedding
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import StoreError
-from openclaw_memory.sync.at_work import at_work
+from openclaw_memory.sync.turn import one_at_a_time
 
 
 class Named(HashingEmbedder):
@@ -56,8 +56,8 @@ def test_a_sync_that_another_overtakes_with_another_model_writes_nothing_of_its_
     with pytest.raises(StoreError, match="built again by another process meanwhile; sync again"):
         opened(Named("a", meanwhile=rebuild)).sync()
     memory = opened(Named("b"), chunking=chunking)
-    assert (memory.sync().ok, memory.status().dirty, memory.status().model) == (True, (), "b")
-    store: Any = memory._opened_store()
+    assert (memory.sync().ok, dict(memory.status().dirty), memory.status().model) == (True, {}, "b")
+    store: Any = memory._upkeep.store()
     zeppelin = next(chunk.id for path in ["memory/new.md"] for chunk in store.chunks_of(path))
     (likeness,) = store.similarities(Named("b").embed_query("zeppelin seen over the harbour"), [zeppelin]).values()
     assert likeness > 0.5
@@ -74,11 +74,11 @@ def test_a_rebuild_that_finds_all_vectors_in_the_cache_still_says_their_dimensio
     assert opened(Named("a")).status().vector["dims"] == 16
 
 
-def test_nothing_is_pruned_while_another_process_is_at_work(opened: Callable[..., Memory], notes: Path) -> None:
+def test_nothing_is_pruned_by_a_sync_in_the_midst_of_another(opened: Callable[..., Memory], notes: Path) -> None:
     opened(Named("a")).sync()
     memory = opened(Named("b"), embedding=Embedding(max_entries=4))
     vectors = lambda: memory.status().cache["entries"]  # noqa: E731
-    with at_work(memory.index_path):
+    with one_at_a_time(memory.index_path):
         memory.sync()
         assert vectors() == 8
     (notes / "memory/new.md").write_text("A zeppelin was seen.\n")

@@ -1,10 +1,12 @@
 import datetime
 import errno
+import hashlib
 import os
 import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.config import Files
-from openclaw_memory.errors import PathNotAllowedError, QueryError, WriteError
+from openclaw_memory.errors import ConfigError, PathNotAllowedError, QueryError, WriteError
 from openclaw_memory.types import Excerpt
-from openclaw_memory.workspace import journal
+from openclaw_memory.workspace import journal, writing
 
 DAY = datetime.date(2026, 11, 21)
 NOW = datetime.datetime(2026, 11, 21, 9, 5, tzinfo=datetime.UTC)
@@ -22,8 +24,12 @@ NOTE = "memory/2026-11-21.md"
 RULES = Files()
 
 
-def append(root, text, title=None, rules=RULES):
-    return journal.append(root, text, date=DAY, title=title, now=NOW, rules=rules)
+def append(root, text, title=None, rules=RULES, **options):
+    return journal.append(root, text, date=DAY, title=title, now=NOW, rules=rules, **options)
+
+
+def excerpt(text, first, last, **options):
+    return Excerpt(NOTE, text, first, last, hash=hashlib.sha256(text.encode()).hexdigest(), **options)
 
 
 def note(root):
@@ -31,21 +37,21 @@ def note(root):
 
 
 def test_a_new_note_begins_with_its_day(tmp_path):
-    assert append(tmp_path, "Anna likes tea.") == Excerpt(NOTE, "Anna likes tea.", 3, 3)
+    assert append(tmp_path, "Anna likes tea.") == excerpt("Anna likes tea.", 3, 3)
     assert note(tmp_path) == "# 2026-11-21\n\nAnna likes tea.\n"
 
 
 def test_items_that_follow_each_other_stay_one_list(tmp_path):
     append(tmp_path, "- tea\n")
-    assert append(tmp_path, "\n- milk\n- bread\n\n") == Excerpt(NOTE, "- milk\n- bread", 4, 5)
+    assert append(tmp_path, "\n- milk\n- bread\n\n") == excerpt("- milk\n- bread", 4, 5)
     assert note(tmp_path) == "# 2026-11-21\n\n- tea\n- milk\n- bread\n"
 
 
 def test_a_title_makes_an_entry_with_its_time(tmp_path):
     append(tmp_path, "Booked.", title="Trip\nto  Rome")
     added = append(tmp_path, "Cancelled.", title="Trip")
-    assert note(tmp_path) == "# 2026-11-21\n\n## 09:05 - Trip to Rome\n\nBooked.\n\n## 09:05 - Trip\n\nCancelled.\n"
-    assert added == Excerpt(NOTE, "## 09:05 - Trip\n\nCancelled.", 7, 9)
+    assert note(tmp_path) == "# 2026-11-21\n\n## 9:05 - Trip to Rome\n\nBooked.\n\n## 9:05 - Trip\n\nCancelled.\n"
+    assert added == excerpt("## 9:05 - Trip\n\nCancelled.", 7, 9)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +252,7 @@ def test_whoever_holds_the_lock_too_long_is_named(tmp_path, monkeypatch):
     import filelock
 
     append(tmp_path, "x")
-    monkeypatch.setattr(journal, "LOCK_SECONDS", 0.01)
+    monkeypatch.setattr(writing, "LOCK_SECONDS", 0.01)
     with filelock.FileLock(tmp_path / "memory/.lock"), pytest.raises(WriteError, match=r"\.lock is held"):
         append(tmp_path, "y")
     append(tmp_path, "z")
@@ -264,13 +270,15 @@ for number in range(int(sys.argv[3])):
 """
 
 
-def test_processes_that_append_at_once_lose_nothing(tmp_path):
+@pytest.mark.parametrize("count", [60, pytest.param(500, marks=pytest.mark.nightly)])
+def test_eight_processes_that_append_at_once_lose_nothing(tmp_path, count):
     command = [sys.executable, "-c", MANY_APPENDS, str(tmp_path)]
-    running = [subprocess.Popen([*command, str(process), "25"], cwd=Path(__file__).parents[2]) for process in range(4)]
-    assert [process.wait() for process in running] == [0] * 4
+    folder = Path(__file__).parents[2]
+    running = [subprocess.Popen([*command, str(process), str(count)], cwd=folder) for process in range(8)]
+    assert [process.wait() for process in running] == [0] * 8
     lines = note(tmp_path).splitlines()
     assert lines[:2] == ["# 2026-11-21", ""]
-    assert sorted(lines[2:]) == sorted(f"- {process} {number}" for process in range(4) for number in range(25))
+    assert sorted(lines[2:]) == sorted(f"- {process} {number}" for process in range(8) for number in range(count))
 
 
 def test_threads_that_append_at_once_get_lines_of_their_own(tmp_path):
@@ -286,3 +294,88 @@ def test_threads_that_append_at_once_get_lines_of_their_own(tmp_path):
     lines = note(tmp_path).splitlines()
     assert sorted(excerpt.start_line for excerpt in added) == list(range(3, 43))
     assert all(lines[excerpt.start_line - 1] == excerpt.text for excerpt in added)
+
+
+# --- what stands there already ------------------------------------------------------------------------------------
+
+
+def test_a_block_that_stands_in_the_note_is_not_added_again(tmp_path):
+    append(tmp_path, "- tea\n- milk")
+    append(tmp_path, "- bread")
+    again = append(tmp_path, "- milk\n- bread\n", skip_existing=True)
+    assert again == excerpt("- milk\n- bread", 4, 5, existed=True)
+    assert note(tmp_path) == "# 2026-11-21\n\n- tea\n- milk\n- bread\n"
+
+
+def test_an_entry_is_the_same_at_another_time(tmp_path):
+    append(tmp_path, "Booked.", title="Trip")
+    later = NOW.replace(hour=17)
+    again = journal.append(tmp_path, "Booked.", date=DAY, title="Trip", now=later, rules=RULES, skip_existing=True)
+    assert again == excerpt("## 9:05 - Trip\n\nBooked.", 3, 5, existed=True)
+
+
+@pytest.mark.parametrize("heading", ["## 09:05 - Trip", "## 9:05 AM - Trip", "## 11:59 pm - Trip", "## 9:05 - Trip\r"])
+def test_an_entry_of_somebody_else_is_recognised(tmp_path, heading):
+    (tmp_path / "memory").mkdir()
+    (tmp_path / NOTE).write_bytes(f"\ufeff{heading}\n\nBooked.\n".encode())
+    assert append(tmp_path, "Booked.", title="Trip", skip_existing=True).existed
+
+
+@pytest.mark.parametrize(
+    ("text", "title"), [("Booked", "Trip"), ("Booked.", "Trip to Rome"), ("Booked.\n\nmore", "Trip"), ("ooked.", None)]
+)
+def test_what_differs_is_added(tmp_path, text, title):
+    append(tmp_path, "Booked.", title="Trip")
+    assert not append(tmp_path, text, title=title, skip_existing=True).existed
+    assert text in note(tmp_path)
+
+
+def test_the_same_text_is_added_again_where_nobody_asked(tmp_path):
+    append(tmp_path, "x")
+    assert append(tmp_path, "x") == excerpt("x", 4, 4)
+
+
+# --- whose day it is ----------------------------------------------------------------------------------------------
+
+UTC_LATE = datetime.datetime(2026, 11, 21, 23, 30, tzinfo=datetime.UTC)
+
+
+@pytest.mark.parametrize(
+    ("zone", "now", "local"),
+    [
+        ("Europe/Amsterdam", UTC_LATE, "2026-11-22 00:30"),
+        ("America/New_York", UTC_LATE, "2026-11-21 18:30"),
+        ("Asia/Kolkata", UTC_LATE, "2026-11-22 05:00"),
+        ("UTC", UTC_LATE.replace(tzinfo=None), "2026-11-21 23:30"),
+        ("Europe/Amsterdam", datetime.datetime(2026, 10, 25, 0, 30, tzinfo=datetime.UTC), "2026-10-25 02:30"),
+        ("Europe/Amsterdam", datetime.datetime(2026, 10, 25, 1, 30, tzinfo=datetime.UTC), "2026-10-25 02:30"),
+        ("Europe/Amsterdam", datetime.datetime(2026, 12, 31, 23, 0, tzinfo=datetime.UTC), "2027-01-01 00:00"),
+    ],
+)
+def test_a_time_is_that_of_the_users_zone(zone, now, local):
+    assert f"{journal.local_now(zone, now):%Y-%m-%d %H:%M}" == local
+
+
+def test_without_a_zone_the_machines_clock_counts(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+    try:
+        assert journal.local_now(None, UTC_LATE).date() == datetime.date(2026, 11, 22)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "", "../etc/passwd", "Europe", "/etc/localtime", "a\0b"])
+def test_a_zone_that_nobody_knows_is_named(zone):
+    with pytest.raises(ConfigError, match=r"journal\.timezone .* is no known time zone: name one") as raised:
+        journal.local_now(zone)
+    assert repr(zone) in str(raised.value)
+
+
+def test_a_machine_without_zones_is_told_which_package_has_them(monkeypatch):
+    import zoneinfo
+
+    monkeypatch.setattr(zoneinfo, "available_timezones", set)
+    with pytest.raises(ConfigError, match="pip install tzdata"):
+        journal.local_now("Mars/Olympus")

@@ -117,7 +117,7 @@ def root(tmp_path_factory):
 @pytest.fixture(params=["step by step", "by name"])
 def way(request, monkeypatch):
     """Both ways to open a file: with openat(2), and as on a system that lacks it."""
-    monkeypatch.setattr(reading, "_CAN_WALK", request.param == "step by step")
+    monkeypatch.setattr(reading, "CAN_WALK", request.param == "step by step")
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: ascii(attack[:60]))

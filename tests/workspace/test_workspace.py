@@ -1,4 +1,5 @@
 import datetime
+import hashlib
 import os
 
 import pytest
@@ -45,7 +46,8 @@ def test_the_home_folder_is_understood(tmp_path, monkeypatch):
 def test_an_excerpt_starts_where_it_is_asked_to(tmp_path):
     (tmp_path / "MEMORY.md").write_text("one\ntwo\nthree\n", encoding="utf-8")
     memory = Workspace.open(tmp_path)
-    assert memory.excerpt("./MEMORY.md", start=2, lines=1) == Excerpt("MEMORY.md", "two", 2, 2, next_start=3)
+    digest = hashlib.sha256(b"two").hexdigest()
+    assert memory.excerpt("./MEMORY.md", start=2, lines=1) == Excerpt("MEMORY.md", "two", 2, 2, 3, hash=digest)
     assert memory.excerpt("MEMORY.md").text == "one\ntwo\nthree"
     assert memory.read("MEMORY.md") == "one\ntwo\nthree\n"
 
@@ -79,8 +81,8 @@ def test_a_file_that_is_not_text_says_so(tmp_path):
 def test_a_note_is_added_to_the_day_it_is_meant_for(tmp_path, day):
     memory = Workspace.open(tmp_path)
     added = memory.append("The launch is on Friday.", day)
-    assert added == Excerpt("memory/2026-11-21.md", "The launch is on Friday.", 3, 3)
-    assert memory.excerpt(added.path, added.start_line).text == added.text
+    assert (added.citation, added.text) == ("memory/2026-11-21.md#L3", "The launch is on Friday.")
+    assert memory.excerpt(added.path, added.start_line) == added
 
 
 def test_a_note_without_a_date_is_added_to_today(tmp_path):
@@ -98,3 +100,15 @@ def test_a_date_that_is_none_is_an_error(tmp_path):
 def test_a_workspace_without_notes_is_empty_and_not_an_error(tmp_path):
     scan = Workspace.open(tmp_path, Files()).scan()
     assert (scan.files, scan.skipped) == ((), ())
+
+
+def test_an_excerpt_shows_no_secret_and_has_the_hash_of_the_lines_as_they_are(tmp_path):
+    token = "ghp_" + "a1B2" * 9
+    (tmp_path / "MEMORY.md").write_text(f"one\nuse {token} now\nthree\n")
+    memory = Workspace.open(tmp_path)
+
+    excerpt = memory.excerpt("MEMORY.md", start=2, lines=1)
+
+    assert excerpt.text == "use ghp_a1…a1B2 now"
+    assert excerpt.hash == hashlib.sha256(f"use {token} now".encode()).hexdigest()
+    assert token in memory.read("MEMORY.md")

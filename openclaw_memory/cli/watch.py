@@ -1,0 +1,80 @@
+"""Following the files until Ctrl-C: a line for each sync."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from openclaw_memory.cli.place import Place, placed, waiting
+from openclaw_memory.cli.show import clean, first_of, note, paint, plain, say
+
+if TYPE_CHECKING:
+    from openclaw_memory.sync.watcher import Watcher
+    from openclaw_memory.types import SyncReport
+
+_LOOK_SECONDS = 0.2
+
+
+@click.command()
+@click.option("--for", "seconds", type=float, metavar="SECONDS", help="End after so long, once all is indexed.")
+@placed
+def watch(place: Place, seconds: float | None) -> int:
+    """Index whatever changes, as it changes, until Ctrl-C.
+
+    With --json there is one object a line, for each sync.
+
+    Example: openclaw-memory watch --workspace notes --for 0.5
+    """
+    with place.open() as memory, memory.watch() as watcher:
+        try:
+            _follow(watcher, seconds, _say_in_json if place.as_json else _say_in_a_line)
+        except KeyboardInterrupt:  # the way to end it
+            return 0
+    return 0
+
+
+def _follow(watcher: Watcher, seconds: float | None, tell: Callable[[SyncReport], None]) -> None:
+    """Tell each sync on stdout, and what the watcher does and why it cannot on stderr."""
+    until = float("inf") if seconds is None else time.monotonic() + seconds
+    syncs, state, error = 0, "starting", None
+    while True:
+        is_waiting = watcher.is_behind and watcher.last_error is None
+        is_over = watcher.state == "stopped" or (time.monotonic() >= until and not is_waiting)
+        if watcher.state != state and not is_over:
+            state = watcher.state
+            note(state)
+        if watcher.syncs != syncs and watcher.last is not None:
+            is_first, syncs = syncs == 0, watcher.syncs
+            if is_first or _did_something(watcher.last):
+                tell(watcher.last)
+        if watcher.last_error != error:
+            error = watcher.last_error
+            note(error or "all is well again")
+        if is_over:
+            return
+        time.sleep(_LOOK_SECONDS)
+
+
+def _did_something(report: SyncReport) -> bool:
+    return bool(report.added or report.changed or report.removed or report.rebuilt or not report.ok)
+
+
+def _say_in_a_line(report: SyncReport) -> None:
+    paths = [*report.added, *report.changed, *report.removed]
+    done = f"{len(report.added)} added, {len(report.changed)} changed, {len(report.removed)} removed"
+    words = [
+        f"{done} in {report.seconds:.2f} s" + (f": {', '.join(first_of(paths))}" if paths else ""),
+        *([f"built again: {report.rebuilt}"] if report.rebuilt else []),
+        *(f"failed: {file.path}: {file.reason}" for file in report.failed),
+        *waiting(report),
+    ]
+    say(f"{paint(time.strftime('%H:%M:%S'), dim=True)}  {clean('; '.join(words))}")
+
+
+def _say_in_json(report: SyncReport) -> None:
+    import json
+
+    click.echo(json.dumps(plain(report), default=str))

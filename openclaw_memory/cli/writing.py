@@ -1,0 +1,130 @@
+"""The commands that write notes, each of which is indexed at once, and the one that reads them for a session."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from openclaw_memory.cli.place import Place, cited, placed, synced
+from openclaw_memory.cli.show import clean, note, paint, plain, say, say_json
+from openclaw_memory.types import citation
+
+if TYPE_CHECKING:
+    from openclaw_memory.memory import Memory
+    from openclaw_memory.types import Excerpt
+
+_SEEN = "HASH of the lines as you saw them: `get --json` shows it; 12 digits do."
+
+
+@click.command()
+@click.argument("text", nargs=-1, required=True)
+@click.option("--date", metavar="YYYY-MM-DD", help="The day of the note. Default: today.")
+@click.option("--title", metavar="TEXT", help="A heading for the note.")
+@click.option("--skip-existing", is_flag=True, help="Add nothing that stands in the day's file already.")
+@placed
+def append(place: Place, text: tuple[str, ...], date: str | None, title: str | None, skip_existing: bool) -> int:
+    """Add a note to the day's file, and index it; `-` reads it from standard input.
+
+    Example: openclaw-memory append --workspace notes "Anna moved the launch."
+    """
+    with place.open() as memory:
+        written = memory.append(_given(text), date=date, title=title, skip_existing=skip_existing)
+        return _done(place, memory, "added", written)
+
+
+@click.command()
+@click.argument("lines", metavar="PATH#L3-L4")
+@click.argument("text", nargs=-1, required=True)
+@click.option("--seen", metavar="HASH", required=True, help=_SEEN)
+@placed
+def edit(place: Place, lines: str, text: tuple[str, ...], seen: str) -> int:
+    """Replace lines of a note, if they still are what you saw; `-` reads the new ones from standard input.
+
+    A text that begins with a dash is written last, after `--`.
+
+    Example: openclaw-memory edit -w notes "MEMORY.md#L4" --seen 386669e86d26 "Eva has the spare key."
+    """
+    path, start, end = _lines(lines)
+    with place.open() as memory:
+        written = memory.edit(path, start, end, _given(text), seen=seen)
+        return _done(place, memory, "changed", written)
+
+
+@click.command()
+@click.argument("lines", metavar="PATH#L3-L4")
+@click.option("--seen", metavar="HASH", required=True, help=_SEEN)
+@placed
+def delete(place: Place, lines: str, seen: str) -> int:
+    """Remove lines of a note, if they still are what you saw.
+
+    Example: openclaw-memory delete --workspace notes "MEMORY.md#L3" --seen 3ec561970a7e
+    """
+    path, start, end = _lines(lines)
+    with place.open() as memory:
+        memory.delete(path, start, end, seen=seen)
+        return _done(place, memory, "deleted", {"citation": citation(path, start, end)})
+
+
+@click.command()
+@click.argument("lines", metavar="PATH#L3-L4")
+@click.option("--section", metavar="TITLE", help="The heading of MEMORY.md to put them below; made if need be.")
+@click.option("--seen", metavar="HASH", help=_SEEN)
+@placed
+def promote(place: Place, lines: str, section: str | None, seen: str | None) -> int:
+    """Copy lines of a note to MEMORY.md, where what stays true is kept.
+
+    Example: openclaw-memory promote -w notes "memory/2026-02-26.md#L3" --section Decisions
+    """
+    path, start, end = _lines(lines)
+    with place.open() as memory:
+        written = memory.promote(path, start, end, section=section, seen=seen)
+        return _done(place, memory, "kept", written)
+
+
+@click.command()
+@click.option("--shared", is_flag=True, help="For a session that others read too: without MEMORY.md.")
+@placed
+def bootstrap(place: Place, shared: bool) -> int:
+    """Show what an agent reads when a session starts: SOUL.md, MEMORY.md, the notes of yesterday and today.
+
+    Example: openclaw-memory bootstrap --workspace notes
+    """
+    with place.open() as memory:
+        started = memory.bootstrap(private=not shared)
+    if place.as_json:
+        say_json(started)
+        return 0
+    for file in started.files:
+        say(paint(file.path, fg="cyan", bold=True))
+        say(clean(file.text))
+        if file.note:
+            note(f"{file.path}: {file.note}")
+    return 0
+
+
+def _given(text: tuple[str, ...]) -> str:
+    return sys.stdin.read() if text == ("-",) else " ".join(text)
+
+
+def _lines(given: str) -> tuple[str, int, int]:
+    lines = cited(given)
+    if lines is None:
+        raise click.UsageError(
+            f"{given!r} names no lines: write them as `search` does, MEMORY.md#L3 or MEMORY.md#L3-L4"
+        )
+    return lines
+
+
+def _done(place: Place, memory: Memory, verb: str, written: Excerpt | dict[str, Any]) -> int:
+    """Index what was written, and say where it is."""
+    trouble = synced(memory, hidden=place.as_json)
+    shown = plain(written)
+    if place.as_json:
+        say_json({**shown, "sync_error": trouble})
+    else:
+        say(f"{'already there:' if shown.get('existed') else verb} {paint(shown['citation'], fg='cyan', bold=True)}")
+        if trouble:
+            note(trouble)
+    return 0

@@ -1,0 +1,69 @@
+"""What the last sync did, and what the last failure said: short texts kept in the index for every process to read."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from openclaw_memory.types import Skipped, SyncReport
+
+# The names under which a store keeps the two (`Store.note`).
+LAST_SYNC, LAST_ERROR = "last_sync", "last_error"
+# Files that are named with their reasons; more would make a note of every sync grow with the workspace.
+MOST_FILES = 100
+
+
+def record_of(report: SyncReport, reason: str, started: float) -> str:
+    """The note of a sync that came to its end, as JSON; `told` reads it.
+
+    `reason` is what it ran for ("manual", "open", "search", "watcher", "interval"), `started` when, in seconds since
+    1970. The note counts files in `added`, `changed`, `removed`, `unchanged` and `waiting`; `failed` and `skipped` name
+    the first hundred of theirs, each with its reason.
+    """
+    return json.dumps(
+        {
+            "at": moment(started),
+            "reason": reason,
+            "seconds": round(report.seconds, 3),
+            "added": len(report.added),
+            "changed": len(report.changed),
+            "removed": len(report.removed),
+            "unchanged": report.unchanged,
+            "embedded": report.embedded,
+            "failed": _by_path(report.failed),
+            "skipped": _by_path(report.skipped),
+            "waiting": len(report.waiting),
+            "rebuilt": report.rebuilt,
+        }
+    )
+
+
+def record_of_error(error: BaseException | str, at: float) -> str:
+    """The note of a sync that ended with an error, as JSON; `at` is when, in seconds since 1970."""
+    return json.dumps({"at": moment(at), "error": str(error) or type(error).__name__})
+
+
+def told(record: str | None) -> Mapping[str, Any] | None:
+    """What a note says; None where there is none, or it is not one of these."""
+    try:
+        said = json.loads(record or "null")
+        at = datetime.datetime.fromisoformat(said["at"])
+    except (ValueError, TypeError, KeyError):
+        return None
+    return said if isinstance(said, dict) and at.tzinfo is not None else None
+
+
+def told_of_error(record: str | None) -> Mapping[str, Any] | None:
+    """What a note of an error says; words that are no note are an error themselves, of an unknown time."""
+    return told(record) or ({"at": None, "error": record} if record else None)
+
+
+def moment(seconds: float) -> str:
+    """A time in seconds since 1970 as ISO 8601 in UTC, `2026-11-22T09:30:00.000+00:00`: texts compare as times do."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="milliseconds")
+
+
+def _by_path(files: Iterable[Skipped]) -> dict[str, str]:
+    return {file.path: file.reason for file, _ in zip(files, range(MOST_FILES), strict=False)}

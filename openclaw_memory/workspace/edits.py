@@ -1,0 +1,270 @@
+"""Changing notes: lines replaced or removed if they still are what the caller saw, and lines kept for good."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from openclaw_memory.chunking.blocks import blocks, title_of
+from openclaw_memory.config import Files
+from openclaw_memory.errors import (
+    ConflictError,
+    NotFoundError,
+    PathNotAllowedError,
+    QueryError,
+    UndecodableError,
+    WriteError,
+)
+from openclaw_memory.redaction import redact
+from openclaw_memory.types import Excerpt
+from openclaw_memory.workspace.journal import checked_text, find_block
+from openclaw_memory.workspace.paths import Place, locate, long_term_path
+from openclaw_memory.workspace.reading import hash_of, is_utf16, opened, split_lines
+from openclaw_memory.workspace.writing import read_whole, replace_file, writing
+
+LONG_TERM_HEADING = "# Long-term memory"
+
+# The beginning of a hash is enough, as in git; twelve digits tell the versions of one file apart beyond doubt.
+_SHORT_HASH = re.compile(r"[0-9a-fA-F]{12,64}")
+_BOM = "\ufeff"
+_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """A note as it was read: its lines without newlines, and what must stay as it is."""
+
+    place: Place
+    lines: list[str] = field(default_factory=list)
+    mark: str = ""
+    ends_line: bool = True
+    info: os.stat_result | None = None  # None: there is no such file yet
+
+    @property
+    def has_crlf(self) -> bool:
+        return self.lines[:1] != [] and self.lines[0].endswith("\r")
+
+    def styled(self, lines: Sequence[str]) -> list[str]:
+        """Lines with the carriage returns of this note."""
+        return [line.removesuffix("\r") + "\r" * self.has_crlf for line in lines]
+
+    def text(self, lines: Sequence[str]) -> str:
+        """What this note would hold with other lines, without its byte order mark."""
+        body = "\n".join(lines)
+        if self.ends_line:
+            return body + "\n" * bool(lines)
+        if not self.lines[-1].endswith("\r"):
+            body = body.removesuffix("\r")
+        if lines and (not body or body.endswith("\n")):
+            return body + "\r" * self.has_crlf + "\n"  # a last line that is blank is one by its newline alone
+        return body
+
+
+def edit(root: Path, path: str, start: int, end: int, text: str, *, seen: str | Excerpt, rules: Files) -> Excerpt:
+    """Replace lines `start` to `end` (1-based, inclusive) of a note by `text`, if they still are what was seen.
+
+    `seen` is the `hash` of these lines, or its first 12 digits or more; or an excerpt that shows them, none of whose
+    lines may have changed. Byte order mark, kind of newlines, and a missing one at the end stay as they are. A newline
+    at the end of `text` ends its last line and begins no other. Returns the new lines.
+
+    Raises:
+        ConflictError: the lines are others by now. Nothing was changed.
+        QueryError: the range, the text or `seen` cannot be.
+        NotFoundError: there is no such file, or no such line.
+        PathNotAllowedError: the path is no memory file, is a transcript, or lies outside of the workspace.
+        UndecodableError: it is not text in UTF-8.
+        WriteError: it could not be written. The file is as it was.
+    """
+    wanted = checked_text(text, "the text to write")
+    if not wanted:
+        raise QueryError("the text to write is empty: delete the lines instead")
+    return _changed(root, path, start, end, wanted, seen, rules)
+
+
+def delete(root: Path, path: str, start: int, end: int, *, seen: str | Excerpt, rules: Files) -> None:
+    """Remove lines `start` to `end` (1-based, inclusive) of a note, if they still are what was seen.
+
+    Raises:
+        ConflictError, QueryError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError: as `edit`.
+    """
+    _changed(root, path, start, end, "", seen, rules)
+
+
+def promote(
+    root: Path,
+    path: str,
+    start: int,
+    end: int,
+    *,
+    section: str | None = None,
+    seen: str | Excerpt | None = None,
+    rules: Files,
+) -> Excerpt:
+    """Copy lines `start` to `end` (1-based, inclusive) of a note to `MEMORY.md`; returns the lines there.
+
+    They go to the end of the section below the heading `section`, which is made if need be, or to the end of the file.
+    Lines that stand there already, one after the other, are not added again: the excerpt then has `existed` set.
+
+    Raises:
+        ConflictError, QueryError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError: as `edit`.
+    """
+    source, target = locate(root, rules, path), locate(root, rules, long_term_path(root))
+    if source.path == target.path:
+        raise QueryError(f"{source.path} is the long-term memory itself: name lines of another note")
+    title = None if section is None else checked_text(" ".join(section.split()).lstrip("# "), "the section")
+    if title == "":
+        raise QueryError("the section is empty: name a heading, or none")
+    with writing(root, target.path):
+        kept = _lines_to_keep(_read(source, rules), start, end, seen)
+        try:
+            note = _read(target, rules)
+        except NotFoundError:
+            note = _Note(target)
+        if (first := find_block(note.lines, kept)) is not None:
+            return _excerpt(target.path, note.lines, first, len(kept), existed=True)
+        lines, first = _with_kept(note, kept, title)
+        text = note.text(lines)
+        _write(note, text, rules)
+    return _excerpt(target.path, split_lines(text), first, len(kept))
+
+
+def _changed(root: Path, path: str, start: int, end: int, text: str, seen: str | Excerpt, rules: Files) -> Excerpt:
+    """Put the lines of `text` in the place of others, none where it is empty."""
+    place = _writable(root, path, rules)
+    with writing(root, place.path):
+        note = _read(place, rules)
+        _check_seen(note, start, end, seen, text)
+        _check_masks(note, start, end, text)
+        new = note.styled(split_lines(text))
+        changed = note.text([*note.lines[: start - 1], *new, *note.lines[end:]])
+        _write(note, changed, rules)
+    return _excerpt(place.path, split_lines(changed), start - 1, len(new))
+
+
+def _writable(root: Path, path: str, rules: Files) -> Place:
+    if path.strip().endswith(".jsonl"):
+        raise PathNotAllowedError(f"{path!r} is a transcript, which only grows: change notes instead")
+    place = locate(root, rules, path)
+    if place.base != str(root):
+        raise PathNotAllowedError(f"{path!r} lies outside of the workspace, where files are only read: edit it there")
+    return place
+
+
+def _read(place: Place, rules: Files) -> _Note:
+    with opened(place, rules) as descriptor:
+        info = os.fstat(descriptor)
+        data = read_whole(descriptor)
+    if is_utf16(data):
+        raise WriteError(f"{place.path} is UTF-16: save it as UTF-8 first")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise UndecodableError(f"{place.path} is not text in UTF-8 (byte {error.start}): save it as UTF-8") from error
+    mark = _BOM if text.startswith(_BOM) else ""
+    body = text.removeprefix(_BOM)
+    return _Note(place, split_lines(body), mark, not body or body.endswith("\n"), info)
+
+
+def _write(note: _Note, text: str, rules: Files) -> None:
+    path, info = note.place.path, note.info
+    data = (note.mark + text).encode()
+    if len(data) > rules.max_bytes:
+        raise WriteError(f"{path} would grow beyond files.max_bytes ({rules.max_bytes:,}) and never be read again")
+    if info is not None and info.st_nlink > 1:
+        raise WriteError(f"{path} has {info.st_nlink} hard links, which a change would part: copy it first")
+    replace_file(note.place.base, note.place.parts, data, info)
+
+
+def _check_seen(note: _Note, start: int, end: int, seen: str | Excerpt, proposed: str) -> None:
+    path, count = note.place.path, len(note.lines)
+    _check_range(start, end)
+    first, last, digest = start, end, seen.hash if isinstance(seen, Excerpt) else seen
+    if not isinstance(digest, str) or not _SHORT_HASH.fullmatch(digest):
+        raise QueryError(f"seen must be an excerpt or its hash, at least 12 digits of it, not {seen!r}: read the lines")
+    if isinstance(seen, Excerpt):
+        first, last = seen.start_line, seen.end_line
+        if seen.path != path or start < first or end > last:
+            raise QueryError(f"lines {start} to {end} of {path} are not in the excerpt {seen.citation}: read them")
+    now = "\n".join(note.lines[first - 1 : last])
+    if not hash_of(now).startswith(digest.lower()):
+        raise _conflict(note, start, end, seen, now, proposed)
+    if end > count:
+        raise NotFoundError(f"{path} has {count} lines, none numbered {end}: read it again")
+
+
+def _check_masks(note: _Note, start: int, end: int, proposed: str) -> None:
+    """Who saw a secret masked, and writes the mask back, would lose the secret."""
+    every = zip(note.lines, redact("\n".join(note.lines)).split("\n"), strict=True)
+    for line, shown in list(every)[start - 1 : end]:
+        masks = [word for word in shown.split() if word not in line and word in proposed]
+        if masks:
+            raise QueryError(f"{masks[0]!r} stands for a secret, which would be lost: leave its line out of the range")
+
+
+def _check_range(start: int, end: int) -> None:
+    if not isinstance(start, int) or not isinstance(end, int) or not 1 <= start <= end:
+        raise QueryError(f"lines {start!r} to {end!r} are no range: lines count from 1, and the last is included")
+
+
+def _conflict(note: _Note, start: int, end: int, seen: str | Excerpt, now: str, proposed: str) -> ConflictError:
+    path, now = note.place.path, redact(now)
+    current = redact("\n".join(note.lines[start - 1 : end]))
+    message = (
+        f"lines {start} to {end} of {path} are not what you saw, and were not changed: read them again\n"
+        f"--- what stands there now\n{current}\n--- what you wanted to write\n{proposed}"
+    )
+    if isinstance(seen, Excerpt):
+        rows = difflib.unified_diff(seen.text.split("\n"), now.split("\n"), "seen", "now", lineterm="")
+        message += "\n" + "\n".join(rows)
+    return ConflictError(message, path=path, start_line=start, current=current, proposed=proposed)
+
+
+def _lines_to_keep(note: _Note, start: int, end: int, seen: str | Excerpt | None) -> list[str]:
+    if seen is not None:
+        _check_seen(note, start, end, seen, "")
+    _check_range(start, end)
+    if end > len(note.lines):
+        raise NotFoundError(f"{note.place.path} has {len(note.lines)} lines, none numbered {end}: read it again")
+    kept = "\n".join(line.removesuffix("\r") for line in note.lines[start - 1 : end]).strip("\n")
+    if not kept.strip():
+        raise QueryError(f"lines {start} to {end} of {note.place.path} are blank: name lines that say something")
+    return kept.split("\n")
+
+
+def _with_kept(note: _Note, kept: Sequence[str], section: str | None) -> tuple[list[str], int]:
+    """The lines of a note with `kept` at the end of a section, or of all; and where it is then, 0-based."""
+    lines = note.lines or [LONG_TERM_HEADING]
+    stop = len(lines) if section is None else _section_stop(lines, section)
+    heading = [] if stop is not None else ["", f"## {section}"]
+    stop = len(lines) if stop is None else stop
+    while stop and not lines[stop - 1].strip():
+        stop -= 1
+    # Items stay one list; everything else stands apart.
+    is_list = not heading and stop > 0 and _ITEM.match(lines[stop - 1]) and _ITEM.match(kept[0])
+    before = [*heading, *([] if is_list or not stop else [""])]
+    after = [""] if stop < len(lines) and lines[stop].strip() else []
+    put = note.styled([*before, *kept, *after])
+    return [*lines[:stop], *put, *lines[stop:]], stop + len(before)
+
+
+def _section_stop(lines: Sequence[str], section: str) -> int | None:
+    """Where the section with this heading ends: at the next heading that is not below it."""
+    level = None
+    for block in blocks(lines):
+        if block.kind != "heading":
+            continue
+        own_level, title = title_of(lines, block)
+        if level is not None and own_level <= level:
+            return block.first
+        if level is None and title.casefold() == section.casefold():
+            level = own_level
+    return None if level is None else len(lines)
+
+
+def _excerpt(path: str, lines: Sequence[str], first: int, count: int, *, existed: bool = False) -> Excerpt:
+    text = "\n".join(lines[first : first + count])
+    return Excerpt(path, redact(text), first + 1, first + count, hash=hash_of(text), existed=existed)

@@ -1,0 +1,178 @@
+"""Writers that are killed, or refused, at each of their system calls leave the old file or the new one, never half of it."""
+
+from __future__ import annotations
+
+import collections
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from openclaw_memory.workspace import Workspace
+
+ROOT = Path(__file__).parents[2]
+STRACE = shutil.which("strace")
+# What lies between two calls of this kind, which nothing else makes, is the work; the rest is Python starting and ending.
+MARK = "getpgid"
+# They change no file: who is killed at one of them leaves what the call before it left.
+HARMLESS = frozenset(
+    "brk close fcntl futex getdents64 getpid gettid ioctl lseek madvise mmap mprotect mremap munmap newfstatat read".split()
+)
+
+
+class Work(NamedTuple):
+    """A piece of work: the files before, the code that does it, the file it changes, and the versions that may be found."""
+
+    files: Mapping[str, str]
+    code: str
+    path: str
+    old: tuple[str | None, ...]
+    new: str
+
+
+LINES = "".join(f"line {number}\n" for number in range(4000))  # more than a page, and than a pipe holds
+WORKS = {
+    "append to a note": Work(
+        {"memory/2026-11-21.md": LINES},
+        "workspace.append('second\\nthird', date='2026-11-21', skip_existing=True)",
+        "memory/2026-11-21.md",
+        (LINES,),
+        f"{LINES}second\nthird\n",
+    ),
+    "append to a new note": Work(
+        {},
+        "workspace.append('first', date='2026-11-21')",
+        "memory/2026-11-21.md",
+        (None, ""),
+        "# 2026-11-21\n\nfirst\n",
+    ),
+    "edit": Work(
+        {"memory/topic.md": LINES},
+        "workspace.edit('memory/topic.md', 2, 3, 'changed', seen=workspace.excerpt('memory/topic.md', 2, 2))",
+        "memory/topic.md",
+        (LINES,),
+        LINES.replace("line 1\nline 2\n", "changed\n"),
+    ),
+    "promote": Work(
+        {"memory/topic.md": "- kept\n"},
+        "workspace.promote('memory/topic.md', 1, 1)",
+        "MEMORY.md",
+        (None,),
+        "# Long-term memory\n\n- kept\n",
+    ),
+}
+
+CHILD = """
+import os, sys
+import filelock, hashlib, secrets
+from openclaw_memory.workspace import Workspace, edits, journal
+workspace = Workspace.open(sys.argv[1])
+os.getpgid(0)
+{code}
+os.getpgid(0)
+"""
+
+
+def traced(folder: Path, work: Work, *options: str) -> subprocess.CompletedProcess[str]:
+    """Do a piece of work in a workspace of its own, under strace."""
+    for path, text in {"memory/.keep": "", **work.files}.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    command = [str(STRACE), "-f", "-qq", *options, sys.executable, "-c", CHILD.format(code=work.code), str(folder)]
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+def points(log: str) -> Iterator[tuple[str, int]]:
+    """Every system call of the work, as its name and which one of that name it is."""
+    count: collections.Counter[str] = collections.Counter()
+    inside = False
+    for name in re.findall(r"^(?:\d+ +)?(\w+)\(", log, re.MULTILINE):
+        count[name] += 1
+        inside ^= name == MARK
+        if inside and name not in {MARK, *HARMLESS}:
+            yield name, count[name]
+
+
+@pytest.fixture(scope="session")
+def may_trace() -> None:
+    if STRACE is None:
+        pytest.skip("strace is not installed")
+    if subprocess.run([STRACE, "-qq", "-o", os.devnull, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("strace is not permitted here")
+
+
+def content(folder: Path, work: Work) -> str | None:
+    file = folder / work.path
+    return file.read_text(encoding="utf-8") if file.exists() else None
+
+
+@pytest.fixture(params=WORKS)
+def work(request: pytest.FixtureRequest) -> Work:
+    return WORKS[request.param]
+
+
+@pytest.fixture
+def where(may_trace: None, tmp_path: Path, work: Work) -> list[tuple[str, int]]:  # noqa: ARG001
+    """Every system call of the work that could change a file."""
+    traced(tmp_path / "warm", work, "-o", os.devnull)  # the first run may still write byte code
+    calm = traced(tmp_path / "calm", work, "-o", str(tmp_path / "log"))
+    assert calm.returncode == 0, calm.stderr
+    found = list(points((tmp_path / "log").read_text(encoding="utf-8")))
+    assert {"openat", "write", "fsync"} <= {call for call, _ in found}
+    return found
+
+
+def test_a_writer_killed_at_any_system_call_leaves_the_old_file_or_the_new(
+    tmp_path: Path, work: Work, where: list[tuple[str, int]]
+) -> None:
+    def killed_at(point: tuple[str, int]) -> str | None:
+        call, number = point
+        folder = tmp_path / f"{call}-{number}"
+        done = traced(folder, work, "-o", os.devnull, "-e", f"inject={call}:signal=KILL:when={number}")
+        assert done.returncode, f"was not killed at {call} {number}"
+        found = content(folder, work)
+        assert found in {*work.old, work.new}, f"torn by a kill at {call} {number}"
+        check_that_work_goes_on(folder, work)
+        return found
+
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(killed_at, where))
+    assert work.new in found
+    assert set(work.old) & set(found)
+
+
+def test_a_disk_that_is_full_at_any_system_call_is_a_typed_error_and_the_old_file(
+    tmp_path: Path, work: Work, where: list[tuple[str, int]]
+) -> None:
+    def refused_at(point: tuple[str, int]) -> bool:
+        call, number = point
+        folder = tmp_path / f"{call}-{number}"
+        done = traced(folder, work, "-o", os.devnull, "-e", f"inject={call}:error=ENOSPC:when={number}")
+        is_done = done.returncode == 0 or "is written, but the disk did not confirm" in done.stderr
+        assert is_done or "\nopenclaw_memory.errors." in done.stderr, done.stderr
+        assert content(folder, work) in ({work.new} if is_done else work.old), f"torn by {call} {number}"
+        check_that_work_goes_on(folder, work)
+        return is_done
+
+    with ThreadPoolExecutor(2) as pool:
+        assert not all(pool.map(refused_at, where))
+
+
+def check_that_work_goes_on(folder: Path, work: Work) -> None:
+    """The lock fell with its holder, the same work can be done now, and nothing half-done stays."""
+    workspace = Workspace.open(folder)
+    if (folder / work.path).exists() and (folder / work.path).read_text(encoding="utf-8") == work.new:
+        first = workspace.excerpt(work.path, 1, 1)
+        workspace.edit(work.path, 1, 1, "by the next", seen=first)
+    else:
+        exec(work.code, {"workspace": workspace})
+        assert (folder / work.path).read_text(encoding="utf-8") == work.new
+    assert not list(folder.rglob("*.tmp"))

@@ -1,0 +1,270 @@
+"""A workspace with notes and transcripts: what is found in which, how much of each, and how it is cited."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import Search, Sessions
+from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.search import search
+from openclaw_memory.types import SOURCES, Chunk, Hit, StoredChunk
+
+EITHER = pytest.mark.parametrize("embedder", ["default", None])
+EVERYTHING = MemoryConfig(search=Search(min_score=0.0))
+OPENCLAW = replace(MemoryConfig.openclaw(), sessions=Sessions())  # of itself, it leaves transcripts out
+
+
+def transcript(turns: Iterable[tuple[str, str] | None], day: str = "2026-02-03") -> str:
+    """JSONL with a header; a turn is a role and a text, None a line of a tool, which is not shown."""
+    lines: list[dict[str, Any]] = [{"type": "session", "id": "s", "timestamp": f"{day}T09:00:00Z"}]
+    for turn in turns:
+        role, text = turn or ("toolResult", "row 1\nrow 2")
+        message = {"role": role, "content": [{"type": "text", "text": text}]}
+        lines.append({"type": "message", "timestamp": f"{day}T10:00:00Z", "message": message})
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def user(*texts: str) -> str:
+    return transcript(("user", text) for text in texts)
+
+
+def counted(results: Iterable[Any]) -> tuple[int, int]:
+    """How many results are from notes, and how many from transcripts."""
+    sources = [result.source for result in results]
+    return sources.count("memory"), sources.count("sessions")
+
+
+# --- how much of each ------------------------------------------------------------------------------------------------
+
+
+CHATTER = {f"sessions/{at}.jsonl": user(f"The ferry to Texel, ferry number {at}, Texel ferry!") for at in range(90)}
+QUIET = {f"memory/{at}.md": f"On trip {at} the old boat to Texel was late.\n" for at in range(8)}
+
+
+@EITHER
+def test_transcripts_never_crowd_notes_out_and_have_a_third_of_the_places(remember: Any, embedder: Any) -> None:
+    memory = remember(CHATTER | QUIET, embedder=embedder, config=EVERYTHING)
+    results = memory.search("ferry to Texel")
+    assert counted(results) == (4, 2)
+    scores = [result.score for result in results]
+    assert scores == sorted(scores, reverse=True)
+    assert counted(memory.search("ferry to Texel", max_results=1)) == (0, 1)
+    assert counted(memory.search("ferry to Texel", max_results=12)) == (8, 4)
+
+
+def test_how_large_the_share_is_can_be_set(remember: Any) -> None:
+    for share, expected in [(0.0, (6, 0)), (0.5, (3, 3)), (1.0, (0, 6))]:
+        config = MemoryConfig(search=Search(min_score=0.0), sessions=Sessions(max_share=share))
+        assert counted(remember(CHATTER | QUIET, config=config).search("ferry to Texel")) == expected
+
+
+@EITHER
+def test_places_that_notes_leave_over_go_to_transcripts(remember: Any, embedder: Any) -> None:
+    memory = remember(CHATTER | {"MEMORY.md": "The ferry to Texel is red.\n"}, embedder=embedder, config=EVERYTHING)
+    assert counted(memory.search("ferry to Texel")) == (1, 5)
+
+
+@pytest.mark.parametrize("config", [MemoryConfig(), OPENCLAW], ids=["default", "openclaw"])
+def test_a_source_that_is_named_is_searched_alone(remember: Any, config: MemoryConfig) -> None:
+    memory = remember(CHATTER | QUIET, config=config)
+    assert counted(memory.search("ferry to Texel", source="sessions", min_score=0.0)) == (0, 6)
+    assert counted(memory.search("ferry to Texel", source="memory", min_score=0.0)) == (6, 0)
+    assert counted(memory.search("ferry to Texel", min_score=0.0)) == (4, 2)
+
+
+@EITHER
+def test_what_was_said_and_never_written_down_is_found(remember: Any, embedder: Any) -> None:
+    said = transcript([("user", "What is the harbour master called?"), ("assistant", "She is Petronella Vos.")])
+    memory = remember(QUIET | {"sessions/a.jsonl": said}, embedder=embedder)
+    best = memory.search("What is the name of the harbour master?")[0]
+    assert (best.path, "Petronella Vos" in best.snippet) == ("sessions/a.jsonl", True)
+
+
+@EITHER
+def test_whoever_speaks_within_a_turn_is_known_by_name_and_not_by_the_role(remember: Any, embedder: Any) -> None:
+    talk = [f"{name}: I sold boat number {at}." for at in range(4) for name in ("Anna", "Ben")]
+    memory = remember({"sessions/a.jsonl": user(*talk)}, embedder=embedder)
+    best = memory.search("Which boat did Anna sell?", explain=True)[0]
+    assert best.parts["name"] == 0.5
+
+
+def test_a_session_whose_id_is_the_question_answers_like_any_other(remember: Any) -> None:
+    files = {"MEMORY.md": "The harbour is deep.\n", "sessions/harbour.jsonl": user("Hello there.")}
+    assert remember(files, config=EVERYTHING).search("harbour")[0].path == "MEMORY.md"
+
+
+# --- said twice ------------------------------------------------------------------------------------------------------
+
+
+@EITHER
+def test_what_an_agent_noted_word_for_word_is_shown_once(remember: Any, embedder: Any) -> None:
+    said = "The spare key is with Mrs. Groen in number nine."
+    files = {"MEMORY.md": f"# Keys\n\n- {said}\n", "sessions/a.jsonl": user("Good morning!", said)}
+    memory = remember(files, embedder=embedder, config=EVERYTHING)
+    holders = [result for result in memory.search("Who has the spare key?") if said in result.snippet]
+    assert [result.path for result in holders] == ["MEMORY.md"]
+    assert said in memory.search("Who has the spare key?", source="sessions")[0].snippet
+
+
+# --- places and days -------------------------------------------------------------------------------------------------
+
+
+def test_a_snippet_leaves_out_what_is_not_shown_and_cites_lines_of_the_transcript(remember: Any) -> None:
+    turns = [("user", "Who tunes the piano?"), None, None, ("assistant", "Ludmila tunes the piano.")]
+    for config in (MemoryConfig(), OPENCLAW):
+        memory = remember({"sessions/a.jsonl": transcript(turns)}, config=config)
+        best = memory.search("Who tunes the piano?", min_score=0.0)[0]
+        assert best.citation == "sessions/a.jsonl#L2-L5"
+        assert best.snippet == "User: Who tunes the piano?\nAssistant: Ludmila tunes the piano."
+
+
+TURNS = st.sampled_from(
+    [
+        None, ("user", "Is the boiler loud?"), ("assistant", "The boiler is loud. " * 30), ("user", "word " * 200),
+        ("assistant", "# a heading\n\nand boilers"), ("user", "```\ncode\n```"), ("user", "東京タワーに行った。"),
+        ("assistant", "User: boiler"),
+    ]
+)  # fmt: skip
+
+
+@settings(max_examples=25)
+@given(
+    talk=st.lists(TURNS, max_size=14),
+    noted=st.lists(st.sampled_from(["", "The boiler is new.", "- Is the boiler loud?"]), max_size=4),
+    config=st.sampled_from([EVERYTHING, OPENCLAW]),
+    embedder=st.sampled_from([None, HashingEmbedder()]),
+)
+def test_a_snippet_is_what_the_cited_lines_of_the_transcript_say(
+    talk: list[Any], noted: list[str], config: MemoryConfig, embedder: Any
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in {"MEMORY.md": "\n".join(noted), "sessions/a.jsonl": transcript(talk)}.items():
+            Path(folder, name).parent.mkdir(exist_ok=True)
+            Path(folder, name).write_text(text, encoding="utf-8")
+        with Memory.open(folder, embedder=embedder, config=config) as memory:
+            results = memory.search("is the boiler a word?", min_score=0.0)
+            lines = memory.workspace.read("sessions/a.jsonl").split("\n")
+    for result in results:
+        assert len(result.snippet) <= config.search.snippet_chars
+        if result.source == "sessions":
+            cited = [line for line in lines[result.start_line - 1 : result.end_line] if line]
+            assert result.snippet.strip()
+            assert "\n\n" not in result.snippet
+            assert result.snippet in "\n".join(cited)
+            assert lines[result.start_line - 1]
+            assert lines[result.end_line - 1]
+
+
+def two_days(older: str, newer: str) -> str:
+    return transcript([("user", older)], "2026-01-06") + "".join(
+        transcript([("user", newer)], "2026-02-17").splitlines(keepends=True)[1:]
+    )
+
+
+@EITHER
+def test_a_date_finds_the_day_within_a_transcript_that_lasts_for_days(remember: Any, embedder: Any) -> None:
+    files = {"sessions/a.jsonl": two_days("We met and talked.", "We met and talked."), "MEMORY.md": "Nothing.\n"}
+    memory = remember(files, embedder=embedder, config=EVERYTHING)
+    assert memory.search("Who met on 6 January 2026?")[0].citation == "sessions/a.jsonl#L2"
+    assert memory.search("Who met on 17 February 2026?")[0].citation == "sessions/a.jsonl#L3"
+    parts = memory.search("Who met on 17 February 2026?", explain=True)[0].parts
+    assert parts["date"] == 1.0
+
+
+def test_age_takes_from_what_was_said_long_ago(remember: Any) -> None:
+    text = "The ferry to Texel leaves from pier four."
+    files = {"sessions/a.jsonl": two_days(text, f"{text} "), "memory/ferry.md": "Another thing.\n"}
+    scores = {}
+    for half_life in (None, 7.0):
+        config = MemoryConfig(search=Search(min_score=0.0, half_life_days=half_life))
+        found = remember(files, embedder=None, config=config).search("ferry to Texel", source="sessions")
+        scores[half_life] = {result.start_line: result.score for result in found}
+    plain, aged = scores[None], scores[7.0]
+    # 42 days lie between the two lines.
+    assert aged[2] / plain[2] == pytest.approx(aged[3] / plain[3] / 2**6)
+
+
+# --- what is asked of the store --------------------------------------------------------------------------------------
+
+
+class Shelf:
+    """A store of chunks in which both legs find all, and which remembers for which source it was asked."""
+
+    def __init__(self, *paths: str) -> None:
+        sources = ["sessions" if path.startswith("sessions/") else "memory" for path in paths]
+        self.there = {
+            at: StoredChunk(at, path, source, Chunk(1, 1, 0, f"the boiler of {path}"))  # type: ignore[arg-type]
+            for at, (path, source) in enumerate(zip(paths, sources, strict=True), 1)
+        }
+        self.asked: list[Any] = []
+
+    def _hits(self, source: Any) -> list[Hit]:
+        self.asked.append(source)
+        return [Hit(at, 0.5) for at, stored in self.there.items() if source in (None, stored.source)]
+
+    def search_text(self, _terms: Any, _k: int, *, source: Any = None, **_: Any) -> list[Hit]:
+        return self._hits(source)
+
+    def search_vector(self, _vector: Any, _k: int, *, source: Any = None) -> list[Hit]:
+        return self._hits(source)
+
+    def similarities(self, _vector: Any, _ids: Any) -> dict[int, float]:
+        return {}
+
+    def holds(self, source: Any) -> bool:
+        return any(stored.source == source for stored in self.there.values())
+
+    def chunks(self, ids: Iterable[int]) -> list[StoredChunk]:
+        return [self.there[at] for at in sorted(ids)]
+
+    def paths(self) -> list[str]:
+        return [stored.path for stored in self.there.values()]
+
+    def document_frequencies(self, terms: Iterable[str]) -> dict[str, int]:
+        return dict.fromkeys(terms, 1)
+
+    def chunk_count(self) -> int:
+        return len(self.there)
+
+
+@pytest.mark.parametrize(
+    ("paths", "asked"),
+    [
+        (["memory/a.md"], [None, None]),
+        (["sessions/a.jsonl"], [None, None]),
+        (["memory/a.md", "sessions/a.jsonl"], ["memory", "memory", "sessions", "sessions"]),
+    ],
+)
+def test_only_an_index_of_notes_and_transcripts_is_asked_twice_and_the_embedder_once(
+    paths: list[str], asked: list[Any]
+) -> None:
+    questions: list[str] = []
+
+    def embed_query(text: str) -> Any:
+        questions.append(text)
+        return np.array([1.0], np.float32)
+
+    shelf: Any = Shelf(*paths)
+    embedder: Any = SimpleNamespace(provider="p", model="m", identity="i", embed_query=embed_query)
+    results = search("boiler", store=shelf, embedder=embedder, rules=Search(min_score=0.0))
+    assert {result.path for result in results} == set(paths)
+    assert (shelf.asked, questions) == (asked, ["boiler"])
+
+
+def test_a_transcript_is_never_read_whole_for_its_name() -> None:
+    shelf: Any = Shelf("sessions/boiler.jsonl")  # it has no chunks_of
+    for question in ("boiler", "boiler.jsonl", "sessions/boiler.jsonl"):
+        results = search(question, store=shelf, embedder=None, rules=Search(min_score=0.0))
+        assert [result.source for result in results] == [SOURCES[1]]

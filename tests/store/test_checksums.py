@@ -1,0 +1,119 @@
+"""Text that has changed on the disk is never taken for what was written."""
+
+import apsw
+import pytest
+
+from openclaw_memory.errors import CorruptIndexError, StoreError
+from openclaw_memory.store import SqliteStore
+from openclaw_memory.store.checksums import checksum
+from openclaw_memory.types import Chunk, StoredChunk
+
+
+def change(path, statement):
+    db = apsw.Connection(str(path))
+    db.execute(statement)
+    db.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE chunks SET text = 'text 8' WHERE id = 8",
+        "UPDATE chunks SET text = CAST(x'ff' AS TEXT) WHERE id = 8",
+        "UPDATE chunks SET text = CAST(text AS BLOB) WHERE id = 8",
+        "UPDATE chunks SET start_line = 1 WHERE id = 8",
+        "UPDATE chunks SET end_line = 9 WHERE id = 8",
+        "UPDATE chunks SET start_char = 9 WHERE id = 8",
+        "UPDATE chunks SET section = 9 WHERE id = 8",
+        "UPDATE chunks SET context = 'x' WHERE id = 8",
+        "UPDATE chunks SET checksum = checksum + 1 WHERE id = 8",
+        "UPDATE chunks SET id = 1000 WHERE id = 8",
+        "UPDATE chunks SET file_id = 2 WHERE id = 8",
+        "UPDATE chunks SET file_id = 999 WHERE id = 8",
+        "UPDATE files SET path = 'memory/9.md' WHERE path = 'memory/0.md'",
+        "UPDATE files SET source = 'sessions' WHERE path = 'memory/0.md'",
+    ],
+)
+def test_a_chunk_that_is_not_what_was_written_is_damage(store, path, build, statement):
+    build.fill(store, build.units(100))
+    change(path, statement)
+    with pytest.raises(CorruptIndexError, match=r"is damaged .*delete it and sync again"):
+        store.chunks([8, 1000])
+    assert [found.id for found in store.chunks([60])] == [60] or "file" in statement
+
+
+def test_a_deep_check_names_the_chunks_that_changed(store, path, build):
+    build.fill(store, build.units(100))
+    change(path, "UPDATE chunks SET text = 'x' WHERE id > 80")
+    found = store.problems()
+    assert len(found) == 10
+    assert found[0] == "chunk 81 of 'memory/50.md' is not what was written"
+
+
+@pytest.mark.parametrize("text", ["", "a\0b", "ä 数 🙂\r\n", "x" * 100_000])
+def test_any_text_comes_back_as_it_was_written(store, build, text):
+    store.reset(build.META)
+    chunk = Chunk(1, 2, 3, text, text, 1)
+    row = type(build.row(1))(chunk, "term", "", None)
+    store.replace_files([(build.record("memory/ä.md"), [row])])
+    store.extend_file(build.record("memory/ä.md"), [row], 5)
+    assert [found.chunk for found in store.chunks(range(9))] == [chunk, chunk]
+    assert store.problems() == ()
+
+
+def test_a_checksum_tells_chunks_apart_and_fits_four_bytes():
+    made = [
+        checksum(StoredChunk(number, "memory/a.md", "memory", Chunk(1, 1, 0, "text", "", section)))
+        for number in range(100)
+        for section in range(10)
+    ]
+    assert len(set(made)) == len(made)
+    assert all(-(1 << 31) <= value < 1 << 31 for value in made)
+    assert min(made) < 0 < max(made)
+
+
+@pytest.mark.parametrize(
+    ("statement", "word"),
+    [
+        ("DROP TABLE chunks", "no such table"),
+        ("DROP TABLE chunk_terms_config", "vtable constructor failed"),
+        ("ALTER TABLE chunks DROP COLUMN section", "no such column"),
+        ("DELETE FROM chunk_vectors_vector_chunks00", "blob"),
+        ("UPDATE chunk_vectors_chunks SET validity = x'00'", "size doesn't match"),
+        ("UPDATE files SET size = 'large'", "odd"),
+        ("UPDATE files SET path = CAST(x'ff' AS TEXT) WHERE id = 1", "decode"),
+    ],
+)
+def test_tables_that_are_missing_or_make_no_sense_are_damage(store, path, build, statement, word):
+    build.fill(store, build.units(100))
+    store.close()
+    change(path, statement)
+    damaged = SqliteStore.open(path)
+
+    def look():
+        damaged.files()
+        damaged.search_text(["all"], 5)
+        damaged.search_vector(build.units(1)[0], 5)
+        damaged.chunks(range(200))
+
+    with pytest.raises(CorruptIndexError, match=word):
+        look()
+    damaged.close()
+
+
+def test_a_statement_of_ours_that_is_wrong_is_no_damage(store):
+    with pytest.raises(StoreError) as caught, store._connections.read() as db:
+        db.execute("SELECT 1 FROM")
+    assert not isinstance(caught.value, CorruptIndexError)
+
+
+def test_a_file_keeps_the_width_that_its_keys_began_with(store, path, build):
+    build.fill(store, build.units(20))
+    db = apsw.Connection(str(path))
+    for number in range(20):
+        wide, narrow = bytes.fromhex(build.key(number))[:12], bytes.fromhex(build.key(number))[:9]
+        db.execute("UPDATE vectors SET key = ? WHERE key = ?", (wide, narrow))
+    db.close()
+    assert store.known_vectors([build.key(7), build.key("no")]) == {build.key(7)}
+    store.add_vectors([build.key("new")], build.units(1))
+    assert store.known_vectors([build.key(7), build.key("new")]) == {build.key(7), build.key("new")}

@@ -1,0 +1,316 @@
+"""An index that keeps itself true: it notices what changed, heals, and lets one sync at a time be at work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import apsw
+import pytest
+
+from openclaw_memory import Memory, MemoryConfig, Sync
+from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.errors import IndexLockedError, SyncBusyError, WorkspaceError
+from openclaw_memory.store import connection
+from openclaw_memory.types import Progress
+
+SECONDS = 30  # how long a test waits for something to happen
+QUIET = MemoryConfig(sync=Sync(on_search=False))
+
+
+def until(true: Callable[[], Any]) -> bool:
+    end = time.monotonic() + SECONDS
+    while not true() and time.monotonic() < end:
+        time.sleep(0.01)
+    return bool(true())
+
+
+def finds(memory: Memory, word: str) -> bool:
+    return any(word in result.snippet for result in memory.search(word))
+
+
+@pytest.fixture
+def memory(notes: Path) -> Iterator[Memory]:
+    with Memory.open(notes, embedder=None) as memory:
+        memory.sync()
+        yield memory
+
+
+# --- triggers ------------------------------------------------------------------------------------------------------
+
+
+def test_a_search_notices_a_file_that_was_edited_says_stale_and_has_it_indexed_in_the_background(
+    memory: Memory, notes: Path
+) -> None:
+    assert not memory.search("boiler").stale
+    (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
+    assert until(lambda: memory.search("boiler").stale or finds(memory, "zeppelin"))
+    assert until(lambda: finds(memory, "zeppelin"))
+    assert until(lambda: not memory.search("boiler").stale)
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_file_that_went_or_changed_is_noticed_too(memory: Memory, notes: Path, gone: bool) -> None:
+    file = notes / "memory/household.md"
+    file.unlink() if gone else file.write_text("A zeppelin was seen.\n")
+    assert until(lambda: not finds(memory, "boiler"))
+
+
+def test_without_the_trigger_a_search_never_syncs(notes: Path) -> None:
+    with Memory.open(notes, embedder=None, config=QUIET) as memory:
+        memory.sync()
+        (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
+        for _ in range(20):
+            assert not finds(memory, "zeppelin")
+            time.sleep(0.01)
+
+
+def test_a_search_asks_once_for_what_a_sync_cannot_mend(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Memory.open(notes, embedder=None) as memory:
+        memory.sync()
+        asked: list[int] = []
+        monkeypatch.setattr(memory._upkeep._background, "request", lambda: asked.append(1))
+        (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
+        assert until(lambda: memory.search("boiler").stale)
+        for _ in range(20):
+            memory.search("boiler")
+            time.sleep(0.005)
+        assert len(asked) == 1
+
+
+def test_an_index_that_has_to_be_built_again_waits_for_a_call(notes: Path) -> None:
+    with Memory.open(notes, embedder=None) as memory:
+        memory.sync()
+    with Memory.open(notes, embedder=HashingEmbedder()) as memory:
+        for _ in range(10):
+            assert memory.search("boiler").mode == "keyword"
+            time.sleep(0.01)
+        memory.sync()
+        assert memory.search("boiler").mode == "hybrid"
+
+
+def test_opening_may_begin_a_sync(notes: Path) -> None:
+    config = MemoryConfig(sync=Sync(on_open=True, on_search=False))
+    with Memory.open(notes, embedder=None, config=config) as memory:
+        assert until(lambda: memory.status().files == 4)
+
+
+def test_a_sync_may_run_at_an_interval(notes: Path) -> None:
+    config = MemoryConfig(sync=Sync(on_search=False, interval_seconds=0.05))
+    with Memory.open(notes, embedder=None, config=config) as memory:
+        memory.sync()
+        (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
+        assert until(lambda: finds(memory, "zeppelin"))
+
+
+def test_a_background_sync_that_fails_is_told_and_harms_nothing(
+    memory: Memory, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise OSError("the disk is on fire")
+
+    monkeypatch.setattr("openclaw_memory.sync.sync", fail)
+    (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
+    assert until(lambda: memory.search("boiler") and memory._upkeep.last_error)
+    assert "on fire" in str(memory.status().last_error)
+    monkeypatch.undo()
+    memory.sync()
+    assert memory.status().last_error is None
+
+
+# --- one sync at a time -----------------------------------------------------------------------------------------------
+
+
+def test_a_second_sync_waits_or_is_told(notes: Path) -> None:
+    reached, go_on = Event(), Event()
+
+    def stop(_: Progress) -> None:
+        reached.set()
+        assert go_on.wait(SECONDS)
+
+    with (
+        Memory.open(notes, embedder=None) as memory,
+        Memory.open(notes, embedder=None) as other,
+        ThreadPoolExecutor(3) as threads,
+    ):
+        first = threads.submit(memory.sync, progress=stop)
+        assert reached.wait(SECONDS)
+        try:
+            for waiting in (memory, other):
+                with pytest.raises(SyncBusyError):
+                    waiting.sync(wait=0)
+            joined = [threads.submit(waiting.sync) for waiting in (memory, other)]
+        finally:
+            go_on.set()
+        assert len(first.result(SECONDS).added) == 4
+        assert [sync.result(SECONDS).unchanged for sync in joined] == [4, 4]
+
+
+def test_a_progress_callback_that_syncs_is_told(memory: Memory) -> None:
+    with pytest.raises(SyncBusyError, match="callback"):
+        memory.sync(force=True, progress=lambda _: memory.sync())
+    assert finds(memory, "boiler")
+
+
+# --- building again ----------------------------------------------------------------------------------------------------
+
+
+def test_while_it_is_built_again_the_index_answers_whole(memory: Memory) -> None:
+    seen: list[Any] = []
+    before = memory.search("boiler")
+
+    def look(_: Progress) -> None:
+        seen.append(list(memory.search("boiler")))
+        assert memory.status().files == 4
+
+    memory.sync(force=True, progress=look)
+    assert seen
+    assert all(results == list(before) for results in seen)
+
+
+def test_what_progress_raises_leaves_the_index_as_it_was(memory: Memory, notes: Path) -> None:
+    def end(_: Progress) -> None:
+        raise KeyboardInterrupt
+
+    (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
+    with pytest.raises(KeyboardInterrupt):
+        memory.sync(force=True, progress=end)
+    assert memory.status().files == 4
+    assert not list((notes / ".memory").glob("*.rebuild-*"))
+    assert memory.sync().added == ("memory/new.md",)
+
+
+def test_a_search_sees_one_state_of_the_index(notes: Path) -> None:
+    embedder = HashingEmbedder()
+    with Memory.open(notes, embedder=embedder) as memory, Memory.open(notes, embedder=HashingEmbedder()) as other:
+        memory.sync()
+        expected = list(memory.search("boiler"))
+        real, done = memory._embedders.wanted().inner, []
+
+        class Late:
+            provider, model, identity = real.provider, real.model, real.identity
+            embed_documents = real.embed_documents
+
+            def embed_query(self, text: str) -> Any:
+                if not done:
+                    done.append(other.sync(force=True))
+                return real.embed_query(text)
+
+    with Memory.open(notes, embedder=Late(), config=QUIET) as memory, Memory.open(notes, embedder=real) as other:
+        found = memory.search("boiler")
+        assert done
+        assert [(result.path, result.snippet) for result in found] == [(r.path, r.snippet) for r in expected]
+
+
+# --- healing -----------------------------------------------------------------------------------------------------------
+
+
+def spoilt(index: Path, how: str) -> None:
+    for companion in ("-wal", "-shm"):
+        Path(f"{index}{companion}").unlink(missing_ok=True)
+    content = bytearray(index.read_bytes())
+    if how == "no database":
+        content = bytearray(b"this is no database" * 1000)
+    elif how == "cut":
+        del content[len(content) // 2 :]
+    elif how == "garbage":
+        for page in range(1, len(content) // connection.PAGE_SIZE):
+            content[page * connection.PAGE_SIZE : page * connection.PAGE_SIZE + 2000] = b"\xab" * 2000
+    index.write_bytes(content)
+
+
+def kept(index: Path) -> list[Path]:
+    """The damaged indexes that were set aside, without their companions."""
+    return [file for file in index.parent.glob(f"{index.name}.damaged-*") if not file.name.endswith(("-wal", "-shm"))]
+
+
+@pytest.mark.parametrize("how", ["no database", "cut", "garbage"])
+@pytest.mark.parametrize("by", ["search", "sync"])
+def test_a_damaged_index_is_set_aside_and_built_again(notes: Path, how: str, by: str) -> None:
+    with Memory.open(notes, embedder=None) as memory:
+        memory.sync()
+    index = notes / ".memory/index.sqlite"
+    spoilt(index, how)
+    with Memory.open(notes, embedder=None, config=QUIET) as memory:
+        if by == "sync":
+            report = memory.sync()
+            assert "damaged" in str(report.rebuilt)
+            assert len(report.added) == 4
+        else:
+            results = memory.search("boiler")
+            assert results[0].path == "memory/household.md"
+            assert "damaged" in str(results.reason)
+        assert memory.search("boiler").reason is None
+        assert memory.status(deep=True).problems == ()
+    assert len(kept(index)) == 1
+
+
+def test_a_memory_that_was_open_goes_over_to_the_index_that_was_built_in_its_place(notes: Path) -> None:
+    with Memory.open(notes, embedder=None, config=QUIET) as memory, Memory.open(notes, embedder=None) as other:
+        memory.sync()
+        other.sync()
+        spoilt(notes / ".memory/index.sqlite", "garbage")
+        memory.sync()
+        (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
+        other.sync()
+        assert finds(memory, "zeppelin")
+    assert len(kept(notes / ".memory/index.sqlite")) <= 1
+
+
+def test_an_index_that_was_deleted_while_it_was_open_is_built_again(memory: Memory, notes: Path) -> None:
+    for file in (notes / ".memory").glob("index.sqlite*"):
+        file.unlink()
+    assert finds(memory, "boiler")
+    assert (notes / ".memory/index.sqlite").exists()
+
+
+def test_a_workspace_that_went_away_is_not_made_again(memory: Memory, notes: Path) -> None:
+    notes.rename(notes.with_name("elsewhere"))
+    for call in (memory.sync, lambda: memory.search("boiler")):
+        with pytest.raises(WorkspaceError, match="has gone"):
+            call()
+    assert not notes.exists()
+    notes.with_name("elsewhere").rename(notes)
+    assert finds(memory, "boiler")
+
+
+def test_a_lock_is_no_damage(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 50)
+    with Memory.open(notes, embedder=None, config=QUIET) as memory:
+        memory.sync()
+    holder = apsw.Connection(str(notes / ".memory/index.sqlite"))
+    holder.execute("BEGIN EXCLUSIVE")
+    try:
+        with Memory.open(notes, embedder=None, config=QUIET) as memory:
+            (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
+            with pytest.raises(IndexLockedError):
+                memory.sync()
+            assert finds(memory, "boiler")
+    finally:
+        holder.execute("ROLLBACK")
+        holder.close()
+    assert not list((notes / ".memory").glob("*.damaged-*"))
+
+
+# --- watching ----------------------------------------------------------------------------------------------------------
+
+
+def test_watching_twice_is_watching_once_and_ends_with_the_memory(notes: Path) -> None:
+    config = replace(QUIET, sync=replace(QUIET.sync, debounce_seconds=0.1))
+    with Memory.open(notes, embedder=None, config=config) as memory:
+        memory.sync()
+        watcher = memory.watch()
+        assert memory.watch() is watcher
+        assert until(lambda: watcher.state.startswith("watching"))
+        assert memory.status().watcher == watcher.state
+        (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
+        assert until(lambda: finds(memory, "zeppelin"))
+        watcher.stop()
+        again = memory.watch()
+        assert again is not watcher
+    assert until(lambda: again.state == "stopped")

@@ -1,0 +1,139 @@
+import datetime
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openclaw_memory.config import Files, Journal
+from openclaw_memory.errors import ConfigError, QueryError
+from openclaw_memory.workspace import Workspace, bootstrap
+
+NOW = datetime.datetime(2026, 11, 21, 9, 5)  # noqa: DTZ001  the day on the user's clock is what counts
+YESTERDAY, TODAY = "memory/2026-11-20.md", "memory/2026-11-21.md"
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "memory").mkdir()
+    for path in ("SOUL.md", "MEMORY.md", YESTERDAY, TODAY, "memory/2026-11-19.md", "USER.md"):
+        (tmp_path / path).write_text(f"# {path}\n\nwords\n", encoding="utf-8")
+    return tmp_path
+
+
+def paths(started):
+    return [file.path for file in started.files]
+
+
+def test_a_private_session_starts_with_all_that_an_agent_should_know(root):
+    started = Workspace.open(root).bootstrap(now=NOW)
+    assert paths(started) == ["SOUL.md", "MEMORY.md", YESTERDAY, TODAY]
+    assert started.files[1] == bootstrap.BootstrapFile("MEMORY.md", "# MEMORY.md\n\nwords", 18, 20_000)
+    assert started.text.startswith(
+        "## SOUL.md\n\n# SOUL.md\n\nwords\n\n## MEMORY.md\n\n# MEMORY.md\n\nwords\n\n## memory/"
+    )
+
+
+def test_a_shared_session_does_not_see_the_long_term_memory(root):
+    started = Workspace.open(root).bootstrap(private=False, now=NOW)
+    assert paths(started) == ["SOUL.md", YESTERDAY, TODAY]
+
+
+def test_the_lower_case_name_counts_where_it_is_the_only_one(root):
+    workspace = Workspace.open(root)
+    (root / "memory.md").write_text("lower\n", encoding="utf-8")
+    assert "memory.md" not in paths(workspace.bootstrap(now=NOW))
+    (root / "MEMORY.md").unlink()
+    assert "memory.md" in paths(workspace.bootstrap(now=NOW))
+
+
+def test_what_is_missing_is_left_out(tmp_path):
+    started = Workspace.open(tmp_path).bootstrap(now=NOW)
+    assert started == bootstrap.Bootstrap(())
+    assert started.text == ""
+
+
+def test_the_days_are_those_of_the_users_time_zone(root):
+    now = datetime.datetime(2026, 11, 20, 23, 30, tzinfo=datetime.UTC)
+    workspace = Workspace(root, journal=Journal(timezone="Europe/Amsterdam"))
+    assert paths(workspace.bootstrap(now=now))[2:] == [YESTERDAY, TODAY]
+    workspace = Workspace(root, journal=Journal(timezone="America/New_York"))
+    assert paths(workspace.bootstrap(now=now))[2:] == ["memory/2026-11-19.md", YESTERDAY]
+
+
+def test_a_time_zone_that_nobody_knows_is_an_error(root):
+    with pytest.raises(ConfigError, match="Mars"):
+        Workspace(root, journal=Journal(timezone="Mars/Olympus")).bootstrap(now=NOW.replace(tzinfo=datetime.UTC))
+
+
+def test_files_that_the_globs_leave_out_are_not_shown(root):
+    rules = Files(exclude=("MEMORY.md", "2026-11-20*"))
+    assert paths(Workspace.open(root, rules).bootstrap(now=NOW)) == ["SOUL.md", TODAY]
+
+
+def test_what_is_too_long_is_cut_at_a_line_and_says_so(root):
+    for path in ("MEMORY.md", TODAY):
+        (root / path).write_text("# Title\n\nfirst line\nsecond line\nthird line\n", encoding="utf-8")
+    started = Workspace.open(root).bootstrap(now=NOW, max_chars=25)
+    shown = {file.path: file for file in started.files}
+    assert shown["MEMORY.md"].text == "# Title\n\nfirst line"
+    assert shown["MEMORY.md"].note == (
+        "the last 23 of 42 characters are not shown: move what matters less to notes in memory/"
+    )
+    assert shown[TODAY].text == "second line\nthird line"
+    assert shown[TODAY].note == "the first 20 of 42 characters are not shown: search finds them"
+    assert shown[TODAY].chars == 42
+    assert f"({shown[TODAY].note})" in started.text
+
+
+def test_the_budget_is_a_setting(root):
+    workspace = Workspace(root, journal=Journal(bootstrap_chars=100))
+    (root / "MEMORY.md").write_text("x" * 101, encoding="utf-8")
+    started = workspace.bootstrap(now=NOW)
+    assert started.files[1].text == "x" * 100
+    assert {file.max_chars for file in started.files} == {100}
+
+
+@pytest.mark.parametrize("max_chars", [0, -1, 1.5, "9"])
+def test_a_budget_that_cannot_be_is_an_error(root, max_chars):
+    with pytest.raises(QueryError, match="max_chars"):
+        Workspace.open(root).bootstrap(max_chars=max_chars)
+
+
+@pytest.mark.parametrize(("cut", "whole_end"), [(bootstrap._first_lines, False), (bootstrap._last_lines, True)])
+@given(text=st.text(st.sampled_from("ab\n"), min_size=2, max_size=40), data=st.data())
+def test_a_cut_shows_whole_lines_within_the_budget(cut, whole_end, text, data):
+    text = text.strip("\n")
+    if len(text) < 2:
+        return
+    room = data.draw(st.integers(1, len(text) - 1))
+    shown = cut(text, room)
+    assert 0 <= len(shown) <= room
+    assert text.endswith(shown) if whole_end else text.startswith(shown)
+    rest = text[: len(text) - len(shown)] if whole_end else text[len(shown) :]
+    at_a_line = rest.endswith("\n") if whole_end else rest.startswith("\n")
+    assert at_a_line or len(shown) == room
+
+
+def test_secrets_are_masked(root):
+    secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
+    (root / "MEMORY.md").write_text(f"token {secret}\n", encoding="utf-8")
+    assert secret not in Workspace.open(root).bootstrap(now=NOW).text
+
+
+def test_traps_are_told_and_not_followed(root, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside") / "secret.md"
+    outside.write_text("hidden words\n", encoding="utf-8")
+    for path in ("SOUL.md", "MEMORY.md", YESTERDAY):
+        (root / path).unlink()
+    (root / "SOUL.md").symlink_to(outside)
+    (root / "MEMORY.md").write_bytes(b"\xe9\n")
+    os.mkfifo(root / YESTERDAY)
+    started = Workspace.open(root).bootstrap(now=NOW)
+    notes = {file.path: file.note for file in started.files}
+    assert "symlink" in notes["SOUL.md"]
+    assert "not text" in notes["MEMORY.md"]
+    assert "FIFO" in notes[YESTERDAY]
+    assert notes[TODAY] == ""
+    assert "hidden" not in started.text
+    assert "(not shown: SOUL.md passes a symlink" in started.text

@@ -1,0 +1,344 @@
+import hashlib
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openclaw_memory.config import Files
+from openclaw_memory.errors import (
+    ConflictError,
+    NotFoundError,
+    PathNotAllowedError,
+    QueryError,
+    UndecodableError,
+    WriteError,
+)
+from openclaw_memory.types import Excerpt
+from openclaw_memory.workspace import Workspace, writing
+
+NOTE = "memory/topic.md"
+SECRET = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    (tmp_path / "memory").mkdir()
+    return Workspace.open(tmp_path)
+
+
+def put(workspace, data, path=NOTE):
+    (workspace.root / path).write_bytes(data if isinstance(data, bytes) else data.encode())
+
+
+def got(workspace, path=NOTE):
+    return (workspace.root / path).read_bytes()
+
+
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_lines_that_were_seen_are_replaced_and_the_others_stay(workspace):
+    put(workspace, "a\nb\nc\nd\n")
+    seen = workspace.excerpt(NOTE, 2, 2)
+    written = workspace.edit(NOTE, 2, 3, "B\nand C\nand more\n", seen=seen)
+    assert written == Excerpt(NOTE, "B\nand C\nand more", 2, 4, hash=digest("B\nand C\nand more"))
+    assert got(workspace) == b"a\nB\nand C\nand more\nd\n"
+
+
+def test_what_an_edit_returns_allows_the_next_edit(workspace):
+    put(workspace, "a\nb\n")
+    first = workspace.edit(NOTE, 1, 1, "x\ny", seen=digest("a"))
+    workspace.edit(NOTE, 1, 2, "z", seen=first)
+    assert got(workspace) == b"z\nb\n"
+
+
+def test_lines_that_were_seen_are_deleted(workspace):
+    put(workspace, "a\nb\nc\n")
+    workspace.delete(NOTE, 2, 2, seen=digest("b"))
+    assert got(workspace) == b"a\nc\n"
+    workspace.delete(NOTE, 1, 2, seen=digest("a\nc"))
+    assert got(workspace) == b""
+
+
+@pytest.mark.parametrize("shown", [12, 20, 64])
+def test_the_beginning_of_a_hash_is_enough(workspace, shown):
+    put(workspace, "a\nb\n")
+    workspace.edit(NOTE, 1, 1, "x", seen=digest("a")[:shown].upper())
+    assert got(workspace) == b"x\nb\n"
+
+
+def test_an_excerpt_allows_changes_to_any_of_its_lines(workspace):
+    put(workspace, "a\nb\nc\nd\n")
+    seen = workspace.excerpt(NOTE, 1, 3)
+    workspace.delete(NOTE, 2, 2, seen=seen)
+    assert got(workspace) == b"a\nc\nd\n"
+    with pytest.raises(QueryError, match="not in the excerpt"):
+        workspace.delete(NOTE, 3, 4, seen=seen)
+
+
+@pytest.mark.parametrize(
+    ("before", "first", "last", "text", "after"),
+    [
+        ("a\r\nb\r\nc\r\n", 2, 2, "x\ny", "a\r\nx\r\ny\r\nc\r\n"),
+        ("a\r\nb", 2, 2, "x\ny", "a\r\nx\r\ny"),
+        ("a\r\nb", 2, 2, "", "a"),
+        ("a\r\nb\r\nc", 1, 2, "x\r\n", "x\r\nc"),
+        ("\ufeffa\nb\n", 1, 1, "x", "\ufeffx\nb\n"),
+        ("\ufeffa\n", 1, 1, "", "\ufeff"),
+        ("a\nb", 2, 2, "x", "a\nx"),
+        ("a\nb", 2, 2, "", "a"),
+        ("a\nb", 1, 2, "\n", "\n"),
+        ("a\n\nb", 3, 3, "", "a\n\n"),
+        ("a\r", 1, 1, "b", "b\r"),
+        ("a\0\nb\n", 2, 2, "x", "a\0\nx\n"),
+        ("a\u2028b\x0cc\nd\n", 1, 1, "x\u2028y", "x\u2028y\nd\n"),
+    ],
+)
+def test_marks_newlines_and_the_end_of_a_file_stay_as_they_are(workspace, before, first, last, text, after):
+    put(workspace, before)
+    seen = workspace.excerpt(NOTE, first, last - first + 1)
+    if text:
+        written = workspace.edit(NOTE, first, last, text, seen=seen)
+        assert (
+            workspace.excerpt(NOTE, written.start_line, written.end_line - written.start_line + 1).hash == written.hash
+        )
+    else:
+        workspace.delete(NOTE, first, last, seen=seen)
+    assert got(workspace).decode() == after
+
+
+@pytest.mark.parametrize("seen", ["hash", "excerpt"])
+@pytest.mark.parametrize("now", ["a\nother\nc\n", "a\n", "new\na\nb\nc\n", ""])
+def test_lines_that_changed_meanwhile_are_a_conflict_and_stay(workspace, now, seen):
+    put(workspace, "a\nb\nc\n")
+    excerpt = workspace.excerpt(NOTE, 2, 1)
+    put(workspace, now)
+    with pytest.raises(ConflictError, match="not what you saw") as conflict:
+        workspace.edit(NOTE, 2, 2, "mine", seen=excerpt if seen == "excerpt" else excerpt.hash)
+    assert got(workspace).decode() == now
+    error = conflict.value
+    assert (error.path, error.start_line, error.proposed) == (NOTE, 2, "mine")
+    assert error.current == "\n".join(now.split("\n")[:-1][1:2])
+    assert "mine" in str(error)
+    assert error.current in str(error)
+
+
+def test_a_conflict_shows_what_became_of_an_excerpt(workspace):
+    put(workspace, "a\nb\nc\n")
+    seen = workspace.excerpt(NOTE)
+    put(workspace, "a\nB\nc\n")
+    with pytest.raises(ConflictError, match=r"--- seen\n.*\n.*\n a\n-b\n\+B\n c"):
+        workspace.delete(NOTE, 1, 1, seen=seen)
+
+
+def test_a_file_that_another_program_changes_at_the_last_moment_is_left_to_it(workspace, monkeypatch):
+    put(workspace, "a\n")
+    real = writing._check_unchanged
+
+    def late(name, folder, seen, path):
+        put(workspace, "from an editor\n")
+        real(name, folder, seen, path)
+
+    monkeypatch.setattr(writing, "_check_unchanged", late)
+    with pytest.raises(WriteError, match="changed by another program"):
+        workspace.edit(NOTE, 1, 1, "b", seen=digest("a"))
+    assert got(workspace) == b"from an editor\n"
+    assert names(workspace) == [".lock", "topic.md"]
+
+
+@pytest.mark.parametrize("lines", [(0, 1), (2, 1), (-1, -1), ("1", 2), (1, 1.5)])
+def test_a_range_that_cannot_be_is_an_error(workspace, lines):
+    put(workspace, "a\nb\n")
+    with pytest.raises(QueryError, match="no range"):
+        workspace.edit(NOTE, *lines, "x", seen=digest("a"))
+    with pytest.raises(QueryError, match="no range"):
+        workspace.promote(NOTE, *lines)
+
+
+def test_lines_beyond_the_end_are_an_error(workspace):
+    put(workspace, "a\nb\n")
+    with pytest.raises(NotFoundError, match="has 2 lines, none numbered 3"):
+        workspace.edit(NOTE, 2, 3, "x", seen=digest("b"))
+    with pytest.raises(NotFoundError, match="has 2 lines, none numbered 3"):
+        workspace.promote(NOTE, 2, 3)
+
+
+@pytest.mark.parametrize("seen", ["", "abc", "not a hash at all", "0" * 65, Excerpt(NOTE, "a", 1, 1), None, 3])
+def test_what_was_seen_must_be_told(workspace, seen):
+    put(workspace, "a\n")
+    with pytest.raises(QueryError, match="seen must be"):
+        workspace.edit(NOTE, 1, 1, "x", seen=seen)
+
+
+@pytest.mark.parametrize(("text", "reason"), [("", "empty"), ("\ud800", "surrogate"), (None, "string")])
+def test_text_that_cannot_be_written_is_an_error(workspace, text, reason):
+    put(workspace, "a\n")
+    with pytest.raises(QueryError, match=reason):
+        workspace.edit(NOTE, 1, 1, text, seen=digest("a"))
+
+
+@pytest.mark.parametrize(
+    ("path", "error", "word"),
+    [
+        ("sessions/a.jsonl", PathNotAllowedError, "transcript"),
+        ("memory/none.md", NotFoundError, "does not exist"),
+        ("../outside.md", PathNotAllowedError, "not a memory file"),
+        ("SOUL.md", PathNotAllowedError, "not a memory file"),
+        ("memory/link.md", PathNotAllowedError, "symlink"),
+        ("memory/hard.md", PathNotAllowedError, "hard links"),
+        ("memory/utf16.md", WriteError, "UTF-16"),
+        ("memory/latin.md", UndecodableError, "UTF-8"),
+    ],
+)
+def test_what_is_no_note_of_the_workspace_is_not_edited(workspace, path, error, word):
+    root = workspace.root
+    put(workspace, "a\n")
+    put(workspace, "a\n", "other.txt")
+    put(workspace, "a\n".encode("utf-16"), "memory/utf16.md")
+    put(workspace, b"\xe9\n", "memory/latin.md")
+    (root / "memory/link.md").symlink_to(root / "other.txt")
+    os.link(root / "other.txt", root / "memory/hard.md")
+    before = {file: file.read_bytes() for file in root.rglob("*.*") if file.is_file()}
+    with pytest.raises(error, match=word):
+        workspace.edit(path, 1, 1, "x", seen=digest("a"))
+    assert {file: file.read_bytes() for file in before} == before
+
+
+def test_a_file_outside_of_the_workspace_is_only_read(workspace, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "a.md").write_text("a\n", encoding="utf-8")
+    wider = Workspace.open(workspace.root, Files(extra_paths=(str(outside),)))
+    path = wider.scan().files[-1].path
+    with pytest.raises(PathNotAllowedError, match="outside of the workspace"):
+        wider.edit(path, 1, 1, "x", seen=wider.excerpt(path))
+
+
+def test_an_extra_path_inside_the_workspace_is_edited(workspace):
+    (workspace.root / "docs").mkdir()
+    put(workspace, "a\n", "docs/a.md")
+    wider = Workspace.open(workspace.root, Files(extra_paths=("docs",)))
+    wider.edit("docs/a.md", 1, 1, "b", seen=digest("a"))
+    assert got(workspace, "docs/a.md") == b"b\n"
+
+
+def test_a_note_never_grows_beyond_what_can_be_read(workspace):
+    put(workspace, "a\n")
+    small = Workspace.open(workspace.root, Files(max_bytes=10))
+    with pytest.raises(WriteError, match=r"files\.max_bytes"):
+        small.edit(NOTE, 1, 1, "x" * 10, seen=digest("a"))
+    assert got(workspace) == b"a\n"
+
+
+def names(workspace):
+    return sorted(os.listdir(workspace.root / "memory"))
+
+
+def test_an_edit_keeps_the_mode_and_leaves_nothing_behind(workspace):
+    put(workspace, "a\n")
+    (workspace.root / NOTE).chmod(0o640)
+    workspace.edit(NOTE, 1, 1, "b", seen=digest("a"))
+    assert stat.S_IMODE((workspace.root / NOTE).stat().st_mode) == 0o640
+    assert names(workspace) == [".lock", "topic.md"]
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(workspace):
+    put(workspace, "a\n")
+    put(workspace, "half", "memory/.openclaw-memory-0123.tmp")
+    workspace.edit(NOTE, 1, 1, "b", seen=digest("a"))
+    assert names(workspace) == [".lock", "topic.md"]
+
+
+@pytest.mark.parametrize("call", ["write", "fsync", "replace"])
+def test_a_failing_disk_leaves_the_note_as_it_was(workspace, monkeypatch, call):
+    put(workspace, "a\n")
+    real = getattr(os, call)
+
+    def failing(target, *args, **options):
+        if isinstance(target, int) and not os.readlink(f"/proc/self/fd/{target}").endswith(".tmp"):
+            return real(target, *args, **options)
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, failing)
+        with pytest.raises(WriteError, match="No space left"):
+            workspace.edit(NOTE, 1, 1, "b", seen=digest("a"))
+    assert got(workspace) == b"a\n"
+    assert names(workspace) == [".lock", "topic.md"]
+
+
+def test_a_mask_is_not_written_in_the_place_of_its_secret(workspace):
+    put(workspace, f"token {SECRET}\nrest\n")
+    seen = workspace.excerpt(NOTE)
+    assert SECRET not in seen.text
+    with pytest.raises(QueryError, match="stands for a secret"):
+        workspace.edit(NOTE, 1, 2, seen.text, seen=seen)
+    workspace.edit(NOTE, 2, 2, "changed", seen=seen)
+    assert got(workspace).decode() == f"token {SECRET}\nchanged\n"
+
+
+def test_a_conflict_shows_no_secret(workspace):
+    put(workspace, f"token {SECRET}\n")
+    with pytest.raises(ConflictError) as conflict:
+        workspace.delete(NOTE, 1, 1, seen=digest("a"))
+    assert SECRET not in str(conflict.value) + conflict.value.current
+
+
+contents = st.lists(st.text(st.sampled_from("ab #-\r\0é😀\u2028"), max_size=6), min_size=1, max_size=8)
+
+
+@settings(max_examples=60)  # each writes to the disk and waits for it
+@given(contents, st.booleans(), st.booleans(), contents, st.data())
+def test_an_edit_changes_its_lines_alone(tmp_path_factory, lines, ends, mark, new, data):
+    workspace = Workspace.open(tmp_path_factory.mktemp("edits"))
+    (workspace.root / "memory").mkdir()
+    put(workspace, "\ufeff" * mark + "\n".join(lines) + "\n" * ends)
+    # A last line that is blank, and has no newline, is none.
+    lines = lines if ends or lines[-1] else lines[:-1]
+    if not lines:
+        return
+    first = data.draw(st.integers(1, len(lines)))
+    last = data.draw(st.integers(first, len(lines)))
+    written = workspace.edit(
+        NOTE, first, last, "\n".join(new) + "\n", seen=workspace.excerpt(NOTE, first, last - first + 1)
+    )
+    text = got(workspace).decode().removeprefix("\ufeff" * mark)
+    result = text.removesuffix("\n").split("\n")
+
+    def bare(some):
+        return [line.rstrip("\r") for line in some]
+
+    wanted = [line.replace("\0", "\ufffd") for line in new]
+    assert result[: first - 1] == lines[: first - 1]
+    assert bare(result) == bare([*lines[: first - 1], *wanted, *lines[last:]])
+    assert (written.start_line, written.end_line) == (first, first + len(new) - 1)
+    assert written.hash == workspace.excerpt(NOTE, first, len(new)).hash
+
+
+MANY_EDITS = """
+import sys
+from openclaw_memory.errors import ConflictError
+from openclaw_memory.workspace import Workspace
+
+workspace, done = Workspace.open(sys.argv[1]), 0
+while done < int(sys.argv[2]):
+    seen = workspace.excerpt("memory/topic.md", 1, 1)
+    try:
+        workspace.edit("memory/topic.md", 1, 1, str(int(seen.text) + 1), seen=seen)
+        done += 1
+    except ConflictError:
+        pass
+"""
+
+
+def test_processes_that_edit_one_line_at_once_lose_no_edit(workspace):
+    put(workspace, "0\nrest\n")
+    command = [sys.executable, "-c", MANY_EDITS, str(workspace.root), "20"]
+    running = [subprocess.Popen(command, cwd=Path(__file__).parents[2]) for _ in range(3)]
+    assert [process.wait() for process in running] == [0] * 3
+    assert got(workspace) == b"60\nrest\n"

@@ -1,0 +1,106 @@
+import hashlib
+import stat
+
+import pytest
+
+from openclaw_memory.errors import ConflictError, NotFoundError, QueryError
+from openclaw_memory.types import Excerpt
+from openclaw_memory.workspace import Workspace
+
+NOTE = "memory/topic.md"
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    (tmp_path / "memory").mkdir()
+    return Workspace.open(tmp_path)
+
+
+def put(workspace, text, path=NOTE):
+    (workspace.root / path).write_bytes(text.encode())
+
+
+def got(workspace, path=NOTE):
+    return (workspace.root / path).read_bytes()
+
+
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(("lines", "error"), [((0, 1), QueryError), ((2, 1), QueryError), ((2, 3), NotFoundError)])
+def test_lines_that_are_not_there_are_an_error(workspace, lines, error):
+    put(workspace, "a\nb\n")
+    with pytest.raises(error):
+        workspace.promote(NOTE, *lines)
+    assert not (workspace.root / "MEMORY.md").exists()
+
+
+def test_lines_are_kept_in_a_new_long_term_memory(workspace):
+    put(workspace, "# Day\n\n\n- Ines likes trains.\n\n")
+    kept = workspace.promote(NOTE, 2, 5)
+    assert got(workspace, "MEMORY.md") == b"# Long-term memory\n\n- Ines likes trains.\n"
+    assert kept == Excerpt("MEMORY.md", "- Ines likes trains.", 3, 3, hash=digest("- Ines likes trains."))
+    assert got(workspace) == b"# Day\n\n\n- Ines likes trains.\n\n"
+    assert stat.S_IMODE((workspace.root / "MEMORY.md").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("before", "section", "after"),
+    [
+        ("# M\n\n- a\n", None, "# M\n\n- a\n- new\n"),
+        ("# M\n\ntext\n", None, "# M\n\ntext\n\n- new\n"),
+        ("# M\n\n- a", None, "# M\n\n- a\n- new"),
+        ("", None, "# Long-term memory\n\n- new\n"),
+        ("# M\n\n## A\n\n- a\n\n## B\n\n- b\n", "A", "# M\n\n## A\n\n- a\n- new\n\n## B\n\n- b\n"),
+        ("# M\n\n## A\n- a\n## B\n- b\n", "a", "# M\n\n## A\n- a\n- new\n\n## B\n- b\n"),
+        ("# M\n\n## A\n\n### Deep\n\n- d\n\n## B\n", "## A", "# M\n\n## A\n\n### Deep\n\n- d\n- new\n\n## B\n"),
+        ("# M\n\n## A\n\n## B\n", "A", "# M\n\n## A\n\n- new\n\n## B\n"),
+        ("# M\n\n- a\n", "New  one", "# M\n\n- a\n\n## New one\n\n- new\n"),
+        ("# M\r\n\r\n- a\r\n", "B", "# M\r\n\r\n- a\r\n\r\n## B\r\n\r\n- new\r\n"),
+        ("```\n## A\n```\n", "A", "```\n## A\n```\n\n## A\n\n- new\n"),
+        ("\ufeff# A\n", "A", "\ufeff# A\n\n- new\n"),
+    ],
+)
+def test_lines_go_to_the_end_of_their_section(workspace, before, section, after):
+    put(workspace, before, "MEMORY.md")
+    put(workspace, "- new\n")
+    kept = workspace.promote(NOTE, 1, 1, section=section)
+    assert got(workspace, "MEMORY.md").decode() == after
+    assert workspace.excerpt("MEMORY.md", kept.start_line, 1).hash == kept.hash
+    assert kept.text.rstrip("\r") == "- new"
+
+
+def test_what_is_kept_already_is_not_added_again(workspace):
+    put(workspace, "# M\n\n## 08:00 - Trip\n\n- new\n", "MEMORY.md")
+    put(workspace, "## 9:05 - Trip\n\n- new\n")
+    kept = workspace.promote(NOTE, 1, 3)
+    assert (kept.citation, kept.existed) == ("MEMORY.md#L3-L5", True)
+    assert got(workspace, "MEMORY.md") == b"# M\n\n## 08:00 - Trip\n\n- new\n"
+
+
+def test_the_lower_case_name_is_kept(workspace):
+    put(workspace, "- a\n", "memory.md")
+    put(workspace, "- new\n")
+    assert workspace.promote(NOTE, 1, 1).path == "memory.md"
+    assert not (workspace.root / "MEMORY.md").exists()
+
+
+def test_lines_that_changed_meanwhile_are_not_kept(workspace):
+    put(workspace, "a\n")
+    seen = workspace.excerpt(NOTE)
+    put(workspace, "b\n")
+    with pytest.raises(ConflictError):
+        workspace.promote(NOTE, 1, 1, seen=seen)
+    assert not (workspace.root / "MEMORY.md").exists()
+
+
+def test_nothing_to_keep_is_an_error(workspace):
+    put(workspace, "\n \n")
+    put(workspace, "a\n", "MEMORY.md")
+    with pytest.raises(QueryError, match="blank"):
+        workspace.promote(NOTE, 1, 2)
+    with pytest.raises(QueryError, match="itself"):
+        workspace.promote("MEMORY.md", 1, 1)
+    with pytest.raises(QueryError, match="section is empty"):
+        workspace.promote(NOTE, 1, 1, section=" # ")

@@ -1,0 +1,248 @@
+"""The log of a session: entries are added whole, in OpenClaw's shape, and read back."""
+
+import errno
+import json
+import multiprocessing
+import os
+import stat
+import sys
+
+import pytest
+
+from openclaw_memory.config import Journal, Sessions
+from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError, WriteError
+from openclaw_memory.workspace import Workspace, writing
+from openclaw_memory.workspace.session_log import log_name
+from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    return Workspace.open(tmp_path)
+
+
+def test_a_log_begins_with_a_header_and_each_entry_names_the_one_before(workspace, tmp_path):
+    log = workspace.session_log("s-1", parent_session="s-0")
+    first = log.append("user", "Hello", name="Ana")
+    second = log.append("assistant", [{"type": "text", "text": "Hi"}])
+    third = log.append_entry("compaction", summary="greetings", firstKeptEntryId=second)
+
+    header, *entries = log.entries()
+    assert (header["type"], header["id"], header["cwd"], header["parentSession"]) == (
+        "session",
+        "s-1",
+        str(tmp_path),
+        "s-0",
+    )
+    assert [(entry["type"], entry["id"], entry["parentId"]) for entry in entries] == [
+        ("message", first, None),
+        ("message", second, first),
+        ("compaction", third, second),
+    ]
+    assert entries[0]["message"] == {"role": "user", "content": "Hello", "name": "Ana"}
+    assert workspace.read("sessions/s-1.jsonl") == "\nUser: Hello\nAssistant: Hi\n\n"
+    assert workspace.excerpt(log.path, 2, 1).citation == "sessions/s-1.jsonl#L2"
+
+
+def test_nothing_is_made_before_the_first_entry(workspace, tmp_path):
+    log = workspace.session_log("s")
+
+    assert list(log.entries()) == []
+    assert log.messages() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_log_of_the_same_session_goes_on_where_the_first_stopped(workspace):
+    first = workspace.session_log("s").append("user", "one")
+    workspace.session_log("s").append("assistant", "two")
+
+    entries = list(workspace.session_log("s").entries())
+    assert [entry["type"] for entry in entries] == ["session", "message", "message"]
+    assert entries[2]["parentId"] == first
+
+
+def test_messages_are_those_of_one_branch(workspace):
+    log = workspace.session_log("s")
+    a = log.append("user", "a")
+    b = log.append("assistant", "b")
+    log.append_entry("compaction", summary="ab")
+    c = log.append_entry("message", parentId=a, message={"role": "assistant", "content": "c"})
+    log.append("user", "d")
+
+    assert [one["content"] for one in log.messages()] == ["a", "c", "d"]
+    assert [one["content"] for one in log.messages(leaf=b)] == ["a", "b"]
+    assert [one["content"] for one in log.messages(leaf=c)] == ["a", "c"]
+    with pytest.raises(NotFoundError, match="no entry 'x'"):
+        log.messages(leaf="x")
+
+
+def test_messages_of_logs_without_ids_follow_each_other(workspace, tmp_path):
+    (tmp_path / "sessions").mkdir()
+    lines = [
+        {"type": "message", "message": {"role": "user", "content": "a"}},
+        {"type": "message", "role": "assistant", "content": "b", "id": "2", "parentId": "2"},
+        {"type": "message", "role": "user", "content": "c", "id": "3"},
+    ]
+    (tmp_path / "sessions/s.jsonl").write_text("\n".join(map(json.dumps, lines)))
+
+    assert [one["content"] for one in workspace.session_log("s").messages()] == ["b", "c"]
+    assert [one["content"] for one in workspace.session_log("s").messages("2")] == ["b"]
+
+
+def test_half_a_line_of_a_killed_writer_stays_apart_from_what_follows(workspace, tmp_path):
+    log = workspace.session_log("s")
+    first = log.append("user", "one")
+    with (tmp_path / "sessions/s.jsonl").open("ab") as file:
+        file.write(b'{"type":"message","id":"half')
+
+    log.append("user", "two")
+
+    assert [entry["parentId"] for entry in log.entries() if entry["type"] == "message"] == [None, first]
+    assert workspace.read(log.path) == "\nUser: one\n\nUser: two\n"
+
+
+def test_the_entry_before_is_found_behind_a_long_one(workspace, tmp_path):
+    log = workspace.session_log("s")
+    first = log.append("user", "x" * 300_000)
+    with (tmp_path / "sessions/s.jsonl").open("ab") as file:
+        file.write(b"no json " * 100_000 + b"\n")
+
+    log.append("user", "two")
+
+    assert list(log.entries())[-1]["parentId"] == first
+
+
+@pytest.mark.parametrize("content", ["a\nb", "\ud800", "\u2028\x85\0", "😀", '"}\n{"type"'])
+def test_what_is_written_is_what_is_read(workspace, content):
+    log = workspace.session_log("s")
+    log.append("user", content)
+    log.append("user", "next")
+
+    assert [one["content"] for one in log.messages()] == [content, "next"]
+
+
+@pytest.mark.parametrize("content", [float("nan"), {1, 2}, b"bytes", object()])
+def test_what_is_no_json_is_refused_and_nothing_is_written(workspace, content):
+    log = workspace.session_log("s")
+    log.append("user", "one")
+
+    with pytest.raises(QueryError, match="as JSON"):
+        log.append("user", [content])
+    assert len(list(log.entries())) == 2
+
+
+def test_an_entry_that_would_never_be_read_is_refused(workspace):
+    with pytest.raises(QueryError, match="part it"):
+        workspace.session_log("s").append("user", "x" * MAX_LINE_BYTES)
+
+
+@pytest.mark.parametrize(
+    ("session_id", "start"),
+    [
+        ("0b6ad4f2-9f0e", "0b6ad4f2-9f0e.jsonl"),
+        ("../../etc/passwd", "etc-passwd-"),
+        ("agent:main:telegram", "agent-main-telegram-"),
+        ("..", ""),
+        ("日本", ""),
+        ("a" * 300, "a" * 80 + "-"),
+        (".hidden", "hidden-"),
+        ("CON\0", "CON-"),
+    ],
+)
+def test_any_id_makes_a_file_name(session_id, start):
+    name = log_name(session_id)
+
+    assert name.startswith(start)
+    assert name.endswith(".jsonl")
+    assert len(name) < 110
+    assert not {"/", "\\", ":", "\0"} & set(name)
+    assert not name.startswith((".", "-"))
+
+
+def test_two_ids_never_share_a_file():
+    ids = ["a/b", "a:b", "a-b", "..", "...", "日", "本"]
+
+    assert len({log_name(one) for one in ids}) == len(ids)
+
+
+@pytest.mark.parametrize("session_id", ["", "  ", None, 7])
+def test_a_session_needs_an_id(workspace, session_id):
+    with pytest.raises(QueryError, match="needs an id"):
+        workspace.session_log(session_id)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no modes")
+def test_only_their_owner_reads_logs(workspace, tmp_path):
+    log = workspace.session_log("s")
+    log.append("user", "one")
+
+    assert stat.S_IMODE((tmp_path / "sessions").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "sessions/s.jsonl").stat().st_mode) == 0o600
+
+
+def test_a_symlink_is_never_written_through(workspace, tmp_path):
+    (tmp_path / "other").write_text("mine")
+    (tmp_path / "sessions").mkdir()
+    (tmp_path / "sessions/s.jsonl").symlink_to(tmp_path / "other")
+    with pytest.raises(PathNotAllowedError):
+        workspace.session_log("s").append("user", "x")
+    assert (tmp_path / "other").read_text() == "mine"
+
+    (tmp_path / "elsewhere").mkdir()
+    linked = Workspace.open(tmp_path, sessions=Sessions(folder="linked"))
+    (tmp_path / "linked").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(PathNotAllowedError):
+        linked.session_log("s").append("user", "x")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_the_folder_of_the_transcripts_is_made_where_it_is_set(tmp_path):
+    (tmp_path / "ws").mkdir()
+    workspace = Workspace.open(tmp_path / "ws", sessions=Sessions(folder=str(tmp_path / "outside")))
+    workspace.session_log("s").append("user", "x")
+
+    assert (tmp_path / "outside/s.jsonl").exists()
+    assert workspace.read("sessions/s.jsonl") == "\nUser: x\n"
+
+
+def test_entries_are_of_the_day_of_the_journals_clocks(tmp_path):
+    log = Workspace(tmp_path, journal=Journal(timezone="Pacific/Kiritimati")).session_log("s")
+    log.append("user", "x")
+
+    assert [entry["timestamp"][-6:] for entry in log.entries()] == ["+14:00"] * 2
+
+
+def test_what_cannot_be_written_leaves_no_empty_file(tmp_path, monkeypatch):
+    def full(_descriptor, _data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    log = Workspace.open(tmp_path).session_log("s")
+    with monkeypatch.context() as patched:
+        patched.setattr(writing.os, "write", full)
+        with pytest.raises(WriteError, match="No space left"):
+            log.append("user", "x")
+
+    assert list(log.entries()) == []
+    assert Workspace.open(tmp_path).scan().files == ()
+
+
+def write_many(root, who, count):
+    log = Workspace.open(root).session_log("shared")
+    for number in range(count):
+        log.append("user", f"{who}-{number}")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the processes are forked from this one")
+def test_processes_that_write_at_once_lose_no_entry_and_make_one_chain(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=write_many, args=(tmp_path, who, 20)) for who in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+
+    assert [writer.exitcode for writer in writers] == [0] * 4
+    log = Workspace.open(tmp_path).session_log("shared")
+    said = [one["content"] for one in log.messages()]
+    assert sorted(said) == sorted(f"{who}-{number}" for who in range(4) for number in range(20))
+    assert [entry["type"] for entry in log.entries()].count("session") == 1

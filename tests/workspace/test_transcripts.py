@@ -1,0 +1,405 @@
+"""Transcripts as text: line n says what line n of the file says, whatever else the file holds."""
+
+import datetime
+import json
+import tracemalloc
+
+import pytest
+
+from openclaw_memory.config import Files, Sessions
+from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, PART_BYTES, Mark
+
+NAME = "sessions/talk.jsonl"
+
+
+def message(role, content, **fields):
+    inner = {"role": role, "content": content}
+    provenance = fields.pop("provenance", None)
+    if provenance:
+        inner["provenance"] = provenance
+    return json.dumps({"type": "message", "message": inner, **fields})
+
+
+def flat(role, content, **fields):
+    return json.dumps({"type": "message", "role": role, "content": content, **fields})
+
+
+def written(root, *lines, name=NAME, end="\n"):
+    file = root / name
+    file.parent.mkdir(exist_ok=True, parents=True)
+    data = b"\n".join(line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass") for line in lines)
+    file.write_bytes(data + end.encode())
+    return Workspace.open(root)
+
+
+def shown(root, *lines):
+    """The lines of the text, one for each line given."""
+    text = written(root, *lines).read(NAME)
+    assert text.count("\n") == len(lines)
+    return text.split("\n")[:-1]
+
+
+# --- what is shown ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (message("user", "Hello"), "User: Hello"),
+        (flat("assistant", "Hi", id="b", parentId="a"), "Assistant: Hi"),
+        (message("user", [{"type": "text", "text": "two\nlines"}, {"type": "image", "data": "x"}]), "User: two lines"),
+        (message("user", "a\u2028b\x85c\rd\x0be\x1cf"), "User: a b c d e f"),
+        (message("user", "half \ud83d of a face"), "User: half \ufffd of a face"),
+        (message("user", "a\0b"), "User: a\ufffdb"),
+        ("\ufeff" + message("user", "after a mark"), "User: after a mark"),
+        (message("user", "in Windows") + "\r", "User: in Windows"),
+        (message("user", "x", extra=[1e999]).replace("Infinity", "1e999"), "User: x"),
+        (b'{"type":"message","message":{"role":"user","content":"caf\xe9"}}', "User: caf\ufffd"),
+    ],
+)
+def test_a_message_is_one_line(tmp_path, line, text):
+    assert shown(tmp_path, line, message("user", "next")) == [text, "User: next"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        json.dumps({"type": "session", "id": "s"}),
+        json.dumps({"type": "compaction", "id": "c", "summary": "what was said", "firstKeptEntryId": "a"}),
+        json.dumps({"type": "custom_message", "content": "for the model only", "hidden": True}),
+        message("toolResult", "of a tool"),
+        message("system", "be kind"),
+        message("user", "unseen", hidden=True),
+        message("user", "unseen", display=False),
+        message("assistant", [{"type": "thinking", "thinking": "hm"}, {"type": "toolCall", "name": "exec"}]),
+        message("assistant", "NO_REPLY"),
+        message("assistant", " no_reply\n"),
+        message("assistant", '{"action": "NO_REPLY"}'),
+        message("assistant", "<think>nothing new</think> NO_REPLY"),
+        message("assistant", "HEARTBEAT_OK"),
+        message("user", "System: [2026-11-01] Node connected"),
+        message("user", "[cron:daily] Write the report"),
+        message("user", "Read HEARTBEAT.md if it exists. If nothing needs attention, reply HEARTBEAT_OK."),
+        message("user", "exec finished: code 0"),
+        message("user", "from elsewhere", provenance={"kind": "inter_session"}),
+        message("user", "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>a<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"),
+        message("user", ""),
+        message("user", None),
+        json.dumps({"type": "message", "message": "no message"}),
+        json.dumps({"type": "message", "message": {"role": ["user"], "content": "x"}}),
+        "",
+    ],
+)
+def test_what_nobody_said_is_an_empty_line(tmp_path, line):
+    found = list(written(tmp_path, line, message("user", "next")).transcript(NAME))
+
+    assert found[0].text == "\nUser: next\n"
+    assert found[0].unreadable == 0
+
+
+@pytest.mark.parametrize("tool", ["heartbeat", "memory_search", "memory_get"])
+def test_a_turn_that_a_machine_began_mutes_the_replies_to_it_until_somebody_speaks(tmp_path, tool):
+    lines = shown(
+        tmp_path,
+        message("user", "go", provenance={"kind": "internal_system", "sourceTool": tool}),
+        message("assistant", "an echo"),
+        message("toolResult", "x"),
+        message("assistant", "another"),
+        message("user", "So?"),
+        message("assistant", "An answer."),
+    )
+
+    assert lines == ["", "", "", "", "User: So?", "Assistant: An answer."]
+
+
+def test_who_sent_a_message_from_where_is_not_what_was_said(tmp_path):
+    envelope = 'Conversation info (untrusted metadata):\n```json\n{"chat": "x"}\n```\n'
+
+    assert shown(tmp_path, message("user", f"{envelope}\n{envelope}\nHello"))[0] == "User: Hello"
+
+
+def test_all_branches_of_a_conversation_are_text(tmp_path):
+    lines = shown(
+        tmp_path,
+        flat("user", "one", id="a", parentId=None),
+        flat("assistant", "left", id="b", parentId="a"),
+        flat("assistant", "right", id="c", parentId="a"),
+    )
+
+    assert lines == ["User: one", "Assistant: left", "Assistant: right"]
+
+
+def test_recalled_blocks_and_secrets_are_not_shown(tmp_path):
+    recalled = "<relevant-memories>\nold news\n</relevant-memories>\nWhat now?"
+    token = "ghp_" + "a1" * 18
+
+    lines = shown(tmp_path, message("user", recalled), message("user", f"use {token} or password=open-sesame-please"))
+
+    assert lines == ["User: What now?", "User: use ghp_a1…a1a1 or password=open-s…ease"]
+
+
+# --- what cannot be read -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"type": "message", "n": NaN}',
+        '{"type": "message", "n": ' + "7" * 5000 + "}",
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        '{"type": "mess',
+        "no JSON",
+        "[1, 2]",
+        "7",
+        b"\xff\xfe{",
+        b"\0" * 40,
+        b'{"a": "' + b"x" * MAX_LINE_BYTES + b'"}',
+    ],
+    ids=lambda line: repr(line[:12]),
+)
+def test_an_unreadable_line_is_counted_and_the_rest_is_read(tmp_path, line):
+    parts = list(written(tmp_path, message("user", "before"), line, message("user", "after")).transcript(NAME))
+
+    assert "".join(part.text for part in parts) == "User: before\n\nUser: after\n"
+    assert [(part.unreadable, part.first_unreadable) for part in parts] == [(1, 2), (0, 0)][: len(parts)]
+
+
+def test_half_a_line_is_left_for_later(tmp_path):
+    whole = message("user", "the second")
+    workspace = written(tmp_path, message("user", "the first"), whole[:-5], end="")
+    (part,) = workspace.transcript(NAME)
+    assert (part.text, part.unreadable) == ("User: the first\n", 0)
+    assert list(workspace.transcript(NAME, str(part.mark))) == []
+
+    written(tmp_path, message("user", "the first"), whole)
+    (grown,) = workspace.transcript(NAME, str(part.mark))
+    assert grown.text == "User: the first\nUser: the second\n"
+
+
+def test_a_whole_object_needs_no_newline(tmp_path):
+    workspace = written(tmp_path, message("user", "one"), message("user", "two"), end="")
+
+    assert workspace.read(NAME) == "User: one\nUser: two\n"
+
+
+def test_a_long_line_costs_no_more_memory_than_may_be_read_of_it(tmp_path):
+    workspace = written(tmp_path, message("user", "a"), b"x" * 60_000_000, message("user", "b"))
+    tracemalloc.start()
+    try:
+        text = "".join(part.text for part in workspace.transcript(NAME))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert text == "User: a\n\nUser: b\n"
+    assert peak < 4 * MAX_LINE_BYTES
+
+
+# --- parts and days ----------------------------------------------------------------------------------------------
+
+
+def test_a_part_ends_with_the_line_that_fills_it(tmp_path):
+    long = message("user", "x" * 20_000)
+    parts = list(written(tmp_path, *[long] * 10).transcript(NAME))
+
+    assert [part.first_line for part in parts] == [1, 5, 9]
+    assert all(part.mark.end - part.start_char < PART_BYTES + 20_100 for part in parts[:1])
+    assert "".join(part.text for part in parts) == f"User: {'x' * 20_000}\n" * 10
+    assert [part.start_char for part in parts] == [0, 4 * 20_007, 8 * 20_007]
+
+
+def test_a_part_is_of_one_day_as_its_timestamps_are_written(tmp_path):
+    lines = [
+        json.dumps({"type": "session", "id": "s", "timestamp": "2026-10-31T23:59:00Z"}),
+        message("user", "late", timestamp="2026-11-01T23:59:00-05:00"),
+        message("toolResult", "no words", timestamp="2026-11-02T00:00:00-05:00"),
+        message("assistant", "later", timestamp="2026-11-02T00:01:00-05:00"),
+        message("assistant", "whenever"),
+        message("assistant", "in numbers", timestamp=1793664000000),
+        message("assistant", "and before", timestamp="2026-11-02T12:00:00"),
+    ]
+    parts = list(written(tmp_path, *lines).transcript(NAME))
+
+    assert [(part.first_line, part.day) for part in parts] == [
+        (1, datetime.date(2026, 11, 1)),
+        (4, datetime.date(2026, 11, 2)),
+        (6, datetime.date(2026, 11, 3)),
+        (7, datetime.date(2026, 11, 2)),
+    ]
+
+
+@pytest.mark.parametrize("timestamp", ["bad", "", None, 0, -5, True, 1e300, [], "10000-01-01", 8.6e15])
+def test_a_timestamp_that_is_none_gives_no_day(tmp_path, timestamp):
+    (part,) = written(tmp_path, message("user", "x", timestamp=timestamp)).transcript(NAME)
+
+    assert part.day is None
+
+
+def test_without_a_word_the_header_says_the_day(tmp_path):
+    header = json.dumps({"type": "session", "timestamp": "2026-11-01T10:00:00Z"})
+    (part,) = written(tmp_path, header, message("user", "x")).transcript(NAME)
+
+    assert part.day == datetime.date(2026, 11, 1)
+
+
+@pytest.mark.parametrize("mark", ["", "of another make", "1 1 0 0 0 0 0123456789abcdef", "9" * 70])
+def test_a_mark_that_is_none_of_ours_reads_from_the_beginning(tmp_path, mark):
+    (part,) = written(tmp_path, message("user", "x")).transcript(NAME, mark)
+
+    assert part.first_line == 1
+
+
+def test_a_file_that_was_rewritten_is_read_from_the_beginning(tmp_path):
+    workspace = written(tmp_path, *[message("user", f"{n:06}") for n in range(3000)])
+    mark = str(list(workspace.transcript(NAME))[-1].mark)
+    assert Mark.parse(mark).line > 1
+
+    written(tmp_path, *[message("user", f"{n:07}") for n in range(3000)])
+    assert next(workspace.transcript(NAME, mark)).first_line == 1
+
+    written(tmp_path, message("user", "short now"))
+    assert next(workspace.transcript(NAME, mark)).first_line == 1
+
+
+# --- which files are transcripts ---------------------------------------------------------------------------------
+
+
+def test_transcripts_are_listed_after_the_notes(tmp_path):
+    (tmp_path / "MEMORY.md").write_text("x")
+    workspace = written(tmp_path, message("user", "x"))
+    for name in ("sessions.json", "old.jsonl.reset.2026", "notes.md", ".lock"):
+        (tmp_path / "sessions" / name).write_text("{}")
+    (tmp_path / "sessions/deep").mkdir()
+    (tmp_path / "sessions/deep/a.jsonl").write_text("{}")
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory/a.jsonl").write_text("{}")
+
+    scan = workspace.scan()
+
+    assert [(file.path, file.source) for file in scan.files] == [("MEMORY.md", "memory"), (NAME, "sessions")]
+    assert scan.skipped == ()
+
+
+def test_what_is_no_ordinary_file_is_skipped_with_its_reason(tmp_path):
+    workspace = written(tmp_path, message("user", "x"))
+    folder = tmp_path / "sessions"
+    (folder / "link.jsonl").symlink_to(folder / "talk.jsonl")
+    (folder / "hard.jsonl").hardlink_to(folder / "talk.jsonl")
+    (folder / "folder.jsonl").mkdir()
+    with (folder / "vast.jsonl").open("wb") as file:
+        file.truncate(50_000_000_000)
+
+    scan = workspace.scan()
+
+    assert scan.files == ()
+    reasons = {skipped.path.split("/")[1]: skipped.reason for skipped in scan.skipped}
+    assert reasons.keys() == {"talk.jsonl", "link.jsonl", "hard.jsonl", "folder.jsonl", "vast.jsonl"}
+    assert "symlink" in reasons["link.jsonl"]
+    assert "hard links" in reasons["talk.jsonl"]
+    assert "too many for a transcript" in reasons["vast.jsonl"]
+    for name in ("link", "hard", "folder", "vast"):
+        with pytest.raises(PathNotAllowedError):
+            workspace.read(f"sessions/{name}.jsonl")
+
+
+def test_a_folder_that_is_a_symlink_is_not_followed(tmp_path):
+    written(tmp_path / "elsewhere", message("user", "x"))
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "ws/sessions").symlink_to(tmp_path / "elsewhere/sessions")
+    workspace = Workspace.open(tmp_path / "ws")
+
+    assert [(one.path, "symlink" in one.reason) for one in workspace.scan().skipped] == [("sessions", True)]
+    with pytest.raises(PathNotAllowedError):
+        workspace.read(NAME)
+
+
+@pytest.mark.parametrize("folder", ["{root}/elsewhere", "../elsewhere", "deep/er"])
+def test_the_folder_may_lie_anywhere_and_the_path_stays_the_same(tmp_path, folder):
+    where = folder.format(root=tmp_path)
+    (tmp_path / "ws").mkdir()
+    file = tmp_path / "ws" / where / "talk.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text(message("user", "x") + "\n")
+    workspace = Workspace.open(tmp_path / "ws", sessions=Sessions(folder=where))
+
+    assert [found.path for found in workspace.scan().files] == [NAME]
+    assert workspace.read(NAME) == "User: x\n"
+    assert workspace.read(str(file.resolve())) == "User: x\n"
+
+
+def test_a_folder_that_was_named_and_is_missing_is_told(tmp_path):
+    assert Workspace.open(tmp_path).scan().skipped == ()
+
+    (skipped,) = Workspace.open(tmp_path, sessions=Sessions(folder="talks")).scan().skipped
+    assert (skipped.path, "sessions.folder" in skipped.reason) == ("sessions", True)
+
+
+def test_transcripts_that_are_not_indexed_are_not_read_either(tmp_path):
+    written(tmp_path, message("user", "x"))
+    workspace = Workspace.open(tmp_path, sessions=Sessions(index=False))
+
+    assert workspace.scan().files == ()
+    with pytest.raises(PathNotAllowedError, match="not a memory file"):
+        workspace.read(NAME)
+
+
+def test_globs_leave_transcripts_out(tmp_path):
+    written(tmp_path, message("user", "x"))
+    workspace = Workspace.open(tmp_path, Files(exclude=("sessions/t*",)))
+
+    assert workspace.scan().files == ()
+    with pytest.raises(PathNotAllowedError, match="left out by"):
+        workspace.read(NAME)
+
+
+@pytest.mark.parametrize("path", ["sessions/deep/a.jsonl", "sessions/../secret.jsonl", "sessions/a.JSONL", "a.jsonl"])
+def test_nothing_else_is_a_transcript(tmp_path, path):
+    with pytest.raises(PathNotAllowedError):
+        written(tmp_path, message("user", "x")).read(path)
+
+
+def test_a_limit_for_notes_is_none_for_transcripts(tmp_path):
+    written(tmp_path, message("user", "x" * 200))
+    workspace = Workspace.open(tmp_path, Files(max_bytes=100))
+
+    assert workspace.excerpt(NAME).text == f"User: {'x' * 200}"
+
+
+# --- excerpts ----------------------------------------------------------------------------------------------------
+
+
+def test_an_excerpt_has_the_numbers_of_the_file(tmp_path):
+    lines = [message("user", f"line {n}") if n % 2 else message("toolResult", "x") for n in range(1, 4001)]
+    workspace = written(tmp_path, *lines)
+
+    found = workspace.excerpt(NAME, 3001, 3)
+
+    assert (found.text, found.start_line, found.end_line, found.next_start) == (
+        "User: line 3001\n\nUser: line 3003",
+        3001,
+        3003,
+        3004,
+    )
+    assert found.citation == "sessions/talk.jsonl#L3001-L3003"
+    assert workspace.excerpt(NAME, 4000).next_start is None
+
+
+def test_an_excerpt_of_long_lines_is_cut_like_that_of_a_note(tmp_path):
+    workspace = written(tmp_path, *[message("user", "x" * 9000)] * 3)
+
+    assert (workspace.excerpt(NAME).end_line, workspace.excerpt(NAME).next_start) == (1, 2)
+    assert workspace.excerpt(NAME, 2).next_start == 3
+
+
+def test_an_excerpt_beyond_the_end_says_how_many_lines_there_are(tmp_path):
+    workspace = written(tmp_path, message("user", "x"))
+
+    with pytest.raises(NotFoundError, match="has 1 lines, none numbered 9"):
+        workspace.excerpt(NAME, 9)
+    with pytest.raises(QueryError):
+        workspace.excerpt(NAME, 0)
+    with pytest.raises(NotFoundError, match="does not exist"):
+        workspace.excerpt("sessions/none.jsonl")
