@@ -41,7 +41,7 @@ class Asking:
         self._upkeep.make_searchable()
         store = self._upkeep.store()
         try:
-            with store.snapshot() as frozen:
+            with self._upkeep.courtesy.first(), store.snapshot() as frozen:
                 stored = frozen.meta()
                 embedder, reason, stale = self._for_search(frozen, stored)
                 results = search(

@@ -13,6 +13,7 @@ NAME = "recalled-memory"
 # OpenClaw's memory plugins put what they recall between these.
 _OPENCLAW = ("<relevant-memories>", "</relevant-memories>")
 _OPENING = re.compile(rf'<{NAME} id="([0-9a-f]{{16}})"')
+_CLOSING_OR_OPENING = re.compile(rf'</{NAME} id="([0-9a-f]{{16}})">|{_OPENING.pattern}')
 _MARK = re.compile(r"[0-9a-f]{16}")
 _NO_LABEL = re.compile(r'[<>"\x00-\x1f\x7f]+')
 
@@ -33,39 +34,54 @@ def fenced(text: str, label: str, mark: str | None = None) -> str:
             f"the mark of a fence must be 16 digits of 0-9a-f, not {mark!r}: leave it out for a random one"
         )
     origin = _NO_LABEL.sub(" ", _harmless(label)).strip()
-    return f'<{NAME} id="{mark}" from="{origin}">\n{_harmless(text)}\n{_closing(mark)}'
+    return f'<{NAME} id="{mark}" from="{origin}">\n{_harmless(text)}\n</{NAME} id="{mark}">'
 
 
 def without_fenced(text: str) -> str:
-    """The text without its fenced blocks, those of OpenClaw included; a block that was cut off goes to the end."""
-    if NAME in text:
+    """The text without its fenced blocks, those of OpenClaw included; a newline stays for each that they held.
+
+    A block that is not closed stays: what others write below it is theirs.
+    """
+    if f"<{NAME}" in text:
         text = _without_ours(text)
     return without_between(text, *_OPENCLAW)
 
 
+def without_cut_off(text: str) -> str:
+    """The text up to a fenced block that is not closed, as in a message that was cut off in its midst."""
+    opening = _OPENING.search(text) if f"<{NAME}" in text else None
+    return text[: opening.start()] if opening else text
+
+
 def without_between(text: str, opening: str, closing: str) -> str:
-    """The text without what stands from each `opening` to the next `closing`; one that is not closed stays."""
+    """The text without what stands from each `opening` to the next `closing`, but for its newlines.
+
+    One that is not closed stays.
+    """
     kept: list[str] = []
     at = 0
     while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start)) >= 0:
-        kept.append(text[at:start])
+        kept += [text[at:start], "\n" * text.count("\n", start, end)]
         at = end + len(closing)
     return "".join((*kept, text[at:])) if kept else text
 
 
 def _without_ours(text: str) -> str:
+    ends: dict[str, int] = {}  # of the next block with a mark; from the end on, so that each is looked for once
+    blocks: list[tuple[int, int]] = []
+    for edge in reversed(list(_CLOSING_OR_OPENING.finditer(text))):
+        closing, opening = edge.groups()
+        if closing:
+            ends[closing] = edge.end()
+        elif opening in ends:
+            blocks.append((edge.start(), ends[opening]))
     kept: list[str] = []
     at = 0
-    while opening := _OPENING.search(text, at):
-        kept.append(text[at : opening.start()])
-        closing = _closing(opening[1])
-        end = text.find(closing, opening.end())
-        at = len(text) if end < 0 else end + len(closing)
+    for start, end in reversed(blocks):
+        if start >= at:
+            kept += [text[at:start], "\n" * text.count("\n", start, end)]
+            at = end
     return "".join((*kept, text[at:]))
-
-
-def _closing(mark: str) -> str:
-    return f'</{NAME} id="{mark}">'
 
 
 def _harmless(text: str) -> str:

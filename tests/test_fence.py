@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.errors import QueryError
-from openclaw_memory.fence import NAME, fenced, without_fenced
+from openclaw_memory.fence import NAME, fenced, without_cut_off, without_fenced
 
 MARK = "0123456789abcdef"
 PIECES = st.sampled_from(
@@ -46,7 +46,8 @@ def test_no_text_closes_its_fence(text, label):
 
     assert block.count(NAME) == 2
     assert block.split("\n", 1)[0].count("<") == block.split("\n", 1)[0].count(">") == 1
-    assert without_fenced(f"before{block}after") == "beforeafter"
+    newlines = "\n" * block.count("\n")
+    assert without_fenced(f"before{block}after") == f"before{newlines}after"
 
 
 @pytest.mark.parametrize(
@@ -71,14 +72,28 @@ def test_other_text_is_left_as_it_is():
     assert f"\n{text}\n" in fenced(text, "x")
 
 
-def test_blocks_are_cut_out_and_the_rest_stays():
+def test_blocks_are_cut_out_and_the_rest_stays_on_its_line():
     text = f"one {fenced('a', 'x')} two <relevant-memories>\nb\n</relevant-memories> three {fenced('c', 'y')}"
 
-    assert without_fenced(text) == "one  two  three "
+    assert without_fenced(text) == "one \n\n two \n\n three \n\n"
 
 
-def test_a_block_that_was_cut_off_goes_to_the_end():
-    assert without_fenced("said " + fenced("a secret plan", "x")[:-20]) == "said "
+def test_a_block_is_closed_by_its_own_mark_and_holds_all_before():
+    inner = fenced("b", "y", MARK[::-1])
+    text = f'{fenced("a", "x", MARK)} one {inner.replace("b", "c")} </{NAME} id="{MARK}"> two'
+    outer = f'<{NAME} id="{MARK}" from="x">{inner}</{NAME} id="{MARK}">'
+
+    assert without_fenced(text).split() == ["one", f"</{NAME}", f'id="{MARK}">', "two"]
+    assert without_fenced(f"one {outer} two").split() == ["one", "two"]
+
+
+def test_a_block_that_was_cut_off_stays_unless_the_text_was_cut_there():
+    cut_off = fenced("a secret plan", "x")[:-20]
+    text = f"said {cut_off}\n{fenced('b', 'y')} and more"
+
+    assert without_fenced(text) == f"said {cut_off}\n\n\n and more"
+    assert without_cut_off(without_fenced(text)) == "said "
+    assert without_cut_off(f"said {NAME}") == f"said {NAME}"
 
 
 @pytest.mark.parametrize(
@@ -86,4 +101,11 @@ def test_a_block_that_was_cut_off_goes_to_the_end():
     ["plain", "", "about the tag <relevant-memories> itself", f"about {NAME} itself", f'<{NAME} id="no">'],
 )
 def test_talk_about_fences_stays(text):
-    assert without_fenced(text) == text
+    assert without_cut_off(without_fenced(text)) == text
+
+
+@given(st.lists(st.one_of(PIECES, st.just("\n"), st.just("<relevant-memories>"), st.just("</relevant-memories>"))))
+def test_lines_keep_their_numbers(pieces):
+    text = "".join(pieces)
+
+    assert without_fenced(text).count("\n") == text.count("\n")

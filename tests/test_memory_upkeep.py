@@ -17,6 +17,7 @@ from openclaw_memory import Memory, MemoryConfig, Sync
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import IndexLockedError, SyncBusyError, WorkspaceError
 from openclaw_memory.store import connection
+from openclaw_memory.sync.turn import one_at_a_time
 from openclaw_memory.types import Progress
 
 SECONDS = 30  # how long a test waits for something to happen
@@ -183,6 +184,20 @@ def test_what_progress_raises_leaves_the_index_as_it_was(memory: Memory, notes: 
     assert memory.status().files == 4
     assert not list((notes / ".memory").glob("*.rebuild-*"))
     assert memory.sync().added == ("memory/new.md",)
+
+
+def test_what_a_killed_builder_left_is_swept_at_the_next_open_unless_somebody_is_at_work(notes: Path) -> None:
+    with Memory.open(notes, embedder=None, config=QUIET) as memory:
+        memory.sync()
+    left = notes / ".memory/index.sqlite.rebuild-1-abcd"
+    left.write_bytes(b"half an index")
+    with one_at_a_time(notes / ".memory/index.sqlite"), ThreadPoolExecutor(1) as threads:
+        with Memory.open(notes, embedder=None, config=QUIET) as memory:
+            assert threads.submit(memory.search, "boiler").result(SECONDS)
+        assert left.exists()
+    with Memory.open(notes, embedder=None, config=QUIET) as memory:
+        assert memory.search("boiler")
+        assert not left.exists()
 
 
 def test_a_search_sees_one_state_of_the_index(notes: Path) -> None:

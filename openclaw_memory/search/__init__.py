@@ -89,7 +89,7 @@ def _candidates(
         sources = SOURCES
     try:
         if embedder is not None and (vector := embedder.embed_query(question.text)) is None:
-            raise EmbedderError(f"{embedder.provider} {embedder.model} answered a question with None, not with a vector")
+            raise EmbedderError(f"{embedder.provider} {embedder.model} gave None for a question, and no vector")
         found = [find(question, store, vector, rules, one) for one in sources]
     except EmbedderError as error:
         reason = f"the embedder failed, so keywords alone were searched: {error}"

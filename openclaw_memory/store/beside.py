@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,8 +63,12 @@ def settle(db: apsw.Connection) -> None:
 def remove(built: Connections) -> None:
     """Close the connections to a file beside, and remove it. Calling it twice is allowed."""
     built.close()
-    for file in _named(built.path.parent, built.path.name):
-        file.unlink(missing_ok=True)
+    _remove(built.path.parent, built.path.name)
+
+
+def leftovers(index_path: Path) -> list[Path]:
+    """The files beside an index in which a next one is built, or was when its builder ended."""
+    return _beginning_with(index_path.parent, f"{index_path.name}{SUFFIX}")
 
 
 def sweep(index_path: Path) -> list[str]:
@@ -71,16 +76,18 @@ def sweep(index_path: Path) -> list[str]:
 
     Whoever calls it has the turn to sync this index, so that no such file is anybody's.
     """
+    return _remove(index_path.parent, f"{index_path.name}{SUFFIX}")
+
+
+def _remove(folder: Path, beginning: str) -> list[str]:
+    """Remove the files whose names begin so: a database, and what SQLite keeps beside it; returns their names."""
     gone = []
-    for file in _named(index_path.parent, f"{index_path.name}{SUFFIX}"):
-        try:
-            file.unlink()
-        except OSError:  # the next sync tries again
-            continue
-        gone.append(file.name)
+    with suppress(OSError):  # what cannot be removed now is left to the next sync, which sweeps
+        for file in _beginning_with(folder, beginning):
+            file.unlink(missing_ok=True)
+            gone.append(file.name)
     return gone
 
 
-def _named(folder: Path, beginning: str) -> list[Path]:
-    """The files in a folder whose names begin so: a database, and what SQLite keeps beside it."""
-    return sorted(file for file in folder.iterdir() if file.name.startswith(beginning))
+def _beginning_with(folder: Path, beginning: str) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if file.name.startswith(beginning)) if folder.is_dir() else []

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.sync.compare import Difference, compare
+from openclaw_memory.sync.courtesy import no_hurry
 from openclaw_memory.sync.damage import set_aside
 from openclaw_memory.sync.meta import describe, outdated
 from openclaw_memory.sync.turn import one_at_a_time, somebody_is_at_work
@@ -39,6 +40,7 @@ def sync(
     progress: Callable[[Progress], None] | None = None,
     index_path: Path | None = None,
     patience: Patience | None = None,
+    give_way: Callable[[], None] = no_hurry,
     wait: float | None = None,
 ) -> SyncReport:
     """Bring the index up to date with the workspace, and say what was done.
@@ -59,6 +61,8 @@ def sync(
     waited for `wait` seconds, or until it ends where that is None, and `progress` is told so. Within a progress
     callback a sync goes ahead. An index that answers is built again beside, and replaced whole at the end.
 
+    `give_way` is called before each small piece of work, and may wait there for who is in a hurry.
+
     `progress` is called between transactions; what it raises ends the run and reaches the caller.
 
     Raises:
@@ -76,7 +80,7 @@ def sync(
         from openclaw_memory.sync.batch import batch_of
 
         batch = batch_of(embedder, index_path, patience)
-    parts = Parts(workspace, store, embedder, config, batch, trouble, requested, progress)
+    parts = Parts(workspace, store, embedder, config, batch, trouble, requested, progress, give_way)
     with one_at_a_time(index_path, wait, _telling(progress)) as alone:
         if alone and index_path is not None:
             sweep(index_path)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from openclaw_memory.config import Chunking
 from openclaw_memory.embeddings._stream import Embedded, stream
 from openclaw_memory.errors import OpenClawMemoryError
+from openclaw_memory.sync.courtesy import no_hurry
 from openclaw_memory.sync.prepare import read, rows, transcript_rows
 from openclaw_memory.types import ChunkRow, Embedder, FileRecord, MemoryFile, Progress, Store
 from openclaw_memory.workspace import Workspace
@@ -27,6 +28,7 @@ def gather(
     progress: Callable[[Progress], None] | None,
     *,
     held: Container[str] = (),
+    give_way: Callable[[], None] = no_hurry,
 ) -> tuple[int, int]:
     """Store every vector that an index of these files will need under the embedder's identity, but for those `held`.
 
@@ -36,7 +38,7 @@ def gather(
     Raises:
         EmbedderError: the embedder failed, or refuses many of the texts. What it gave before is stored.
     """
-    gathering = _Gathering(store, embedder.identity)
+    gathering = _Gathering(store, embedder.identity, give_way)
     started = time.perf_counter()
     texts = missing_texts(workspace, store, embedder.identity, chunking, gathering.reading(files))
     for some in stream(embedder, gathering.under_way_too((key, text) for key, text in texts if key not in held)):
@@ -53,6 +55,7 @@ class _Gathering:
 
     store: Store
     identity: str
+    give_way: Callable[[], None]
     embedded: int = 0
     tokens: int = 0
     refused: int = 0
@@ -61,6 +64,7 @@ class _Gathering:
 
     def reading(self, files: Sequence[MemoryFile]) -> Iterator[MemoryFile]:
         for file in files:
+            self.give_way()
             yield file
             self.read_files += 1
 

@@ -1,17 +1,24 @@
-"""Which files may have changed since the index last read them: a comparison of stamps, without opening a file."""
+"""Which files may have changed since the index last read them, by their stamps, and which of them are worth a sync."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from openclaw_memory.config import Sessions
+from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.types import FileRecord, MemoryFile
+
+if TYPE_CHECKING:
+    from openclaw_memory.workspace import Workspace
 
 # Two writes within one tick of the file system's clock leave the same mtime. Linux stamps with its scheduler's tick
 # (at most 10 ms, doubled here); a stamp of whole seconds comes from a coarse file system (FAT counts in 2 s).
 TICK_NS = 20_000_000
 COARSE_TICK_NS = 2_000_000_000
+# In the record of a file that was not read to its end; no file has this size.
+UNREAD_SIZE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +69,32 @@ def compare(files: Iterable[MemoryFile], known: Mapping[str, FileRecord]) -> Dif
 
 
 def worth_a_sync(
-    difference: Difference, known: Mapping[str, FileRecord], rules: Sessions
+    difference: Difference, known: Mapping[str, FileRecord], rules: Sessions, workspace: Workspace
 ) -> dict[str, tuple[int, int, int] | None]:
     """The files for which a sync should run by itself, with their stamps (None: gone).
 
-    A transcript grows with every message: one that has grown by less than `rules.delta_bytes` can wait.
+    A transcript grows with every message: one that has grown by less than `rules` say can wait.
     """
     worth: dict[str, tuple[int, int, int] | None] = dict.fromkeys(difference.vanished)
     for file in difference.fresh + difference.touched:
         record = known.get(file.path)
-        grown = None if record is None else file.size - record.size
-        if file.source == "memory" or grown is None or not 0 <= grown < rules.delta_bytes:
+        if record is None or file.source == "memory" or not _can_wait(file, record, rules, workspace):
             worth[file.path] = (file.mtime_ns, file.size, file.inode)
     return worth
+
+
+def _can_wait(file: MemoryFile, record: FileRecord, rules: Sessions, workspace: Workspace) -> bool:
+    """Whether a transcript has only grown since it was indexed, and by little; what was added is read to count lines."""
+    if _same_stamp(file, record):
+        return True  # it lacks vectors
+    grown = file.size - record.size
+    if record.size == UNREAD_SIZE or file.inode != record.inode or not 0 < grown < rules.delta_bytes:
+        return False
+    try:
+        added = workspace.lines_added(file.path, record.hash, rules.delta_bytes)
+    except (OpenClawMemoryError, OSError):  # gone, or not to be read: the sync says so
+        return False
+    return added is not None and added < rules.delta_messages
 
 
 def _same_stamp(file: MemoryFile, record: FileRecord) -> bool:

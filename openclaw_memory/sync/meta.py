@@ -8,9 +8,9 @@ from openclaw_memory.config import Chunking
 from openclaw_memory.store import SCHEMA_VERSION
 from openclaw_memory.types import Embedder, IndexMeta
 
-# Raise it when chunking/, text.py or redaction.py begin to give other rows for the same file: every index is then built
-# again.
-ROWS_VERSION = 2
+# Raise it when chunking/, text.py, redaction.py or fence.py begin to give other rows for the same file: every index is
+# then built again.
+ROWS_VERSION = 3
 
 
 def describe(embedder: Embedder | None, chunking: Chunking, dims: int | None = None) -> IndexMeta:

@@ -36,6 +36,7 @@ class Parts:
     trouble: str | None
     requested: str | None
     progress: Callable[[Progress], None] | None
+    give_way: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def _written(parts: Parts, store: Store, found: Found, plan: Plan) -> SyncReport
     made_for = plan.wanted if stored is None or anew else stored
     chunking, lacking = parts.config.chunking, dict(plan.held)
     source = plan.error or parts.embedder
-    run = Run(parts.workspace, store, source, chunking, made_for, before, anew, lacking=lacking)
+    run = Run(parts.workspace, store, source, chunking, made_for, before, anew, parts.give_way, lacking=lacking)
     run.unchanged = 0 if anew else found.difference.unchanged
     run.over(found.scan.files if anew else found.difference.to_read, parts.progress)
     gone = {*found.difference.vanished, *before.keys() & set(run.vanished)}
@@ -153,7 +154,16 @@ def _planned(parts: Parts, found: Found, *, force: bool) -> Plan:
         return plan
     files, chunking = found.scan.files, parts.config.chunking
     try:
-        counts = gather(parts.workspace, parts.store, embedder, chunking, files, parts.progress, held=plan.held)
+        counts = gather(
+            parts.workspace,
+            parts.store,
+            embedder,
+            chunking,
+            files,
+            parts.progress,
+            held=plan.held,
+            give_way=parts.give_way,
+        )
     except EmbedderError as failed:
         return _kept(parts, plan, stored, failed)
     plan.embedded, plan.tokens = plan.embedded + counts[0], plan.tokens + counts[1]

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from openclaw_memory.chunking import chunk
 from openclaw_memory.config import Chunking
 from openclaw_memory.embeddings import vector_key
+from openclaw_memory.fence import without_fenced
 from openclaw_memory.redaction import redact
+from openclaw_memory.sync.compare import UNREAD_SIZE
 from openclaw_memory.text import segment
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, MemoryFile
 from openclaw_memory.workspace import Workspace
@@ -25,9 +27,8 @@ if TYPE_CHECKING:
 class Piece(NamedTuple):
     """What is written of a file at once: its rows from line `from_line` on, and its record once they are there.
 
-    A note is one piece, a long transcript several. Until the `last` one is written, the record has the size of what
-    was read and not that of the file: its stamp tells that there is more. `unreadable` lines were left out of all the
-    pieces so far.
+    A note is one piece, a long transcript several. Until the `last` one is written, the record has no size: its stamp
+    tells that there is more. `left_out` says which lines of the file could not be read.
     """
 
     record: FileRecord
@@ -54,9 +55,10 @@ def rows(text: str, path: str, rules: Chunking, *, vectors: bool) -> list[ChunkR
     """The chunks of a note, each with its terms and, where `vectors` are wanted, the key of its vector.
 
     The words of the path count as context for the keyword index, so that a file is found by its name. They are not
-    embedded: every rename would embed the file again. Secrets are masked first; offsets are those of the masked text.
+    embedded: every rename would embed the file again. What was recalled from the memory is left out, and secrets are
+    masked; lines keep their numbers, and offsets are those of the text that is left.
     """
-    return _rows(redact(text), path, rules, note_date(path), vectors=vectors)
+    return _rows(redact(without_fenced(text)), path, rules, note_date(path), vectors=vectors)
 
 
 def transcript_rows(part: Part, path: str, rules: Chunking, *, vectors: bool) -> list[ChunkRow]:
@@ -90,23 +92,18 @@ def transcript_pieces(
     record = _record(file, known)
     found: list[ChunkRow] = []
     unreadable: list[tuple[int, int]] = []
-    from_line = end = 0
-    for part in workspace.transcript(file.path, record.hash or None):
+    from_line = 0
+    for part in workspace.transcript(file.path, record.hash):
         if len(found) >= size:
-            yield Piece(replace(record, size=end), found, from_line, last=False)
+            yield Piece(replace(record, size=UNREAD_SIZE), found, from_line, last=False)
             found, from_line = [], 0
         found += transcript_rows(part, file.path, rules, vectors=vectors)
-        from_line, end = from_line or part.first_line, part.mark.end
+        from_line = from_line or part.first_line
         lacks = None if part.first_line == 1 else record.lacks  # a file that was rewritten lacks nothing yet
         record = replace(record, hash=str(part.mark), lacks=lacks)
         if part.unreadable:
             unreadable.append((part.first_unreadable, part.unreadable))
-    if from_line:
-        yield Piece(record, found, from_line, left_out=_left_out(unreadable))
-    elif known is not None and (known.hash == "" or any(workspace.transcript(file.path))):
-        yield record
-    else:  # nothing complete is in it, or not any more
-        yield Piece(replace(record, hash="", lacks=None), [])
+    yield Piece(record, found, from_line, left_out=_left_out(unreadable)) if from_line else record
 
 
 def _left_out(unreadable: Sequence[tuple[int, int]]) -> str:

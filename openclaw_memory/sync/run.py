@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from openclaw_memory.config import Chunking
 from openclaw_memory.embeddings._stream import Embedded, asks_service, stream
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, UndecodableError
+from openclaw_memory.sync.courtesy import no_hurry
 from openclaw_memory.sync.prepare import Piece, read, rows, transcript_pieces
 from openclaw_memory.types import (
     ChunkRow,
@@ -59,6 +60,7 @@ class Run:
     meta: IndexMeta
     before: Mapping[str, FileRecord]
     anew: bool
+    give_way: Callable[[], None] = no_hurry
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     failed: list[Skipped] = field(default_factory=list)
@@ -98,6 +100,7 @@ class Run:
         same: list[FileRecord] = []
         for done, file in enumerate(files, start=1):
             for piece in self._prepared(file):
+                self.give_way()
                 if isinstance(piece, FileRecord):
                     same.append(piece)
                     continue

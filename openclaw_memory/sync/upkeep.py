@@ -14,6 +14,7 @@ from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings._choice import Embedders
 from openclaw_memory.errors import CorruptIndexError, OpenClawMemoryError, StoreError, SyncBusyError, WorkspaceError
 from openclaw_memory.sync.background import Background
+from openclaw_memory.sync.courtesy import Courtesy
 from openclaw_memory.sync.records import LAST_ERROR, LAST_SYNC, record_of, record_of_error
 from openclaw_memory.types import FileRecord, Progress, Store, SyncReport
 
@@ -44,13 +45,14 @@ class Upkeep:
     """The index of one memory, kept true. Safe to use from several threads.
 
     `last` is the report of the latest sync here, `last_error` why the latest one ended without any: a sync that ends
-    well clears it. `watcher` follows the files, where one was started.
+    well clears it. `watcher` follows the files, where one was started. By `courtesy` searches go before syncs.
     """
 
     def __init__(self, keeping: Keeping, store: Store | None) -> None:
         self.last: SyncReport | None = None
         self.last_error: str | None = None
         self.watcher: Watcher | None = None
+        self.courtesy = Courtesy()
         self._keeping = keeping
         self._store = store
         # Two locks, so that a search waits for a part that is being made, and never for a sync. The second one is
@@ -93,6 +95,7 @@ class Upkeep:
                 if not (root := self._keeping.workspace.root).is_dir():  # a new index there would make the folder again
                     raise WorkspaceError(f"workspace {root} has gone; bring it back, or open the memory elsewhere")
                 self._store = make()
+                self._sweep()
             return self._store
 
     def is_store(self, store: Store) -> bool:
@@ -143,6 +146,18 @@ class Upkeep:
             if found is None:
                 return f"the index was read wrongly and is read again: {damage}"
             return f"the index was damaged ({found}) and is kept as {set_aside(path)}"
+
+    def _sweep(self) -> None:
+        """Remove what builders that were killed have left beside the index; one that is alive has the turn."""
+        from openclaw_memory.store.beside import leftovers, sweep
+        from openclaw_memory.sync.turn import one_at_a_time
+
+        path = self._keeping.index_path
+        if path is None or not leftovers(path):
+            return
+        with suppress(SyncBusyError), one_at_a_time(path, 0) as alone:
+            if alone:
+                sweep(path)
 
     def _forget_store(self) -> None:
         if self._store is not None:
@@ -241,6 +256,7 @@ class Upkeep:
             progress=progress,
             index_path=parts.index_path,
             wait=wait,
+            give_way=self.courtesy.give_way,
         )
         if embedder is not None and report.embedded and report.ok:
             embedder.is_heard()
@@ -321,8 +337,9 @@ class Upkeep:
 
         started = time.monotonic()
         known = self.store().files()
-        difference = compare(self._keeping.workspace.scan().files, known)
-        self._differing = worth_a_sync(difference, known, self._keeping.config.sessions)
+        workspace = self._keeping.workspace
+        difference = compare(workspace.scan().files, known)
+        self._differing = worth_a_sync(difference, known, self._keeping.config.sessions, workspace)
         self._looked = time.monotonic()
         self._look_seconds = self._looked - started
 

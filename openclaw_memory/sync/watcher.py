@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MethodType
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from openclaw_memory.config import MemoryConfig, Sessions
+from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import WorkspaceError
 from openclaw_memory.sync.compare import compare, worth_a_sync
 from openclaw_memory.types import FileRecord, MemoryFile, Source, SyncReport
@@ -319,10 +319,9 @@ class Watcher:
         known_now = self._known()
         if known_now is None:
             return False
-        known, rules = known_now(), self._config.sessions
+        known = known_now()
         scan = self._workspace.scan()
         difference = compare(scan.files, known)
-        worth = worth_a_sync(difference, known, rules)
         notes = [file for file in difference.to_read if file.source == "memory"]
         gone = [path for path in difference.vanished if not scan.is_unknown(path)]
         if "memory" in due and (notes or any(known[path].source == "memory" for path in gone)):
@@ -330,29 +329,9 @@ class Watcher:
             return True
         if "sessions" not in due:
             return False
-        grown = [file for file in difference.touched if file.source == "sessions"]
-        return (
-            any(file.source == "sessions" and file.path in worth for file in difference.fresh + difference.touched)
-            or any(known[path].source == "sessions" for path in gone)
-            or any(self._has_messages(file, known[file.path], rules) for file in grown)
-        )
-
-    def _has_messages(self, file: MemoryFile, record: FileRecord, rules: Sessions) -> bool:
-        """Whether a transcript has grown by enough lines since it was indexed, or cannot be told to have."""
-        from openclaw_memory.sync.events import transcripts_folder
-        from openclaw_memory.workspace.reading import open_at
-        from openclaw_memory.workspace.transcripts import Mark
-
-        mark = Mark.parse(record.hash)
-        if mark is None or file.size < mark.end or file.inode != record.inode:
-            return True
-        try:
-            descriptor = open_at(transcripts_folder(self._workspace), (os.path.basename(file.path),), os.O_RDONLY)
-        except OSError:  # gone, or not to be read: the sync says so
-            return True
-        with open(descriptor, "rb") as transcript:
-            transcript.seek(mark.end)
-            return transcript.read(rules.delta_bytes).count(b"\n") >= rules.delta_messages
+        worth = worth_a_sync(difference, known, self._config.sessions, self._workspace)
+        talks = [file.path for file in difference.fresh + difference.touched if file.source == "sessions"]
+        return any(path in worth for path in talks) or any(known[path].source == "sessions" for path in gone)
 
 
 def settle(paths: Sequence[str], wait: Callable[[float], bool]) -> bool:

@@ -57,6 +57,8 @@ class ChunkRow:
 class FileRecord:
     """What the index knows of one file. `hash` is that of its text; of a transcript, the mark up to which it was read.
 
+    `size` is in bytes; -1 where a sync ended before it had read a transcript to its end.
+
     `checked_ns` is when its content was last read, by the wall clock.
 
     `lacks` says why some of its rows have no vectors yet, in words; None when they have all.

@@ -94,7 +94,7 @@ class Workspace:
         """A transcript part by part, in bounded memory: from the part on that was open at `mark`.
 
         From the beginning, where the first part has `first_line` 1, without a mark, or where the file is no longer the
-        one that the mark was made for. No part at all where no complete line was added since.
+        one that the mark was made for: with no line at all, where there is none. No part where none was added since.
 
         Raises:
             PathNotAllowedError, NotFoundError, WorkspaceError: as `read`.
@@ -103,6 +103,19 @@ class Workspace:
 
         with self._opened_transcript(path) as file:
             yield from read_parts(file, mark)
+
+    def lines_added(self, path: str, mark: str, within: int) -> int | None:
+        """How many lines a transcript has been added since it was read up to `mark`, within so many bytes.
+
+        None where the mark does not say, or the file has become shorter.
+
+        Raises:
+            PathNotAllowedError, NotFoundError, WorkspaceError: as `read`.
+        """
+        from openclaw_memory.workspace.transcripts import lines_added
+
+        with self._opened_transcript(path) as file:
+            return lines_added(file, mark, within)
 
     @contextmanager
     def _opened_transcript(self, path: str) -> Iterator[BinaryIO]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
 from typing import Any, BinaryIO, Self
+from zlib import crc32
 
 from openclaw_memory.types import Excerpt
 from openclaw_memory.utf16 import truncate_utf16, utf16_length
@@ -22,8 +24,8 @@ MAX_LINE_BYTES = 8 * 1024 * 1024
 WRAP_UNITS = 800
 
 _CHECKED_BYTES = 4096
-_SKIPPED_BYTES = 1 << 20
-_MARK = re.compile(r"1 (\d{1,18}) (\d{1,18}) (\d{1,18}) ([01]) (\d{1,18}) ([0-9a-f]{16})")
+_PIECE_BYTES = 1 << 20
+_MARK = re.compile(r"2 (\d{1,18}) (\d{1,18}) (\d{1,18}) ([01]) (\d{1,18}) (\d{1,10}) ([0-9a-f]{16})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,9 @@ class Mark:
     """How far a transcript was read, as a string and back.
 
     `line`, `offset` and `char` say where the open part begins: its first line (1-based), the byte of it, and the
-    character of the whole text; `muted` whether replies are muted there. Read are all bytes before `end`. `check` is a
-    digest of the head of the file and of the bytes before `end`: a file that was rewritten has another.
+    character of the whole text; `muted` whether replies are muted there. Read are all bytes before `end`. A file that
+    was rewritten has another `check`, the digest of its head and of the open part, or `crc`, the CRC-32 of all finished
+    parts.
     """
 
     line: int
@@ -40,10 +43,11 @@ class Mark:
     char: int
     muted: bool
     end: int
+    crc: int
     check: str
 
     def __str__(self) -> str:
-        return f"1 {self.line} {self.offset} {self.char} {self.muted:d} {self.end} {self.check}"
+        return f"2 {self.line} {self.offset} {self.char} {self.muted:d} {self.end} {self.crc} {self.check}"
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
@@ -51,8 +55,8 @@ class Mark:
         match = _MARK.fullmatch(text)
         if match is None:
             return None
-        line, offset, char, muted, end = map(int, match.groups()[:5])
-        return cls(line, offset, char, bool(muted), end, match[6])
+        line, offset, char, muted, end, crc = map(int, match.groups()[:6])
+        return cls(line, offset, char, bool(muted), end, crc, match[7])
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ class Part:
     first_unreadable: int = 0
 
 
-_START = Mark(1, 0, 0, muted=False, end=0, check="")
+_START = Mark(1, 0, 0, muted=False, end=0, crc=0, check="")
 
 
 @dataclass(slots=True)
@@ -118,14 +122,33 @@ def read_parts(file: BinaryIO, mark: str | None = None, part_bytes: int = PART_B
 
     A part ends with the line that fills it up to `part_bytes`, or before the first words of another day. A last line
     that is not complete is left for later; a JSON object is complete without its newline too. Nothing is returned where
-    nothing was added.
+    nothing was added; but where the mark does not fit and nothing is complete, one part without a line says so.
+
+    A file that has grown is taken for rewritten by its head and by its open part; one that has not, by all of it.
     """
     known = Mark.parse(mark) if mark is not None else None
-    begin = known if known is not None and _check(file, known.end) == known.check else _START
-    read_before = begin.end
-    for part in _parts(file, begin, part_bytes):
-        if part.mark.end > read_before:
-            yield replace(part, mark=replace(part.mark, check=_check(file, part.mark.end)))
+    part: Part | None = None
+    if known is not None and _fits(file, known):
+        for part in _added(file, known, part_bytes):
+            yield part
+        if part is not None or _crc(file, 0, known.offset) == known.crc:
+            return
+    for part in _added(file, _START, part_bytes):
+        yield part
+    if part is None and mark is not None:
+        yield _Open(_START, []).part(replace(_START, check=_check(file, _START)))
+
+
+def lines_added(file: BinaryIO, mark: str, within: int) -> int | None:
+    """How many lines were added to an open file since it was read up to `mark`, counted in the first `within` bytes.
+
+    None where the mark does not say how far it was read, or the file is shorter than that.
+    """
+    known = Mark.parse(mark)
+    if known is None or file.seek(0, os.SEEK_END) < known.end:
+        return None
+    file.seek(known.end)
+    return file.read(within).count(b"\n")
 
 
 def read_records(file: BinaryIO) -> Iterator[dict[str, Any]]:
@@ -135,8 +158,17 @@ def read_records(file: BinaryIO) -> Iterator[dict[str, Any]]:
             yield record
 
 
+def _added(file: BinaryIO, begin: Mark, part_bytes: int) -> Iterator[Part]:
+    """The parts from `begin` on that hold more than was read before."""
+    crc, crc_end = begin.crc, begin.offset
+    for part in _parts(file, begin, part_bytes):
+        if part.mark.end > begin.end:
+            crc, crc_end = _crc(file, crc_end, part.mark.offset, crc), part.mark.offset
+            yield replace(part, mark=replace(part.mark, crc=crc, check=_check(file, part.mark)))
+
+
 def _parts(file: BinaryIO, begin: Mark, part_bytes: int) -> Iterator[Part]:
-    """The parts from `begin` on; their marks lack the check."""
+    """The parts from `begin` on; their marks lack what the bytes are checked by."""
     part, muted, end = _Open(begin, []), begin.muted, begin.offset
     for line, size, is_ended in _lines(file, begin.offset):
         record = parse(line) if line and line.strip() else None
@@ -159,7 +191,7 @@ def _parts(file: BinaryIO, begin: Mark, part_bytes: int) -> Iterator[Part]:
 
 
 def _following(part: _Open, end: int, muted: bool) -> Mark:
-    return Mark(part.begin.line + len(part.lines), end, part.begin.char + part.chars, muted, end, "")
+    return Mark(part.begin.line + len(part.lines), end, part.begin.char + part.chars, muted, end, 0, "")
 
 
 def _lines(file: BinaryIO, offset: int) -> Iterator[tuple[bytes | None, int, bool]]:
@@ -171,22 +203,50 @@ def _lines(file: BinaryIO, offset: int) -> Iterator[tuple[bytes | None, int, boo
             continue
         size = len(line)
         while line and not line.endswith(b"\n"):
-            line = file.readline(_SKIPPED_BYTES)
+            line = file.readline(_PIECE_BYTES)
             size += len(line)
         yield None, size, bool(line)
 
 
-def _check(file: BinaryIO, end: int) -> str:
-    """A digest of the first bytes of a file and of those before `end`; that of no byte where the file is shorter."""
+def _fits(file: BinaryIO, mark: Mark) -> bool:
+    """Whether a file goes on from `mark` as far as can be told without reading all of it.
+
+    It does not where the last line that was read had no newline and now goes on: it is another line.
+    """
+    if _check(file, mark) != mark.check:
+        return False
+    file.seek(max(0, mark.end - 1))
+    seam = file.read(2)
+    return mark.end == 0 or len(seam) < 2 or b"\n" in seam
+
+
+def _check(file: BinaryIO, mark: Mark) -> str:
+    """A digest of the head of a file and of its open part; that of no byte where the file is shorter."""
+    digest, start = sha256(), min(mark.offset, max(0, mark.end - _CHECKED_BYTES))
+    size = 0
+    for piece in _bytes(file, 0, min(mark.end, _CHECKED_BYTES)):
+        digest.update(piece)
+    for piece in _bytes(file, start, mark.end):
+        digest.update(piece)
+        size += len(piece)
+    return digest.hexdigest()[:16] if size == mark.end - start else ""
+
+
+def _crc(file: BinaryIO, start: int, end: int, crc: int = 0) -> int:
+    """The CRC-32 of bytes that follow those of which it is `crc`."""
+    for piece in _bytes(file, start, end):
+        crc = crc32(piece, crc)
+    return crc
+
+
+def _bytes(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
+    """Some bytes of a file, in pieces that cost little memory; it stands then where it stood."""
     place = file.tell()
-    file.seek(0)
-    digest = sha256(file.read(min(end, _CHECKED_BYTES)))
-    start = max(0, end - _CHECKED_BYTES)
     file.seek(start)
-    tail = file.read(end - start)
+    while start < end and (piece := file.read(min(end - start, _PIECE_BYTES))):
+        start += len(piece)
+        yield piece
     file.seek(place)
-    digest.update(tail)
-    return digest.hexdigest()[:16] if len(tail) == end - start else ""
 
 
 def read_excerpt(file: BinaryIO, path: str, start: int, lines: int) -> tuple[Excerpt, int]:
@@ -228,7 +288,7 @@ def _skipped(file: BinaryIO, lines: int) -> Mark:
         if line is not None and (muted or b'"provenance"' in line) and (record := parse(line)) is not None:
             muted = said(record, muted)[1]
         at, offset = at + 1, offset + size
-    return Mark(at + 1, offset, 0, muted, offset, "")
+    return Mark(at + 1, offset, 0, muted, offset, 0, "")
 
 
 def flattened(text: str) -> tuple[list[str], list[int]]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from openclaw_memory.fence import without_between, without_fenced
+from openclaw_memory.fence import without_between, without_cut_off, without_fenced
 from openclaw_memory.redaction import redact_session
 
 LABELS: Mapping[str, str] = {"user": "User", "assistant": "Assistant"}
@@ -89,7 +89,7 @@ def sanitised(role: str, text: str) -> str | None:
     """What somebody said in a message, on one line; None where nobody did."""
     if role == "user" and "(untrusted" in text:
         text = _without_envelopes(text)
-    line = collapsed(without_fenced(without_between(text, *_INTERNAL)))
+    line = collapsed(without_cut_off(without_fenced(without_between(text, *_INTERNAL))))
     if role == "user" and (_GENERATED.match(line) or _is_heartbeat(line)):
         return None
     if role == "assistant" and line == _HEARTBEAT_REPLY:

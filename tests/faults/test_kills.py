@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import collections
 import os
-import re
-import shutil
 import subprocess
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from processes import points, traced, why_not_traced
 
 from openclaw_memory.workspace import Workspace
 
-ROOT = Path(__file__).parents[2]
-STRACE = shutil.which("strace")
-# What lies between two calls of this kind, which nothing else makes, is the work; the rest is Python starting and ending.
-MARK = "getpgid"
-# They change no file: who is killed at one of them leaves what the call before it left.
-HARMLESS = frozenset(
-    "brk close fcntl futex getdents64 getpid gettid ioctl lseek madvise mmap mprotect mremap munmap newfstatat read".split()
-)
+pytestmark = pytest.mark.skipif(why_not_traced() is not None, reason=str(why_not_traced()))
 
 
 class Work(NamedTuple):
@@ -80,33 +70,12 @@ os.getpgid(0)
 """
 
 
-def traced(folder: Path, work: Work, *options: str) -> subprocess.CompletedProcess[str]:
+def traced_work(folder: Path, work: Work, *options: object) -> subprocess.CompletedProcess[str]:
     """Do a piece of work in a workspace of its own, under strace."""
     for path, text in {"memory/.keep": "", **work.files}.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
-    command = [str(STRACE), "-f", "-qq", *options, sys.executable, "-c", CHILD.format(code=work.code), str(folder)]
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-
-
-def points(log: str) -> Iterator[tuple[str, int]]:
-    """Every system call of the work, as its name and which one of that name it is."""
-    count: collections.Counter[str] = collections.Counter()
-    inside = False
-    for name in re.findall(r"^(?:\d+ +)?(\w+)\(", log, re.MULTILINE):
-        count[name] += 1
-        inside ^= name == MARK
-        if inside and name not in {MARK, *HARMLESS}:
-            yield name, count[name]
-
-
-@pytest.fixture(scope="session")
-def may_trace() -> None:
-    if STRACE is None:
-        pytest.skip("strace is not installed")
-    if subprocess.run([STRACE, "-qq", "-o", os.devnull, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("strace is not permitted here")
+    return traced(CHILD.format(code=work.code), folder, options=options)
 
 
 def content(folder: Path, work: Work) -> str | None:
@@ -120,10 +89,10 @@ def work(request: pytest.FixtureRequest) -> Work:
 
 
 @pytest.fixture
-def where(may_trace: None, tmp_path: Path, work: Work) -> list[tuple[str, int]]:  # noqa: ARG001
+def where(tmp_path: Path, work: Work) -> list[tuple[str, int]]:
     """Every system call of the work that could change a file."""
-    traced(tmp_path / "warm", work, "-o", os.devnull)  # the first run may still write byte code
-    calm = traced(tmp_path / "calm", work, "-o", str(tmp_path / "log"))
+    traced_work(tmp_path / "warm", work, "-o", os.devnull)  # the first run may still write byte code
+    calm = traced_work(tmp_path / "calm", work, "-o", tmp_path / "log")
     assert calm.returncode == 0, calm.stderr
     found = list(points((tmp_path / "log").read_text(encoding="utf-8")))
     assert {"openat", "write", "fsync"} <= {call for call, _ in found}
@@ -136,7 +105,7 @@ def test_a_writer_killed_at_any_system_call_leaves_the_old_file_or_the_new(
     def killed_at(point: tuple[str, int]) -> str | None:
         call, number = point
         folder = tmp_path / f"{call}-{number}"
-        done = traced(folder, work, "-o", os.devnull, "-e", f"inject={call}:signal=KILL:when={number}")
+        done = traced_work(folder, work, "-o", os.devnull, "-e", f"inject={call}:signal=KILL:when={number}")
         assert done.returncode, f"was not killed at {call} {number}"
         found = content(folder, work)
         assert found in {*work.old, work.new}, f"torn by a kill at {call} {number}"
@@ -155,7 +124,7 @@ def test_a_disk_that_is_full_at_any_system_call_is_a_typed_error_and_the_old_fil
     def refused_at(point: tuple[str, int]) -> bool:
         call, number = point
         folder = tmp_path / f"{call}-{number}"
-        done = traced(folder, work, "-o", os.devnull, "-e", f"inject={call}:error=ENOSPC:when={number}")
+        done = traced_work(folder, work, "-o", os.devnull, "-e", f"inject={call}:error=ENOSPC:when={number}")
         is_done = done.returncode == 0 or "is written, but the disk did not confirm" in done.stderr
         assert is_done or "\nopenclaw_memory.errors." in done.stderr, done.stderr
         assert content(folder, work) in ({work.new} if is_done else work.old), f"torn by {call} {number}"

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from openclaw_memory.sync import compare
+from openclaw_memory.config import Sessions
+from openclaw_memory.sync import compare, run
+from openclaw_memory.sync.compare import worth_a_sync
 from openclaw_memory.types import FileRecord, MemoryFile
 
 SECOND = 1_000_000_000
@@ -56,3 +62,68 @@ def test_dirty_names_what_is_fresh_touched_or_vanished() -> None:
     gone = replace(RECORD, path="memory/gone.md")
     difference = compare([fresh, touched], {FILE.path: RECORD, gone.path: gone})
     assert difference.dirty == ("memory/a.md", "memory/gone.md", "memory/new.md")
+
+
+TALK = "sessions/talk.jsonl"
+RULES = Sessions(delta_bytes=1000, delta_messages=3)
+
+
+def worth(place: Any) -> set[str]:
+    known = place.store.files()
+    return set(worth_a_sync(compare(place.workspace.scan().files, known), known, RULES, place.workspace))
+
+
+def rewritten(file: Path) -> None:
+    file.write_bytes(file.read_bytes().replace(b"apple", b"olive"))
+    os.utime(file, (1_000_000, 1_000_000))
+
+
+@pytest.mark.parametrize(
+    ("change", "counts"),
+    [
+        (lambda _, __: None, False),
+        (lambda place, _: place.say(TALK, "memo pear", "memo plum"), False),
+        (lambda place, _: place.say(TALK, "memo pear", "memo plum", "memo fig"), True),
+        (lambda place, _: place.say(TALK, "memo " + "fig" * 400), True),
+        (lambda _, file: os.truncate(file, 10), True),
+        (lambda _, file: rewritten(file), True),
+        (lambda place, file: (place.say("sessions/b", "memo apple", "memo pear"), (file.parent / "b").replace(file)), True),
+        (lambda _, file: file.unlink(), True),
+        (lambda place, _: place.say("sessions/new.jsonl", "memo"), True),
+    ],
+    ids=["same", "two messages", "three messages", "much", "shorter", "rewritten", "another file", "gone", "a new one"],
+)  # fmt: skip
+def test_a_transcript_can_wait_while_it_grows_by_little(
+    place: Any, change: Callable[[Any, Path], object], counts: bool
+) -> None:
+    file = place.say(TALK, "memo apple")
+    place.sync()
+    change(place, file)
+    assert bool(worth(place)) == counts
+
+
+def test_a_transcript_that_was_not_read_to_its_end_cannot_wait(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "CHUNKS_PER_WRITE", 1)
+    place.say(TALK, "memo apple", day="2026-11-20")
+    place.say(TALK, "memo pear", day="2026-11-21")
+    real = place.store.extend_file
+
+    def dying(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(place.store, "extend_file", dying)
+    with pytest.raises(KeyboardInterrupt):
+        place.sync()
+    assert len(place.rows()) == 1
+    assert worth(place) == {TALK}
+    monkeypatch.setattr(place.store, "extend_file", real)
+    place.sync()
+    assert len(place.rows()) == 2
+    assert worth(place) == set()
+
+
+def test_a_transcript_that_lacks_only_vectors_can_wait(place: Any) -> None:
+    place.embedder.broken = True
+    place.say(TALK, "memo apple")
+    assert not place.sync().ok
+    assert worth(place) == set()

@@ -27,7 +27,7 @@ TRANSCRIPTS = st.sampled_from(["sessions/a.jsonl", "sessions/b.jsonl"])
 WORDS = st.lists(st.sampled_from("apple pear plum GEO-1000 数据库 # - ```".split()), min_size=1, max_size=6)
 TEXTS = st.lists(WORDS.map(lambda words: "memo " + " ".join(words)), min_size=0, max_size=40).map("\n".join)
 DAYS = st.sampled_from(["2026-01-02", "2026-01-03"])
-# How a line of a transcript ends: whole, without its newline, or in the middle, so that the next one glues to it.
+# How a line of a transcript ends: whole, or without its newline, or in the middle: then the next one glues to it.
 ENDS = st.sampled_from(["newline", "newline", "newline", "nothing", "half"])
 NOTE_STEPS = (
     st.tuples(st.just("write"), PATHS, TEXTS),
@@ -85,17 +85,11 @@ class World:
 
     def say(self, path: str, texts: Sequence[str], day: str, end: str) -> None:
         line = ""
-        if self.lacks_newline(path):  # a writer that goes on glues nothing to a message that is whole
-            self.add(path, "\n")
         for number, text in enumerate(texts):
             message = {"role": "user" if number % 3 else "toolResult", "content": f"memo {text}"}
             line = json.dumps({"type": "message", "timestamp": f"{day}T10:00:00Z", "message": message})
             self.add(path, f"{line}\n" if number < len(texts) - 1 else "")
         self.add(path, {"newline": f"{line}\n", "nothing": line, "half": line[: len(line) // 2]}[end])
-
-    def lacks_newline(self, path: str) -> bool:
-        file = self.root / path
-        return file.exists() and file.read_bytes().endswith(b"}}")
 
     def add(self, path: str, text: str) -> None:
         (self.root / path).parent.mkdir(exist_ok=True)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from openclaw_memory.errors import NotFoundError
+from openclaw_memory.fence import fenced
 from openclaw_memory.sync import compare, run
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace, transcripts
@@ -291,6 +292,58 @@ def test_a_transcript_that_vanishes_while_it_is_read_is_no_failure(place: Any, m
     monkeypatch.undo()
     assert place.sync().removed == (PATH,)
     assert place.rows() == []
+
+
+def test_what_was_recalled_is_never_indexed_again(place: Any) -> None:
+    place.write(
+        "MEMORY.md",
+        "memo before",
+        fenced("memo quince\n\n# memo quince", "memory/a.md#L3"),
+        "memo after",
+        "<relevant-memories>\nmemo quince\n</relevant-memories>",
+        "memo last",
+        fenced("memo", "b")[:30],
+        "memo of somebody else",
+    )
+    place.say(PATH, f"memo said {fenced('memo quince', 'MEMORY.md')} memo pear")
+    place.sync()
+
+    assert place.store.search_text(["quinc"], 9) == []
+    assert not any("quince" in text for text in place.embedder.texts)
+    lines = place.workspace.read("MEMORY.md").split("\n")
+    for stored in place.store.chunks_of("MEMORY.md"):
+        found = stored.chunk.text.split("\n")
+        at = range(stored.chunk.start_line, stored.chunk.end_line + 1)
+        assert len(found) == len(at)
+        assert all(not words or words == lines[number - 1] for number, words in zip(at, found, strict=True))
+    words = {word for stored in place.store.chunks_of("MEMORY.md") for word in stored.chunk.text.split("\n")}
+    assert {"memo before", "memo after", "memo last", "memo of somebody else"} <= words
+    assert [stored.chunk.text for stored in place.store.chunks_of(PATH)] == ["User: memo said memo pear"]
+
+
+def test_a_line_that_somebody_goes_on_with_is_taken_back(place: Any, open_place: Callable[..., Any]) -> None:
+    file = place.say(PATH, "memo apple")
+    place.say(PATH, "memo pear", day="2026-11-22")
+    file.write_bytes(file.read_bytes()[:-1])
+    place.sync()
+    assert len(place.rows()) == 2
+    add(file, '{"type": "mess')
+    place.sync()
+    assert [row[4] for row in place.rows()] == ["User: memo apple"]
+    assert is_like_new(place, open_place)
+
+
+def test_a_transcript_that_was_rewritten_to_the_same_length_is_read_anew(
+    place: Any, open_place: Callable[..., Any]
+) -> None:
+    file = place.say(PATH, *(f"memo apple {number:06}" for number in range(1500)))
+    place.sync()
+    stamp = file.stat()
+    file.write_bytes(file.read_bytes().replace(b"apple 000300", b"olive 000300"))
+    os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 1))
+    assert place.sync().changed == (PATH,)
+    assert len(place.store.search_text(["oliv"], 9)) == 1
+    assert is_like_new(place, open_place)
 
 
 def test_secrets_in_notes_are_masked_and_line_numbers_hold(place: Any) -> None:

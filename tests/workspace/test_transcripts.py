@@ -264,6 +264,56 @@ def test_a_file_that_was_rewritten_is_read_from_the_beginning(tmp_path):
     assert next(workspace.transcript(NAME, mark)).first_line == 1
 
 
+@pytest.mark.parametrize("glued", ["{", "no JSON\n", "no JSON\n" + message("user", "after") + "\n"])
+@pytest.mark.parametrize("day", ["2026-11-01", "2026-11-02"])
+def test_a_last_line_that_goes_on_is_another_line(tmp_path, day, glued):
+    before = message("user", "before", timestamp="2026-11-01T10:00:00Z")
+    last = message("user", "last", timestamp=f"{day}T10:00:00Z")
+    workspace = written(tmp_path, before, last, end="")
+    read = list(workspace.transcript(NAME))
+    assert read[-1].text.endswith("User: last\n")
+
+    written(tmp_path, before, last, end=glued)
+    assert list(workspace.transcript(NAME, str(read[-1].mark))) == list(workspace.transcript(NAME))
+
+    written(tmp_path, before, last, message("user", "next"))
+    (added,) = workspace.transcript(NAME, str(read[-1].mark))
+    assert added.first_line == len(read)
+    assert added.text.endswith("User: last\nUser: next\n")
+
+
+@pytest.mark.parametrize("rest", ["", "{", "   "])
+def test_a_file_of_which_no_line_is_left_has_a_part_that_says_so(tmp_path, rest):
+    workspace = written(tmp_path, message("user", "x"))
+    (part,) = workspace.transcript(NAME)
+
+    written(tmp_path, rest, end="")
+    (empty,) = workspace.transcript(NAME, str(part.mark))
+    assert (empty.first_line, empty.text, empty.mark.end) == (1, "", 0)
+    assert list(workspace.transcript(NAME, "")) == [empty]
+    assert list(workspace.transcript(NAME)) == []
+
+    written(tmp_path, rest, end=" ")
+    assert list(workspace.transcript(NAME, str(empty.mark))) == []
+    written(tmp_path, message("user", "y"))
+    (part,) = workspace.transcript(NAME, str(empty.mark))
+    assert part.text == "User: y\n"
+
+
+@pytest.mark.parametrize("line", [0, 1000, 2900, 2999])
+def test_a_file_that_has_not_grown_is_known_by_all_its_bytes(tmp_path, line):
+    lines = [message("user", f"{n:06}") for n in range(3000)]
+    workspace = written(tmp_path, *lines)
+    mark = str(list(workspace.transcript(NAME))[-1].mark)
+    assert 1000 < Mark.parse(mark).line < 2900
+    assert list(workspace.transcript(NAME, mark)) == []
+
+    written(tmp_path, *lines[:line], message("user", "other!"), *lines[line + 1 :])
+    parts = list(workspace.transcript(NAME, mark))
+    assert "".join(part.text for part in parts).split("\n")[line] == "User: other!"
+    assert list(workspace.transcript(NAME, str(parts[-1].mark))) == []
+
+
 # --- which files are transcripts ---------------------------------------------------------------------------------
 
 

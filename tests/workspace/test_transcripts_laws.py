@@ -132,9 +132,14 @@ def test_what_has_not_grown_has_no_parts(data, other):
         assert not changed or changed[0].first_line == 1 or other.startswith(data)
 
 
-@given(*[st.integers(0, 10**18 - 1)] * 4, st.booleans(), st.text("0123456789abcdef", min_size=16, max_size=16))
-def test_a_mark_comes_back_from_its_string(line, offset, char, end, muted, check):
-    mark = Mark(line, offset, char, muted, end, check)
+@given(
+    *[st.integers(0, 10**18 - 1)] * 4,
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+    st.text("0123456789abcdef", min_size=16, max_size=16),
+)
+def test_a_mark_comes_back_from_its_string(line, offset, char, end, muted, crc, check):
+    mark = Mark(line, offset, char, muted, end, crc, check)
 
     assert Mark.parse(str(mark)) == mark
 

@@ -1,0 +1,68 @@
+"""A disk that is full, fails or turns read-only, and a system without descriptors: refused in words, and nothing is torn."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import ROOT, traced, why_not_traced
+
+SCRIPT = ROOT / "tests/refusing.py"
+# As root of a name space of its own, any user may mount.
+MOUNT = 'mount -t tmpfs -o "$1" none "$2" && shift 2 && exec "$@"'
+UNSHARE = shutil.which("unshare")
+
+
+def why_no_mounts() -> str | None:
+    if UNSHARE is None:
+        return "unshare is not installed"
+    tried = subprocess.run(
+        [UNSHARE, "-Urm", "sh", "-c", "mount -t tmpfs none /mnt"], capture_output=True, text=True, check=False
+    )
+    return f"nothing can be mounted here: {tried.stderr}" if tried.returncode else None
+
+
+needs_mounts = pytest.mark.skipif(why_no_mounts() is not None, reason=str(why_no_mounts()))
+
+
+def seen(scene: str, folder: Path, *before: str) -> Any:
+    """What a scene of `refusing.py` saw."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "XDG_CACHE_HOME": str(folder.parent / "cache")}
+    command = [*before, sys.executable, str(SCRIPT), scene, str(folder)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def mounted(scene: str, tmp_path: Path, options: str) -> Any:
+    """What a scene saw in a file system of its own."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    return seen(scene, folder, str(UNSHARE), "-Urm", "sh", "-c", MOUNT, "sh", options, str(folder))
+
+
+@needs_mounts
+def test_a_full_disk_is_told_at_every_size_and_nothing_is_torn(tmp_path: Path) -> None:
+    outcomes = mounted("full", tmp_path, "size=24m")
+    assert {"append", "append to a new note", "edit", "say", "sync", "rebuild", "first index"} == outcomes.keys()
+    assert all(found["done"] == 1 and found["refused"] >= 2 for found in outcomes.values()), outcomes
+
+
+@needs_mounts
+def test_on_a_disk_that_turned_read_only_nothing_is_acknowledged_and_searches_answer(tmp_path: Path) -> None:
+    told = mounted("read-only", tmp_path, "size=24m")
+    assert len(told) == 9
+    assert all("ead-only" in words or "annot be" in words for words in told.values()), told
+
+
+def test_without_descriptors_nothing_is_torn_and_all_goes_on_afterwards(tmp_path: Path) -> None:
+    outcomes = seen("no descriptors", tmp_path / "disk")
+    for name in ("append", "append to a new note", "edit", "say", "search", "sync"):
+        assert outcomes[f"{name} refused"] >= 2, outcomes
+        assert outcomes[f"{name} done"] >= 2, outcomes

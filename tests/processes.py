@@ -1,0 +1,99 @@
+"""What the tests of faults share: other processes, to be killed or refused, and what an index holds, to be compared."""
+
+from __future__ import annotations
+
+import collections
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import Sync
+from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.store import SqliteStore
+from openclaw_memory.sync.damage import why_damaged
+
+ROOT = Path(__file__).parents[1]
+STRACE = shutil.which("strace")
+QUIET = MemoryConfig(sync=Sync(on_search=False))  # a search changes nothing: what it finds is what was there
+EVERY_LINE = "memo"  # these tests write no line without it: looking it up finds every chunk
+
+# What lies between two calls of this kind, which nothing else makes, is the work; the rest is Python starting and ending.
+MARK = "getpgid"
+# They change no file: who is killed at one of them leaves what the call before it left.
+HARMLESS = frozenset(
+    "access brk clock_nanosleep clone3 close epoll_wait faccessat2 fcntl fstat fstatfs futex getcwd getdents64 geteuid"
+    " getpid getrandom getrusage getuid gettid ioctl lseek lstat madvise mmap mprotect mremap munmap newfstatat poll"
+    " pread64 prctl read readlink restart_syscall rseq rt_sigaction rt_sigprocmask rt_sigreturn sched_getaffinity"
+    " sched_yield select set_robust_list stat statfs statx sysinfo uname".split()
+)
+
+
+def python(code: str, *arguments: object, **options: Any) -> subprocess.Popen[str]:
+    """A Python process; what it prints is read from its `stdout`, what it complains of is shown where a test fails."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, **options)
+
+
+def traced(code: str, *arguments: object, options: tuple[object, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """Run Python code under strace with these options."""
+    command = [str(STRACE), "-f", "-qq", *map(str, options), sys.executable, "-c", code, *map(str, arguments)]
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+def why_not_traced() -> str | None:
+    """Why no process can be traced here; None where it can be."""
+    if STRACE is None:
+        return "strace is not installed"
+    tried = subprocess.run([STRACE, "-qq", "-o", os.devnull, "true"], capture_output=True, check=False)
+    return "strace is not permitted here" if tried.returncode else None
+
+
+def points(log: str) -> Iterator[tuple[str, int]]:
+    """Every system call between two marks that could change a file: its name, and which one of that name it is."""
+    count: collections.Counter[str] = collections.Counter()
+    inside = False
+    for name in re.findall(r"^(?:\d+ +)?(\w+)\(", log, re.MULTILINE):
+        count[name] += 1
+        inside ^= name == MARK
+        if inside and name not in {MARK, *HARMLESS}:
+            yield name, count[name]
+
+
+def content(index: Path) -> dict[str, Any]:
+    """Everything a sound index says: of each file its hash and its chunks, and how they are found. No ids, no times."""
+    assert why_damaged(index) is None
+    with closing(SqliteStore.open(index)) as store:
+        names = {found.id: (path, found.chunk.start_line) for path in store.paths() for found in store.chunks_of(path)}
+        hits = {names[hit.chunk_id]: round(hit.score, 6) for hit in store.search_text([EVERY_LINE], 100_000)}
+        likeness = store.similarities(HashingEmbedder().embed_query(f"{EVERY_LINE} apple"), sorted(names))
+        return {
+            "files": {path: (file.hash, file.source, file.size) for path, file in store.files().items()},
+            "chunks": {path: [found.chunk for found in store.chunks_of(path)] for path in store.paths()},
+            "hits": hits,
+            "likeness": {names[number]: round(score, 6) for number, score in likeness.items()},
+        }
+
+
+def synced(notes: Path, index: Path | None = None) -> dict[str, Any]:
+    """What the index of a workspace says after one more sync, with nothing left to be swept."""
+    path = index or notes / ".memory/index.sqlite"
+    with Memory.open(notes, embedder="hashing", config=QUIET, index_path=path) as memory:
+        assert memory.sync().ok
+        assert memory.status(deep=True).problems == ()
+    assert not list(path.parent.glob("*.rebuild-*"))
+    return content(path)
+
+
+def fresh(notes: Path) -> dict[str, Any]:
+    """What an index says that is built from the files alone."""
+    index = notes.with_name(f"{notes.name}-fresh") / "index.sqlite"
+    shutil.rmtree(index.parent, ignore_errors=True)
+    return synced(notes, index)

@@ -1,0 +1,100 @@
+"""The guides to upkeep and transcripts cannot lie: their examples run, and their tables are those of the code."""
+
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from openclaw_memory import Memory, Sessions, Status, Sync
+from openclaw_memory.cli.doctor import examine
+from openclaw_memory.config import Journal
+from openclaw_memory.sync import damage, upkeep, watcher
+from openclaw_memory.workspace import transcripts, turns
+
+ROOT = Path(__file__).parents[1]
+# The guide to embedders needs services that are played to it: test_docs.py runs it.
+GUIDES = {
+    path.name: path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / "docs").glob("*.md"))
+    if path.name != "embedders.md"
+}
+# An example, and what it prints where that is told.
+EXAMPLE = re.compile(r"^```python\n(.*?)^```$(?:\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+SECONDS = 120  # a guide whose watcher never finds the note would wait for ever
+UPKEEP, TRANSCRIPTS = GUIDES["upkeep.md"], GUIDES["transcripts.md"]
+
+
+def first_column(text: str, header: str) -> set[str]:
+    """What the first cells of a table name in backticks."""
+    table = text.split(f"\n| {header}", 1)[1].split("\n\n", 1)[0]
+    return {name for line in table.splitlines()[1:] for name in re.findall(r"`([^`]+)`", line.split(" | ")[0])}
+
+
+def defaults(text: str, part: str) -> dict[str, str]:
+    """The settings of a part that a table names, with the defaults in its second column."""
+    return dict(re.findall(rf"^\| `{part}\.(\w+)` \| `([^`]*)` \|", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", [name for name, text in GUIDES.items() if EXAMPLE.search(text)])
+def test_the_examples_of_a_guide_run_in_their_order_and_print_what_it_says(tmp_path, name):
+    examples = EXAMPLE.findall(GUIDES[name])
+    script = tmp_path / "guide.py"
+    script.write_text("\n".join(code for code, _ in examples), encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
+    command = [sys.executable, "-W", "error", script]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
+    )
+    assert done.stderr == ""
+    assert done.stdout == "".join(printed for _, printed in examples)
+
+
+@pytest.mark.parametrize(("guide", "part"), [(UPKEEP, Sync), (TRANSCRIPTS, Sessions)], ids=["sync", "sessions"])
+def test_the_settings_of_a_guide_are_those_of_the_code(guide, part):
+    values = {field.name: getattr(part(), field.name) for field in dataclasses.fields(part)}
+    shown = {name: str(value).lower() if isinstance(value, bool) else value for name, value in values.items()}
+    known = {name: f'"{value}"' if isinstance(values[name], str) else str(value) for name, value in shown.items()}
+    assert defaults(guide, part.__name__.lower()) == known
+
+
+def test_every_field_of_the_status_is_told():
+    assert first_column(UPKEEP, "Field of `Status`") == {field.name for field in dataclasses.fields(Status)}
+
+
+def test_every_check_of_the_doctor_is_told(notes):
+    with Memory.open(notes) as memory:
+        memory.sync()
+        index = memory.index_path
+    (index.parent / f"{index.name}.damaged-20261121T090000").touch()
+    checks = {finding.check for finding in examine(lambda: Memory.open(notes))}
+    # On other systems, or in other states, there are more.
+    assert checks | {"open", "status", "watching", "file system", "notice"} == first_column(UPKEEP, "Check |")
+
+
+@pytest.mark.parametrize(
+    ("guide", "words"),
+    [
+        (UPKEEP, f"where one look takes more than {upkeep.LONG_LOOK_SECONDS * 1000:g} ms"),
+        (UPKEEP, f"search within {upkeep.PATIENCE_SECONDS:g} s"),
+        (UPKEEP, "looking takes a twentieth of the time" if upkeep.LOOK_SHARE == 1 / 20 else "another share"),
+        (UPKEEP, "four times that at the most" if watcher.PATIENCE == 4 else "another patience"),
+        (UPKEEP, f"kept size and stamp for {watcher.SETTLE_SECONDS:g} s"),
+        (UPKEEP, f"it looks at the files every {watcher.POLL_SECONDS:g} s"),
+        (UPKEEP, f"tried again after {watcher.RETRY_SECONDS:g} s"),
+        (UPKEEP, "The three newest damaged files" if damage.KEPT == 3 else "another number"),
+        (UPKEEP, f"`journal.bootstrap_chars` ({Journal().bootstrap_chars:,})"),
+        (TRANSCRIPTS, f"and a line of it {transcripts.MAX_LINE_BYTES >> 20} MiB"),
+    ],
+)
+def test_the_numbers_of_a_guide_are_those_of_the_code(guide, words):
+    assert words in " ".join(guide.split())
+
+
+@pytest.mark.parametrize("role", sorted(turns.LABELS))
+def test_the_guide_names_the_roles_whose_messages_are_text(role):
+    assert f"`{role}`" in TRANSCRIPTS
+    assert f"`{turns.LABELS[role]}: ...`" in TRANSCRIPTS
