@@ -18,7 +18,7 @@ MOST_FILES = 100
 def record_of(report: SyncReport, reason: str, started: float) -> str:
     """The note of a sync that came to its end, as JSON; `told` reads it.
 
-    `reason` is what it ran for ("manual", "open", "search", "watcher", "interval"), `started` when, in seconds since
+    `reason` is what it ran for ("manual", "background", "watcher"), `started` when, in seconds since
     1970. The note counts files in `added`, `changed`, `removed`, `unchanged` and `waiting`; `failed` and `skipped` name
     the first hundred of theirs, each with its reason.
     """
