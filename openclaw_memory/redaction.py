@@ -131,7 +131,8 @@ def redact_session(text: str) -> str:
         text = _compiled(_HEADER).sub(_masked_last, text)
     if "://" in text and "@" in text:
         text = _compiled(_URL).sub(_hidden_last, text)
-    if any(name in low for name in ("key", "token", "secret", "passw", "pwd")):
+    is_assigned = "=" in text or ":" in text or "--" in text
+    if is_assigned and any(name in low for name in ("key", "token", "secret", "passw", "pwd")):
         for pattern in (_FIELD, _CONSTANT):
             text = _compiled(pattern).sub(_hidden_last, text)
         for pattern in (_FLAG, _ASSIGNMENT, _COLON):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import chain
 
 import Stemmer
 
@@ -24,6 +25,7 @@ _LETTERS_AND_DIGITS = f"[^\\W_{_CJK}]"
 _WORD = f"{_LETTERS_AND_DIGITS}+(?:[{_MARKS}]+{_LETTERS_AND_DIGITS}*)*"
 # Joined words ("GEO-1000", "snake_case", "config.toml") are one token, so that the whole can be found as it is written.
 _TOKEN = re.compile(f"[{_CJK}]+|{_WORD}(?:[-_.]+{_WORD})*")
+_ASCII_TOKEN = re.compile("[A-Za-z0-9]+(?:[-_.]+[A-Za-z0-9]+)*")
 _PARTS = re.compile(_WORD)
 _ASCII_WORDS = re.compile("[a-z0-9]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -37,10 +39,13 @@ MAX_TERM_CHARS = 64
 
 def terms(text: str) -> list[str]:
     """All terms of a text, in its order; a whole identifier stands before its parts."""
+    composed = _composed(text)
+    if composed.isascii():  # the same terms, in half the time
+        return list(chain.from_iterable(map(_terms_of_token, _ASCII_TOKEN.findall(composed))))
     # A run of CJK seldom comes twice and has many terms: to remember them would cost more than to make them.
     return [
         term
-        for token in _TOKEN.findall(_composed(text))
+        for token in _TOKEN.findall(composed)
         for term in (_characters_and_pairs(token) if _is_cjk(token) else _terms_of_token(token))
     ]
 

@@ -214,3 +214,8 @@ def test_stop_words_are_listed_as_they_are_compared(language):
 @given(st.text(alphabet="abx1 -_.東\n", max_size=20))
 def test_segmenting_what_is_segmented_loses_no_term(text):
     assert set(terms(text)) <= set(terms(segment(text)))
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_plain_ascii_gives_the_terms_that_it_gives_among_other_text(text):
+    assert [*terms(text), "e"] == terms(f"{text}\né")

@@ -24,7 +24,8 @@ CACHE_KIB = 16_384
 OWN_FOLDER = ".memory"
 
 # SQLite has one code for every statement that fails by itself. These words stand for tables of ours that are missing or
-# make no sense (the last three are sqlite-vec's own); all others are a mistake of a statement, not of the file.
+# make no sense (the last six are sqlite-vec's own, "SQL logic error" where it says no more); all others are a mistake
+# of a statement, not of the file.
 DAMAGE_WORDS = (
     "no such table",
     "no such column",
@@ -35,8 +36,12 @@ DAMAGE_WORDS = (
     "blob",
     "size doesn't match",
     "validity bit",
+    "chunks iter error",
+    "sqlite-vec error",
+    "SQL logic error",
 )
 
+READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
 PRAGMAS = f"""
 PRAGMA page_size = {PAGE_SIZE};
 PRAGMA synchronous = NORMAL;
@@ -221,7 +226,7 @@ class Connections:
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
         """A connection inside a read transaction: all statements see one state of the index."""
-        with self.lend() as db, transaction(db, "BEGIN"):
+        with self.lend() as db, transaction(db, READ):
             yield db
 
     @contextmanager
@@ -233,7 +238,7 @@ class Connections:
     @contextmanager
     def write(self) -> Iterator[apsw.Connection]:
         """A connection inside a write transaction, committed at the end and rolled back on any error."""
-        with self.alone() as db, transaction(db, "BEGIN IMMEDIATE"):
+        with self.alone() as db, transaction(db, WRITE):
             yield db
 
     def close(self) -> None:
@@ -278,7 +283,9 @@ def transaction(db: apsw.Connection, begin: str) -> Iterator[None]:
     db.execute(begin)
     try:
         yield
-        db.execute("COMMIT")
+        # A reading that failed, and whose error was caught to be told, may have ended the transaction by itself.
+        if db.in_transaction or begin != READ:
+            db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
             db.execute("ROLLBACK")

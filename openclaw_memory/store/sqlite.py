@@ -40,6 +40,7 @@ class SqliteStore:
     def open(cls, path: str | os.PathLike[str], *, read_only: bool = False, vector_extension: bool = True) -> Self:
         """Open the index at `path`; it is created where missing, with its folders, unless `read_only`.
 
+        One that may not be written, on a disk that is read-only, can still be read.
         `vector_extension=False` does without sqlite-vec: vectors are then scanned one and all.
 
         Raises:
@@ -49,6 +50,7 @@ class SqliteStore:
         """
         file = Path(path).expanduser()
         extension, problem = find_extension() if vector_extension else (None, "switched off")
+        read_only = read_only or (file.is_file() and not os.access(file, os.W_OK))
         if not read_only:
             prepare_file(file)
         elif not file.is_file():

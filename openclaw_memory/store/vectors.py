@@ -218,5 +218,8 @@ def _as_json(ids: Iterable[int]) -> str:
 
 
 def _page(rows: Sequence[tuple[Any, ...]], dims: int) -> Page:
-    flat: Vector = np.frombuffer(b"".join(row[1] for row in rows), dtype="<f4")
-    return [row[0] for row in rows], flat.reshape(len(rows), dims)
+    try:
+        flat: Vector = np.frombuffer(b"".join(row[1] for row in rows), dtype="<f4")
+        return [row[0] for row in rows], flat.reshape(len(rows), dims)
+    except (TypeError, ValueError) as error:  # NULL, text, or bytes of another length
+        raise apsw.CorruptError(f"a vector is not what was written: {error}") from error

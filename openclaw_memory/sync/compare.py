@@ -84,7 +84,7 @@ def worth_a_sync(
 
 
 def _can_wait(file: MemoryFile, record: FileRecord, rules: Sessions, workspace: Workspace) -> bool:
-    """Whether a transcript has only grown since it was indexed, and by little; what was added is read to count lines."""
+    """Whether a transcript has only grown since it was indexed, and by little; its new lines are counted."""
     if _same_stamp(file, record):
         return True  # it lacks vectors
     grown = file.size - record.size

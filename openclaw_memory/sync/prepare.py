@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,7 +59,9 @@ def rows(text: str, path: str, rules: Chunking, *, vectors: bool) -> list[ChunkR
     embedded: every rename would embed the file again. What was recalled from the memory is left out, and secrets are
     masked; lines keep their numbers, and offsets are those of the text that is left.
     """
-    return _rows(redact(without_fenced(text)), path, rules, note_date(path), vectors=vectors)
+    day = note_date(path)
+    pieces = chunk(redact(without_fenced(text)), path, rules, note_date=day)
+    return _rows(pieces, path, day, vectors=vectors)
 
 
 def transcript_rows(part: Part, path: str, rules: Chunking, *, vectors: bool) -> list[ChunkRow]:
@@ -74,8 +77,7 @@ def transcript_rows(part: Part, path: str, rules: Chunking, *, vectors: bool) ->
             section=piece.section and piece.section + lines,
         )
 
-    found = _rows(part.text, path, rules, part.day, vectors=vectors)
-    return [replace(row, chunk=placed(row.chunk)) for row in found]
+    return _rows(map(placed, chunk(part.text, path, rules, note_date=part.day)), path, part.day, vectors=vectors)
 
 
 def transcript_pieces(
@@ -123,14 +125,19 @@ def _record(file: MemoryFile, known: FileRecord | None = None) -> FileRecord:
     return FileRecord(file.path, file.source, digest, file.size, file.mtime_ns, file.inode, time.time_ns(), lacks)
 
 
-def _rows(text: str, path: str, rules: Chunking, day: datetime.date | None, *, vectors: bool) -> list[ChunkRow]:
+def _rows(pieces: Iterable[Chunk], path: str, day: datetime.date | None, *, vectors: bool) -> list[ChunkRow]:
     name = path.removesuffix(".md").removesuffix(".jsonl")
     dates = date_terms(day) if day else ()
+
+    @cache  # most chunks stand in the context of the one before
+    def about(context: str) -> str:
+        return " ".join([segment(f"{context} {name}"), *dates])
 
     def row(piece: Chunk) -> ChunkRow:
         if is_date_title(piece.text):  # it would be found by its date, before what was written on that day
             return ChunkRow(piece, "", "", None)
-        about = " ".join([segment(f"{piece.context} {name}"), *dates])
-        return ChunkRow(piece, segment(piece.text), about, vector_key(piece.embedding_text) if vectors else None)
+        return ChunkRow(
+            piece, segment(piece.text), about(piece.context), vector_key(piece.embedding_text) if vectors else None
+        )
 
-    return [row(piece) for piece in chunk(text, path, rules, note_date=day)]
+    return [row(piece) for piece in pieces]

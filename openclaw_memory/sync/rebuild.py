@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from openclaw_memory.errors import CorruptIndexError
 from openclaw_memory.types import Store
 
 
@@ -14,7 +15,12 @@ def beside(store: Store) -> Iterator[Store]:
 
     Whatever ends the block otherwise (an error, a progress callback that raises) leaves the old index as it was. So
     does a process that is killed; what it leaves behind is swept at the beginning of the next sync.
+
+    Raises:
+        CorruptIndexError: the index is damaged, also where no search would meet it: the next one begins as its copy.
     """
+    if problems := store.problems():
+        raise CorruptIndexError(f"the index is damaged ({'; '.join(problems)}); delete it and sync again")
     built = store.beside()
     try:
         yield built
