@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig, Search
 from openclaw_memory.embeddings._choice import Embedders, GuardedEmbedder
-from openclaw_memory.errors import CorruptIndexError, EmbedderError, StoreError
+from openclaw_memory.errors import EmbedderError, StoreError
 from openclaw_memory.sync.upkeep import Upkeep
 from openclaw_memory.types import IndexMeta, Source, Store
 
@@ -26,12 +27,8 @@ class Asking:
 
     def answer(self, query: str, rules: Search, source: Source | None, *, explain: bool) -> SearchResults:
         """The answers; from an index that is built again first where it is damaged."""
-        healed = None
-        try:
-            results = self._found(query, rules, source, explain=explain)
-        except CorruptIndexError as damage:
-            healed = self._upkeep.heal(damage)
-            results = self._found(query, rules, source, explain=explain)
+        found = partial(self._found, query, rules, source, explain=explain)
+        results, healed = self._upkeep.healing(found)
         reasons = [reason for reason in (healed, results.reason) if reason]
         return replace(results, reason="; ".join(reasons) or None)
 

@@ -115,7 +115,7 @@ def test_a_background_sync_that_fails_is_told_and_harms_nothing(
     def fail(*_: Any, **__: Any) -> Any:
         raise OSError("the disk is on fire")
 
-    monkeypatch.setattr("openclaw_memory.sync.sync", fail)
+    monkeypatch.setattr("openclaw_memory.sync.passes.one_pass", fail)
     (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
     assert until(lambda: memory.search("boiler") and memory._upkeep.last_error)
     assert "on fire" in str(memory.status().last_error)

@@ -7,6 +7,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -28,6 +29,8 @@ OWN_FOLDER = ".memory"
 # of a statement, not of the file.
 DAMAGE_WORDS = (
     "no such table",
+    "no such fts5 table",
+    "fts5 file format",
     "no such column",
     "has no column",
     "malformed",
@@ -201,27 +204,56 @@ def _needs_no_log(path: Path) -> bool:
     return not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size)
 
 
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The connections that one process has opened: those lent out, and those that wait to be."""
+
+    pid: int = field(default_factory=os.getpid)
+    idle: deque[apsw.Connection] = field(default_factory=deque)
+    lent: set[apsw.Connection] = field(default_factory=set)
+    writing: Lock = field(default_factory=Lock)
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        with suppress(IndexError):
+            while True:
+                self.idle.pop().close()
+
+    def leave(self) -> None:
+        """Close the idle connections of a parent process in its child: no file and no lock is touched for it.
+
+        SQLite's books of locks are inherited, the locks are not: as long as one of these connections were open, new
+        ones would be taken to hold what only the parent holds.
+        """
+        with suppress(IndexError):
+            while True:
+                db = self.idle.pop()
+                db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+                db.close()
+
+
 class Connections:
-    """Connections to one index file, each lent to one thread at a time."""
+    """Connections to one index file, each lent to one thread at a time. A child process opens its own."""
 
     def __init__(self, connect: Callable[[Path], apsw.Connection], path: Path) -> None:
         self.path = path
         self._connect = connect
-        self._idle: deque[apsw.Connection] = deque()
-        self._writing = Lock()
+        self._pool = Pool()
         self._closed = False
 
     @contextmanager
     def lend(self) -> Iterator[apsw.Connection]:
         """A connection for the time of a `with` block, outside any transaction."""
         with own_errors(self.path):
-            db = self._take()
+            pool = self._own_pool()
+            db = self._take(pool)
             try:
                 yield db
             finally:
-                self._idle.append(db)
+                pool.lent.discard(db)
+                pool.idle.append(db)
                 if self._closed:
-                    self._close_idle()
+                    pool.close()
 
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
@@ -232,7 +264,7 @@ class Connections:
     @contextmanager
     def alone(self) -> Iterator[apsw.Connection]:
         """A connection outside any transaction, while no other thread writes through these connections."""
-        with self._writing, self.lend() as db:
+        with self._own_pool().writing, self.lend() as db:
             yield db
 
     @contextmanager
@@ -244,20 +276,37 @@ class Connections:
     def close(self) -> None:
         """Close every connection; those in use are closed when their work ends."""
         self._closed = True
-        self._close_idle()
+        if self._pool.pid == os.getpid():
+            self._pool.close()
+        else:
+            self._pool.leave()
 
-    def _take(self) -> apsw.Connection:
+    def _own_pool(self) -> Pool:
+        """The connections of this process: after a fork, none of those that the parent has opened.
+
+        Raises:
+            StoreError: a thread of the parent used one just when it was forked.
+        """
+        pool = self._pool
+        if pool.pid != os.getpid():
+            if pool.lent:
+                raise StoreError(
+                    f"{self.path} was in use when this process was forked, and cannot be used in it; fork while nothing "
+                    "is under way, or start processes by spawning them"
+                )
+            pool.leave()
+            self._pool = pool = Pool()
+        return pool
+
+    def _take(self, pool: Pool) -> apsw.Connection:
         if self._closed:
             raise StoreError(f"{self.path}: this store is closed; open it again")
         try:
-            return self._idle.pop()
+            db = pool.idle.pop()
         except IndexError:
-            return self._connect(self.path)
-
-    def _close_idle(self) -> None:
-        with suppress(IndexError):
-            while True:
-                self._idle.pop().close()
+            db = self._connect(self.path)
+        pool.lent.add(db)
+        return db
 
 
 class Pinned(Connections):

@@ -67,16 +67,18 @@ def wrong_version(db: apsw.Connection) -> str | None:
     return None
 
 
-def check_header(path: Path) -> None:
+def check_header(db: apsw.Connection) -> None:
     """Look at the one field of the header that would make SQLite take the file for one that must not be written.
+
+    It is read through SQLite: closing a file that was opened beside it would drop every lock that this process holds on
+    the database, as POSIX has it.
 
     Raises:
         CorruptIndexError: it has a value that SQLite never wrote.
     """
-    with path.open("rb") as file:
-        header = file.read(WRITE_VERSION + 1)
-    if len(header) > WRITE_VERSION and header[WRITE_VERSION] not in {1, 2}:
-        raise damaged(path, "its header forbids writing")
+    there, found = db.read("main", 0, WRITE_VERSION, 1)
+    if there and found[0] not in {1, 2}:
+        raise damaged(db.filename, "its header forbids writing")
 
 
 def _run_schema(db: apsw.Connection) -> None:

@@ -356,7 +356,7 @@ class SqliteStore:
 def _check(connections: Connections, read_only: bool) -> None:
     """Make the tables of a new index; refuse a file that is none, or a newer one."""
     with connections.lend() as db:
-        layout.check_header(connections.path)
+        layout.check_header(db)
         if not read_only:
             layout.create(db)
         elif not is_index(db):

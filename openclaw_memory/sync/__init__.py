@@ -7,9 +7,7 @@ on from there.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,33 +69,22 @@ def sync(
         StoreError: the index cannot be written.
     """
     # A search asks this package only whether the index is outdated: it need not load all that building takes.
-    from openclaw_memory.store.beside import sweep
-    from openclaw_memory.sync.passes import Parts, one_pass, together
+    from openclaw_memory.sync.passes import all_passes, parts_of
 
-    started = time.perf_counter()
-    batch = None
-    if config.embedding.batch != "off" and embedder is not None:
-        from openclaw_memory.sync.batch import batch_of
-
-        batch = batch_of(embedder, index_path, patience)
-    parts = Parts(workspace, store, embedder, config, batch, trouble, requested, progress, give_way)
     with one_at_a_time(index_path, wait, _telling(progress)) as alone:
-        if alone and index_path is not None:
-            sweep(index_path)
-        report = one_pass(parts, force=force)
-        jobs = None
-        # Jobs that stay as they are belong to a service that does not answer: the next sync asks for them.
-        while batch is not None and config.embedding.batch == "wait" and batch.known.jobs and batch.known.jobs != jobs:
-            jobs = batch.known.jobs
-            batch.wait(store, progress)
-            report = together(report, one_pass(parts, force=False))
-        # What others have embedded and not yet written is nobody's, and must not be taken from them.
-        if alone and report.embedded and report.ok:
-            # Vectors in no use are looked for among all chunks: in a large index not before some have come together.
-            limit, chunks = config.embedding.max_entries, store.chunk_count()
-            if store.prune(max(limit, chunks + chunks // 64)):
-                store.prune(limit)
-    return replace(report, seconds=time.perf_counter() - started)
+        parts = parts_of(
+            workspace,
+            store,
+            embedder,
+            config,
+            trouble=trouble,
+            requested=requested,
+            progress=progress,
+            index_path=index_path,
+            patience=patience,
+            give_way=give_way,
+        )
+        return all_passes(parts, force=force, alone=alone)
 
 
 def _telling(progress: Callable[[Progress], None] | None) -> Callable[[str], None] | None:

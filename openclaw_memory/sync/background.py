@@ -48,7 +48,8 @@ class Background:
             thread.join(STOP_SECONDS)
 
     def _run(self) -> None:
-        if self._thread is None and not self._stopped:
+        # A thread that is not alive was left behind by a fork, or ended by an error that nobody could foresee.
+        if (self._thread is None or not self._thread.is_alive()) and not self._stopped:
             self._thread = threading.Thread(target=self._loop, name="openclaw-memory sync", daemon=True)
             self._thread.start()
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings._choice import probed
 from openclaw_memory.embeddings._stream import is_unheard
 from openclaw_memory.errors import EmbedderError
+from openclaw_memory.store.beside import sweep
 from openclaw_memory.sync.ahead import gather, missing_texts
 from openclaw_memory.sync.compare import Difference, compare
+from openclaw_memory.sync.courtesy import no_hurry
 from openclaw_memory.sync.meta import describe, outdated
 from openclaw_memory.sync.rebuild import beside
 from openclaw_memory.sync.run import Run
@@ -21,7 +25,7 @@ from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.files import Scan
 
 if TYPE_CHECKING:
-    from openclaw_memory.sync.batch import Batch
+    from openclaw_memory.sync.batch import Batch, Patience
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,29 @@ class Parts:
     requested: str | None
     progress: Callable[[Progress], None] | None
     give_way: Callable[[], None]
+    index_path: Path | None
+
+
+def parts_of(
+    workspace: Workspace,
+    store: Store,
+    embedder: Embedder | None,
+    config: MemoryConfig,
+    *,
+    trouble: str | None = None,
+    requested: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    index_path: Path | None = None,
+    patience: Patience | None = None,
+    give_way: Callable[[], None] = no_hurry,
+) -> Parts:
+    """The parts of a sync, with its jobs at a batch API where the settings want some."""
+    batch = None
+    if config.embedding.batch != "off" and embedder is not None:
+        from openclaw_memory.sync.batch import batch_of
+
+        batch = batch_of(embedder, index_path, patience)
+    return Parts(workspace, store, embedder, config, batch, trouble, requested, progress, give_way, index_path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +92,28 @@ class Plan:
     embedded: int = 0
     tokens: int = 0
     put_off: str | None = None
+
+
+def all_passes(parts: Parts, *, force: bool, alone: bool) -> SyncReport:
+    """A whole sync, by whoever has the turn; `alone` says that nobody else can be at work meanwhile."""
+    started = time.perf_counter()
+    store, batch, rules = parts.store, parts.batch, parts.config.embedding
+    if alone and parts.index_path is not None:
+        sweep(parts.index_path)
+    report = one_pass(parts, force=force)
+    jobs = None
+    # Jobs that stay as they are belong to a service that does not answer: the next sync asks for them.
+    while batch is not None and rules.batch == "wait" and batch.known.jobs and batch.known.jobs != jobs:
+        jobs = batch.known.jobs
+        batch.wait(store, parts.progress)
+        report = together(report, one_pass(parts, force=False))
+    # What others have embedded and not yet written is nobody's, and must not be taken from them.
+    if alone and report.embedded and report.ok:
+        # Vectors in no use are looked for among all chunks: in a large index not before some have come together.
+        chunks = store.chunk_count()
+        if store.prune(max(rules.max_entries, chunks + chunks // 64)):
+            store.prune(rules.max_entries)
+    return replace(report, seconds=time.perf_counter() - started)
 
 
 def one_pass(parts: Parts, *, force: bool) -> SyncReport:

@@ -12,7 +12,7 @@ from openclaw_memory.embeddings._choice import lost_in_words, probed
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError, StoreError
 from openclaw_memory.sync.behind import waiting, why_behind
 from openclaw_memory.sync.meta import outdated
-from openclaw_memory.sync.records import LAST_ERROR, LAST_SYNC, told, told_of_error
+from openclaw_memory.sync.records import LAST_ERROR, LAST_SYNC, MOST_FILES, told, told_of_error
 from openclaw_memory.types import (
     Embedder,
     IndexMeta,
@@ -147,10 +147,16 @@ def told_of_lacking(counts: Mapping[str, int]) -> list[str]:
 
 
 def _named(what: str, last: SyncReport | None, last_sync: Mapping[str, Any] | None) -> dict[str, str]:
-    """The files that the latest sync left out as `failed` or `skipped`, with their reasons."""
+    """The files that the latest sync left out as `failed` or `skipped`, with their reasons.
+
+    A sync ends with its note: where that is another one's than the report, the report is older.
+    """
     here = {file.path: file.reason for file in getattr(last, what)} if last else {}
     noted = (last_sync or {}).get(what)
-    return {**here, **noted} if isinstance(noted, dict) else here
+    if not isinstance(noted, dict):
+        return here
+    is_of_the_report = len(noted) == MOST_FILES and noted.items() <= here.items()  # it names no more than these
+    return here if is_of_the_report else noted
 
 
 def _last_error(

@@ -108,7 +108,8 @@ def _lock_path(index_path: Path) -> Path:
 def _lock(index_path: Path) -> BaseFileLock:
     import filelock
 
-    return filelock.FileLock(_lock_path(index_path), mode=0o600, thread_local=False)
+    # A soft lock, which stands in where the system has none, goes by what its file says: that is ours to write.
+    return filelock.FileLock(_lock_path(index_path), mode=0o600, thread_local=False, fallback_to_soft=False)
 
 
 def _sign(index_path: Path, holder: str) -> None:

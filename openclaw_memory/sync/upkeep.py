@@ -1,20 +1,22 @@
-"""Keeps the index of one memory: opens it, heals it, brings it up to date in turn, and knows when it is behind."""
+"""Keeps the index of one memory: opens it, heals it, and brings it up to date, in turn with all others."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings._choice import Embedders
 from openclaw_memory.errors import CorruptIndexError, OpenClawMemoryError, StoreError, SyncBusyError, WorkspaceError
 from openclaw_memory.sync.background import Background
 from openclaw_memory.sync.courtesy import Courtesy
+from openclaw_memory.sync.lag import Lag
 from openclaw_memory.sync.records import LAST_ERROR, LAST_SYNC, record_of, record_of_error
 from openclaw_memory.types import FileRecord, Progress, Store, SyncReport
 
@@ -22,12 +24,10 @@ if TYPE_CHECKING:
     from openclaw_memory.sync.watcher import Watcher
     from openclaw_memory.workspace import Workspace
 
-# A look at the stamps of all files may take this share of the time. One that takes longer than LONG_LOOK_SECONDS is
-# left to the sync in the background, which looks anyway.
-LOOK_SHARE = 0.05
-LONG_LOOK_SECONDS = 0.05
-# What a background sync left as it was (a service is down, a file is unreadable) is not asked for again before.
-PATIENCE_SECONDS = 60.0
+# A search that met a damaged index waits so long for a sync that is at work on it, and would mend it.
+HEAL_SECONDS = 10.0
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +55,13 @@ class Upkeep:
         self.courtesy = Courtesy()
         self._keeping = keeping
         self._store = store
-        # Two locks, so that a search waits for a part that is being made, and never for a sync. The second one is
-        # reentrant, because a progress callback may search in the thread that is syncing.
+        # Locks are taken in this order: the turn of all processes, `_syncing` where there is none to be had, `_making`.
         self._making = threading.RLock()
-        self._syncing = threading.RLock()
-        self._in_sync = self._behind = self._closed = False
-        self._written = self._covered = 0  # notes written here, and how many of them the last sync has seen
+        self._syncing = threading.Lock()
+        self._sync_thread: int | None = None  # the thread in which a sync is at work here
+        self._closed = False
         self._lacking: Mapping[str, int] | None = None  # as the store says; None after a sync, until it is asked again
-        self._looked, self._look_seconds = float("-inf"), 0.0
-        self._differing: Mapping[str, object] = {}
-        self._asked: tuple[object, float] = (None, float("-inf"))  # what the background was asked to mend, and when
+        self._lag = Lag(keeping.workspace, keeping.config, self.store)
         self._background = Background(self._sync_quietly, keeping.config.sync.interval_seconds)
         if keeping.config.sync.on_open:
             self._background.request()
@@ -105,7 +102,7 @@ class Upkeep:
     def there_is_an_index(self) -> bool:
         """Whether anything was ever indexed, as far as can be told without making a file."""
         path = self._keeping.index_path
-        return self._store is not None or path is None or path.exists()
+        return path is None or path.exists()
 
     def close(self) -> None:
         """Close the store, and end what runs in the background. Calling it twice is allowed."""
@@ -118,31 +115,50 @@ class Upkeep:
             watcher.stop()
         self._background.stop()
 
-    def heal(self, damage: CorruptIndexError) -> str:
-        """Set a damaged index aside, so that the next sync builds a new one; returns what there is to say about it.
-
-        Another process may have done so already, or the file is sound and only a reading of it was not: it is then
-        opened again.
+    def healing(self, work: Callable[[], _Result]) -> tuple[_Result, str | None]:
+        """What `work` returns, which reads the index, and what there is to say where that had to be set right first.
 
         Raises:
-            CorruptIndexError: `damage` itself, where the index has no file that could be set aside, or a progress
-                callback found it, whose sync will mend it.
+            CorruptIndexError: the index is damaged and cannot be set aside now: it has no file of its own, or a sync
+                that will mend it is at work.
         """
-        with self._syncing:
-            if self._in_sync:
-                raise damage
-            return self._heal(damage)
+        return self._healing(work, self._heal_in_turn)
 
-    def _heal(self, damage: CorruptIndexError) -> str:
-        from openclaw_memory.sync.damage import set_aside, why_damaged
+    def _healing(
+        self, work: Callable[[], _Result], heal: Callable[[CorruptIndexError, bool], str]
+    ) -> tuple[_Result, str | None]:
+        words = None
+        # What a fresh look finds sound is only opened again; where that does not help, the look has missed something.
+        for sure in (False, True):
+            try:
+                return work(), words
+            except CorruptIndexError as damage:
+                words = heal(damage, sure)
+        return work(), words
+
+    def _heal_in_turn(self, damage: CorruptIndexError, sure: bool) -> str:
         from openclaw_memory.sync.turn import one_at_a_time
+
+        if self._sync_thread == threading.get_ident():  # a progress callback reads what its sync will mend
+            raise damage
+        try:
+            with one_at_a_time(self._keeping.index_path, HEAL_SECONDS, self._told_to_wait(None)) as alone:
+                if not alone:
+                    raise damage
+                return self._heal(damage, sure)
+        except SyncBusyError as busy:
+            raise damage from busy
+
+    def _heal(self, damage: CorruptIndexError, sure: bool) -> str:
+        """Set the index aside where it is damaged, by a fresh look or because it must be; open it again otherwise."""
+        from openclaw_memory.sync.damage import set_aside, why_damaged
 
         path = self._keeping.index_path
         if path is None or self._keeping.make_store is None:
             raise damage
-        with one_at_a_time(path, None, None), self._making:
+        with self._making:
             self._forget_store()
-            found = why_damaged(path)
+            found = why_damaged(path) or (str(damage) if sure else None)
             if found is None:
                 return f"the index was read wrongly and is read again: {damage}"
             return f"the index was damaged ({found}) and is kept as {set_aside(path)}"
@@ -174,111 +190,119 @@ class Upkeep:
         reason: str = "manual",
     ) -> SyncReport:
         """Sync, healing a damaged index; see `Memory.sync`. `reason` says what asked for it, in the status."""
-        if not self._syncing.acquire(timeout=-1 if wait is None else wait):
-            raise SyncBusyError(f"a sync of {self._keeping.workspace.root} is under way in another thread; try again")
-        try:
-            if self._in_sync:
-                raise SyncBusyError("a sync is under way in this very thread: a progress callback may search, not sync")
-            self.check_open()
-            self._in_sync, written, started = True, self._written, time.time()
-            self._behind = self._behind or force
+        from openclaw_memory.sync.turn import one_at_a_time
+
+        if self._sync_thread == threading.get_ident():
+            raise SyncBusyError("a sync is under way in this very thread: a progress callback may search, not sync")
+        self.check_open()
+        if not self.there_is_an_index():
+            self.store()  # the lock lies beside the index, and its folder is made with it
+        end = None if wait is None else time.monotonic() + wait
+        turn = one_at_a_time(self._keeping.index_path, wait, self._told_to_wait(progress))
+        with turn as alone, self._alone_here(end):
+            written, started = self._lag.written, time.time()
+            if force:
+                self._lag.mistrust()
             try:
-                report = self._healed_sync(force, progress, wait)
-                self._note(LAST_SYNC, record_of(report, reason, started))
-            except SyncBusyError:
-                raise
+                work = partial(self._one_sync, force, progress, alone)
+                report, healed = self._healing(work, self._heal)
             except BaseException as error:
-                self._behind = True
+                self._lag.mistrust()
                 self.last_error = record_of_error(error, time.time())
                 self._note(LAST_ERROR, self.last_error)
                 raise
-            finally:
-                self._in_sync = False
-            self._behind, self._covered, self._lacking, self._differing = not report.ok, written, None, {}
-            self.last, self.last_error = report, None
-            if not report.ok:  # what this sync could not mend, the next search need not try again
-                self._compare_stamps()
-                self._asked = (self._wish(), time.monotonic())
+            if healed is not None:
+                report = replace(report, rebuilt=healed)
+            self.last, self.last_error, self._lacking = report, None, None
+            self._note(LAST_SYNC, record_of(report, reason, started))
+            self._lag.synced(report, written)
             return report
-        finally:
-            self._syncing.release()
 
     def make_searchable(self) -> None:
         """Sync where there is no index, or one whose first build was cut short; wait for one under way here."""
-        stored = self.store().meta()
-        if stored is not None and stored.complete:
-            return
-        from openclaw_memory.sync import somebody_is_at_work
+        from openclaw_memory.sync.turn import somebody_is_at_work
 
-        with self._syncing:
-            stored = self.store().meta()
-            at_work = self._in_sync or (stored is not None and somebody_is_at_work(self._keeping.index_path))
-            if at_work or (stored is not None and stored.complete):
-                return
-            try:
-                self.sync()
-            except WorkspaceError:
-                if self.store().meta() is None:
-                    raise  # what a cut index holds is better than no answer: `stale` says how much that is worth
+        stored = self.store().meta()
+        if (stored is not None and stored.complete) or self._sync_thread == threading.get_ident():
+            return
+        if stored is not None and somebody_is_at_work(self._keeping.index_path):
+            if self._sync_thread is None:
+                return  # another memory, or process, builds it: what there is answers
+            with self._syncing:
+                pass
+        try:
+            self.sync()
+        except WorkspaceError:
+            if self.store().meta() is None:
+                raise  # what a cut index holds is better than no answer: `stale` says how much that is worth
 
     def wrote(self) -> None:
         """Note that a file was changed here, which the index does not know yet."""
+        self._lag.wrote()
+
+    def watch(self) -> Watcher:
+        """The watcher of these files, started where none runs."""
+        from openclaw_memory.sync.watcher import Watcher
+
+        parts = self._keeping
         with self._making:
-            self._written += 1
+            self.check_open()
+            if self.watcher is None or not self.watcher.is_running:
+                self.watcher = Watcher(
+                    parts.workspace,
+                    self._watched_sync,
+                    parts.config,
+                    index_path=parts.index_path,
+                    known=self._known_files,
+                ).start()
+            return self.watcher
+
+    @contextmanager
+    def _alone_here(self, end: float | None) -> Iterator[None]:
+        """Keep other threads out where the turn cannot: of a store without a file, or where no lock can be made."""
+        if not self._syncing.acquire(timeout=-1 if end is None else max(0.0, end - time.monotonic())):
+            raise SyncBusyError(f"a sync of {self._keeping.workspace.root} is under way in another thread; try again")
+        self._sync_thread = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._sync_thread = None
+            self._syncing.release()
+
+    def _one_sync(self, force: bool, progress: Callable[[Progress], None] | None, alone: bool) -> SyncReport:
+        from openclaw_memory.sync.passes import all_passes, parts_of
+
+        kept = self._keeping
+        store = self.store()
+        embedder, trouble = kept.embedders.for_sync(store.meta(), force=force)
+        parts = parts_of(
+            kept.workspace,
+            store,
+            embedder,
+            kept.config,
+            trouble=trouble,
+            requested=kept.embedders.requested,
+            progress=progress,
+            index_path=kept.index_path,
+            give_way=self.courtesy.give_way,
+        )
+        report = all_passes(parts, force=force, alone=alone)
+        if embedder is not None and report.embedded and report.ok:
+            embedder.is_heard()
+        return report
 
     def _note(self, name: str, record: str) -> None:
         """Tell other processes; where even that cannot be written, this one still knows."""
         with suppress(OpenClawMemoryError, OSError):
             self.store().note(name, record)
 
-    def _healed_sync(self, force: bool, progress: Callable[[Progress], None] | None, wait: float | None) -> SyncReport:
-        try:
-            return self._one_sync(force, progress, wait)
-        except CorruptIndexError as damage:
-            words = self._heal(damage)
-        report = self._one_sync(force, progress, wait)
-        return replace(report, rebuilt=words)
-
-    def _one_sync(self, force: bool, progress: Callable[[Progress], None] | None, wait: float | None) -> SyncReport:
-        from openclaw_memory.sync import sync
-
-        parts = self._keeping
-        store = self.store()
-        embedder, trouble = parts.embedders.for_sync(store.meta(), force=force)
-        report = sync(
-            parts.workspace,
-            store,
-            embedder,
-            parts.config,
-            trouble=trouble,
-            requested=parts.embedders.requested,
-            force=force,
-            progress=progress,
-            index_path=parts.index_path,
-            wait=wait,
-            give_way=self.courtesy.give_way,
-        )
-        if embedder is not None and report.embedded and report.ok:
-            embedder.is_heard()
-        return report
-
-    def watch(self) -> Watcher:
-        """The watcher of these files, started where none is at work."""
-        from openclaw_memory.sync.watcher import Watcher
-
-        parts = self._keeping
-        with self._making:
+    def _told_to_wait(self, progress: Callable[[Progress], None] | None) -> Callable[[str], None]:
+        def tell(words: str) -> None:
             self.check_open()
-            if self.watcher is None or self.watcher.state == "stopped":
-                watcher = Watcher(
-                    parts.workspace,
-                    self._watched_sync,
-                    parts.config,
-                    index_path=parts.index_path,
-                    known=self._known_files,
-                )
-                self.watcher = watcher.start()
-            return self.watcher
+            if progress is not None:
+                progress(Progress(0, 0, words))
+
+        return tell
 
     def _watched_sync(self) -> SyncReport:
         return self.sync(progress=self._end_when_closed, reason="watcher")
@@ -289,19 +313,15 @@ class Upkeep:
     # --- being behind --------------------------------------------------------------------------------------------
 
     def look(self, *, mend: bool = True) -> bool:
-        """Whether the index is known to be behind its files; with `mend` a sync then begins in the background.
-
-        Stamps of files are compared as often as that costs a twentieth of the time; a watcher knows without a look.
-        """
+        """Whether the index is known to be behind its files; with `mend` a sync then begins in the background."""
+        watcher = self.watcher
         if not self._keeping.config.sync.on_search:
-            return self._is_behind()
-        self._look_again()
-        behind = self._is_behind()
-        asked, at = self._asked
-        if mend and behind and (self._wish() != asked or time.monotonic() - at > PATIENCE_SECONDS):
-            self._asked = (self._wish(), time.monotonic())
+            return self._lag.is_behind()
+        if watcher is not None and watcher.is_at_work:
+            return self._lag.is_behind() or watcher.is_behind
+        if self._lag.look() or (mend and self._lag.wants_sync()):
             self._background.request()
-        return behind
+        return self._lag.is_behind()
 
     def lacking(self, store: Store) -> Mapping[str, int]:
         """How many files lack vectors, by the reason; where some did, another process may have caught up meanwhile."""
@@ -310,47 +330,14 @@ class Upkeep:
             self._lacking = known = store.lacking()
         return known
 
-    def _is_behind(self) -> bool:
-        watcher = self.watcher
-        return (
-            self._behind
-            or self._written != self._covered
-            or bool(self._differing)
-            or (watcher is not None and watcher.is_behind)
-        )
-
-    def _wish(self) -> object:
-        """What a sync would have to mend, as far as it is known."""
-        return self._written, dict(self._differing)
-
-    def _look_again(self) -> None:
-        if self.watcher is not None or time.monotonic() - self._looked < self._look_seconds / LOOK_SHARE:
-            return
-        if self._look_seconds > LONG_LOOK_SECONDS:
-            self._looked = time.monotonic()
-            self._background.request()
-            return
-        self._compare_stamps()
-
-    def _compare_stamps(self) -> None:
-        from openclaw_memory.sync.compare import compare, worth_a_sync
-
-        started = time.monotonic()
-        known = self.store().files()
-        workspace = self._keeping.workspace
-        difference = compare(workspace.scan().files, known)
-        self._differing = worth_a_sync(difference, known, self._keeping.config.sessions, workspace)
-        self._looked = time.monotonic()
-        self._look_seconds = self._looked - started
-
     def _sync_quietly(self) -> None:
         """A sync that nobody waits for: what it cannot do is told by the status, and by the next search."""
         try:
             self.sync(progress=self._end_when_closed, wait=0, reason="background")
         except SyncBusyError:
-            self._asked = (None, float("-inf"))  # who is at work may have looked before the files changed
-        except (OpenClawMemoryError, OSError):
-            return  # kept in last_error
+            self._lag.ask_again()
+        except Exception:  # noqa: BLE001 - whatever it is, it is kept in last_error
+            return
 
     def _end_when_closed(self, _: Progress) -> None:
         self.check_open()

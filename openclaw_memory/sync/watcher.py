@@ -124,12 +124,22 @@ class Watcher:
         self._seen: tuple[MemoryFile, ...] | None = None  # what the last poll found
         self._poll_at = self._sync_at = 0.0
         self._retry_seconds = RETRY_SECONDS
-        self._busy = self._failing = False
+        self._busy = self._failing = self._at_work = False
 
     @property
     def is_behind(self) -> bool:
         """Whether something has happened that is not synced yet; what a transcript may be behind does not count."""
         return self._busy or self._failing or any(pause.due < float("inf") for pause in self._pauses.values())
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its thread lives; a fork leaves none."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it follows the files now, and does not stand by."""
+        return self._at_work and self.is_running
 
     def start(self) -> Self:
         """Begin to watch, in a thread of its own; nothing happens where it does already. It begins with a sync."""
@@ -176,14 +186,15 @@ class Watcher:
             self._drop_events()
             if self._lock is not None:
                 self._lock.release()
-            self._busy, self.state = False, "stopped"
+            self._busy, self._at_work, self.state = False, False, "stopped"
 
     def _is_over(self) -> bool:
         return self._stopping.is_set() or self._sync() is None or self._known() is None
 
     def _step(self) -> float:
         """Do what is due; returns for how many seconds nothing is, if nothing happens."""
-        if not self._has_turn():
+        self._at_work = self._has_turn()
+        if not self._at_work:
             self._drop_events()
             self._sync_at = 0.0  # whoever takes over begins with a sync
             self.state = "standing by: another watcher is at work on this index"

@@ -19,11 +19,10 @@ from openclaw_memory.errors import (
     UndecodableError,
     WriteError,
 )
-from openclaw_memory.redaction import redact
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.journal import checked_text, find_block
 from openclaw_memory.workspace.paths import Place, locate, long_term_path
-from openclaw_memory.workspace.reading import hash_of, is_utf16, opened, split_lines
+from openclaw_memory.workspace.reading import excerpt_of_lines, hash_of, is_utf16, masked_lines, opened, split_lines
 from openclaw_memory.workspace.writing import read_whole, replace_file, writing
 
 LONG_TERM_HEADING = "# Long-term memory"
@@ -73,7 +72,7 @@ def edit(root: Path, path: str, start: int, end: int, text: str, *, seen: str | 
 
     Raises:
         ConflictError: the lines are others by now. Nothing was changed.
-        QueryError: the range, the text or `seen` cannot be.
+        QueryError: the range, the text or `seen` cannot be; or a secret, which is shown masked, would be lost or shown.
         NotFoundError: there is no such file, or no such line.
         PathNotAllowedError: the path is no memory file, is a transcript, or lies outside of the workspace.
         UndecodableError: it is not text in UTF-8.
@@ -110,7 +109,8 @@ def promote(
     Lines that stand there already, one after the other, are not added again: the excerpt then has `existed` set.
 
     Raises:
-        ConflictError, QueryError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError: as `edit`.
+        QueryError: the range, the section or `seen` cannot be, or the lines hold a secret, which stays where it is.
+        ConflictError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError: as `edit`.
     """
     source, target = locate(root, rules, path), locate(root, rules, long_term_path(root))
     if source.path == target.path:
@@ -125,11 +125,11 @@ def promote(
         except NotFoundError:
             note = _Note(target)
         if (first := find_block(note.lines, kept)) is not None:
-            return _excerpt(target.path, note.lines, first, len(kept), existed=True)
+            return excerpt_of_lines(target.path, note.lines, first, len(kept), existed=True)
         lines, first = _with_kept(note, kept, title)
         text = note.text(lines)
         _write(note, text, rules)
-    return _excerpt(target.path, split_lines(text), first, len(kept))
+    return excerpt_of_lines(target.path, split_lines(text), first, len(kept))
 
 
 def _changed(root: Path, path: str, start: int, end: int, text: str, seen: str | Excerpt, rules: Files) -> Excerpt:
@@ -138,11 +138,12 @@ def _changed(root: Path, path: str, start: int, end: int, text: str, seen: str |
     with writing(root, place.path):
         note = _read(place, rules)
         _check_seen(note, start, end, seen, text)
-        _check_masks(note, start, end, text)
         new = note.styled(split_lines(text))
-        changed = note.text([*note.lines[: start - 1], *new, *note.lines[end:]])
+        lines = [*note.lines[: start - 1], *new, *note.lines[end:]]
+        _check_masks(note, start, end, text, lines)
+        changed = note.text(lines)
         _write(note, changed, rules)
-    return _excerpt(place.path, split_lines(changed), start - 1, len(new))
+    return excerpt_of_lines(place.path, split_lines(changed), start - 1, len(new))
 
 
 def _writable(root: Path, path: str, rules: Files) -> Place:
@@ -189,20 +190,25 @@ def _check_seen(note: _Note, start: int, end: int, seen: str | Excerpt, proposed
         first, last = seen.start_line, seen.end_line
         if seen.path != path or start < first or end > last:
             raise QueryError(f"lines {start} to {end} of {path} are not in the excerpt {seen.citation}: read them")
-    now = "\n".join(note.lines[first - 1 : last])
-    if not hash_of(now).startswith(digest.lower()):
-        raise _conflict(note, start, end, seen, now, proposed)
+    if not hash_of("\n".join(note.lines[first - 1 : last])).startswith(digest.lower()):
+        raise _conflict(note, start, end, seen, proposed)
     if end > count:
         raise NotFoundError(f"{path} has {count} lines, none numbered {end}: read it again")
 
 
-def _check_masks(note: _Note, start: int, end: int, proposed: str) -> None:
-    """Who saw a secret masked, and writes the mask back, would lose the secret."""
-    every = zip(note.lines, redact("\n".join(note.lines)).split("\n"), strict=True)
-    for line, shown in list(every)[start - 1 : end]:
-        masks = [word for word in shown.split() if word not in line and word in proposed]
+def _check_masks(note: _Note, start: int, end: int, proposed: str, changed: Sequence[str]) -> None:
+    """Who saw a secret masked, and writes the mask back, would lose the secret; who parts a key would show the rest."""
+    shown, after = masked_lines(note.lines), masked_lines(changed)
+    for line, safe in zip(note.lines[start - 1 : end], shown[start - 1 : end], strict=True):
+        masks = [word for word in safe.split() if word not in line and word in proposed]
         if masks:
             raise QueryError(f"{masks[0]!r} stands for a secret, which would be lost: leave its line out of the range")
+    above = zip(note.lines[: start - 1], shown, after, strict=False)
+    below = zip(note.lines[end:], shown[end:], after[len(after) - len(note.lines) + end :], strict=True)
+    # Of a key over several lines, all but the first are shown blank.
+    begins_inside = bool(note.lines[start - 1].strip()) and not shown[start - 1].strip()
+    if begins_inside or any(line != was and line == now for line, was, now in (*above, *below)):
+        raise QueryError(f"lines {start} to {end} are a part of a secret, and its rest would stay: name all its lines")
 
 
 def _check_range(start: int, end: int) -> None:
@@ -210,15 +216,16 @@ def _check_range(start: int, end: int) -> None:
         raise QueryError(f"lines {start!r} to {end!r} are no range: lines count from 1, and the last is included")
 
 
-def _conflict(note: _Note, start: int, end: int, seen: str | Excerpt, now: str, proposed: str) -> ConflictError:
-    path, now = note.place.path, redact(now)
-    current = redact("\n".join(note.lines[start - 1 : end]))
+def _conflict(note: _Note, start: int, end: int, seen: str | Excerpt, proposed: str) -> ConflictError:
+    path, shown = note.place.path, masked_lines(note.lines)
+    current = "\n".join(shown[start - 1 : end])
     message = (
         f"lines {start} to {end} of {path} are not what you saw, and were not changed: read them again\n"
         f"--- what stands there now\n{current}\n--- what you wanted to write\n{proposed}"
     )
     if isinstance(seen, Excerpt):
-        rows = difflib.unified_diff(seen.text.split("\n"), now.split("\n"), "seen", "now", lineterm="")
+        now = shown[seen.start_line - 1 : seen.end_line]
+        rows = difflib.unified_diff(seen.text.split("\n"), now, "seen", "now", lineterm="")
         message += "\n" + "\n".join(rows)
     return ConflictError(message, path=path, start_line=start, current=current, proposed=proposed)
 
@@ -229,6 +236,11 @@ def _lines_to_keep(note: _Note, start: int, end: int, seen: str | Excerpt | None
     _check_range(start, end)
     if end > len(note.lines):
         raise NotFoundError(f"{note.place.path} has {len(note.lines)} lines, none numbered {end}: read it again")
+    if masked_lines(note.lines)[start - 1 : end] != note.lines[start - 1 : end]:
+        raise QueryError(
+            f"lines {start} to {end} of {note.place.path} hold a secret, which is shown masked: leave it where it is, "
+            "and name lines without it"
+        )
     kept = "\n".join(line.removesuffix("\r") for line in note.lines[start - 1 : end]).strip("\n")
     if not kept.strip():
         raise QueryError(f"lines {start} to {end} of {note.place.path} are blank: name lines that say something")
@@ -263,8 +275,3 @@ def _section_stop(lines: Sequence[str], section: str) -> int | None:
         if level is None and title.casefold() == section.casefold():
             level = own_level
     return None if level is None else len(lines)
-
-
-def _excerpt(path: str, lines: Sequence[str], first: int, count: int, *, existed: bool = False) -> Excerpt:
-    text = "\n".join(lines[first : first + count])
-    return Excerpt(path, redact(text), first + 1, first + count, hash=hash_of(text), existed=existed)

@@ -12,7 +12,7 @@ from openclaw_memory.config import Files
 from openclaw_memory.errors import ConfigError, PathNotAllowedError, QueryError, WriteError
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.paths import NOTES_FOLDER, counts, why_left_out
-from openclaw_memory.workspace.reading import hash_of, is_utf16
+from openclaw_memory.workspace.reading import excerpt_of_lines, is_utf16, split_lines
 from openclaw_memory.workspace.writing import flush_folder, open_to_append, read_whole, write_whole, writing
 
 # The time in the heading of an entry, as written here and as OpenClaw writes it: `9:05`, `09:05`, `9:05 AM`.
@@ -60,7 +60,7 @@ def append(
     rules: Files,
     skip_existing: bool = False,
 ) -> Excerpt:
-    """Add a text to `memory/<date>.md`, whole or not at all, and return its lines.
+    """Add a text to `memory/<date>.md`, whole or not at all, and return its lines, with secrets masked.
 
     A new note begins with `# YYYY-MM-DD`; a `title` makes an entry heading `## H:MM - title`, with the time of `now`.
     The write is one write(2) under a lock file, on the disk before this returns. With `skip_existing` nothing is added
@@ -146,18 +146,18 @@ def _append_locked(
             os.unlink(root.joinpath(*parts))
     if is_new:
         flush_folder(str(root), (NOTES_FOLDER,), path)
-    text = "\n".join(entry)
-    return Excerpt(path, text, first_line, first_line + len(entry) - 1, hash=hash_of(text))
+    return excerpt_of_lines(path, _lines(before + data), first_line - 1, len(entry))
 
 
 def _existing(before: bytes, path: str, entry: list[str]) -> Excerpt | None:
-    # Bytes that are no UTF-8 are nobody's entry, and no reason not to look at the others.
-    lines = before.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").split("\n")
+    lines = _lines(before)
     first = find_block(lines, entry)
-    if first is None:
-        return None
-    text = "\n".join(lines[first : first + len(entry)])
-    return Excerpt(path, text, first + 1, first + len(entry), hash=hash_of(text), existed=True)
+    return None if first is None else excerpt_of_lines(path, lines, first, len(entry), existed=True)
+
+
+def _lines(note: bytes) -> list[str]:
+    # Bytes that are no UTF-8 are nobody's entry, and no reason not to look at the others.
+    return split_lines(note.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace"))
 
 
 def _checked_content(descriptor: int, path: str, rules: Files) -> bytes:

@@ -172,6 +172,17 @@ def shown_excerpt(path: str, text: str, start: int, lines: int) -> Excerpt:
     return replace(excerpt, hash=hash_of(whole))
 
 
+def masked_lines(lines: Sequence[str]) -> list[str]:
+    """The lines of a note as they are shown: masked all together, since a private key is one over several of them."""
+    return redact("\n".join(lines)).split("\n") if lines else []
+
+
+def excerpt_of_lines(path: str, lines: Sequence[str], first: int, count: int, *, existed: bool = False) -> Excerpt:
+    """So many lines of a note from the 0-based `first` on, masked; `hash` is that of the lines as they stand there."""
+    shown, text = masked_lines(lines)[first : first + count], "\n".join(lines[first : first + count])
+    return Excerpt(path, "\n".join(shown), first + 1, first + count, hash=hash_of(text), existed=existed)
+
+
 def hash_of(lines: str) -> str:
     """The `hash` of an excerpt: SHA-256, in hex, of its lines as `split_lines` finds them, joined by newlines."""
     return hashlib.sha256(lines.replace("\0", "\ufffd").encode("utf-8", "surrogatepass")).hexdigest()

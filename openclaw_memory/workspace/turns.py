@@ -106,19 +106,6 @@ def collapsed(text: str) -> str:
     return _BLANKS.sub(" ", whole.replace("\0", "\ufffd")).strip(" ")
 
 
-def timestamp_ms(record: Mapping[str, Any]) -> float:
-    """When a message was written, in milliseconds since 1970; 0 where that is not known. UTC where no zone is named."""
-    for value in _timestamps(record):
-        if isinstance(value, str):
-            when = _moment(value)
-            found = when.timestamp() * 1000 if when else 0.0
-        else:
-            found = _milliseconds(value)
-        if found > 0:
-            return found
-    return 0
-
-
 def day(record: Mapping[str, Any]) -> datetime.date | None:
     """The day a message was written, in the zone its timestamp names; None where that is not known."""
     for value in _timestamps(record):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError, WriteError
@@ -17,7 +18,8 @@ LOCK_SECONDS = 10.0  # a write holds the lock for milliseconds: who waits this l
 _POLL_SECONDS = 0.002
 
 # Not `.md`: a file under this name never counts as memory.
-_UNFINISHED = ".openclaw-memory-"
+_UNFINISHED = ".openclaw-memory-{}.tmp"
+_UNFINISHED_NAME = re.compile(r"\.openclaw-memory-[0-9a-f]{16}\.tmp")
 
 
 @contextmanager
@@ -134,10 +136,8 @@ def replace_file(base: str, parts: Sequence[str], data: bytes, seen: os.stat_res
         OSError: it cannot be written. The old file is as it was.
     """
     with _folder(base, parts[:-1]) as (folder, prefix):
-        for name in os.listdir(prefix or "." if folder is None else folder):
-            if name.startswith(_UNFINISHED):
-                os.unlink(prefix + name, dir_fd=folder)
-        unfinished = f"{prefix}{_UNFINISHED}{secrets.token_hex(8)}.tmp"
+        _sweep(folder, prefix)
+        unfinished = prefix + _UNFINISHED.format(secrets.token_hex(8))
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         descriptor = os.open(unfinished, flags, 0o600, dir_fd=folder)
         try:
@@ -148,10 +148,19 @@ def replace_file(base: str, parts: Sequence[str], data: bytes, seen: os.stat_res
             _check_unchanged(prefix + parts[-1], folder, seen, "/".join(parts))
             os.replace(unfinished, prefix + parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
-            os.unlink(unfinished, dir_fd=folder)
+            with suppress(OSError):  # what went wrong before is what matters, and the next writer sweeps
+                os.unlink(unfinished, dir_fd=folder)
             raise
         if folder is not None:
             _flush(folder, "/".join(parts))
+
+
+def _sweep(folder: int | None, prefix: str) -> None:
+    """Remove what an earlier writer left unfinished. What cannot be removed is in nobody's way, and stays."""
+    with suppress(OSError):
+        names = os.listdir(prefix or "." if folder is None else folder)
+        for name in filter(_UNFINISHED_NAME.fullmatch, names):
+            os.unlink(prefix + name, dir_fd=folder)
 
 
 def flush_folder(base: str, parts: Sequence[str], path: str) -> None:

@@ -20,7 +20,6 @@ from openclaw_memory.sync import run
 from openclaw_memory.sync.damage import why_damaged
 from openclaw_memory.types import Progress
 
-KILLS = 20
 REBUILDER = """
 import sys
 from openclaw_memory import Memory, MemoryConfig
@@ -122,7 +121,8 @@ def test_a_rebuild_embeds_only_what_has_changed(place: Any) -> None:
     assert (report.embedded, place.embedder.texts, report.changed) == (1, ["memo plum"], ("memory/0.md",))
 
 
-def test_a_rebuild_that_is_killed_at_any_point_leaves_the_old_index_or_the_new_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [20, pytest.param(100, marks=pytest.mark.nightly)])
+def test_a_rebuild_that_is_killed_at_any_point_leaves_the_old_index_or_the_new_one(tmp_path: Path, kills: int) -> None:
     notes, index = tmp_path / "notes", tmp_path / "index.sqlite"
     (notes / "memory").mkdir(parents=True)
     words = random.Random(11)
@@ -136,7 +136,7 @@ def test_a_rebuild_that_is_killed_at_any_point_leaves_the_old_index_or_the_new_o
             memory.sync()
         expected[style] = texts(index)
     assert expected["headings"] != expected["tokens"]
-    outcomes = [killed(notes, index, words.uniform(0, 0.6)) for _ in range(KILLS)]
+    outcomes = [killed(notes, index, words.uniform(0, 0.6)) for _ in range(kills)]
     assert all(outcome in expected.values() for outcome in outcomes)
     with Memory.open(notes, embedder="hashing", index_path=index) as memory:
         assert memory.sync().ok

@@ -16,6 +16,7 @@ from openclaw_memory.embeddings import openai
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.store import SqliteStore
+from openclaw_memory.sync import records, run, status
 from openclaw_memory.sync.batch_file import Job, Known, path_of, save
 from openclaw_memory.sync.records import LAST_ERROR, LAST_SYNC, record_of_error
 from openclaw_memory.sync.status import told_of_lacking
@@ -183,6 +184,40 @@ def test_another_process_sees_what_the_last_sync_did(notes: Path, embedder: Mood
     assert state.last_error is None
     assert state.dirty["memory/bad.md"] == f"failed: {report.skipped[0].reason}"
     assert [file.path for file in state.skipped] == ["memory/bad.md"]
+
+
+def test_what_failed_here_is_not_told_once_another_process_has_mended_it(
+    notes: Path, embedder: Moody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def odd(*_: object, **__: object) -> None:
+        raise ValueError("odd file")
+
+    with Memory.open(notes, embedder=embedder) as memory:
+        with monkeypatch.context() as patch:
+            patch.setattr(run, "rows", odd)
+            failed = [file.path for file in memory.sync().failed]
+        assert "MEMORY.md" in failed
+        assert "MEMORY.md could not be indexed: ValueError: odd file" in memory.status().notices
+        with Memory.open(notes, embedder=embedder) as other:
+            assert other.sync().ok
+        state = memory.status()
+    assert state.dirty == {}
+    assert [notice for notice in state.notices if "could not be indexed" in notice] == []
+
+
+def test_of_this_process_more_failures_are_told_than_a_note_names(
+    notes: Path, embedder: Moody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "MOST_FILES", 2)
+    monkeypatch.setattr(status, "MOST_FILES", 2)
+    for number in range(4):
+        (notes / f"memory/bad{number}.md").write_bytes(b"\xff\xfe\x00")
+    with Memory.open(notes, embedder=embedder) as memory:
+        memory.sync()
+        here = memory.status()
+    with Memory.open(notes, embedder=embedder) as memory:
+        there = memory.status()
+    assert (len(here.skipped), len(there.skipped)) == (4, 2)
 
 
 def test_a_failure_is_told_until_a_later_sync_comes_to_its_end(indexed: Path, embedder: Moody) -> None:

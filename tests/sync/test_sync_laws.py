@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from openclaw_memory.sync import run
+from openclaw_memory.errors import CorruptIndexError
+from openclaw_memory.store.connection import PAGE_SIZE
+from openclaw_memory.sync import run, set_aside
+from openclaw_memory.sync.damage import why_damaged
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import transcripts
 
@@ -56,6 +60,9 @@ INDEX_STEPS = (
     st.tuples(st.just("sync while the embedder is down")),
     st.tuples(st.just("change the model"), st.sampled_from("ab")),
     st.tuples(st.just("lose the index")),
+    st.tuples(st.just("be killed between two writes"), st.integers(0, 4), st.booleans()),
+    st.tuples(st.just("sync elsewhere"), st.booleans()),
+    st.tuples(st.just("write garbage into the index"), st.floats(0, 1, exclude_max=True), st.integers(1, 3)),
 )
 
 
@@ -71,8 +78,11 @@ class World:
         self.seen: dict[int, object] = {}
 
     def step(self, name: str, *arguments: Any) -> None:
-        getattr(self, name.replace(" ", "_") if name != "break" else "damage")(*arguments)
-        self.no_id_names_another_chunk()
+        try:
+            getattr(self, name.replace(" ", "_") if name != "break" else "damage")(*arguments)
+            self.no_id_names_another_chunk()
+        except CorruptIndexError:
+            self.heal()
 
     def write(self, path: str, text: str) -> None:
         file = self.root / path
@@ -120,16 +130,24 @@ class World:
         if (file := self.root / path).exists():
             file.write_bytes(b"memo \xff\xfe\xff\x00\x80")
 
-    def sync(self) -> None:
-        self.place.sync()
+    def sync(self, **options: Any) -> None:
+        self.place.sync(index_path=self.index, **options)
 
     def rebuild(self) -> None:
-        self.place.sync(force=True)
+        self.sync(force=True)
+
+    def sync_elsewhere(self, force: bool) -> None:
+        other = self.open_place(self.root, self.index)
+        other.embedder.model = self.place.embedder.model
+        try:
+            other.sync(index_path=self.index, force=force)
+        finally:
+            other.store.close()
 
     def die_while_embedding(self) -> None:
         real, self.place.embedder = self.place.embedder, Dying(self.place.embedder)
         try:
-            self.place.sync()
+            self.sync()
         except KeyboardInterrupt:
             self.reopen()
         finally:
@@ -143,14 +161,34 @@ class World:
                 raise KeyboardInterrupt(step)
 
         try:
-            self.place.sync(progress=progress)
+            self.sync(progress=progress)
         except KeyboardInterrupt:
             self.reopen()
 
+    def be_killed_between_two_writes(self, writes: int, force: bool) -> None:
+        left = self.index.parent.with_name("left")
+
+        def progress(step: Progress) -> None:
+            nonlocal writes
+            writes -= 1
+            if writes < 0:
+                shutil.copytree(self.index.parent, left)  # what a process leaves that does nothing any more
+                raise KeyboardInterrupt(step)
+
+        try:
+            self.sync(force=force, progress=progress)
+        except KeyboardInterrupt:
+            self.place.store.close()
+            shutil.rmtree(self.index.parent)
+            left.rename(self.index.parent)
+            self.place.store = self.open_place(self.root, self.index).store
+
     def sync_while_the_embedder_is_down(self) -> None:
         self.place.embedder.broken = True
-        self.place.sync()
-        self.place.embedder.broken = False
+        try:
+            self.sync()
+        finally:
+            self.place.embedder.broken = False
 
     def change_the_model(self, name: str) -> None:
         self.place.embedder.model = name
@@ -165,6 +203,22 @@ class World:
             file.unlink()
         self.place.store = self.open_place(self.root, self.index).store
         self.seen.clear()
+
+    def write_garbage_into_the_index(self, where: float, pages: int) -> None:
+        self.place.store.close()
+        size = self.index.stat().st_size
+        with self.index.open("r+b") as file:
+            file.seek(int(where * (size // PAGE_SIZE)) * PAGE_SIZE)
+            file.write(b"\xa5" * PAGE_SIZE * pages)
+        self.place.store = self.open_place(self.root, self.index).store
+
+    def heal(self) -> None:
+        """What the upkeep of a memory does once it has met damage."""
+        self.place.store.close()
+        if why_damaged(self.index) is not None:
+            set_aside(self.index)
+            self.seen.clear()
+        self.place.store = self.open_place(self.root, self.index).store
 
     def no_id_names_another_chunk(self) -> None:
         for path in self.place.store.paths():
@@ -187,6 +241,12 @@ class Dying:
         raise KeyboardInterrupt(len(texts))
 
 
+NOTE = ("write", "memory/a.md", "memo apple\nmemo pear")
+
+
+@example(steps=[NOTE, ("be killed between two writes", 0, False)])
+@example(steps=[NOTE, ("sync",), NOTE, ("be killed between two writes", 0, True), ("sync elsewhere", True)])
+@example(steps=[NOTE, ("sync",), ("write garbage into the index", 0.3, 3), ("sync",)])
 @settings(max_examples=60, deadline=None)
 @given(steps=st.lists(st.one_of(*NOTE_STEPS, *TALK_STEPS, *INDEX_STEPS), min_size=1, max_size=20))
 def test_any_sequence_of_edits_and_accidents_ends_equal_to_a_fresh_index(
@@ -215,7 +275,9 @@ def check_ends_equal_to_fresh(open_place: Callable[[Path, Path], Any], steps: li
         for path in world.root.rglob("*.md"):
             if b"\xff" in path.read_bytes():
                 path.unlink()
-        world.place.sync()
+        world.heal()  # there may be damage that nothing has met so far
+        world.sync()
+        assert not list(world.index.parent.glob("*.rebuild-*"))
         fresh = open_place(world.root, world.fresh)
         fresh.embedder.model = world.place.embedder.model
         fresh.sync()

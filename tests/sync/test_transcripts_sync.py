@@ -125,8 +125,9 @@ def test_where_nothing_complete_was_added_only_the_stamp_is_new(place: Any) -> N
         lambda _: b"",
         lambda old: b'{"type": "message", "half' + b" " * len(old),
         lambda old: old[old.index(b"\n") + 1 :] + old,
+        lambda old: old.replace(b"apple 7", b"***** 7") + old[: old.index(b"\n") + 1],
     ],
-    ids=["other words", "cut in half", "emptied", "half a line", "longer"],
+    ids=["other words", "cut in half", "emptied", "half a line", "longer", "masked by hand and longer"],
 )
 @pytest.mark.usefixtures("small")
 def test_a_transcript_that_was_rewritten_is_read_anew(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import stat
@@ -157,6 +158,18 @@ def test_where_no_lock_can_be_made_the_work_goes_on_and_knows_that_it_may_not_be
     index = tmp_path / "none" / "index.sqlite"
     with one_at_a_time(index, 0) as alone:
         assert not alone
+        assert not somebody_is_at_work(index)
+
+
+def test_a_file_system_without_locks_has_no_turns_and_nobody_is_taken_for_dead(
+    index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with one_at_a_time(index, 0) as alone, one_at_a_time(index, 0) as alone_too:
+        assert (alone, alone_too) == (False, False)
         assert not somebody_is_at_work(index)
 
 

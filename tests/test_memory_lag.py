@@ -1,0 +1,212 @@
+"""`stale` tells the truth: it is neither true for ever, nor false while files are known to have changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from openclaw_memory import Memory, MemoryConfig, Sync
+from openclaw_memory.errors import CorruptIndexError, StoreError, SyncBusyError
+from openclaw_memory.sync import upkeep
+from openclaw_memory.sync.turn import one_at_a_time
+from openclaw_memory.types import Progress
+
+SECONDS = 30
+QUIET = MemoryConfig(sync=Sync(on_search=False))
+QUICK = MemoryConfig(sync=Sync(debounce_seconds=0.1))
+
+
+def until(true: Callable[[], Any]) -> bool:
+    end = time.monotonic() + SECONDS
+    while not true() and time.monotonic() < end:
+        time.sleep(0.01)
+    return bool(true())
+
+
+def finds(memory: Memory, word: str) -> bool:
+    return any(word in result.snippet for result in memory.search(word))
+
+
+def opened(notes: Path, config: MemoryConfig | None = None) -> Memory:
+    return Memory.open(notes, embedder=None, config=config)
+
+
+def write(notes: Path) -> None:
+    (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
+
+
+# --- watchers ----------------------------------------------------------------------------------------------------------
+
+
+def test_after_a_watcher_has_ended_searches_look_for_themselves_again(notes: Path) -> None:
+    with opened(notes, QUICK) as memory:
+        memory.sync()
+        with memory.watch() as watcher:
+            assert until(lambda: watcher.is_at_work and not watcher.is_behind)
+        write(notes)
+        assert until(lambda: finds(memory, "zeppelin"))
+
+
+def test_a_memory_whose_watcher_stands_by_looks_for_itself(notes: Path) -> None:
+    slow = replace(QUICK, sync=replace(QUICK.sync, debounce_seconds=3600.0))
+    with opened(notes, slow) as memory, opened(notes, slow) as other:
+        memory.sync()
+        working = memory.watch()
+        assert until(lambda: working.is_at_work and not working.is_behind)
+        waiting = other.watch()
+        assert until(lambda: waiting.state.startswith("standing by"))
+        write(notes)
+        assert until(lambda: other.search("boiler").stale or finds(other, "zeppelin"))
+
+
+# --- what stays as it is -----------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_not_text_makes_no_answer_stale_once_a_sync_has_said_so(notes: Path) -> None:
+    (notes / "memory/binary.md").write_bytes(b"\xff\xfe\xff\x00\x80")
+    with opened(notes) as memory:
+        report = memory.sync()
+        assert report.ok
+        assert [file.path for file in report.skipped] == ["memory/binary.md"]
+        for _ in range(20):
+            assert not memory.search("boiler").stale
+            time.sleep(0.005)
+        (notes / "memory/binary.md").write_text("A zeppelin was seen.\n")
+        assert until(lambda: finds(memory, "zeppelin"))
+
+
+def test_a_note_written_here_and_indexed_by_another_memory_is_not_missing(notes: Path) -> None:
+    with opened(notes, QUIET) as memory, opened(notes, QUIET) as other:
+        memory.sync()
+        memory.append("The zeppelin lands on Friday.")
+        assert memory.search("boiler").stale
+        other.sync()
+        assert not memory.search("boiler").stale
+        assert finds(memory, "zeppelin")
+
+
+def test_looking_at_files_that_cannot_be_looked_at_costs_no_report(
+    notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (notes / "memory/binary.md").write_bytes(b"\xff\xfe\xff\x00\x80")
+    with opened(notes) as memory:
+        real, looks = type(memory.workspace).scan, []
+
+        def once(workspace: Any) -> Any:
+            looks.append(1)
+            if len(looks) > 1:
+                raise OSError("the disk is on fire")
+            return real(workspace)
+
+        monkeypatch.setattr(type(memory.workspace), "scan", once)
+        assert len(memory.sync().added) == 4
+        assert len(looks) == 2
+
+
+def test_an_error_that_nobody_foresaw_ends_no_background_sync_for_good(
+    notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(notes) as memory:
+        memory.sync()
+        with monkeypatch.context() as patch:
+            patch.setattr("openclaw_memory.sync.passes.one_pass", lambda *_, **__: 1 / 0)
+            write(notes)
+            assert until(lambda: memory.search("boiler") and memory._upkeep.last_error)
+        (notes / "memory/newer.md").write_text("Another zeppelin.\n")
+        assert until(lambda: finds(memory, "Another"))
+
+
+# --- nobody waits for a sync -------------------------------------------------------------------------------------------
+
+
+def test_a_search_never_waits_for_the_sync_of_another_process_though_one_of_its_own_does(notes: Path) -> None:
+    with opened(notes, QUIET) as memory:
+        memory.sync(progress=lambda _: None)
+        index = memory.index_path
+        assert index is not None
+        with ThreadPoolExecutor(2) as threads, opened(notes, QUIET) as other:
+            store = other._upkeep.store()
+            stored = store.meta()
+            assert stored is not None
+            store.reset(replace(stored, building="a first build elsewhere"))
+            with one_at_a_time(index):
+                waiting = threads.submit(memory.sync)
+                time.sleep(0.3)
+                asked = threads.submit(memory.search, "boiler").result(SECONDS)
+                assert (len(asked), asked.stale) == (0, True)
+                assert not waiting.done()
+            waiting.result(SECONDS)
+            assert finds(memory, "boiler")
+
+
+def test_two_memories_whose_syncs_search_each_other_wait_for_nobody(notes: Path) -> None:
+    with opened(notes, QUIET) as a, opened(notes, QUIET) as b, ThreadPoolExecutor(2) as threads:
+        reached = Event()
+
+        def look(_: Progress) -> None:
+            reached.set()
+            time.sleep(0.2)
+            b.search("boiler")
+
+        first = threads.submit(a.sync, progress=look)
+        assert reached.wait(SECONDS)
+        second = threads.submit(b.sync)
+        assert (first.result(SECONDS).ok, second.result(SECONDS).ok) == (True, True)
+
+
+def test_waiting_for_a_turn_ends_when_the_memory_is_closed(notes: Path) -> None:
+    memory = opened(notes, QUIET)
+    memory.sync()
+    assert memory.index_path is not None
+    with one_at_a_time(memory.index_path), ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(memory.sync)
+        time.sleep(0.2)
+        memory.close()
+        with pytest.raises(StoreError, match="closed"):
+            waiting.result(SECONDS)
+
+
+def test_a_damaged_index_is_left_to_the_sync_that_is_at_work_on_it(
+    notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "HEAL_SECONDS", 0.2)
+    with opened(notes, QUIET) as memory:
+        memory.sync()
+    index = notes / ".memory/index.sqlite"
+    index.write_bytes(b"this is no database" * 1000)
+    with opened(notes, QUIET) as memory, ThreadPoolExecutor(1) as threads:
+        with one_at_a_time(index):
+            with pytest.raises(CorruptIndexError):
+                threads.submit(memory.search, "boiler").result(SECONDS)
+            with pytest.raises(SyncBusyError):
+                threads.submit(memory.sync, wait=0).result(SECONDS)
+        assert finds(memory, "boiler")
+
+
+def test_what_is_found_sound_and_fails_again_is_set_aside_all_the_same(
+    notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openclaw_memory.sync.damage.why_damaged", lambda _: None)
+    with opened(notes, QUIET) as memory:
+        memory.sync()
+    (notes / ".memory/index.sqlite").write_bytes(b"this is no database" * 1000)
+    with opened(notes, QUIET) as memory:
+        results = memory.search("boiler")
+        assert "is kept as" in str(results.reason)
+        assert results[0].path == "memory/household.md"
+
+
+def test_the_status_makes_no_new_index_where_the_old_one_was_deleted(notes: Path) -> None:
+    with opened(notes, QUIET) as memory:
+        memory.sync()
+        for file in (notes / ".memory").glob("index.sqlite*"):
+            file.unlink()
+        assert any("nothing is indexed yet" in notice for notice in memory.status().notices)
+        assert not (notes / ".memory/index.sqlite").exists()
