@@ -74,17 +74,19 @@ class Asking:
         from openclaw_memory.sync import describe, outdated
         from openclaw_memory.sync.status import told_of_lacking
 
-        unfinished = stored is None or not stored.complete
+        if stored is None:
+            return None, "nothing is indexed yet: sync the memory", True
+        unfinished = not stored.complete
         try:
             embedder = self._embedders.for_search(stored)
         except EmbedderError as error:
             stale = self._upkeep.look() or unfinished
-            other = stored is not None and stored.provider != self._embedders.requested
+            other = stored.provider != self._embedders.requested
             return None, f"keywords alone were searched: {error}", stale or other
-        difference = outdated(stored, describe(embedder, self._config.chunking)) if stored else None
+        difference = outdated(stored, describe(embedder, self._config.chunking))
         # Building the whole index again is begun by a call of `sync` alone: it may cost time, or money.
         stale = self._upkeep.look(mend=difference is None) or unfinished
-        if stored is None or embedder is None or stored.identity == embedder.identity:
+        if embedder is None or stored.identity == embedder.identity:
             reasons = told_of_lacking(self._upkeep.lacking(store))
             return embedder, "; ".join(reasons) or None, stale or bool(reasons) or difference is not None
         if (lost := self._embedders.passed_over.get(stored.provider)) is not None:

@@ -305,7 +305,7 @@ class Memory:
             deep=deep,
             config=self.config,
             last_error=self._upkeep.last_error,
-            watcher=self._upkeep.watcher.state if self._upkeep.watcher else None,
+            watcher=self._upkeep.told_of_watcher(),
         )
 
     def close(self) -> None:

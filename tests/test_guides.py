@@ -12,7 +12,7 @@ import pytest
 from openclaw_memory import Memory, Sessions, Status, Sync
 from openclaw_memory.cli.doctor import examine
 from openclaw_memory.config import Journal
-from openclaw_memory.sync import damage, upkeep, watcher
+from openclaw_memory.sync import damage, lag, watcher
 from openclaw_memory.workspace import transcripts, turns
 
 ROOT = Path(__file__).parents[1]
@@ -78,9 +78,9 @@ def test_every_check_of_the_doctor_is_told(notes):
 @pytest.mark.parametrize(
     ("guide", "words"),
     [
-        (UPKEEP, f"where one look takes more than {upkeep.LONG_LOOK_SECONDS * 1000:g} ms"),
-        (UPKEEP, f"search within {upkeep.PATIENCE_SECONDS:g} s"),
-        (UPKEEP, "looking takes a twentieth of the time" if upkeep.LOOK_SHARE == 1 / 20 else "another share"),
+        (UPKEEP, f"where one look takes more than {lag.LONG_LOOK_SECONDS * 1000:g} ms"),
+        (UPKEEP, f"search within {lag.PATIENCE_SECONDS:g} s"),
+        (UPKEEP, "looking takes a twentieth of the time" if lag.LOOK_SHARE == 1 / 20 else "another share"),
         (UPKEEP, "four times that at the most" if watcher.PATIENCE == 4 else "another patience"),
         (UPKEEP, f"kept size and stamp for {watcher.SETTLE_SECONDS:g} s"),
         (UPKEEP, f"it looks at the files every {watcher.POLL_SECONDS:g} s"),

@@ -92,6 +92,20 @@ def test_a_note_written_here_and_indexed_by_another_memory_is_not_missing(notes:
         assert finds(memory, "zeppelin")
 
 
+def test_what_failed_here_and_was_mended_by_another_memory_is_not_missing(
+    notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(notes, QUIET) as memory, opened(notes, QUIET) as other:
+        memory.sync()
+        write(notes)
+        with monkeypatch.context() as patch:
+            patch.setattr("openclaw_memory.sync.run.rows", lambda *_, **__: 1 / 0)
+            assert [file.path for file in memory.sync().failed] == ["memory/new.md"]
+        assert memory.search("boiler").stale
+        other.sync()
+        assert not memory.search("boiler").stale
+
+
 def test_looking_at_files_that_cannot_be_looked_at_costs_no_report(
     notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +215,65 @@ def test_what_is_found_sound_and_fails_again_is_set_aside_all_the_same(
         results = memory.search("boiler")
         assert "is kept as" in str(results.reason)
         assert results[0].path == "memory/household.md"
+
+
+def test_a_search_may_be_told_to_build_nothing(notes: Path) -> None:
+    with opened(notes, MemoryConfig(sync=Sync(before_search=False, on_search=False))) as memory:
+        results = memory.search("boiler")
+        assert (len(results), results.stale) == (0, True)
+        assert "nothing is indexed yet" in str(results.reason)
+        memory.sync()
+        assert finds(memory, "boiler")
+
+
+def test_a_sync_after_a_search_that_healed_tells_what_was_found(notes: Path) -> None:
+    with opened(notes, QUIET) as memory:
+        memory.sync()
+    (notes / ".memory/index.sqlite").write_bytes(b"this is no database" * 1000)
+    with opened(notes, QUIET) as memory:
+        assert "damaged" in str(memory.search("boiler").reason)
+        last = memory.status().last_sync
+        assert last is not None
+        assert "damaged" in last["rebuilt"]
+
+
+def test_a_sync_that_was_interrupted_is_no_error(notes: Path) -> None:
+    def interrupt(_: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with opened(notes, QUIET) as memory:
+        with pytest.raises(KeyboardInterrupt):
+            memory.sync(progress=interrupt)
+        assert memory.status().last_error is None
+
+
+def test_the_status_knows_the_watcher_of_another_memory(notes: Path) -> None:
+    with opened(notes, QUICK) as memory, opened(notes, QUIET) as other:
+        memory.sync()
+        assert other.status().watcher is None
+        with memory.watch() as watcher:
+            assert until(lambda: watcher.syncs > 1 or (watcher.is_at_work and not watcher.is_behind))
+            assert str(other.status().watcher).startswith("in another process: ")
+        assert other.status().watcher is None
+
+
+def test_stopping_a_watcher_ends_the_sync_under_way(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openclaw_memory.sync.run.FILES_PER_WRITE", 1)
+    reached = Event()
+    with opened(notes, QUICK) as memory:
+        real = memory._upkeep._end_when_unwatched
+
+        def held(step: Progress) -> None:
+            reached.set()
+            assert until(lambda: memory._upkeep.watcher is not None and memory._upkeep.watcher.is_stopping)
+            real(step)
+
+        monkeypatch.setattr(memory._upkeep, "_end_when_unwatched", held)
+        watcher = memory.watch()
+        assert reached.wait(SECONDS)
+        watcher.stop()
+        assert watcher.state == "stopped"
+        assert memory.status().files < 4
 
 
 def test_the_status_makes_no_new_index_where_the_old_one_was_deleted(notes: Path) -> None:

@@ -92,11 +92,13 @@ class Embedding:
 class Sync:
     """When the index follows the files, besides a call of `sync`.
 
-    `on_open` and `on_search` sync in the background, the latter where files have changed since the last look;
-    `interval_seconds` does so again and again (0: never). The watcher waits until nothing has happened for
+    With `before_search` a search waits where a first index has to be built, or finished; without it, it answers from
+    what there is. `on_open` and `on_search` sync in the background, the latter where files have changed since the last
+    look; `interval_seconds` does so again and again (0: never). The watcher waits until nothing has happened for
     `debounce_seconds`, and looks at all files every `rescan_seconds` whatever it was told.
     """
 
+    before_search: bool = True
     on_open: bool = False
     on_search: bool = True
     interval_seconds: float = 0.0

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import EmbedderError, StoreError
-from openclaw_memory.store.connection import fetch
+from openclaw_memory.store.connection import damaged, fetch
 from openclaw_memory.store.rows import CLOCK, META_KEY
 
 if TYPE_CHECKING:
@@ -16,10 +16,15 @@ if TYPE_CHECKING:
 # Of a key's 32 bytes these are stored, twice (row and index). That any two of ten million texts share 72 bits of
 # SHA-256 has a chance of 1e-8; of the million chunks of a large index, 1e-10.
 KEY_BYTES = 9
+KEY_WIDTHS = range(KEY_BYTES, 33)  # of all versions
 KEYS_PER_LOOKUP = 400  # OpenClaw's number
 
 CURRENT_IDENTITY = f"(SELECT value ->> '$.identity' FROM meta WHERE key = '{META_KEY}')"
-MODEL = f"SELECT id, dims FROM models WHERE identity = coalesce(?, {CURRENT_IDENTITY})"
+MODEL = "SELECT id, dims FROM models WHERE identity = ?"
+CURRENT_MODEL = f"""
+SELECT models.id, models.dims, value ->> '$.dims' FROM meta LEFT JOIN models ON identity = value ->> '$.identity'
+WHERE key = '{META_KEY}'
+"""
 # An all-zero vector has no direction: its id counts as none, so that such a chunk is found by its terms alone.
 KNOWN_KEYS = """
 SELECT wanted.value, iif(embedding = zeroblob(length(embedding)), NULL, vectors.id) FROM json_each(?) AS wanted
@@ -59,9 +64,18 @@ def model(db: apsw.Connection, identity: str | None = None) -> tuple[int, int | 
     """Id and dimensions (None before its first vectors) of a model; None where nothing is known of it.
 
     `identity` None means the one in meta.
+
+    Raises:
+        CorruptIndexError: meta names a model that is not there, or that has other dimensions.
     """
-    rows = fetch(db, MODEL, (identity,))
-    return rows[0] if rows else None
+    if identity is not None:
+        rows = fetch(db, MODEL, (identity,))
+        return rows[0] if rows else None
+    for model_id, dims, said in fetch(db, CURRENT_MODEL):
+        if model_id is None or (dims is not None and said not in {None, dims}):
+            raise damaged(db.filename, f"its model has {dims} dimensions, its meta says {said}")
+        return model_id, dims
+    return None
 
 
 def current_model(db: apsw.Connection) -> tuple[int, int | None]:
@@ -119,7 +133,7 @@ def known_keys(db: apsw.Connection, model_id: int, keys: Iterable[str]) -> dict[
 def add_vectors(db: apsw.Connection, model_id: int, keys: Sequence[str], embeddings: Iterable[bytes]) -> None:
     """Store embeddings by their keys; one that is stored already stays."""
     width = _key_width(db)
-    rows = enumerate(zip(keys, embeddings, strict=True), start=_now(db) + 1)
+    rows = enumerate(zip(keys, embeddings, strict=True), start=now(db) + 1)
     db.executemany(ADD_VECTOR, ((number, model_id, _digest(key)[:width], row) for number, (key, row) in rows))
 
 
@@ -131,7 +145,7 @@ def retire(db: apsw.Connection, vector_ids: Iterable[int]) -> None:
     """
     lost = sorted(set(vector_ids))
     if lost:
-        turn = _now(db) + 1
+        turn = now(db) + 1
         db.execute(RETIRE, (turn, json.dumps(lost)))
         db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (CLOCK, turn))
 
@@ -158,13 +172,22 @@ def prune(db: apsw.Connection, max_entries: int) -> int:
     return len(gone)
 
 
-def _now(db: apsw.Connection) -> int:
+def now(db: apsw.Connection) -> int:
+    """The time by the clock of vectors: their highest id, or the latest turn.
+
+    Raises:
+        CorruptIndexError: it is no number.
+    """
     ((turn,),) = fetch(db, NOW)
-    return int(turn)
+    if not isinstance(turn, int):
+        raise damaged(db.filename, f"its clock stands at {turn!r}")
+    return turn
 
 
 def _key_width(db: apsw.Connection) -> int:
     ((width,),) = fetch(db, KEY_WIDTH)
+    if width not in KEY_WIDTHS:
+        raise damaged(db.filename, f"its vectors have keys of {width} bytes")
     return int(width)
 
 

@@ -291,8 +291,8 @@ class Connections:
         if pool.pid != os.getpid():
             if pool.lent:
                 raise StoreError(
-                    f"{self.path} was in use when this process was forked, and cannot be used in it; fork while nothing "
-                    "is under way, or start processes by spawning them"
+                    f"{self.path} was in use when this process was forked, and cannot be used in it; fork while "
+                    "nothing is under way, or start processes by spawning them"
                 )
             pool.leave()
             self._pool = pool = Pool()

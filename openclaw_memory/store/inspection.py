@@ -7,7 +7,7 @@ from pathlib import Path
 
 import apsw
 
-from openclaw_memory.store import cache, checksums, layout
+from openclaw_memory.store import cache, checksums, keywords, layout, rows
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.types import StoreStats
 
@@ -15,6 +15,26 @@ COUNTS = """
 SELECT source, count(DISTINCT files.id), count(chunks.id)
 FROM files LEFT JOIN chunks ON chunks.file_id = files.id GROUP BY source
 """
+
+
+# What must not be there, by the words that tell of it. Terms lie in a table of their own for every chunk.
+ODD = {
+    "chunks are not in the keyword index": """
+SELECT count(*) FROM chunks WHERE id NOT IN (SELECT id FROM chunk_terms_docsize)
+""",
+    "rows of the keyword index belong to no chunk": """
+SELECT count(*) FROM chunk_terms_docsize WHERE id NOT IN (SELECT id FROM chunks)
+""",
+    "chunks have a vector that is not there": """
+SELECT count(*) FROM chunks WHERE vector_id IS NOT NULL AND vector_id NOT IN (SELECT id FROM vectors)
+""",
+    "vectors have a model that is not there": """
+SELECT count(*) FROM vectors WHERE model_id NOT IN (SELECT id FROM models)
+""",
+    "vectors have keys of another length": """
+SELECT count(DISTINCT length(key)) - 1 FROM vectors WHERE true HAVING count(DISTINCT length(key)) > 1
+""",
+}
 
 
 def stats(db: apsw.Connection, path: Path, vector_error: str | None) -> StoreStats:
@@ -39,19 +59,39 @@ def problems(db: apsw.Connection, *, with_vec: bool) -> Iterator[str]:
     yield from checksums.problems(db)
     if wrong := layout.wrong_version(db):
         yield wrong
-    if with_vec and (error := _codes_error(db, only_damage=True)):
-        yield f"sqlite-vec: {error}"
+    for words, statement in ODD.items():
+        yield from (f"{count} {words}" for (count,) in fetch(db, statement) if count)
+    rows.last_id(db)
+    cache.now(db)
+    keywords.document_frequencies(db, ["word"])
+    yield from _vector_problems(db, with_vec=with_vec)
 
 
-def _codes_error(db: apsw.Connection, *, only_damage: bool = False) -> str | None:
-    found = cache.model(db)
-    if found is None or found[1] is None:
+def _vector_problems(db: apsw.Connection, *, with_vec: bool) -> Iterator[str]:
+    dims = _dims(db)
+    if not cache.count(db):
+        return
+    from openclaw_memory.store import vectors
+
+    yield from vectors.problems(db)
+    if with_vec and dims is not None and vectors.codes_match(db, dims):
+        if error := vectors.error_of_codes(db, dims):
+            yield f"sqlite-vec: {error}"
+        yield from (f"sqlite-vec: {words}" for words in vectors.problems_of_codes(db, dims))
+
+
+def _codes_error(db: apsw.Connection) -> str | None:
+    dims = _dims(db)
+    if dims is None:
         return None
     from openclaw_memory.store import vectors
 
-    if only_damage and not vectors.codes_match(db, found[1]):
-        return None
-    return vectors.error_of_codes(db, found[1])
+    return vectors.error_of_codes(db, dims)
+
+
+def _dims(db: apsw.Connection) -> int | None:
+    found = cache.model(db)
+    return None if found is None else found[1]
 
 
 def _size(path: Path) -> int:

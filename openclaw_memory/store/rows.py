@@ -47,6 +47,7 @@ WHERE file_id = ?1 AND id > coalesce(
   (SELECT id FROM chunks WHERE file_id = ?1 AND start_line < ?2 ORDER BY id DESC LIMIT 1), 0
 ) ORDER BY id
 """
+LAST_IDS = f"SELECT coalesce(({CHUNK_IDS}), 0), coalesce((SELECT max(id) FROM chunks), 0)"
 CHUNKS_OF = "SELECT id FROM chunks WHERE file_id = (SELECT id FROM files WHERE path = ?)"
 ADD_TERMS = "INSERT INTO chunk_terms (rowid, terms, context_terms) VALUES (?, ?, ?)"
 
@@ -57,9 +58,13 @@ def meta(db: apsw.Connection) -> IndexMeta | None:
     if not rows:
         return None
     try:
-        return IndexMeta(**json.loads(rows[0][0]))
+        found = IndexMeta(**json.loads(rows[0][0]))
     except (TypeError, ValueError) as error:
         raise damaged(db.filename, f"its meta cannot be read: {error}") from error
+    texts, numbers = (found.provider, found.model, found.identity), (found.schema_version, found.dims or 0)
+    if {*map(type, texts)} != {str} or {*map(type, numbers)} != {int} or not isinstance(found.chunking, dict):
+        raise damaged(db.filename, f"its meta cannot be read: {rows[0][0]}")
+    return found
 
 
 def set_meta(db: apsw.Connection, new: IndexMeta) -> None:
@@ -134,13 +139,24 @@ def add_chunks(
     vector_ids: Mapping[str, int | None],
 ) -> range:
     """Add chunks to a file, whose id and record are given; returns their ids, consecutive and never used before."""
-    used = fetch(db, CHUNK_IDS)
-    first = used[0][0] + 1 if used else 1
+    first = last_id(db) + 1
     ids = range(first, first + len(rows))
     numbered = list(zip(ids, rows, strict=True))
     db.executemany(ADD_CHUNK, (_chunk_columns(file_id, record, *one, vector_ids) for one in numbered))
     _add_terms(db, numbered)
     return ids
+
+
+def last_id(db: apsw.Connection) -> int:
+    """The highest id that a chunk has ever had.
+
+    Raises:
+        CorruptIndexError: a chunk has a higher one than there is known to have been.
+    """
+    ((known, highest),) = fetch(db, LAST_IDS)
+    if not isinstance(known, int) or known < highest:
+        raise damaged(db.filename, f"the last chunk is {highest}, and {known!r} is said to be")
+    return known
 
 
 def stamp_files(db: apsw.Connection, records: Iterable[FileRecord]) -> None:
@@ -232,11 +248,11 @@ def _record(db: apsw.Connection, row: tuple[Any, ...]) -> FileRecord:
     Raises:
         CorruptIndexError: it cannot be one that was written: without a path, a source, or whole numbers for stamps.
     """
-    values: list[Any] = [value.hex() if isinstance(value, bytes) else value for value in row]
-    record = FileRecord(*values)
+    path, source, digest, *rest = row
+    record = FileRecord(path, source, digest.hex() if isinstance(digest, bytes) else digest, *rest)
     numbers = (record.size, record.mtime_ns, record.inode, record.checked_ns)
-    sound = isinstance(record.path, str) and isinstance(record.hash, str) and set(map(type, numbers)) == {int}
-    if record.source not in SOURCES or not sound:
+    sound = isinstance(path, str) and isinstance(record.hash, str) and set(map(type, numbers)) == {int}
+    if source not in SOURCES or not sound or not isinstance(record.lacks, str | None):
         raise damaged(db.filename, f"the record of {record.path!r} is odd")
     return record
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
-from openclaw_memory.errors import NewerIndexError, StoreError
+from openclaw_memory.errors import CorruptIndexError, NewerIndexError, StoreError
 from openclaw_memory.store import beside, cache, inspection, keywords, layout, rows
 from openclaw_memory.store.connection import Connections, Pinned, connect, fetch, find_extension, is_index, prepare_file
 from openclaw_memory.store.layout import SCHEMA_VERSION
@@ -326,8 +326,13 @@ class SqliteStore:
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with tables, indexes and the keyword index, and which chunks are not what was written."""
-        with self._connections.read() as db:
-            return tuple(inspection.problems(db, with_vec=self._vector_error is None))
+        found: list[str] = []
+        try:
+            with self._connections.read() as db:
+                found.extend(inspection.problems(db, with_vec=self._vector_error is None))
+        except CorruptIndexError as error:
+            found.append(str(error))
+        return tuple(found)
 
     def close(self) -> None:
         """Release the index. Calling it twice is allowed; work under way in other threads ends first."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import apsw
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 CODES_DIMS = "chunk_vectors_dims"  # the row of meta that says that chunk_vectors matches chunks
 SCAN_ROWS = 4096  # bounds the memory of a scan: 4 MiB at 256 dimensions, 24 MiB at 1,536
+LARGEST = 1e18  # the product of two such components is beyond float32; those of a unit vector are within 1
 VEC0_MAX_K = 4096  # sqlite-vec's own limit
 VEC0_MAX_DIMS = 8192  # likewise
 VEC0_CHUNK_ROWS = 1024
@@ -33,11 +36,16 @@ CODE_MAX = 127
 # vec0 chooses the k nearest in time rows x k, so that small indexes can afford a slack that leaves nothing to chance.
 MIN_SLACK, MAX_SLACK, SLACK_ROWS = 32, 128, 300_000
 
+MODELS = "SELECT id, dims FROM models"
+# By the plus sign, SQLite reads them by their ids, and not by the index of keys.
+VECTOR_PAGE = "SELECT id, embedding FROM vectors WHERE +model_id = ? AND id > ? ORDER BY id LIMIT ?"
+SHADOW_TABLES = "SELECT name FROM pragma_table_list WHERE type = 'shadow' AND name GLOB 'chunk_vectors_*'"
 CREATE_CODES = f"""
 CREATE VIRTUAL TABLE chunk_vectors USING vec0 (
   source TEXT PARTITION KEY, code INT8[{{dims}}], chunk_size={VEC0_CHUNK_ROWS}
 )
 """
+WITH_VECTOR = "SELECT 1 FROM chunks WHERE vector_id IS NOT NULL LIMIT 1"
 NEAREST = "SELECT rowid FROM chunk_vectors WHERE code MATCH vec_int8(?) AND k = ?"
 EMBEDDINGS = """
 SELECT chunks.id, vectors.embedding FROM json_each(?) AS wanted
@@ -64,7 +72,7 @@ def nearest(
         return []
     wanted = k + _slack(db)
     if use_codes and wanted <= VEC0_MAX_K and codes_match(db, dims):
-        pages: Iterable[Page] = [_chosen(db, _candidates(db, query, wanted, source), dims)]
+        pages: Iterable[Page] = [_candidate_page(db, query, wanted, source, dims)]
     else:
         pages = (_page(rows, dims) for rows in _row_pages(db, source))
     best: list[Hit] = []
@@ -103,13 +111,15 @@ def checked_matrix(vectors: Matrix, count: int) -> Matrix:
     """`vectors` as contiguous little-endian float32 of shape (count, dims), for storing.
 
     Raises:
-        EmbedderError: another shape, no dimensions, or a NaN or an infinity.
+        EmbedderError: another shape, no dimensions, a NaN or an infinity, or a component beyond 1e18.
     """
     matrix = np.ascontiguousarray(vectors, dtype="<f4")
     if matrix.ndim != 2 or matrix.shape[0] != count or matrix.shape[1] < 1:
         raise EmbedderError(f"{count} texts gave vectors of shape {matrix.shape}; one row for each text is needed")
-    if not np.isfinite(matrix).all():
-        raise EmbedderError("the vectors hold a NaN or an infinity and were not stored; check the embedder")
+    if not _makes_sense(matrix):
+        raise EmbedderError(
+            f"the vectors hold a NaN, an infinity or more than {LARGEST:g} and were not stored; check the embedder"
+        )
     return matrix + np.float32(0)  # turns -0.0 into 0.0, so that an all-zero vector is all zero bytes
 
 
@@ -136,15 +146,16 @@ def update_codes(db: apsw.Connection, dims: int, removed: Iterable[int], added: 
     if not codes_match(db, dims):
         _fill_codes(db, dims)
         return
-    db.executemany("DELETE FROM chunk_vectors WHERE rowid = ?", ((chunk_id,) for chunk_id in removed))
-    _insert_codes(db, fetch(db, EMBEDDINGS_WITH_SOURCE, (_as_json(added),)), dims)
-    if _sparse(db):
-        _fill_codes(db, dims)
+    with _damage_told(db):
+        db.executemany("DELETE FROM chunk_vectors WHERE rowid = ?", ((chunk_id,) for chunk_id in removed))
+        _insert_codes(db, fetch(db, EMBEDDINGS_WITH_SOURCE, (_as_json(added),)), dims)
+        if _sparse(db):
+            _fill_codes(db, dims)
 
 
 def error_of_codes(db: apsw.Connection, dims: int) -> str | None:
     """Why a search would not use `chunk_vectors`, after a real query; None when it would."""
-    if not fetch(db, "SELECT 1 FROM chunks WHERE vector_id IS NOT NULL LIMIT 1"):
+    if not fetch(db, WITH_VECTOR):
         return None
     if dims > VEC0_MAX_DIMS:
         return f"sqlite-vec takes up to {VEC0_MAX_DIMS} dimensions, the vectors have {dims}"
@@ -154,6 +165,58 @@ def error_of_codes(db: apsw.Connection, dims: int) -> str | None:
         return None if fetch(db, NEAREST, (bytes(dims), 1)) else "sqlite-vec finds nothing"
     except apsw.Error as error:
         return str(error)
+
+
+def problems(db: apsw.Connection) -> Iterator[str]:
+    """Which vectors cannot be what was written, of whatever model, in words.
+
+    A vector in which a bit has flipped, and which still is one of its model's size without a NaN, is not told here: it
+    ranks a little differently. `problems_of_codes` tells it, where a chunk uses it and the flip is not a small one.
+    """
+    for model_id, dims in fetch(db, MODELS):
+        last = 0
+        while rows := fetch(db, VECTOR_PAGE, (model_id, last, SCAN_ROWS)):
+            last = rows[-1][0]
+            try:
+                _page(rows, dims or 0)
+            except apsw.CorruptError as error:
+                yield f"vectors {rows[0][0]} to {last}: {error}"
+
+
+def problems_of_codes(db: apsw.Connection, dims: int) -> Iterator[str]:
+    """Whether `chunk_vectors`, which should match, holds the code of every chunk's vector, and no other; in words."""
+    try:
+        cursor, there = db.execute("SELECT rowid, source, code FROM chunk_vectors"), 0
+        while held := list(islice(cursor, SCAN_ROWS)):
+            rows = fetch(db, EMBEDDINGS_WITH_SOURCE, (_as_json(row[0] for row in held),))
+            ids, matrix = _page(rows, dims)
+            right = set(zip(ids, (row[2] for row in rows), _codes(matrix), strict=True))
+            there += len(right)
+            if wrong := set(held) - right:
+                yield f"{len(wrong)} codes are not those of a chunk's vector, the first of them {min(wrong)[0]}"
+        ((expected,),) = fetch(db, "SELECT count(*) FROM chunks JOIN vectors ON vectors.id = vector_id")
+        if there != expected:
+            yield f"{expected} chunks have vectors, {there} have codes"
+    except apsw.Error as error:
+        yield str(error)
+
+
+@contextmanager
+def _damage_told(db: apsw.Connection) -> Iterator[None]:
+    """Tell damage from all else that vec0 has no word for: a full disk among it, which ends the transaction.
+
+    Raises:
+        apsw.CorruptError: one of the tables of `chunk_vectors` is damaged.
+    """
+    try:
+        yield
+    except apsw.SQLError as error:
+        tables = fetch(db, SHADOW_TABLES) if db.in_transaction else []
+        for (table,) in tables:
+            for (words,) in fetch(db, f"PRAGMA integrity_check([{table}])"):
+                if words != "ok":
+                    raise apsw.CorruptError(f"{error}: {words}") from error
+        raise
 
 
 def _fill_codes(db: apsw.Connection, dims: int) -> None:
@@ -193,6 +256,21 @@ def _candidates(db: apsw.Connection, query: Vector, k: int, source: Source | Non
     return [chunk_id for (chunk_id,) in rows]
 
 
+def _candidate_page(db: apsw.Connection, query: Vector, k: int, source: Source | None, dims: int) -> Page:
+    """The vectors of the candidates.
+
+    Raises:
+        apsw.CorruptError: codes and chunks do not match.
+    """
+    candidates = _candidates(db, query, k, source)
+    if not candidates and source is None and fetch(db, WITH_VECTOR):
+        raise apsw.CorruptError("chunk_vectors finds nothing")
+    page = _chosen(db, candidates, dims)
+    if len(page[0]) != len(set(candidates)):
+        raise apsw.CorruptError("chunk_vectors holds codes of chunks that are not there, or have no vector")
+    return page
+
+
 def _slack(db: apsw.Connection) -> int:
     ((rows,),) = fetch(db, "SELECT count(*) FROM chunks")
     return int(min(MAX_SLACK, max(MIN_SLACK, SLACK_ROWS // max(1, rows))))
@@ -218,8 +296,19 @@ def _as_json(ids: Iterable[int]) -> str:
 
 
 def _page(rows: Sequence[tuple[Any, ...]], dims: int) -> Page:
-    try:
+    """The vectors of rows (id, embedding).
+
+    Raises:
+        apsw.CorruptError: one of them cannot be what was written.
+    """
+    size = 4 * dims
+    if all(type(row[1]) is bytes and len(row[1]) == size for row in rows):
         flat: Vector = np.frombuffer(b"".join(row[1] for row in rows), dtype="<f4")
-        return [row[0] for row in rows], flat.reshape(len(rows), dims)
-    except (TypeError, ValueError) as error:  # NULL, text, or bytes of another length
-        raise apsw.CorruptError(f"a vector is not what was written: {error}") from error
+        if _makes_sense(flat):
+            return [row[0] for row in rows], flat.reshape(len(rows), dims)
+    raise apsw.CorruptError(f"a vector is not one of {dims} finite numbers")
+
+
+def _makes_sense(vectors: Matrix | Vector) -> bool:
+    """Whether these are numbers that a cosine can be computed with; any comparison with a NaN is false."""
+    return not vectors.size or bool(vectors.min() >= -LARGEST and vectors.max() <= LARGEST)

@@ -17,6 +17,8 @@ from openclaw_memory.workspace import Workspace
 # So many texts may be refused for themselves: more speak of a service that refuses any.
 MOST_REFUSED = 10
 REFUSED_SHARE = 0.05
+# Progress is told after each so many files, also where all their vectors are there.
+FILES_PER_STEP = 64
 
 
 def gather(
@@ -40,12 +42,16 @@ def gather(
     """
     gathering = _Gathering(store, embedder.identity, give_way)
     started = time.perf_counter()
-    texts = missing_texts(workspace, store, embedder.identity, chunking, gathering.reading(files))
+
+    def tell(done: int, label: str) -> None:
+        if progress:
+            seconds = time.perf_counter() - started
+            progress(Progress(done, len(files), label, gathering.embedded, gathering.tokens, seconds))
+
+    texts = missing_texts(workspace, store, embedder.identity, chunking, gathering.reading(files, tell))
     for some in stream(embedder, gathering.under_way_too((key, text) for key, text in texts if key not in held)):
         gathering.keep(some)
-        if progress:
-            done, seconds = gathering.done(), time.perf_counter() - started
-            progress(Progress(done, len(files), "files embedded", gathering.embedded, gathering.tokens, seconds))
+        tell(gathering.done(), "files embedded")
     return gathering.embedded, gathering.tokens
 
 
@@ -62,11 +68,13 @@ class _Gathering:
     read_files: int = 0
     under_way: dict[str, int] = field(default_factory=dict)
 
-    def reading(self, files: Sequence[MemoryFile]) -> Iterator[MemoryFile]:
+    def reading(self, files: Sequence[MemoryFile], tell: Callable[[int, str], None]) -> Iterator[MemoryFile]:
         for file in files:
             self.give_way()
             yield file
             self.read_files += 1
+            if self.read_files % FILES_PER_STEP == 0:
+                tell(self.read_files, "files looked through")
 
     def under_way_too(self, texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         for key, text in texts:

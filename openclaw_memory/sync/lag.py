@@ -28,7 +28,8 @@ class Lag:
     def __init__(self, workspace: Workspace, config: MemoryConfig, store: Callable[[], Store]) -> None:
         self._workspace, self._config, self._store = workspace, config, store
         self._lock = threading.Lock()
-        self._mistrusted = False  # whatever the stamps say
+        self._mistrusted = False  # whatever the stamps say, since that time
+        self._mistrusted_at = 0.0
         self._written = self._covered = 0  # changes made here, and how many of them the last sync has seen
         self._written_at = 0.0
         self._looked, self._look_seconds = float("-inf"), 0.0
@@ -50,7 +51,8 @@ class Lag:
 
     def synced(self, report: SyncReport, written: int) -> None:
         """Note that a sync has ended, which saw the first `written` of the changes made here."""
-        self._mistrusted, self._covered, self._changed, self._left = not report.ok, written, {}, {}
+        self._mistrusted, self._mistrusted_at = not report.ok, time.time()
+        self._covered, self._changed, self._left = written, {}, {}
         if report.ok and not report.skipped:
             return
         with suppress(OpenClawMemoryError, OSError):  # what cannot be looked at now is looked at by the next search
@@ -60,15 +62,19 @@ class Lag:
 
     def mistrust(self) -> None:
         """Count the index as behind until a sync ends well."""
-        self._mistrusted = True
+        self._mistrusted, self._mistrusted_at = True, time.time()
 
     def ask_again(self) -> None:
         """Forget what was asked for: whoever was at work may have looked before the files changed."""
         self._asked = (None, float("-inf"))
 
     def is_behind(self) -> bool:
-        """Whether anything is known to be missing in the index."""
-        return self._mistrusted or self._is_unread() or bool(self._news())
+        """Whether anything is known to be missing in the index; another process may have made up for it."""
+        if self._mistrusted and self._done_elsewhere_since(self._mistrusted_at):
+            self._mistrusted, self._changed = False, {}
+        if self._written != self._covered and self._done_elsewhere_since(self._written_at):
+            self._covered = self._written
+        return self._mistrusted or self._written != self._covered or bool(self._news())
 
     def look(self) -> bool:
         """Compare the stamps of the files again, as often as that costs a twentieth of the time.
@@ -106,12 +112,7 @@ class Lag:
     def _wish(self) -> object:
         return self._written, dict(self._changed)
 
-    def _is_unread(self) -> bool:
-        """Whether a change made here was followed by no sync, of this process or of another."""
-        if self._written == self._covered:
-            return False
+    def _done_elsewhere_since(self, at: float) -> bool:
+        """Whether a sync that left nothing out has begun after `at`, in seconds since 1970, in whatever process."""
         last = told(self._store().noted(LAST_SYNC))
-        if last is None or str(last["at"]) <= moment(self._written_at):
-            return True
-        self._covered = self._written
-        return False
+        return last is not None and str(last["at"]) > moment(at) and not last.get("failed") and not last.get("waiting")

@@ -199,7 +199,7 @@ def _planned(parts: Parts, found: Found, *, force: bool) -> Plan:
         _ask_batch(parts, plan, found.scan.files)
     else:
         _ask_batch(parts, plan, found.difference.to_read, found.before)
-    if plan.rebuilt is None or embedder is None:
+    if embedder is None or not outdated(stored, plan.wanted):  # a model that stays has nearly all its vectors there
         return plan
     files, chunking = found.scan.files, parts.config.chunking
     try:

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings._choice import Embedders
-from openclaw_memory.errors import CorruptIndexError, OpenClawMemoryError, StoreError, SyncBusyError, WorkspaceError
+from openclaw_memory.errors import (
+    CorruptIndexError,
+    IndexLockedError,
+    OpenClawMemoryError,
+    StoreError,
+    SyncBusyError,
+    WorkspaceError,
+)
 from openclaw_memory.sync.background import Background
 from openclaw_memory.sync.courtesy import Courtesy
 from openclaw_memory.sync.lag import Lag
@@ -27,7 +34,13 @@ if TYPE_CHECKING:
 # A search that met a damaged index waits so long for a sync that is at work on it, and would mend it.
 HEAL_SECONDS = 10.0
 
+WATCHING = "watching"  # the name under which a store keeps what the watcher at work last said of itself
+
 _Result = TypeVar("_Result")
+
+
+class Ended(Exception):  # noqa: N818 - nothing went wrong
+    """A sync that was ended by whoever asked for it; the next one goes on from there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +73,8 @@ class Upkeep:
         self._syncing = threading.Lock()
         self._sync_thread: int | None = None  # the thread in which a sync is at work here
         self._closed = False
+        self._healed: str | None = None  # what was set right, until a sync has told it
+        self._told_watching = ""
         self._lacking: Mapping[str, int] | None = None  # as the store says; None after a sync, until it is asked again
         self._lag = Lag(keeping.workspace, keeping.config, self.store)
         self._background = Background(self._sync_quietly, keeping.config.sync.interval_seconds)
@@ -161,7 +176,9 @@ class Upkeep:
             found = why_damaged(path) or (str(damage) if sure else None)
             if found is None:
                 return f"the index was read wrongly and is read again: {damage}"
-            return f"the index was damaged ({found}) and is kept as {set_aside(path)}"
+            # A search that finds the damage says so, and so does the sync that follows it.
+            self._healed = f"the index was damaged ({found}) and is kept as {set_aside(path)}"
+            return self._healed
 
     def _sweep(self) -> None:
         """Remove what builders that were killed have left beside the index; one that is alive has the turn."""
@@ -206,13 +223,17 @@ class Upkeep:
             try:
                 work = partial(self._one_sync, force, progress, alone)
                 report, healed = self._healing(work, self._heal)
+            except (Ended, KeyboardInterrupt, SystemExit):
+                self._lag.mistrust()
+                raise
             except BaseException as error:
                 self._lag.mistrust()
                 self.last_error = record_of_error(error, time.time())
-                self._note(LAST_ERROR, self.last_error)
+                if not isinstance(error, IndexLockedError):  # it would be waited for once more
+                    self._note(LAST_ERROR, self.last_error)
                 raise
-            if healed is not None:
-                report = replace(report, rebuilt=healed)
+            if (words := healed or self._healed) is not None:
+                report, self._healed = replace(report, rebuilt=words), None
             self.last, self.last_error, self._lacking = report, None, None
             self._note(LAST_SYNC, record_of(report, reason, started))
             self._lag.synced(report, written)
@@ -223,6 +244,8 @@ class Upkeep:
         from openclaw_memory.sync.turn import somebody_is_at_work
 
         stored = self.store().meta()
+        if not self._keeping.config.sync.before_search:
+            return
         if (stored is not None and stored.complete) or self._sync_thread == threading.get_ident():
             return
         if stored is not None and somebody_is_at_work(self._keeping.index_path):
@@ -256,6 +279,16 @@ class Upkeep:
                     known=self._known_files,
                 ).start()
             return self.watcher
+
+    def told_of_watcher(self) -> str | None:
+        """What the watcher of these files says of itself, here or in another process; None where there is none."""
+        from openclaw_memory.sync.watcher import somebody_watches
+
+        if self.watcher is not None and self.watcher.is_running:
+            return self.watcher.state
+        if not self.there_is_an_index() or not somebody_watches(self._keeping.index_path):
+            return None
+        return f"in another process: {self.store().noted(WATCHING) or 'at work'}"
 
     @contextmanager
     def _alone_here(self, end: float | None) -> Iterator[None]:
@@ -305,7 +338,12 @@ class Upkeep:
         return tell
 
     def _watched_sync(self) -> SyncReport:
-        return self.sync(progress=self._end_when_closed, reason="watcher")
+        report = self.sync(progress=self._end_when_unwatched, reason="watcher")
+        watcher = self.watcher
+        if watcher is not None and watcher.state != self._told_watching:
+            self._told_watching = watcher.state
+            self._note(WATCHING, watcher.state)
+        return report
 
     def _known_files(self) -> Mapping[str, FileRecord]:
         return self.store().files()
@@ -341,6 +379,11 @@ class Upkeep:
 
     def _end_when_closed(self, _: Progress) -> None:
         self.check_open()
+
+    def _end_when_unwatched(self, _: Progress) -> None:
+        self.check_open()
+        if self.watcher is not None and self.watcher.is_stopping:
+            raise Ended
 
 
 def _is_current(store: Store) -> bool:

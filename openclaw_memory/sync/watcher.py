@@ -152,8 +152,13 @@ class Watcher:
             weakref.finalize(self, _stop_at_exit, weakref.ref(self))
         return self
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was told to end; a sync under way then ends at its next transaction."""
+        return self._stopping.is_set()
+
     def stop(self, timeout: float = STOP_SECONDS) -> None:
-        """End, after the sync under way, for which `timeout` seconds are waited. Calling it twice is allowed."""
+        """End; the transaction under way is waited for, `timeout` seconds at most. Calling it twice is allowed."""
         self._stopping.set()
         self._wake.set()
         thread = self._thread
@@ -372,6 +377,21 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
 def _weakly(function: Callable[[], _Result]) -> Callable[[], Callable[[], _Result] | None]:
     """A function that gives `function`, or None once the object whose method it is has gone."""
     return weakref.WeakMethod(function) if isinstance(function, MethodType) else lambda: function
+
+
+def somebody_watches(index_path: Path | None) -> bool:
+    """Whether a watcher is at work on this index, in any process; False where it cannot be known."""
+    import filelock
+
+    if index_path is None or not (lock := Path(f"{index_path}{LOCK_SUFFIX}")).exists():
+        return False
+    try:
+        with filelock.FileLock(lock, mode=0o600, thread_local=False, timeout=0):
+            return False
+    except filelock.Timeout:
+        return True
+    except OSError:
+        return False
 
 
 def _stop_at_exit(watcher: weakref.ref[Watcher]) -> None:

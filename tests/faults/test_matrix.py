@@ -9,6 +9,7 @@ import ast
 import os
 import socket
 import stat
+import time
 import tracemalloc
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,28 +32,83 @@ class Fault(NamedTuple):
     proofs: tuple[str, ...]
 
 
+KILLS, RANDOM, SYNCS = "faults/test_kills.py", "faults/test_random_kills.py", "faults/test_kills_of_syncs.py"
+REFUSING, MANY, DAMAGED = "faults/test_refusing.py", "faults/test_many_processes.py", "faults/test_damaged_index.py"
+TALK, CLOCK, JOURNAL = "faults/test_odd_transcripts.py", "faults/test_clock.py", "workspace/test_journal.py"
+UPKEEP, WATCHER, LIFE = "test_memory_upkeep.py", "sync/test_watcher.py", "sync/test_watcher_life.py"
 READING, SYNC, STORE = "workspace/test_reading.py", "sync/test_sync.py", "store/test_connection.py"
 HERE, BAD = "faults/test_matrix.py", "faults/test_bad_input.py"
 REMOTE, SERVICES = "embeddings/test_remote.py", "faults/test_services.py"
 
 # fmt: off
 FAULTS = (
+    Fault(1, "a process that writes and syncs is killed at any moment", "what it acknowledged is there, once and whole; the index is sound, and after a sync equals a fresh one",
+          "50 kills (500 nightly); a soak of 8 s (10 minutes nightly)", (
+        f"{RANDOM}::test_writers_that_are_killed_lose_nothing_that_they_acknowledged",
+        "faults/test_soak.py::test_whatever_is_killed_nothing_acknowledged_is_lost_and_the_index_equals_a_fresh_one",
+        "workspace/test_session_log.py::test_half_a_line_of_a_killed_writer_stays_apart_from_what_follows",
+        "sync/test_killed.py::test_a_killed_first_index_is_finished_by_the_next_process",
+    )),
+    Fault(2, "a kill at a system call of append, edit, promote, or a sync", "old or new, never mixed; the next one goes on",
+          "each call of a writer, 10 of each of 4 kinds of sync (nightly: each)", (
+        f"{KILLS}::test_a_writer_killed_at_any_system_call_leaves_the_old_file_or_the_new",
+        f"{SYNCS}::test_a_sync_killed_at_any_system_call_leaves_old_rows_or_new_ones",
+        "sync/test_transcripts_sync.py::test_a_sync_that_dies_between_two_pieces_is_gone_on_with",
+    )),
+    Fault(3, "a kill while the index is built again", "the old index or the new one, searchable; leftovers are swept", "20 kills (100 nightly)", (
+        "sync/test_rebuild.py::test_a_rebuild_that_is_killed_at_any_point_leaves_the_old_index_or_the_new_one",
+        "sync/test_rebuild.py::test_what_a_killed_builder_left_is_swept_by_the_next_sync",
+        "sync/test_turn.py::test_a_holder_that_is_killed_keeps_nobody_waiting",
+    )),
     Fault(4, "the index file is deleted", "built again with the same ids and hits", "all of 600 lines, 5 answers", (
         "sync/test_sync_laws.py::test_an_index_that_was_deleted_is_built_again_with_equal_ids_and_hits",
         f"{HERE}::test_a_memory_whose_index_was_deleted_gives_the_same_answers",
         f"{BAD}::test_an_index_that_was_deleted_between_two_commands_is_made_again",
+        f"{DAMAGED}::test_an_index_that_was_deleted_in_part_or_whole_is_built_again",
+        f"{UPKEEP}::test_an_index_that_was_deleted_while_it_was_open_is_built_again",
     )),
-    Fault(5, "garbage in the pages of the index, a cut file, a file that is no database", "a typed error, never a wrong row; --force builds it again",
-          "every page", (
+    Fault(5, "garbage in the pages of the index, a cut file, a file that is no database", "set aside and built again, the search answers right and says so; never taken for a lock",
+          "every page; 6 of each of 4 kinds (100 nightly)", (
+        f"{DAMAGED}::test_a_search_of_a_damaged_index_answers_right_and_says_so",
+        "sync/test_damage.py::test_garbage_in_any_page_and_a_cut_at_any_page_are_found",
+        "sync/test_damage.py::test_any_damage_to_the_header_is_found_or_does_no_harm",
+        f"{UPKEEP}::test_a_damaged_index_is_set_aside_and_built_again",
+        f"{UPKEEP}::test_a_lock_is_no_damage",
         f"{STORE}::test_a_damaged_index_gives_typed_errors_and_never_wrong_rows",
         f"{STORE}::test_a_file_that_is_no_database_is_reported_as_damaged_and_left_alone",
         "test_memory.py::test_force_sets_a_damaged_index_aside_and_builds_a_new_one",
-        "cli/test_cli.py::test_a_damaged_index_is_told_and_can_be_built_again",
+        "cli/test_cli.py::test_a_damaged_index_is_told_and_built_again",
     )),
-    Fault(8, "the disk is full", "a typed error, no half-written line or row", "each write that fails", (
+    Fault(6, "one bit of the index is flipped", "no wrong text is returned", "300 bits, and 6 through a search (100 nightly)", (
+        "sync/test_damage.py::test_a_flipped_bit_gives_the_right_rows_or_an_error_that_says_damage",
+        f"{DAMAGED}::test_a_search_of_a_damaged_index_answers_right_and_says_so",
+        "store/test_checksums.py::test_a_chunk_that_is_not_what_was_written_is_damage",
+    )),
+    Fault(8, "the disk is full", "a typed error, no half-written line or row; all goes on once there is room", "each system call; each page free in a real file system", (
+        f"{REFUSING}::test_a_full_disk_is_told_at_every_size_and_nothing_is_torn",
+        f"{KILLS}::test_a_disk_that_is_full_at_any_system_call_is_a_typed_error_and_the_old_file",
         f"{STORE}::test_a_full_disk_is_a_typed_error_and_nothing_is_half_written",
-        "workspace/test_journal.py::test_a_failing_disk_leaves_the_note_as_it_was",
-        "workspace/test_journal.py::test_a_short_write_is_taken_back",
+        f"{JOURNAL}::test_a_failing_disk_leaves_the_note_as_it_was",
+        f"{JOURNAL}::test_a_short_write_is_taken_back",
+    )),
+    Fault(9, "the disk does not confirm, turned read-only, no descriptors are left", "not acknowledged; searches still answer", "each writer, 0 to 15 descriptors", (
+        f"{REFUSING}::test_what_the_disk_does_not_confirm_is_not_acknowledged",
+        f"{REFUSING}::test_on_a_disk_that_turned_read_only_nothing_is_acknowledged_and_searches_answer",
+        f"{REFUSING}::test_without_descriptors_nothing_is_torn_and_all_goes_on_afterwards",
+    )),
+    Fault(10, "processes append to one file at once", "every line is kept", "8 x 60 (500 nightly)", (
+        f"{JOURNAL}::test_eight_processes_that_append_at_once_lose_nothing",
+        "workspace/test_session_log.py::test_processes_that_write_at_once_lose_no_entry_and_make_one_chain",
+        "workspace/test_edits.py::test_processes_that_edit_one_line_at_once_lose_no_edit",
+    )),
+    Fault(11, "processes sync at once while others search", "no error reaches anybody", "4 x 15 syncs (60 nightly) and 2 searchers", (
+        f"{MANY}::test_processes_that_sync_at_once_meet_no_error_and_searches_are_answered_all_the_while",
+        f"{UPKEEP}::test_a_second_sync_waits_or_is_told",
+    )),
+    Fault(12, "an edit of lines that have changed meanwhile", "a conflict that shows both versions, nothing is overwritten", "each", (
+        "workspace/test_edits.py::test_lines_that_changed_meanwhile_are_a_conflict_and_stay",
+        "workspace/test_edits.py::test_a_conflict_shows_what_became_of_an_excerpt",
+        "workspace/test_edits.py::test_a_file_that_another_program_changes_at_the_last_moment_is_left_to_it",
     )),
     Fault(13, "paths that lead out, and a symlink swapped in while reading", "refused, nothing leaks", "66 attacks, 20,000 readings during swaps", (
         f"{READING}::test_an_attack_reads_nothing",
@@ -71,16 +127,25 @@ FAULTS = (
         f"{READING}::test_bytes_that_are_no_text_are_reported_with_their_place",
         f"{READING}::test_only_a_newline_ends_a_line",
         "chunking/test_chunk.py::test_only_a_line_feed_ends_a_line",
+        f"{TALK}::test_a_transcript_of_another_system_is_read",
     )),
     Fault(17, "a line of 100 MB, a sparse file of 50 GB, FIFO, device, socket", "skipped and listed, not read", "< 64 MB of memory", (
         f"{SYNC}::test_special_files_are_listed_and_do_not_hold_the_sync",
         "workspace/test_files.py::test_huge_special_and_hard_linked_files_are_skipped_and_reported",
         "workspace/test_files.py::test_devices_are_skipped_and_reported",
         f"{HERE}::test_what_is_too_large_or_no_file_is_listed_and_never_read",
+        f"{TALK}::test_a_transcript_that_is_none_is_listed_and_a_line_without_end_costs_no_memory",
+        "workspace/test_transcripts.py::test_a_long_line_costs_no_more_memory_than_may_be_read_of_it",
+    )),
+    Fault(18, "lines of a transcript that are NaN, huge numbers, deep nesting, lone surrogates, half a line, ...", "skipped and counted, the rest is indexed", "20 kinds", (
+        f"{TALK}::test_a_line_of_nonsense_is_skipped_and_counted_and_the_others_are_found",
+        "workspace/test_transcripts.py::test_an_unreadable_line_is_counted_and_the_rest_is_read",
+        "workspace/test_transcripts_laws.py::test_no_record_is_too_odd_to_be_read",
     )),
     Fault(19, "100,000 files", "scanned up to a cap, with a word about it", "100,000 (nightly), and a cap of a few", (
         "workspace/test_files.py::test_a_hundred_thousand_files_are_scanned_up_to_the_cap",
         "workspace/test_files.py::test_more_files_than_the_cap_are_left_out_with_one_word",
+        f"{TALK}::test_a_hundred_thousand_transcripts_are_scanned_up_to_the_cap",
     )),
     Fault(20, "the embedding service: 429, 5xx, a reset, half a body", "at most three tries (five of 429 while indexing), then keywords, and status says so", "each", (
         f"{REMOTE}::test_a_failure_that_may_pass_is_met_with_three_tries",
@@ -110,13 +175,28 @@ FAULTS = (
         "embeddings/test_http.py::test_a_compressed_answer_is_refused",
         "embeddings/test_http.py::test_an_endless_answer_is_cut_off",
     )),
+    Fault(24, "an editor saves by renaming, a file is deleted and restored, 10,000 events come at once", "one sync, no file is dropped", "debounce + 1 s (in the benchmarks)", (
+        f"{WATCHER}::test_a_change_is_followed_by_one_sync_and_the_file_is_never_dropped",
+        f"{WATCHER}::test_a_burst_of_thousands_of_events_costs_few_syncs_and_nothing_after_it_is_missed",
+        f"{WATCHER}::test_any_sequence_of_changes_ends_with_an_index_that_follows_the_disk",
+        f"{WATCHER}::test_what_is_written_is_found_in_the_index_a_moment_later",
+        f"{LIFE}::test_it_takes_over_from_a_process_that_is_killed",
+    )),
     Fault(25, "indexing a file fails once", "tried again without the file being touched", "each kind of failure", (
         f"{SYNC}::test_a_file_that_fails_once_is_reported_and_retried_without_being_touched",
         f"{SYNC}::test_a_changed_file_that_fails_keeps_the_lines_it_had_until_it_can_be_read",
         f"{BAD}::test_an_unreadable_file_is_reported_and_the_others_are_found",
     )),
-    Fault(42, "any sequence of writing, deleting, crashing and losing the index", "the index equals a fresh one", "60 runs of up to 20 steps", (
+    Fault(26, "a clock that is 40 days or 10 years off, midnight, clocks that change", "the right day's file, scores from 0 to 1, changes are noticed", "12 moments, 4 distances", (
+        f"{CLOCK}::test_files_that_were_written_at_another_time_are_followed",
+        f"{CLOCK}::test_notes_of_other_days_are_found_with_a_score_that_is_one",
+        f"{CLOCK}::test_a_note_is_of_the_day_of_its_reader_at_midnight_and_when_clocks_change",
+        f"{CLOCK}::test_a_process_whose_clock_is_another_works_as_ever",
+        f"{JOURNAL}::test_a_time_is_that_of_the_users_zone",
+    )),
+    Fault(42, "any sequence of writing, renaming, deleting, crashing, losing and damaging the index", "the index equals a fresh one", "120 runs of up to 20 steps", (
         "sync/test_sync_laws.py::test_any_sequence_of_edits_and_accidents_ends_equal_to_a_fresh_index",
+        "sync/test_sync_laws.py::test_any_sequence_of_talk_and_accidents_ends_equal_to_a_fresh_index",
     )),
     Fault(43, "there is no network", "the whole suite passes", "every test: the settings of pytest block all hosts but this one", (
         f"{HERE}::test_no_test_can_reach_a_network",
@@ -124,7 +204,10 @@ FAULTS = (
     Fault(44, "others may read what is written", "files 0600, folders 0700", "every file and folder made", (
         f"{HERE}::test_whatever_is_made_is_the_owners_alone_even_without_a_umask",
         f"{STORE}::test_files_and_folders_it_makes_are_for_their_owner_alone",
-        "workspace/test_journal.py::test_files_and_folders_are_the_owners_alone",
+        f"{JOURNAL}::test_files_and_folders_are_the_owners_alone",
+        "workspace/test_session_log.py::test_only_their_owner_reads_logs",
+        "store/test_beside.py::test_the_file_beside_is_for_its_owner_alone",
+        f"{LIFE}::test_its_lock_is_for_its_owner_alone_and_free_after_its_end",
         "cli/test_cli.py::test_init_makes_a_private_workspace",
     )),
 )
@@ -143,7 +226,7 @@ def test_each_fault_has_tests_that_exist(fault: Fault) -> None:
 def test_each_row_stands_once_and_in_order() -> None:
     rows = [fault.row for fault in FAULTS]
     assert rows == sorted(set(rows))
-    assert {4, 13, 16, 17, 25, 42, 43, 44} <= set(rows)
+    assert {*range(1, 7), *range(8, 14), *range(16, 20), 24, 25, 26, 42, 43, 44} <= set(rows)
 
 
 # --- 4: the index is deleted -------------------------------------------------------------------------------------------
@@ -210,14 +293,47 @@ def test_whatever_is_made_is_the_owners_alone_even_without_a_umask(tmp_path: Pat
     try:
         with pytest.raises(SystemExit):
             main(["init", "--workspace", str(tmp_path / "new/agent")])
+        made: dict[Path, tuple[bool, int]] = {}
+
+        def look(*_: object) -> None:
+            for path in (tmp_path / "new", *(tmp_path / "new").rglob("*")):
+                made[path] = path.is_dir(), stat.S_IMODE(path.lstat().st_mode)
+
         with Memory.open(tmp_path / "new/agent", embedder=HashingEmbedder()) as memory:
-            memory.append("The zeppelin lands on Friday.", date="2026-03-01")
+            line = memory.append("The zeppelin lands on Friday.", date="2026-03-01")
+            memory.edit(line.path, line.start_line, line.end_line, "The zeppelin lands on Monday.", seen=line)
+            memory.session_log("talk").append("user", "When does the zeppelin land?")
             memory.sync()
-            memory.sync(force=True)
+            memory.promote(line.path, line.start_line, line.end_line)
+            memory.sync(force=True, progress=look)
             memory.search("zeppelin")
-            made = sorted((tmp_path / "new").rglob("*"))
-            modes = {path: stat.S_IMODE(path.stat().st_mode) for path in [tmp_path / "new", *made]}
+            watcher = memory.watch()
+            while watcher.syncs == 0:
+                time.sleep(0.01)
+            look()
+        spoil(tmp_path / "new/agent/.memory/index.sqlite")
+        with Memory.open(tmp_path / "new/agent", embedder=HashingEmbedder()) as memory:
+            memory.search("zeppelin")
+            look()
     finally:
         os.umask(umask)
-    assert {path.name for path in made} >= {"MEMORY.md", "memory", "2026-03-01.md", ".memory", "index.sqlite"}
-    assert modes == {path: 0o700 if path.is_dir() else 0o600 for path in modes}
+    names = {path.name for path in made}
+    assert names >= {
+        "MEMORY.md",
+        "memory",
+        "2026-03-01.md",
+        ".memory",
+        "index.sqlite",
+        "talk.jsonl",
+        "sessions",
+        ".lock",
+    }
+    assert names >= {"index.sqlite-wal", "index.sqlite.sync-lock"}
+    for part in (".rebuild-", "watch", ".damaged-"):
+        assert [name for name in names if part in name], part
+    assert {path: mode for path, (is_folder, mode) in made.items() if mode != (0o700 if is_folder else 0o600)} == {}
+
+
+def spoil(index: Path) -> None:
+    with index.open("r+b") as file:
+        file.write(b"no database at all" * 10)

@@ -33,7 +33,11 @@ needs_mounts = pytest.mark.skipif(why_no_mounts() is not None, reason=str(why_no
 
 def seen(scene: str, folder: Path, *before: str) -> Any:
     """What a scene of `refusing.py` saw."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "XDG_CACHE_HOME": str(folder.parent / "cache")}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT / 'tests'}{os.pathsep}{ROOT}",
+        "XDG_CACHE_HOME": str(folder.parent / "cache"),
+    }
     command = [*before, sys.executable, str(SCRIPT), scene, str(folder)]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -48,10 +52,45 @@ def mounted(scene: str, tmp_path: Path, options: str) -> Any:
 
 
 @needs_mounts
-def test_a_full_disk_is_told_at_every_size_and_nothing_is_torn(tmp_path: Path) -> None:
-    outcomes = mounted("full", tmp_path, "size=24m")
+@pytest.mark.parametrize("scene", ["full", pytest.param("full by each page", marks=pytest.mark.nightly)])
+def test_a_full_disk_is_told_at_every_size_and_nothing_is_torn(tmp_path: Path, scene: str) -> None:
+    outcomes = mounted(scene, tmp_path, "size=24m")
     assert {"append", "append to a new note", "edit", "say", "sync", "rebuild", "first index"} == outcomes.keys()
     assert all(found["done"] == 1 and found["refused"] >= 2 for found in outcomes.values()), outcomes
+
+
+WRITER = """
+import os, sys
+from pathlib import Path
+from openclaw_memory.workspace import Workspace
+workspace = Workspace.open(sys.argv[1])
+{code}
+"""
+WRITERS = {
+    "append": "workspace.append('memo new', date='2026-11-21')",
+    "edit": "workspace.edit('memory/2026-11-21.md', 1, 1, 'memo new', seen=workspace.excerpt('memory/2026-11-21.md', 1, 1))",
+    "say": "workspace.session_log('talk').append('user', 'memo new')",
+}
+
+
+@pytest.mark.skipif(why_not_traced() is not None, reason=str(why_not_traced()))
+@pytest.mark.parametrize("code", WRITERS.values(), ids=WRITERS)
+def test_what_the_disk_does_not_confirm_is_not_acknowledged(tmp_path: Path, code: str) -> None:
+    files = {"memory/2026-11-21.md": b"memo old\n", "sessions/talk.jsonl": b'{"type": "session", "id": "talk"}\n'}
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(text)
+    for number in (1, 2, 3):  # the first is of the text, later ones of the folder: by then the text is on the disk
+        failing = ("-o", os.devnull, "-e", f"inject=fsync:error=EIO:when={number}")
+        done = traced(WRITER.format(code=code), tmp_path, options=failing)
+        if number == 1:
+            assert "errors.WriteError" in done.stderr
+            assert "Input/output error" in done.stderr
+            assert {path: (tmp_path / path).read_bytes() for path in files} == files
+        elif done.returncode:
+            assert "is written, but the disk did not confirm" in done.stderr
+        for path, text in files.items():
+            (tmp_path / path).write_bytes(text)
 
 
 @needs_mounts

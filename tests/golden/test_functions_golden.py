@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,8 +45,8 @@ from openclaw_memory.utf16 import truncate_utf16
 from openclaw_memory.workspace.dates import note_date
 from openclaw_memory.workspace.paths import exact_path_tier
 from openclaw_memory.workspace.reading import excerpt_of
-from openclaw_memory.workspace.transcripts import flattened, wrapped
-from openclaw_memory.workspace.turns import collapsed, content_text, sanitised, timestamp_ms
+from openclaw_memory.workspace.transcripts import read_parts
+from openclaw_memory.workspace.turns import collapsed, content_text, sanitised
 
 SHIPPED = Path(__file__).with_name("functions.json")
 
@@ -192,8 +193,22 @@ def read(given: Any) -> dict[str, Any]:
 
 
 def entry(given: Any) -> dict[str, Any]:
-    lines, numbers = flattened(given["jsonl"])
-    return {"content": "\n".join(lines), "lineMap": numbers}
+    """OpenClaw leaves out the lines that show nothing, and wraps long ones at 800 UTF-16 units, each with its label."""
+    text = "".join(part.text for part in read_parts(BytesIO(given["jsonl"].encode("utf-8", "surrogatepass"))))
+    shown = [(number, line.partition(": ")) for number, line in enumerate(text.split("\n"), 1) if line]
+    rows = [(number, f"{label}: {piece}") for number, (label, _, said) in shown for piece in wrapped(said, 800)]
+    return {"content": "\n".join(row for _, row in rows), "lineMap": [number for number, _ in rows]}
+
+
+def wrapped(text: str, units: int) -> list[str]:
+    """A text in pieces of at most so many UTF-16 units, parted at blanks where there are any."""
+    pieces = []
+    while (head := truncate_utf16(text, units)) != text:
+        blank = len(head) if text[len(head)] == " " else head.rfind(" ")
+        cut = blank if blank > 0 else len(head)
+        pieces.append(text[:cut].strip())
+        text = text[cut:].lstrip()
+    return [*pieces, text]
 
 
 # --- the tables --------------------------------------------------------------------------------------------------
@@ -226,10 +241,6 @@ GROUPS: Mapping[str, Callable[[Any], Any]] = {
     "normalizeSessionText": collapsed,
     "sessionContentText": content_text,
     "sanitizeSessionText": lambda given: sanitised(given["role"], given["text"]),
-    "splitLongSessionLine": wrapped,
-    "parseSessionTimestampMs": lambda given: timestamp_ms(
-        given["record"] | {"type": "message", "message": given["message"]}
-    ),
     "buildSessionEntry": entry,
 }  # fmt: skip
 
@@ -242,6 +253,8 @@ NOT_MAPPED: Mapping[str, str] = {
     "importanceMultiplier": "annotations in curated files do not weigh in the ranking",
     "projectScoreMultiplier": "annotations in curated files do not weigh in the ranking",
     "extractCuratedEntryRecallMetadata": "annotations in curated files do not weigh in the ranking",
+    "splitLongSessionLine": "a line of the text is a line of the file; the chunker cuts long ones, as it does in notes",
+    "parseSessionTimestampMs": "what was said is as old as its day, in the time zone that its timestamp names",
     "memoryFlushPlan": "there is no flush",
 }
 

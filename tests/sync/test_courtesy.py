@@ -63,7 +63,7 @@ def test_the_sync_of_a_memory_gives_way_to_its_searches(notes: Path, monkeypatch
             memory._upkeep.courtesy, "give_way", lambda: waited.append(memory._upkeep.courtesy._searches)
         )
         memory.sync(force=True)
-        assert len(waited) >= 8  # each of four files, once for its vectors and once for its rows
+        assert len(waited) >= 4  # each of four files
         real = memory._embedders.wanted().inner.embed_query
         seen: list[int] = []
         monkeypatch.setattr(

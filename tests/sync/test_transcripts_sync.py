@@ -125,9 +125,8 @@ def test_where_nothing_complete_was_added_only_the_stamp_is_new(place: Any) -> N
         lambda _: b"",
         lambda old: b'{"type": "message", "half' + b" " * len(old),
         lambda old: old[old.index(b"\n") + 1 :] + old,
-        lambda old: old.replace(b"apple 7", b"***** 7") + old[: old.index(b"\n") + 1],
     ],
-    ids=["other words", "cut in half", "emptied", "half a line", "longer", "masked by hand and longer"],
+    ids=["other words", "cut in half", "emptied", "half a line", "longer"],
 )
 @pytest.mark.usefixtures("small")
 def test_a_transcript_that_was_rewritten_is_read_anew(
@@ -334,13 +333,15 @@ def test_a_line_that_somebody_goes_on_with_is_taken_back(place: Any, open_place:
     assert is_like_new(place, open_place)
 
 
-def test_a_transcript_that_was_rewritten_to_the_same_length_is_read_anew(
-    place: Any, open_place: Callable[..., Any]
+@pytest.mark.parametrize("added", [[], ["memo plum"]])
+def test_a_transcript_that_was_rewritten_in_place_is_read_anew_whether_or_not_it_has_grown(
+    place: Any, open_place: Callable[..., Any], added: list[str]
 ) -> None:
     file = place.say(PATH, *(f"memo apple {number:06}" for number in range(1500)))
     place.sync()
     stamp = file.stat()
     file.write_bytes(file.read_bytes().replace(b"apple 000300", b"olive 000300"))
+    place.say(PATH, *added)
     os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 1))
     assert place.sync().changed == (PATH,)
     assert len(place.store.search_text(["oliv"], 9)) == 1

@@ -249,9 +249,25 @@ def test_an_edit_keeps_the_mode_and_leaves_nothing_behind(workspace):
 
 def test_what_a_killed_writer_left_is_removed_by_the_next(workspace):
     put(workspace, "a\n")
-    put(workspace, "half", "memory/.openclaw-memory-0123.tmp")
+    put(workspace, "half", "memory/.openclaw-memory-0123456789abcdef.tmp")
     workspace.edit(NOTE, 1, 1, "b", seen=digest("a"))
     assert names(workspace) == [".lock", "topic.md"]
+
+
+def test_what_no_writer_has_left_stays(workspace):
+    put(workspace, "a\n")
+    others = [".openclaw-memory-settings.json", ".openclaw-memory-0123.tmp", ".openclaw-memory-0123456789abcdef.tmp.md"]
+    for name in others:
+        put(workspace, "mine", f"memory/{name}")
+    workspace.edit(NOTE, 1, 1, "b", seen=digest("a"))
+    assert set(others) < set(names(workspace))
+
+
+def test_what_cannot_be_swept_is_in_no_way_of_an_edit(workspace):
+    put(workspace, "a\n")
+    (workspace.root / "memory/.openclaw-memory-0123456789abcdef.tmp").mkdir()
+    workspace.edit(NOTE, 1, 1, "b", seen=digest("a"))
+    assert got(workspace) == b"b\n"
 
 
 @pytest.mark.parametrize("call", ["write", "fsync", "replace"])
@@ -287,6 +303,50 @@ def test_a_conflict_shows_no_secret(workspace):
     with pytest.raises(ConflictError) as conflict:
         workspace.delete(NOTE, 1, 1, seen=digest("a"))
     assert SECRET not in str(conflict.value) + conflict.value.current
+
+
+BODY = [f"MIIEowIBAAKCAQEAsecretsecretsecretsecretsecret{number:02}" for number in range(4)]
+KEY = ["-----BEGIN RSA PRIVATE KEY-----", *BODY, "-----END RSA PRIVATE KEY-----"]
+
+
+def shows_a_key(*texts):
+    return any(line in text for text in texts for line in BODY)
+
+
+@pytest.mark.parametrize("lines", [(3, 3), (3, 4), (2, 9)])
+@pytest.mark.parametrize("seen", ["hash", "excerpt"])
+def test_a_conflict_shows_no_part_of_a_private_key(workspace, lines, seen):
+    put(workspace, "\n".join(["# keys", "old", *KEY, "end"]))
+    known = digest("another") if seen == "hash" else workspace.excerpt(NOTE)
+    put(workspace, "\n".join(["# keys", *KEY, "end", "new"]))
+    with pytest.raises(ConflictError) as conflict:
+        workspace.edit(NOTE, *lines, "x", seen=known)
+    assert not shows_a_key(str(conflict.value), conflict.value.current)
+
+
+@pytest.mark.parametrize(
+    ("lines", "end"),
+    [((1, 2), KEY[-1:]), ((2, 2), KEY[-1:]), ((3, 4), KEY[-1:]), ((7, 7), KEY[-1:]), ((3, 3), []), ((2, 3), [])],
+    ids=["its beginning", "its first line", "its body", "its last line", "a body without end", "a key without end"],
+)
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_key_is_changed_as_a_whole_or_not_at_all(workspace, lines, end, newline):
+    text = newline.join(["# keys", *KEY[:-1], *end, "the end"])
+    put(workspace, text)
+    with pytest.raises(QueryError, match="part of a secret"):
+        workspace.edit(NOTE, *lines, "x", seen=workspace.excerpt(NOTE))
+    with pytest.raises(QueryError, match="part of a secret"):
+        workspace.delete(NOTE, *lines, seen=workspace.excerpt(NOTE))
+    assert got(workspace).decode() == text
+
+
+def test_a_whole_key_is_removed_and_the_lines_around_it_are_edited(workspace):
+    put(workspace, "\n".join(["# keys", *KEY, "end"]))
+    for lines in ((1, 1), (8, 8)):
+        written = workspace.edit(NOTE, *lines, "changed", seen=workspace.excerpt(NOTE))
+        assert written.text == "changed"
+    workspace.delete(NOTE, 2, 7, seen=workspace.excerpt(NOTE))
+    assert got(workspace) == b"changed\nchanged"
 
 
 contents = st.lists(st.text(st.sampled_from("ab #-\r\0é😀\u2028"), max_size=6), min_size=1, max_size=8)

@@ -379,3 +379,15 @@ def test_a_machine_without_zones_is_told_which_package_has_them(monkeypatch):
     monkeypatch.setattr(zoneinfo, "available_timezones", set)
     with pytest.raises(ConfigError, match="pip install tzdata"):
         journal.local_now("Mars/Olympus")
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_was_appended_is_shown_without_its_secrets(tmp_path, again):
+    key = ["-----BEGIN PRIVATE KEY-----", *["MIIEowIBAAKCAQEAsecretsecretsecret"] * 3]
+    append(tmp_path, "\n".join(key[:2]))
+    rest = "\n".join([*key[2:], "ghp_0123456789abcdefghijklmnopqrstuvwxyz"])
+    if again:
+        append(tmp_path, rest)
+    shown = append(tmp_path, rest, skip_existing=again)
+    assert (shown.start_line, shown.end_line, shown.existed) == (5, 7, again)
+    assert (shown.text, shown.hash) == ("\n\nghp_01…wxyz", excerpt(rest, 5, 7).hash)

@@ -104,3 +104,15 @@ def test_nothing_to_keep_is_an_error(workspace):
         workspace.promote("MEMORY.md", 1, 1)
     with pytest.raises(QueryError, match="section is empty"):
         workspace.promote(NOTE, 1, 1, section=" # ")
+
+
+KEY = ["-----BEGIN PRIVATE KEY-----", *["MIIEowIBAAKCAQEAsecretsecretsecret"] * 3, "-----END PRIVATE KEY-----"]
+
+
+@pytest.mark.parametrize("lines", [(1, 1), (2, 3), (5, 5), (1, 5), (1, 7), (7, 7)])
+def test_a_secret_stays_where_it_is(workspace, lines):
+    put(workspace, "\n".join([*KEY, "plain", "token ghp_0123456789abcdefghijklmnopqrstuvwxyz"]))
+    with pytest.raises(QueryError, match="hold a secret"):
+        workspace.promote(NOTE, *lines)
+    assert not (workspace.root / "MEMORY.md").exists()
+    assert workspace.promote(NOTE, 6, 6).text == "plain"

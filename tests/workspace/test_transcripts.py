@@ -8,7 +8,7 @@ import pytest
 
 from openclaw_memory.config import Files, Sessions
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError
-from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace import Workspace, transcripts
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, PART_BYTES, Mark
 
 NAME = "sessions/talk.jsonl"
@@ -261,6 +261,29 @@ def test_a_file_that_was_rewritten_is_read_from_the_beginning(tmp_path):
     assert next(workspace.transcript(NAME, mark)).first_line == 1
 
     written(tmp_path, message("user", "short now"))
+    assert next(workspace.transcript(NAME, mark)).first_line == 1
+
+
+def test_a_file_that_was_changed_in_place_and_has_grown_is_read_from_the_beginning(tmp_path):
+    lines = [message("user", f"{n:06}") for n in range(3000)]
+    mark = str(list(written(tmp_path, *lines).transcript(NAME))[-1].mark)
+    assert Mark.parse(mark).offset > PART_BYTES
+
+    lines[500] = message("user", "******")
+    workspace = written(tmp_path, *lines, message("user", "more"))
+    assert list(workspace.transcript(NAME, mark)) == list(workspace.transcript(NAME))
+
+
+def test_of_a_huge_file_that_has_grown_the_finished_parts_are_not_checked(tmp_path, monkeypatch):
+    monkeypatch.setattr(transcripts, "VERIFIED_BYTES", PART_BYTES)
+    lines = [message("user", f"{n:06}") for n in range(3000)]
+    mark = str(list(written(tmp_path, *lines).transcript(NAME))[-1].mark)
+    first = Mark.parse(mark).line
+
+    lines[500] = message("user", "******")
+    workspace = written(tmp_path, *lines, message("user", "more"))
+    assert [part.first_line for part in workspace.transcript(NAME, mark)] == [first]
+    workspace = written(tmp_path, *lines)
     assert next(workspace.transcript(NAME, mark)).first_line == 1
 
 

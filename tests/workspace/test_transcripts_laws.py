@@ -7,8 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openclaw_memory.utf16 import utf16_length
-from openclaw_memory.workspace.transcripts import Mark, read_excerpt, read_parts, wrapped
+from openclaw_memory.workspace.transcripts import Mark, read_excerpt, read_parts
 
 DAYS = st.sampled_from(["2026-11-01T10:00:00Z", "2026-11-02T10:00:00+02:00", 1793664000, "never", None])
 PROVENANCE = st.sampled_from(
@@ -142,11 +141,3 @@ def test_a_mark_comes_back_from_its_string(line, offset, char, end, muted, crc, 
     mark = Mark(line, offset, char, muted, end, crc, check)
 
     assert Mark.parse(str(mark)) == mark
-
-
-@given(st.text(st.sampled_from("ab 😀"), max_size=60), st.integers(2, 12))
-def test_a_wrapped_text_loses_blanks_only(text, units):
-    pieces = wrapped(text, units)
-
-    assert "".join(pieces).replace(" ", "") == text.replace(" ", "")
-    assert all(0 < utf16_length(piece) <= units and piece == piece.strip() for piece in pieces)

@@ -1,0 +1,136 @@
+"""A clock that is wrong, and the nights on which clocks change: the right day's file, ages that are never negative."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import QUIET, ROOT, fresh, synced
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import Journal, Search
+from openclaw_memory.workspace import journal
+
+DAYS = {"40 days ago": -40, "in 10 years": 3653, "now": 0}
+PLACES = ("/usr/lib/x86_64-linux-gnu/faketime", "/usr/lib/aarch64-linux-gnu/faketime", "/usr/lib/faketime")
+FAKETIME = next((path for place in PLACES if (path := f"{place}/libfaketime.so.1") and os.path.exists(path)), None)
+
+
+@pytest.mark.parametrize("days", DAYS.values(), ids=DAYS)
+def test_files_that_were_written_at_another_time_are_followed(tmp_path: Path, days: int) -> None:
+    notes = tmp_path / "notes"
+    (notes / "memory").mkdir(parents=True)
+    (notes / "sessions").mkdir()
+    note, talk = notes / "memory/a.md", notes / "sessions/a.jsonl"
+    moment = time.time() + days * 86_400
+    line = '{"type": "message", "message": {"role": "user", "content": "memo %s"}}\n'
+
+    def at(shift: float) -> None:
+        for file in (note, talk):
+            os.utime(file, (moment + shift, moment + shift))
+
+    note.write_text("memo apple\n")
+    talk.write_text(line % "apple")
+    at(0)
+    synced(notes)
+    note.write_text("memo fig one\n")
+    talk.write_text(line % "apple" + line % "fig")
+    at(-3600)  # set back by an hour
+    assert synced(notes) == fresh(notes)
+    with Memory.open(notes, embedder="hashing", config=QUIET) as memory:
+        assert {result.path for result in memory.search("fig", min_score=0.0)} == {"memory/a.md", "sessions/a.jsonl"}
+    if days > 0:  # a stamp that is yet to come is trusted by nobody: not even one that stays the same
+        note.write_text("memo fig two\n")
+        at(-3600)
+        assert synced(notes) == fresh(notes)
+
+
+@pytest.mark.parametrize("days", [-40, 0, 1, 3653])
+def test_notes_of_other_days_are_found_with_a_score_that_is_one(tmp_path: Path, days: int) -> None:
+    day = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days)
+    config = MemoryConfig(search=Search(half_life_days=30))
+    with Memory.open(tmp_path, embedder="hashing", config=config) as memory:
+        memory.append("memo apple", date=day)
+        memory.sync()
+        (result,) = memory.search("apple", min_score=0.0)
+        assert result.path == f"memory/{day.isoformat()}.md"
+        assert 0 < result.score <= 1
+
+
+# The moment, the zone whose days count, and the day and hour there.
+MOMENTS = [
+    ("2026-11-21T22:59:59+00:00", "Europe/Amsterdam", "2026-11-21", "23:59"),
+    ("2026-11-21T23:00:00+00:00", "Europe/Amsterdam", "2026-11-22", "0:00"),
+    ("2026-03-29T00:59:59+00:00", "Europe/Amsterdam", "2026-03-29", "1:59"),
+    ("2026-03-29T01:00:00+00:00", "Europe/Amsterdam", "2026-03-29", "3:00"),
+    ("2026-10-25T00:30:00+00:00", "Europe/Amsterdam", "2026-10-25", "2:30"),
+    ("2026-10-25T01:30:00+00:00", "Europe/Amsterdam", "2026-10-25", "2:30"),
+    ("2026-09-06T04:30:00+00:00", "America/Santiago", "2026-09-06", "1:30"),  # midnight itself is left out there
+    ("2026-09-06T03:59:59+00:00", "America/Santiago", "2026-09-05", "23:59"),
+    ("2026-12-31T10:00:00+00:00", "Pacific/Kiritimati", "2027-01-01", "0:00"),
+    ("2026-12-31T12:00:00+00:00", "Etc/GMT+12", "2026-12-31", "0:00"),
+    ("2036-02-29T12:00:00+00:00", "Asia/Kathmandu", "2036-02-29", "17:45"),
+    ("1999-12-31T23:59:59+00:00", "UTC", "1999-12-31", "23:59"),
+]
+
+
+@pytest.mark.parametrize(("moment", "zone", "day", "hour"), MOMENTS)
+def test_a_note_is_of_the_day_of_its_reader_at_midnight_and_when_clocks_change(
+    tmp_path: Path, moment: str, zone: str, day: str, hour: str
+) -> None:
+    utc = datetime.datetime.fromisoformat(moment)
+    now = journal.local_now(zone, utc)
+    config = MemoryConfig(journal=Journal(timezone=zone))
+    with Memory.open(tmp_path, embedder=None, config=config) as memory:
+        rules = memory.workspace.rules
+        written = journal.append(tmp_path, "memo", date=now.date(), title="Entry", now=now, rules=rules)
+        assert (written.path, written.text.split("\n")[0]) == (f"memory/{day}.md", f"## {hour} - Entry")
+        assert [file.path for file in memory.bootstrap(now=utc).files] == [f"memory/{day}.md"]
+        tomorrow = now.replace(tzinfo=None) + datetime.timedelta(days=1)
+        assert [file.path for file in memory.bootstrap(now=tomorrow).files] == [f"memory/{day}.md"]
+
+
+A_DAY = """
+import json, sys
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import Journal, Search
+config = MemoryConfig(journal=Journal(timezone="Europe/Amsterdam"), search=Search(half_life_days=30))
+with Memory.open(sys.argv[1], embedder="hashing", config=config) as memory:
+    written = memory.append("memo apple", title="Entry")
+    memory.session_log("talk").append("user", "memo pear")
+    memory.sync()
+    scores = [result.score for result in memory.search("memo", min_score=0.0)]
+    shown = [file.path for file in memory.bootstrap().files]
+    assert memory.status(deep=True).problems == ()
+print(json.dumps({"path": written.path, "scores": scores, "shown": shown}))
+"""
+
+
+@pytest.mark.skipif(FAKETIME is None, reason="libfaketime is not installed")
+@pytest.mark.parametrize(
+    ("clock", "day"),
+    [
+        ("2026-11-21 23:59:58", "2026-11-22"),
+        ("2026-03-29 00:59:59", "2026-03-29"),
+        ("2026-10-25 00:59:59", "2026-10-25"),
+        ("2036-11-21 12:00:00", "2036-11-21"),
+        ("2016-11-21 12:00:00", "2016-11-21"),
+    ],
+)
+def test_a_process_whose_clock_is_another_works_as_ever(notes: Path, clock: str, day: str) -> None:
+    import json
+
+    environment: dict[str, Any] = {**os.environ, "LD_PRELOAD": FAKETIME, "FAKETIME": f"@{clock}", "TZ": "UTC"}
+    done = subprocess.run(
+        [sys.executable, "-c", A_DAY, str(notes)], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    seen = json.loads(done.stdout)
+    assert seen["path"] == f"memory/{day}.md"
+    assert all(0 < score <= 1 for score in seen["scores"])
+    assert f"memory/{day}.md" in seen["shown"]

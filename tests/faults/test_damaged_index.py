@@ -1,0 +1,111 @@
+"""An index that is damaged in any way: a search answers right, and says what happened; the old file is kept aside."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from processes import QUIET, content, fresh, synced
+
+from openclaw_memory import Memory
+from openclaw_memory.store import connection
+
+WORDS = 40
+PAGE = connection.PAGE_SIZE
+
+
+def garbage(data: bytearray, dice: random.Random) -> None:
+    start = dice.randrange(len(data) // PAGE) * PAGE
+    data[start : start + PAGE] = dice.randbytes(PAGE)
+
+
+def zeros(data: bytearray, dice: random.Random) -> None:
+    start = dice.randrange(len(data) // PAGE) * PAGE
+    data[start : start + PAGE] = bytes(PAGE)
+
+
+def truncation(data: bytearray, dice: random.Random) -> None:
+    del data[dice.randrange(1, len(data)) :]
+
+
+def bad_header(data: bytearray, dice: random.Random) -> None:
+    start = dice.randrange(0, 90)
+    data[start : start + 10] = dice.randbytes(10)
+
+
+def bit_flip(data: bytearray, dice: random.Random) -> None:
+    bit = dice.randrange(len(data) * 8)
+    data[bit // 8] ^= 1 << bit % 8
+
+
+DAMAGES = {damage.__name__: damage for damage in (garbage, zeros, truncation, bad_header, bit_flip)}
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Synced notes of which each has a word of its own."""
+    notes = tmp_path_factory.mktemp("damaged") / "notes"
+    (notes / "memory").mkdir(parents=True)
+    for number in range(WORDS):
+        lines = [f"memo word{number}x line {line} of apples and pears" for line in range(30)]
+        (notes / f"memory/{number}.md").write_text("\n".join(lines) + "\n")
+    synced(notes)
+    return notes
+
+
+@pytest.mark.parametrize("times", [6, pytest.param(100, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_search_of_a_damaged_index_answers_right_and_says_so(
+    tmp_path: Path, begun: Path, damage: Callable[[bytearray, random.Random], None], times: int
+) -> None:
+    right = content(begun / ".memory/index.sqlite")
+    told = 0
+    for number in range(times):
+        dice = random.Random(f"{damage.__name__} {number}")
+        notes = tmp_path / str(number)
+        shutil.copytree(begun, notes)
+        index = notes / ".memory/index.sqlite"
+        data = bytearray(index.read_bytes())
+        damage(data, dice)
+        index.write_bytes(data)
+        asked = dice.randrange(WORDS)
+        with Memory.open(notes, embedder="hashing", config=QUIET) as memory:
+            results = memory.search(f"word{asked}x")
+            assert results[0].path == f"memory/{asked}.md", number
+            for result in results:
+                text = memory.get(result.path, start=result.start_line, lines=result.end_line - result.start_line + 1)
+                assert result.snippet in text.text, number
+            aside = [file for file in index.parent.glob("*.damaged-*") if not file.name.endswith(("-wal", "-shm"))]
+            assert bool(aside) == ("damaged" in str(results.reason)), number
+            told += bool(aside)
+            memory.sync()  # what the search did not meet
+            memory.sync(force=True)
+        if not list(
+            index.parent.glob("*.damaged-*")
+        ):  # neither met it: a byte that means nothing, or a rebuild freed it
+            assert synced(notes) == fresh(notes)
+        else:
+            assert content(index) == right
+        shutil.rmtree(notes)
+    if damage is not bit_flip:
+        assert told >= times / 3
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
+def test_an_index_that_was_deleted_in_part_or_whole_is_built_again(tmp_path: Path, begun: Path, suffix: str) -> None:
+    notes = tmp_path / "notes"
+    shutil.copytree(begun, notes)
+    index = notes / ".memory/index.sqlite"
+    with Memory.open(notes, embedder="hashing", config=QUIET) as memory:
+        assert memory.search("word7x")[0].path == "memory/7.md"
+        (notes / "memory/new.md").write_text("memo word99x of plums\n")
+        memory.sync()
+        Path(f"{index}{suffix}").unlink()
+    with Memory.open(notes, embedder="hashing", config=QUIET) as memory:
+        assert memory.search("word7x")[0].path == "memory/7.md"
+        memory.sync()
+        assert memory.search("word99x")[0].path == "memory/new.md"
+    assert synced(notes) == fresh(notes)
