@@ -85,8 +85,19 @@ class ConflictError(WriteError):
     """The lines that an edit would change are not those that its caller saw; nothing was changed.
 
     `path` and `start_line` say where, `current` is what stands there now, `proposed` what the caller wanted to write.
+    `hash` is that of the lines as they are now: an edit that names it as seen would change them.
     """
 
-    def __init__(self, message: str, *, path: str, start_line: int, current: str, proposed: str) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str,
+        start_line: int,
+        current: str,
+        proposed: str,
+        hash: str,  # noqa: A002 - named as that of an excerpt
+    ) -> None:
         super().__init__(message)
         self.path, self.start_line, self.current, self.proposed = path, start_line, current, proposed
+        self.hash = hash

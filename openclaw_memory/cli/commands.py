@@ -8,7 +8,7 @@ import click
 
 from openclaw_memory import __version__
 from openclaw_memory.cli import writing
-from openclaw_memory.cli.place import Place, cited, placed, progress_bar, synced, waiting
+from openclaw_memory.cli.place import Followed, Place, cited, patient_progress, placed, synced, waiting
 from openclaw_memory.cli.show import (
     clean,
     note,
@@ -85,7 +85,7 @@ def index(place: Place, force: bool) -> int:
 
     Example: openclaw-memory index --workspace notes
     """
-    with place.open() as memory, progress_bar(hidden=place.as_json) as progress:
+    with place.open() as memory, patient_progress(hidden=place.as_json) as progress:
         report = memory.sync(force=force, progress=progress)
     if place.as_json:
         say_json(report)
@@ -121,7 +121,7 @@ def search(
     if not question.strip():
         raise click.UsageError("QUERY is empty: ask a question, or name words to look for")
     with place.open() as memory:
-        trouble = None if no_sync else synced(memory, hidden=place.as_json)
+        _, trouble, error = Followed() if no_sync else synced(memory, hidden=place.as_json)
         results = memory.search(
             question,
             max_results=max_results,
@@ -129,6 +129,8 @@ def search(
             source=source,  # type: ignore[arg-type]  # checked by search, whose message names the choices
             explain=explain,
         )
+        if error is not None and not results and memory.status().last_sync is None:
+            raise error  # there is no index to answer from, and none can be built
         stale = results.stale or trouble is not None or (no_sync and bool(memory.status().dirty))
     if place.as_json:
         known = {name: getattr(results, name) for name in ("mode", "reason", "provider", "model", "filtered")}
@@ -165,6 +167,8 @@ def get(place: Place, path: str, start: int | None, lines: int | None) -> int:
         say_json(excerpt)
     else:
         say(clean(excerpt.text).removesuffix("\n"))
+        if excerpt.path.endswith(".jsonl") and not excerpt.text.strip():
+            note(f"{excerpt.citation} holds nothing that is shown: a tool, a silent reply, or no JSON")
         if excerpt.next_start is not None and lines_cited is None:
             click.echo(f"goes on: --start {excerpt.next_start}", err=True)
     return 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openclaw_memory.cli.show import Finding, behind, failure, first_of, in_use, last_sync, size
-from openclaw_memory.cli.surroundings import around
+from openclaw_memory.cli.surroundings import around, read_only_mount
 from openclaw_memory.errors import ConfigError, CorruptIndexError, IndexLockedError, OpenClawMemoryError
 
 if TYPE_CHECKING:
@@ -57,18 +57,20 @@ def _by_status(memory: Memory, files: Sequence[MemoryFile], options: str) -> Ite
     except OpenClawMemoryError as error:
         yield Finding("status", "problem", str(error), _DO_AS_IT_SAYS)
         return
-    yield from _files(state, options)
+    yield from _files(state, _closed(memory.workspace.root, state), options)
     yield from _embedder(state)
     yield from _index(state, options, rebuild)
     yield from _syncs(state, files, options)
-    yield from (Finding("notice", "note", text) for text in state.notices)
+    for text in state.notices:
+        needs_sync = text.endswith("sync the memory")
+        yield Finding("notice", "note", text, f"Run `openclaw-memory index{options}`." if needs_sync else "")
 
 
 def _workspace(folder: str) -> Iterator[Finding]:
     if os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         yield Finding("workspace", "ok", f"{folder} can be read and written")
     elif os.access(folder, os.R_OK | os.X_OK):
-        remedy = f"Searching works; to append notes, get the right to write there: chmod u+w {shlex.quote(folder)}"
+        remedy = f"Searching works; to append notes, {_to_write([folder], read_only_mount(folder))}"
         yield Finding("workspace", "note", f"{folder} is read-only", remedy)
     else:
         remedy = f"Give yourself the right to read the folder: chmod u+rx {shlex.quote(folder)}"
@@ -115,17 +117,39 @@ def _transcripts(memory: Memory, files: Sequence[MemoryFile]) -> Iterator[Findin
         yield Finding("transcripts", "ok", f"{len(found):,} in {folder}, {total}")
 
 
-def _files(state: Status, options: str) -> Iterator[Finding]:
+def _to_write(paths: Sequence[str], read_only: bool) -> str:
+    """What to do to write these; on a file system that is mounted read-only no rights help."""
+    if read_only:
+        return f"mount their file system for writing: findmnt -T {shlex.quote(paths[0])} shows which one it is"
+    return f"get the right to write there: chmod u+w {shlex.join(paths)}"
+
+
+def _closed(root: Path, state: Status) -> list[str]:
+    """The files and folders, below `root`, that may not be read."""
+    closed = []
+    for path in dict.fromkeys([*(file.path for file in state.skipped), *state.dirty]):
+        place = root / path
+        if os.path.lexists(place) and not os.access(place, os.R_OK | (os.X_OK if place.is_dir() else 0)):
+            closed.append(path)
+    return closed
+
+
+def _files(state: Status, closed: Sequence[str], options: str) -> Iterator[Finding]:
+    """The files that are indexed, and those that are not; `closed` may not be read, nor what lies below them."""
     if state.files or state.dirty:
         yield Finding("files", "ok", f"{state.files} files indexed, {state.chunks} chunks")
     else:
         remedy = f"Run `openclaw-memory init{options}`, or put notes into MEMORY.md and memory/."
         yield Finding("files", "problem", "no memory file was found", remedy)
+    for path in closed:
+        remedy = f"Give yourself the right to read it: chmod u+rX {shlex.quote(str(Path(state.workspace) / path))}"
+        yield Finding("files", "problem", f"{path} cannot be read: its notes are not followed", remedy)
     for file in state.skipped:
-        yield Finding(
-            "files", "note", f"{file.path} is left out: {file.reason}", "Mend the file, or name it in files.exclude."
-        )
-    if dirty := behind(state):
+        if file.path not in closed:
+            remedy = "Mend the file, or name it in files.exclude."
+            yield Finding("files", "note", f"{file.path} is left out: {file.reason}", remedy)
+    below = tuple(f"{path}/" for path in closed)
+    if dirty := [path for path in behind(state) if path not in closed and not path.startswith(below)]:
         named = [f"{path} ({state.dirty[path]})" if path in state.dirty else path for path in first_of(dirty)]
         detail = f"{len(dirty):,} not indexed as they are now: {', '.join(named)}"
         yield Finding("files", "note", detail, f"Run `openclaw-memory index{options}`.")
@@ -172,8 +196,9 @@ def _index(state: Status, options: str, rebuild: str) -> Iterator[Finding]:
 
 def _rights(index: Path) -> Iterator[Finding]:
     if not os.access(index, os.W_OK) or not os.access(index.parent, os.W_OK):
-        remedy = f"Give yourself the right to: chmod u+w {shlex.quote(str(index.parent))} {shlex.quote(str(index))}"
-        yield Finding("index", "problem", f"{index} cannot be written: it cannot follow the files", remedy)
+        remedy = _to_write([str(index.parent), str(index)], read_only_mount(index.parent))
+        detail = f"{index} cannot be written: it cannot follow the files"
+        yield Finding("index", "problem", detail, f"{remedy[0].upper()}{remedy[1:]}")
     if os.name == "posix" and index.stat().st_mode & 0o077:
         remedy = f"If that is not meant so: chmod 600 {shlex.quote(str(index))}"
         yield Finding("index", "note", f"other users of this machine may open {index}, which holds the notes", remedy)

@@ -11,17 +11,20 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from openclaw_memory.cli.show import note
-from openclaw_memory.errors import OpenClawMemoryError
+from openclaw_memory.errors import OpenClawMemoryError, SyncBusyError
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
     from openclaw_memory.types import Progress, SyncReport
 
+INTERRUPTED = 130  # the exit code of what Ctrl-C has ended, as shells have it: 128 + SIGINT
+# A question, or a note that is written, does not stand still for longer while another process syncs.
+WAIT_SECONDS = 1.0
 _CITATION = re.compile(r"^(?P<path>.+)#L(?P<start>\d+)(?:-L(?P<end>\d+))?$")
 
 
@@ -56,7 +59,8 @@ class Place:
 
         config = MemoryConfig.from_toml(self.settings, agent=self.agent) if self.settings else MemoryConfig()
         # A command syncs when it says so, and ends before anything in the background would.
-        config = replace(config, sync=replace(config.sync, on_open=False, on_search=False, interval_seconds=0.0))
+        by_command = replace(config.sync, before_search=False, on_open=False, on_search=False, interval_seconds=0.0)
+        config = replace(config, sync=by_command)
         if self.workspace is None and self.agent is not None:
             return Memory.for_agent(self.agent, config=config)
         return Memory.open(self.folder, config=config)
@@ -84,20 +88,30 @@ def cited(path: str) -> tuple[str, int, int] | None:
     return match and (match["path"], int(match["start"]), int(match["end"] or match["start"]))
 
 
-def synced(memory: Memory, *, hidden: bool) -> str | None:
-    """Let the index follow the files; why it could not, where that is no reason to give up, or None."""
+class Followed(NamedTuple):
+    """What came of a sync: its report, what it could not do, in words, and the error where one has ended it."""
+
+    report: SyncReport | None = None
+    trouble: str | None = None
+    error: OpenClawMemoryError | None = None
+
+
+def synced(memory: Memory, *, hidden: bool) -> Followed:
+    """Let the index follow the files, but for those that it cannot; `WAIT_SECONDS` are waited for another sync."""
     try:
         with progress_bar(hidden=hidden) as progress:
-            report = memory.sync(progress=progress)
+            report = memory.sync(progress=progress, wait=WAIT_SECONDS)
+    except SyncBusyError:
+        return Followed(None, "another process syncs this index, which may be behind the files until the next sync")
     except OpenClawMemoryError as error:
-        return f"the index could not follow the files: {error}"
+        return Followed(None, f"the index could not follow the files: {error}", error)
     if report.rebuilt and not hidden:
         note(f"built again: {report.rebuilt}")
     troubles = waiting(report)
     if report.failed:
         failed = ", ".join(f"{file.path} ({file.reason})" for file in report.failed)
         troubles.append(f"these files could not be indexed as they are now: {failed}")
-    return "; ".join(troubles) or None
+    return Followed(report, "; ".join(troubles) or None)
 
 
 def waiting(report: SyncReport) -> list[str]:
@@ -118,9 +132,31 @@ def progress_bar(*, hidden: bool) -> Iterator[Callable[[Progress], None] | None]
 
         def show(step: Progress) -> None:
             nonlocal bar
+            if not step.total:  # nothing is done yet: another sync is waited for
+                return
             bar = bar or shown.enter_context(click.progressbar(length=1, label="indexing", file=sys.stderr))
             bar.label, bar.length = _label(step), max(step.total, 1)
             bar.update(step.completed - bar.pos)
+
+        yield show
+
+
+@contextmanager
+def patient_progress(*, hidden: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """A bar, as `progress_bar` has it, and before it a note of what is waited for, however long that takes."""
+    if hidden:
+        yield None
+        return
+    told = False
+    with progress_bar(hidden=False) as bar:
+
+        def show(step: Progress) -> None:
+            nonlocal told
+            if not step.total and not told:
+                note(step.label)
+                told = True
+            if bar is not None:
+                bar(step)
 
         yield show
 

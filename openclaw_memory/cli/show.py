@@ -47,9 +47,11 @@ def paint(text: str, **style: Any) -> str:
     return click.style(clean(text), **style)
 
 
-def complain(message: str) -> None:
-    """One line on stderr that begins with `error:`."""
+def complain(message: str, details: str = "") -> None:
+    """One line on stderr that begins with `error:`, and below it the details with their line breaks."""
     click.echo(f"{click.style('error:', fg='red')} {clean(' '.join(message.split()))}", err=True)
+    if details:
+        click.echo(clean(details), err=True)
 
 
 def note(message: str) -> None:
@@ -62,6 +64,13 @@ def say_json(value: Any) -> None:
     import json
 
     click.echo(json.dumps(plain(value), indent=2, default=str))
+
+
+def say_json_line(value: Any) -> None:
+    """Print a value as `say_json` does, on one line."""
+    import json
+
+    click.echo(json.dumps(plain(value), default=str))
 
 
 def plain(value: Any) -> Any:

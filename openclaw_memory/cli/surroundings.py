@@ -45,6 +45,11 @@ def around(memory: Memory, files: Sequence[MemoryFile], options: str) -> Iterato
         yield from leftovers(index, options)
 
 
+def read_only_mount(path: str | Path) -> bool:
+    """Whether a file or folder lies on a file system that is mounted read-only; False where that cannot be known."""
+    return hasattr(os, "statvfs") and bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
 def clock(files: Iterable[MemoryFile], now_ns: int) -> Iterator[Finding]:
     """Files written in the future: by a clock that was wrong then, or is now."""
     late = [file.path for file in files if file.mtime_ns - now_ns > CLOCK_SECONDS * 1_000_000_000]

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from openclaw_memory.cli.place import Place, placed, waiting
-from openclaw_memory.cli.show import clean, first_of, note, paint, plain, say
+from openclaw_memory.cli.place import Place, patient_progress, placed, waiting
+from openclaw_memory.cli.show import clean, first_of, note, paint, say, say_json_line
+from openclaw_memory.errors import OpenClawMemoryError
 
 if TYPE_CHECKING:
+    from openclaw_memory.memory import Memory
     from openclaw_memory.sync.watcher import Watcher
     from openclaw_memory.types import SyncReport
 
@@ -28,15 +30,34 @@ def watch(place: Place, seconds: float | None) -> int:
 
     Example: openclaw-memory watch --workspace notes --for 0.5
     """
-    with place.open() as memory, memory.watch() as watcher:
+    if seconds is not None and not seconds > 0:
+        raise click.BadParameter(f"{seconds:g} is no time to watch: give seconds above 0", param_hint="--for")
+    tell = say_json_line if place.as_json else _say_in_a_line
+    with place.open() as memory:
         try:
-            _follow(watcher, seconds, _say_in_json if place.as_json else _say_in_a_line)
-        except KeyboardInterrupt:  # the way to end it
-            return 0
+            is_told = _catch_up(memory, tell, hidden=place.as_json)
+            with memory.watch() as watcher:
+                try:
+                    _follow(watcher, seconds, tell, is_told=is_told)
+                except KeyboardInterrupt:
+                    if watcher.is_behind and watcher.last_error is None:
+                        note("ending after the step under way; what is not indexed yet is left to the next sync")
+        except KeyboardInterrupt:
+            note("ended at once: the next sync goes on from there")
     return 0
 
 
-def _follow(watcher: Watcher, seconds: float | None, tell: Callable[[SyncReport], None]) -> None:
+def _catch_up(memory: Memory, tell: Callable[[SyncReport], None], *, hidden: bool) -> bool:
+    """Sync with a bar, as the first index may take long; whether that was told."""
+    try:
+        with patient_progress(hidden=hidden) as progress:
+            tell(memory.sync(progress=progress))
+    except OpenClawMemoryError:  # the watcher meets it too, tells it, and tries again
+        return False
+    return True
+
+
+def _follow(watcher: Watcher, seconds: float | None, tell: Callable[[SyncReport], None], *, is_told: bool) -> None:
     """Tell each sync on stdout, and what the watcher does and why it cannot on stderr."""
     until = float("inf") if seconds is None else time.monotonic() + seconds
     syncs, state, error = 0, "starting", None
@@ -47,9 +68,10 @@ def _follow(watcher: Watcher, seconds: float | None, tell: Callable[[SyncReport]
             state = watcher.state
             note(state)
         if watcher.syncs != syncs and watcher.last is not None:
-            is_first, syncs = syncs == 0, watcher.syncs
-            if is_first or _did_something(watcher.last):
+            syncs = watcher.syncs
+            if not is_told or _did_something(watcher.last):
                 tell(watcher.last)
+                is_told = True
         if watcher.last_error != error:
             error = watcher.last_error
             note(error or "all is well again")
@@ -72,9 +94,3 @@ def _say_in_a_line(report: SyncReport) -> None:
         *waiting(report),
     ]
     say(f"{paint(time.strftime('%H:%M:%S'), dim=True)}  {clean('; '.join(words))}")
-
-
-def _say_in_json(report: SyncReport) -> None:
-    import json
-
-    click.echo(json.dumps(plain(report), default=str))

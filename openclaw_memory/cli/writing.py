@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from openclaw_memory.cli.place import Place, cited, placed, synced
+from openclaw_memory.cli.place import INTERRUPTED, Followed, Place, cited, placed, synced
 from openclaw_memory.cli.show import clean, note, paint, plain, say, say_json
 from openclaw_memory.types import citation
 
@@ -18,7 +19,40 @@ if TYPE_CHECKING:
 _SEEN = "HASH of the lines as you saw them: `get --json` shows it; 12 digits do."
 
 
-@click.command()
+class _TakesDashes(click.Command):
+    """A command for which an argument that begins with a dash and a space is text, such as an item of a list."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse with the text behind `--`, where click takes nothing for an option."""
+        if any(_is_item(argument) for argument in args):
+            args = self._text_last(args)
+        return super().parse_args(ctx, args)
+
+    def _text_last(self, args: list[str]) -> list[str]:
+        valued = {
+            name
+            for option in self.params
+            if isinstance(option, click.Option) and not option.is_flag
+            for name in option.opts
+        }
+        options: list[str] = []
+        text: list[str] = []
+        rest = iter(args)
+        for argument in rest:
+            if argument == "--":
+                text += rest
+            elif argument == "-" or not argument.startswith("-") or _is_item(argument):
+                text.append(argument)
+            else:
+                options += [argument, *itertools.islice(rest, int(argument in valued))]
+        return [*options, "--", *text]
+
+
+def _is_item(argument: str) -> bool:
+    return argument.startswith("-") and argument[1:2].isspace()
+
+
+@click.command(cls=_TakesDashes)
 @click.argument("text", nargs=-1, required=True)
 @click.option("--date", metavar="YYYY-MM-DD", help="The day of the note. Default: today.")
 @click.option("--title", metavar="TEXT", help="A heading for the note.")
@@ -27,6 +61,8 @@ _SEEN = "HASH of the lines as you saw them: `get --json` shows it; 12 digits do.
 def append(place: Place, text: tuple[str, ...], date: str | None, title: str | None, skip_existing: bool) -> int:
     """Add a note to the day's file, and index it; `-` reads it from standard input.
 
+    A text that begins with a dash, but not with a dash and a space, is written last, after `--`.
+
     Example: openclaw-memory append --workspace notes "Anna moved the launch."
     """
     with place.open() as memory:
@@ -34,7 +70,7 @@ def append(place: Place, text: tuple[str, ...], date: str | None, title: str | N
         return _done(place, memory, "added", written)
 
 
-@click.command()
+@click.command(cls=_TakesDashes)
 @click.argument("lines", metavar="PATH#L3-L4")
 @click.argument("text", nargs=-1, required=True)
 @click.option("--seen", metavar="HASH", required=True, help=_SEEN)
@@ -42,7 +78,7 @@ def append(place: Place, text: tuple[str, ...], date: str | None, title: str | N
 def edit(place: Place, lines: str, text: tuple[str, ...], seen: str) -> int:
     """Replace lines of a note, if they still are what you saw; `-` reads the new ones from standard input.
 
-    A text that begins with a dash is written last, after `--`.
+    A text that begins with a dash, but not with a dash and a space, is written last, after `--`.
 
     Example: openclaw-memory edit -w notes "MEMORY.md#L4" --seen 386669e86d26 "Eva has the spare key."
     """
@@ -64,7 +100,7 @@ def delete(place: Place, lines: str, seen: str) -> int:
     path, start, end = _lines(lines)
     with place.open() as memory:
         memory.delete(path, start, end, seen=seen)
-        return _done(place, memory, "deleted", {"citation": citation(path, start, end)})
+        return _done(place, memory, "deleted", {"path": path, "citation": citation(path, start, end)})
 
 
 @click.command()
@@ -118,13 +154,23 @@ def _lines(given: str) -> tuple[str, int, int]:
 
 
 def _done(place: Place, memory: Memory, verb: str, written: Excerpt | dict[str, Any]) -> int:
-    """Index what was written, and say where it is."""
-    trouble = synced(memory, hidden=place.as_json)
+    """Say what was written, which is done whatever happens now, and index it."""
     shown = plain(written)
-    if place.as_json:
-        say_json({**shown, "sync_error": trouble})
-    else:
+    if not place.as_json:
         say(f"{'already there:' if shown.get('existed') else verb} {paint(shown['citation'], fg='cyan', bold=True)}")
-        if trouble:
-            note(trouble)
-    return 0
+    code = 0
+    try:
+        followed = synced(memory, hidden=place.as_json)
+    except KeyboardInterrupt:
+        followed, code = Followed(trouble="interrupted: the file is written, and indexed by the next sync"), INTERRUPTED
+    if place.as_json:
+        say_json({**shown, "indexed": _is_indexed(followed, shown["path"]), "sync_error": followed.trouble})
+    elif followed.trouble:
+        note(followed.trouble)
+    return code
+
+
+def _is_indexed(followed: Followed, path: str) -> bool:
+    """Whether a sync has read the file as it is now; where it lacks vectors, keywords find it."""
+    report = followed.report
+    return report is not None and path not in {file.path for file in (*report.failed, *report.skipped)}

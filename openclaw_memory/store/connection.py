@@ -25,8 +25,7 @@ CACHE_KIB = 16_384
 OWN_FOLDER = ".memory"
 
 # SQLite has one code for every statement that fails by itself. These words stand for tables of ours that are missing or
-# make no sense (the last six are sqlite-vec's own, "SQL logic error" where it says no more); all others are a mistake
-# of a statement, not of the file.
+# make no sense; all others are a mistake of a statement, not of the file.
 DAMAGE_WORDS = (
     "no such table",
     "no such fts5 table",
@@ -36,11 +35,6 @@ DAMAGE_WORDS = (
     "malformed",
     "vtable constructor failed",
     "unsupported file format",
-    "blob",
-    "size doesn't match",
-    "validity bit",
-    "chunks iter error",
-    "sqlite-vec error",
     "SQL logic error",
 )
 

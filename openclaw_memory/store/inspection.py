@@ -54,13 +54,18 @@ def stats(db: apsw.Connection, path: Path, vector_error: str | None) -> StoreSta
 
 
 def problems(db: apsw.Connection, *, with_vec: bool) -> Iterator[str]:
-    """What is wrong with tables, indexes, keyword index, codes (where sqlite-vec is loaded) and chunks, in words."""
+    """What is wrong with tables, indexes, terms, vectors, codes (where sqlite-vec is loaded) and chunks, in words.
+
+    Raises:
+        CorruptIndexError: something that cannot even be read; nothing is looked at after it.
+    """
     yield from (str(row[0]) for row in fetch(db, "PRAGMA integrity_check(10)") if row != ("ok",))
     yield from checksums.problems(db)
     if wrong := layout.wrong_version(db):
         yield wrong
     for words, statement in ODD.items():
         yield from (f"{count} {words}" for (count,) in fetch(db, statement) if count)
+    # Asked for the damage that they meet, not for what they say.
     rows.last_id(db)
     cache.now(db)
     keywords.document_frequencies(db, ["word"])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SqliteStore:
-    """A `Store` in one SQLite file, safe to use from several threads and processes.
+    """A `Store` in one SQLite file, safe to use from several threads and processes, and in a child that was forked.
 
     Any method may raise CorruptIndexError (the file is damaged), IndexLockedError (another process held it for more
     than ten seconds) or StoreError (the disk is full or failing, or the store is closed).
@@ -325,7 +325,11 @@ class SqliteStore:
             return inspection.stats(db, self.path, self._vector_error)
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with tables, indexes and the keyword index, and which chunks are not what was written."""
+        """What is wrong with tables, indexes, terms and vectors, and which chunks are not what was written.
+
+        A vector in which a bit has flipped may still be one: that is told where a chunk uses it, where the flip is not
+        a small one, and where sqlite-vec is there. A small one ranks a little differently.
+        """
         found: list[str] = []
         try:
             with self._connections.read() as db:

@@ -6,6 +6,7 @@ Without sqlite-vec, or where its codes do not match the chunks, every vector is 
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import apsw
 import numpy as np
 
-from openclaw_memory.errors import EmbedderError
+from openclaw_memory.errors import EmbedderError, StoreError
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.types import Hit, Source
 
@@ -37,14 +38,17 @@ CODE_MAX = 127
 MIN_SLACK, MAX_SLACK, SLACK_ROWS = 32, 128, 300_000
 
 MODELS = "SELECT id, dims FROM models"
+# What vec0 says when its tables do not agree, whatever the disk may do.
+ALWAYS_DAMAGE = ("UNIQUE constraint", "validity bit is not set", "size doesn't match", "size mismatch")
 # By the plus sign, SQLite reads them by their ids, and not by the index of keys.
 VECTOR_PAGE = "SELECT id, embedding FROM vectors WHERE +model_id = ? AND id > ? ORDER BY id LIMIT ?"
-SHADOW_TABLES = "SELECT name FROM pragma_table_list WHERE type = 'shadow' AND name GLOB 'chunk_vectors_*'"
+SHADOW_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'chunk_vectors_*'"
 CREATE_CODES = f"""
 CREATE VIRTUAL TABLE chunk_vectors USING vec0 (
   source TEXT PARTITION KEY, code INT8[{{dims}}], chunk_size={VEC0_CHUNK_ROWS}
 )
 """
+CODES = "SELECT rowid, source, code FROM chunk_vectors"
 WITH_VECTOR = "SELECT 1 FROM chunks WHERE vector_id IS NOT NULL LIMIT 1"
 NEAREST = "SELECT rowid FROM chunk_vectors WHERE code MATCH vec_int8(?) AND k = ?"
 EMBEDDINGS = """
@@ -143,10 +147,10 @@ def update_codes(db: apsw.Connection, dims: int, removed: Iterable[int], added: 
     """
     if dims > VEC0_MAX_DIMS:
         return
-    if not codes_match(db, dims):
-        _fill_codes(db, dims)
-        return
     with _damage_told(db):
+        if not codes_match(db, dims):
+            _fill_codes(db, dims)
+            return
         db.executemany("DELETE FROM chunk_vectors WHERE rowid = ?", ((chunk_id,) for chunk_id in removed))
         _insert_codes(db, fetch(db, EMBEDDINGS_WITH_SOURCE, (_as_json(added),)), dims)
         if _sparse(db):
@@ -170,8 +174,7 @@ def error_of_codes(db: apsw.Connection, dims: int) -> str | None:
 def problems(db: apsw.Connection) -> Iterator[str]:
     """Which vectors cannot be what was written, of whatever model, in words.
 
-    A vector in which a bit has flipped, and which still is one of its model's size without a NaN, is not told here: it
-    ranks a little differently. `problems_of_codes` tells it, where a chunk uses it and the flip is not a small one.
+    One in which a bit has flipped may still be a vector of its model's size, without a NaN: nothing tells it here.
     """
     for model_id, dims in fetch(db, MODELS):
         last = 0
@@ -184,9 +187,12 @@ def problems(db: apsw.Connection) -> Iterator[str]:
 
 
 def problems_of_codes(db: apsw.Connection, dims: int) -> Iterator[str]:
-    """Whether `chunk_vectors`, which should match, holds the code of every chunk's vector, and no other; in words."""
+    """Whether `chunk_vectors`, which should match, holds the code of every chunk's vector, and no other; in words.
+
+    So codes and vectors vouch for each other: a change of a component by more than its rounding is told.
+    """
     try:
-        cursor, there = db.execute("SELECT rowid, source, code FROM chunk_vectors"), 0
+        cursor, there = db.execute(CODES), 0
         while held := list(islice(cursor, SCAN_ROWS)):
             rows = fetch(db, EMBEDDINGS_WITH_SOURCE, (_as_json(row[0] for row in held),))
             ids, matrix = _page(rows, dims)
@@ -203,20 +209,32 @@ def problems_of_codes(db: apsw.Connection, dims: int) -> Iterator[str]:
 
 @contextmanager
 def _damage_told(db: apsw.Connection) -> Iterator[None]:
-    """Tell damage from all else that vec0 has no word for: a full disk among it, which ends the transaction.
+    """Tell damage from all else: vec0 has one error for whatever fails in its tables, and a full disk is no damage.
 
     Raises:
-        apsw.CorruptError: one of the tables of `chunk_vectors` is damaged.
+        apsw.CorruptError: `chunk_vectors` is damaged.
+        StoreError: it is not; the disk is full or failing.
     """
     try:
         yield
     except apsw.SQLError as error:
-        tables = fetch(db, SHADOW_TABLES) if db.in_transaction else []
-        for (table,) in tables:
-            for (words,) in fetch(db, f"PRAGMA integrity_check([{table}])"):
-                if words != "ok":
-                    raise apsw.CorruptError(f"{error}: {words}") from error
-        raise
+        # SQLite itself ends a transaction when the disk is full or fails, and not when it meets damage.
+        if db.in_transaction and (found := next(_damage_of_codes(db, str(error)), None)):
+            raise apsw.CorruptError(f"sqlite-vec: {error} ({found})") from error
+        raise StoreError(
+            f"{db.filename}: sqlite-vec: {error}; is the disk full? Delete the index and sync again if this stays"
+        ) from error
+
+
+def _damage_of_codes(db: apsw.Connection, error: str) -> Iterator[str]:
+    """What is wrong with the tables of `chunk_vectors` within a write that failed with `error`, in words."""
+    yield from (word for word in ALWAYS_DAMAGE if word in error)
+    for (table,) in fetch(db, SHADOW_TABLES):
+        yield from (words for (words,) in fetch(db, f"PRAGMA integrity_check([{table}])") if words != "ok")
+    try:
+        deque(db.execute(CODES), maxlen=0)
+    except apsw.SQLError as unreadable:
+        yield str(unreadable)
 
 
 def _fill_codes(db: apsw.Connection, dims: int) -> None:
@@ -249,10 +267,13 @@ def _codes(matrix: Matrix) -> Iterator[bytes]:
 
 def _candidates(db: apsw.Connection, query: Vector, k: int, source: Source | None) -> list[int]:
     (code,) = _codes(query[np.newaxis, :])
-    if source is None:
-        rows = fetch(db, NEAREST, (code, k))
-    else:
-        rows = fetch(db, NEAREST + " AND source = ?", (code, k, source))
+    try:
+        if source is None:
+            rows = fetch(db, NEAREST, (code, k))
+        else:
+            rows = fetch(db, NEAREST + " AND source = ?", (code, k, source))
+    except apsw.SQLError as error:  # a reading that vec0 cannot do, of tables that it wrote
+        raise apsw.CorruptError(f"sqlite-vec: {error}") from error
     return [chunk_id for (chunk_id,) in rows]
 
 

@@ -186,11 +186,12 @@ class Upkeep:
         from openclaw_memory.sync.turn import one_at_a_time
 
         path = self._keeping.index_path
-        if path is None or not leftovers(path):
-            return
-        with suppress(SyncBusyError), one_at_a_time(path, 0) as alone:
-            if alone:
-                sweep(path)
+        with suppress(SyncBusyError, OSError):  # what cannot be looked for now is swept by the next sync
+            if path is None or not leftovers(path):
+                return
+            with one_at_a_time(path, 0) as alone:
+                if alone:
+                    sweep(path)
 
     def _forget_store(self) -> None:
         if self._store is not None:

@@ -218,16 +218,18 @@ def _check_range(start: int, end: int) -> None:
 
 def _conflict(note: _Note, start: int, end: int, seen: str | Excerpt, proposed: str) -> ConflictError:
     path, shown = note.place.path, masked_lines(note.lines)
-    current = "\n".join(shown[start - 1 : end])
+    current, digest = "\n".join(shown[start - 1 : end]), hash_of("\n".join(note.lines[start - 1 : end]))
     message = (
-        f"lines {start} to {end} of {path} are not what you saw, and were not changed: read them again\n"
-        f"--- what stands there now\n{current}\n--- what you wanted to write\n{proposed}"
+        f"lines {start} to {end} of {path} are not what you saw, and were not changed: "
+        f"look at them as they are now, whose hash is {digest[:12]}\n--- what stands there now\n{current}"
     )
+    if proposed:
+        message += f"\n--- what you wanted to write\n{proposed}"
     if isinstance(seen, Excerpt):
         now = shown[seen.start_line - 1 : seen.end_line]
         rows = difflib.unified_diff(seen.text.split("\n"), now, "seen", "now", lineterm="")
         message += "\n" + "\n".join(rows)
-    return ConflictError(message, path=path, start_line=start, current=current, proposed=proposed)
+    return ConflictError(message, path=path, start_line=start, current=current, proposed=proposed, hash=digest)
 
 
 def _lines_to_keep(note: _Note, start: int, end: int, seen: str | Excerpt | None) -> list[str]:

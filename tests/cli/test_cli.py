@@ -126,51 +126,6 @@ def test_get_says_where_the_file_goes_on(run, notes):
     assert outcome.err == "goes on: --start 2\n"
 
 
-def test_search_follows_the_files_first(run, notes):
-    run("index", "--workspace", notes)
-    (notes / "memory" / "household.md").unlink()
-    (notes / "memory" / "garage.md").write_text("The boiler moved into the garage.\n")
-    answer = json.loads(run("search", "--workspace", notes, "--json", "boiler").out)
-    paths = [result["path"] for result in answer["results"]]
-    assert (paths[0], "memory/household.md" in paths) == ("memory/garage.md", False)
-    assert answer["stale"] is False
-
-
-@pytest.mark.parametrize("changed", [True, False])
-def test_search_can_answer_from_the_index_as_it_is_and_says_whether_that_is_behind(run, notes, changed):
-    run("index", "--workspace", notes)
-    if changed:
-        (notes / "memory" / "household.md").write_text("The zeppelin is serviced in May.\n")
-    outcome = run("search", "--workspace", notes, "--no-sync", "boiler")
-    assert "serviced each October" in outcome.out
-    assert (f"run `openclaw-memory index --workspace {notes}`" in outcome.err) is changed
-    assert json.loads(run("search", "-w", notes, "--no-sync", "--json", "boiler").out)["stale"] is changed
-
-
-def test_what_was_appended_is_indexed_at_once(run, notes):
-    added = run("append", "--workspace", notes, "--date", "2026-03-01", "The ferry leaves at", "seven.")
-    assert "memory/2026-03-01.md#L" in added.out
-    found = run("search", "--workspace", notes, "--no-sync", "When does the ferry leave?")
-    assert "memory/2026-03-01.md" in found.out
-    assert found.err == ""
-
-
-def test_an_index_that_cannot_follow_the_files_still_answers_and_says_why(run, notes, monkeypatch):
-    run("index", "--workspace", notes)
-
-    def refuse(*_):
-        raise EmbedderError("the line is dead")
-
-    monkeypatch.setattr(StaticEmbedder, "embed_documents", refuse)
-    added = run("append", "--workspace", notes, "The ferry leaves at seven.")
-    assert (added.code, added.err.count("the line is dead")) == (0, 1)
-    found = run("search", "--workspace", notes, "boiler")
-    assert "household.md" in found.out
-    assert (found.code, "note: 1 file without vectors, found by keywords alone" in found.err) == (0, True)
-    answer = json.loads(run("search", "--workspace", notes, "--json", "boiler").out)
-    assert (answer["stale"], "the line is dead" in answer["sync_error"]) == (True, True)
-
-
 def test_a_search_by_keywords_where_vectors_were_wanted_says_why(run, notes):
     settings = notes.parent / "settings.toml"
     settings.write_text('[defaults]\nembedding.provider = "none"\n')
@@ -234,6 +189,17 @@ def test_status_says_what_was_wanted_where_something_else_is_in_use(run, notes, 
     out = run("status", "--workspace", notes, "--config", settings).out
     words = "chosen by auto" if provider == "auto" else "in place of openai"
     assert re.search(rf"search +hybrid, static \S+, {words}", out)
+
+
+@pytest.mark.parametrize(("line", "told"), [(1, True), (2, False)], ids=["a line of a tool", "a line that was said"])
+def test_get_says_of_a_line_of_a_transcript_that_it_shows_nothing(run, notes, line, told):
+    said = {"type": "message", "message": {"role": "user", "content": "The ferry leaves at seven."}}
+    (notes / "sessions").mkdir()
+    (notes / "sessions/talk.jsonl").write_text('{"type": "session"}\n' + json.dumps(said) + "\n")
+    outcome = run("get", "--workspace", notes, f"sessions/talk.jsonl#L{line}")
+    assert outcome.code == 0
+    assert ("note: sessions/talk.jsonl#L1 holds nothing that is shown" in outcome.err) is told
+    assert ("ferry" in outcome.out) is not told
 
 
 # --- init ---------------------------------------------------------------------------------------------------------
@@ -306,6 +272,31 @@ def test_wrong_use_ends_with_one_line_that_names_it(arguments, words, run, notes
     assert outcome.err.startswith("error: ")
     assert outcome.err.count("\n") == 1
     assert words in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        (["get", "memory/none.md"], "NotFoundError"),
+        (["get", "../secret.md"], "PathNotAllowedError"),
+        (["search", "--max-results", "0", "x"], "QueryError"),
+        (["search", "--no-such", "x"], "UsageError"),
+        (["search", ""], "UsageError"),
+        (["serach", "x"], "UsageError"),
+        (["status", "--workspace", "none"], "WorkspaceError"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_in_json_an_error_is_an_object_too(arguments, kind, run, notes, monkeypatch):
+    monkeypatch.chdir(notes)
+    outcome = run(arguments[0], "--json", *arguments[1:])
+    assert outcome.code == 2
+    assert json.loads(outcome.out)["kind"] == kind
+    assert outcome.err == f"error: {json.loads(outcome.out)['error']}\n"
+
+
+def test_a_question_about_json_is_answered_in_words(run, notes):
+    assert run("get", "--workspace", notes, "--", "--json").out == ""
 
 
 @pytest.mark.parametrize("name", [name for name in PLACED if name not in {"init", "doctor"}])

@@ -3,9 +3,12 @@
 import hashlib
 import io
 import json
+import re
 import sys
 
 import pytest
+
+from openclaw_memory.embeddings.static import StaticEmbedder
 
 KEY = "- The spare key is with Mrs. Groen."
 SEEN = hashlib.sha256(KEY.encode()).hexdigest()
@@ -16,7 +19,7 @@ def memory_of(notes):
 
 
 def test_an_edit_is_found_by_the_next_search(run, notes):
-    outcome = run("edit", "-w", notes, "MEMORY.md#L4", "--seen", SEEN[:12], "--", "- The", "spare key is with Eva.")
+    outcome = run("edit", "-w", notes, "MEMORY.md#L4", "- The", "spare key is with Eva.", "--seen", SEEN[:12])
     assert (outcome.code, outcome.out) == (0, "changed MEMORY.md#L4\n")
     assert memory_of(notes).endswith("planes.\n- The spare key is with Eva.\n")
     assert "Eva" in run("search", "-w", notes, "--no-sync", "Who has the spare key?").out
@@ -46,7 +49,111 @@ def test_a_stale_hash_changes_nothing_and_both_versions_are_told(run, notes, com
     assert outcome.err.startswith("error: lines 3 to 3 of memory/household.md are not what you saw")
     assert "serviced each October by Van Dam." in outcome.err
     assert all(word in outcome.err for word in text)
+    assert ("--- what you wanted to write" in outcome.err) == bool(text)
     assert memory_of(notes) == before
+
+
+def test_a_conflict_shows_lines_as_lines_and_the_hash_to_name_next(run, notes):
+    outcome = run("edit", "-w", notes, "MEMORY.md#L3-L4", "--seen", "0" * 12, "- one\n- two")
+    error, *shown = outcome.err.splitlines()
+    assert shown == [
+        "--- what stands there now",
+        "- Ines prefers trains to planes.",
+        KEY,
+        "--- what you wanted to write",
+        "- one",
+        "- two",
+    ]
+    seen = re.search(r"whose hash is ([0-9a-f]{12})$", error)[1]
+    assert run("edit", "-w", notes, "MEMORY.md#L3-L4", "--seen", seen, "- one\n- two").code == 0
+
+
+def test_a_conflict_in_json_has_both_versions(run, notes):
+    outcome = run("edit", "-w", notes, "MEMORY.md#L4", "--seen", "0" * 12, "--json", "- The key is mine.")
+    told = json.loads(outcome.out)
+    assert told.pop("error").startswith("lines 4 to 4 of MEMORY.md are not what you saw")
+    assert told == {
+        "kind": "ConflictError",
+        "path": "MEMORY.md",
+        "start_line": 4,
+        "current": KEY,
+        "proposed": "- The key is mine.",
+        "hash": SEEN,
+    }
+    assert outcome.code == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["- one", "--date", "2026-03-01"],
+        ["--date", "2026-03-01", "--", "- one"],
+        ["--title", "- a title", "- one", "--date=2026-03-01"],
+        ["- one", "--date", "2026-03-01", "--", "--two"],
+        ["zero", "- one", "--date", "2026-03-01"],
+        ["-\tone", "--date", "2026-03-01"],
+    ],
+    ids=" ".join,
+)
+def test_the_item_of_a_list_is_no_option(run, notes, arguments):
+    assert run("append", "-w", notes, *arguments).code == 0
+    text = (notes / "memory/2026-03-01.md").read_text(encoding="utf-8")
+    assert ("- a title\n" in text) == ("- a title" in arguments)
+    wanted = {"zero": "zero - one\n", "--two": "- one --two\n", "-\tone": "-\tone\n"}
+    assert text.endswith(next((line for word, line in wanted.items() if word in arguments), "- one\n"))
+
+
+@pytest.mark.parametrize("arguments", [["-one"], ["- one", "--no-such"], ["- one", "-x"]], ids=" ".join)
+def test_what_else_begins_with_a_dash_is_an_option(run, notes, arguments):
+    outcome = run("append", "-w", notes, *arguments)
+    assert (outcome.code, "No such option" in outcome.err) == (2, True)
+
+
+def test_the_help_says_how_text_with_a_dash_is_written(run):
+    assert "written last, after `--`" in " ".join(run("append", "--help").out.split())
+
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    def end(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(StaticEmbedder, "embed_documents", end)
+
+
+@pytest.mark.usefixtures("interrupted")
+def test_ctrl_c_after_the_writing_says_that_it_is_written(run, notes):
+    outcome = run("append", "-w", notes, "--date", "2026-03-01", "The ferry leaves at seven.")
+    assert (outcome.code, outcome.out) == (130, "added memory/2026-03-01.md#L3\n")
+    assert outcome.err == "note: interrupted: the file is written, and indexed by the next sync\n"
+    assert "ferry" in (notes / "memory/2026-03-01.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("interrupted")
+def test_ctrl_c_after_the_writing_leaves_one_object_in_json(run, notes):
+    outcome = run("append", "-w", notes, "--date", "2026-03-01", "The ferry leaves at seven.", "--json")
+    told = json.loads(outcome.out)
+    assert (outcome.code, outcome.err) == (130, "")
+    assert (told["citation"], told["indexed"]) == ("memory/2026-03-01.md#L3", False)
+    assert "interrupted" in told["sync_error"]
+
+
+def test_where_a_note_was_written_is_said_before_it_is_indexed(run, notes, monkeypatch, capsys):
+    said = []
+
+    def look(embedder, texts):
+        said.append(capsys.readouterr().out)
+        return embed(embedder, texts)
+
+    embed = StaticEmbedder.embed_documents
+    monkeypatch.setattr(StaticEmbedder, "embed_documents", look)
+    assert run("append", "-w", notes, "--date", "2026-03-01", "The ferry leaves at seven.").out == ""
+    assert said[0] == "added memory/2026-03-01.md#L3\n"
+
+
+def test_json_says_whether_the_note_is_indexed(run, notes):
+    arguments = ("append", "-w", notes, "--date", "2026-03-01", "--json", "The ferry leaves at seven.")
+    assert json.loads(run(*arguments).out)["indexed"] is True
 
 
 def test_lines_must_be_named(run, notes):

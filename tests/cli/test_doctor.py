@@ -6,13 +6,14 @@ import re
 import shlex
 import subprocess
 import time
+from types import SimpleNamespace
 
 import apsw
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli import main
-from openclaw_memory.cli.doctor import examine
+from openclaw_memory.cli.doctor import _workspace, examine
 from openclaw_memory.config import Embedding, Sessions
 from openclaw_memory.embeddings import hashing
 from openclaw_memory.errors import EmbedderError, IndexLockedError
@@ -140,6 +141,50 @@ def test_a_read_only_workspace_is_worth_a_note(notes):
         assert levels(examine(lambda: Memory.open(notes)))["workspace"] == "note"
     finally:
         notes.chmod(0o700)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
+def test_notes_that_may_not_be_read_are_a_problem_of_rights(notes):
+    with Memory.open(notes) as memory:
+        memory.sync()
+    (notes / "memory").chmod(0)
+    try:
+        findings = examine(lambda: Memory.open(notes))
+        (problem,) = problems(findings)
+        assert (problem.check, problem.detail.startswith("memory cannot be read")) == ("files", True)
+        assert not any("openclaw-memory index" in finding.remedy for finding in findings)
+        subprocess.run(shlex.split(problem.remedy.partition(": ")[2]), check=True)
+        assert problems(examine(lambda: Memory.open(notes))) == []
+    finally:
+        (notes / "memory").chmod(0o700)
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_folder_on_a_read_only_mount_is_not_cured_by_rights(notes, monkeypatch, read_only):
+    flags = os.statvfs(notes).f_flag | os.ST_RDONLY if read_only else 0
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=flags))
+    monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
+    found = of(_workspace(str(notes)), "workspace")
+    assert (found.level, "chmod" in found.remedy, "mount" in found.remedy) == ("note", not read_only, read_only)
+
+
+def test_a_sync_that_was_interrupted_is_no_problem(notes):
+    def cut(_):
+        raise KeyboardInterrupt
+
+    with Memory.open(notes) as memory, pytest.raises(KeyboardInterrupt):
+        memory.sync(progress=cut)
+    findings = examine(lambda: Memory.open(notes), " --workspace notes")
+    assert problems(findings) == []
+    (told,) = [finding for finding in findings if "not complete" in finding.detail]
+    assert told.remedy == "Run `openclaw-memory index --workspace notes`."
+
+
+def test_an_index_that_holds_nothing_yet_has_its_command(notes):
+    SqliteStore.open(notes / ".memory" / "index.sqlite").close()
+    findings = examine(lambda: Memory.open(notes), " --workspace notes")
+    (told,) = [finding for finding in findings if "nothing is indexed yet" in finding.detail]
+    assert told.remedy == "Run `openclaw-memory index --workspace notes`."
 
 
 def test_a_damaged_index_is_a_problem_with_its_cure(notes):

@@ -6,10 +6,14 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from openclaw_memory import Memory
+from openclaw_memory.sync.turn import one_at_a_time
 
 COMMAND = [sys.executable, "-m", "openclaw_memory.cli", "watch"]
 
@@ -46,6 +50,21 @@ def test_each_change_is_a_line_and_ctrl_c_ends_it_well(watching, notes: Path) ->
     assert err == "note: watching 2 folders\n"
 
 
+def test_ctrl_c_says_what_is_left_to_be_done(watching, notes: Path) -> None:
+    (notes / ".memory").mkdir()
+    (notes / ".memory" / "config.toml").write_text("sync.debounce_seconds = 600.0\n")
+    process = watching()
+    assert process.stdout.readline()
+    assert process.stderr.readline() == "note: watching 2 folders\n"
+    (notes / "memory" / "new.md").write_text("A memo.\n")
+    time.sleep(1)  # until the watcher has heard of it
+    code, _, err = end(process)
+    assert (code, err) == (
+        0,
+        "note: ending after the step under way; what is not indexed yet is left to the next sync\n",
+    )
+
+
 def test_in_json_each_sync_is_an_object_on_a_line_of_its_own(watching, notes: Path) -> None:
     process = watching("--json")
     assert len(json.loads(process.stdout.readline())["added"]) == 4
@@ -55,7 +74,7 @@ def test_in_json_each_sync_is_an_object_on_a_line_of_its_own(watching, notes: Pa
 
 
 def test_it_ends_by_itself_after_the_time_that_was_given_and_says_nothing_of_a_sync_without_news(watching) -> None:
-    assert watching("--for", "0").communicate(timeout=60)[0].count("\n") == 1
+    assert watching("--for", "0.001").communicate(timeout=60)[0].count("\n") == 1
     out, err = watching("--for", "0.5").communicate(timeout=60)
     assert "0 added, 0 changed, 0 removed" in out
     assert out.count("\n") == 1
@@ -67,7 +86,23 @@ def test_a_second_one_says_that_it_stands_by(watching) -> None:
     assert first.stdout.readline()
     second = watching()
     assert second.stderr.readline() == "note: standing by: another watcher is at work on this index\n"
-    assert end(second)[:2] == (0, "")
+    code, out, _ = end(second)
+    assert (code, "0 added, 0 changed, 0 removed" in out, out.count("\n")) == (0, True, 1)
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "soon"])
+def test_the_time_to_watch_is_above_zero(watching, seconds: str) -> None:
+    out, err = watching(f"--for={seconds}").communicate(timeout=60)
+    assert (out, err.startswith("error: "), seconds in err, "--for" in err) == ("", True, True, True)
+
+
+def test_it_says_that_it_waits_for_the_sync_of_another_process(watching, notes: Path) -> None:
+    with Memory.open(notes) as memory:
+        memory.sync()
+        with one_at_a_time(memory.index_path):
+            process = watching()
+            assert process.stderr.readline().startswith("note: waiting: thread ")
+            assert end(process)[::2] == (0, "note: ended at once: the next sync goes on from there\n")
 
 
 def test_what_goes_wrong_is_told_and_so_is_its_end(watching, notes: Path) -> None:

@@ -1,0 +1,127 @@
+"""How the commands keep the index up with the files: before a question, after a note, and while another process syncs."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from openclaw_memory.embeddings.static import StaticEmbedder
+from openclaw_memory.errors import EmbedderError, StoreError
+from openclaw_memory.store import SqliteStore
+
+
+def test_search_follows_the_files_first(run, notes):
+    run("index", "--workspace", notes)
+    (notes / "memory" / "household.md").unlink()
+    (notes / "memory" / "garage.md").write_text("The boiler moved into the garage.\n")
+    answer = json.loads(run("search", "--workspace", notes, "--json", "boiler").out)
+    paths = [result["path"] for result in answer["results"]]
+    assert (paths[0], "memory/household.md" in paths) == ("memory/garage.md", False)
+    assert answer["stale"] is False
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_search_can_answer_from_the_index_as_it_is_and_says_whether_that_is_behind(run, notes, changed):
+    run("index", "--workspace", notes)
+    if changed:
+        (notes / "memory" / "household.md").write_text("The zeppelin is serviced in May.\n")
+    outcome = run("search", "--workspace", notes, "--no-sync", "boiler")
+    assert "serviced each October" in outcome.out
+    assert (f"run `openclaw-memory index --workspace {notes}`" in outcome.err) is changed
+    assert json.loads(run("search", "-w", notes, "--no-sync", "--json", "boiler").out)["stale"] is changed
+
+
+def test_what_was_appended_is_indexed_at_once(run, notes):
+    added = run("append", "--workspace", notes, "--date", "2026-03-01", "The ferry leaves at", "seven.")
+    assert "memory/2026-03-01.md#L" in added.out
+    found = run("search", "--workspace", notes, "--no-sync", "When does the ferry leave?")
+    assert "memory/2026-03-01.md" in found.out
+    assert found.err == ""
+
+
+def test_an_index_that_cannot_follow_the_files_still_answers_and_says_why(run, notes, monkeypatch):
+    run("index", "--workspace", notes)
+
+    def refuse(*_):
+        raise EmbedderError("the line is dead")
+
+    monkeypatch.setattr(StaticEmbedder, "embed_documents", refuse)
+    added = run("append", "--workspace", notes, "The ferry leaves at seven.")
+    assert (added.code, added.err.count("the line is dead")) == (0, 1)
+    found = run("search", "--workspace", notes, "boiler")
+    assert "household.md" in found.out
+    assert (found.code, "note: 1 file without vectors, found by keywords alone" in found.err) == (0, True)
+    answer = json.loads(run("search", "--workspace", notes, "--json", "boiler").out)
+    assert (answer["stale"], "the line is dead" in answer["sync_error"]) == (True, True)
+
+
+def test_without_an_index_no_sync_builds_none_and_says_what_to_do(run, notes):
+    outcome = run("search", "--workspace", notes, "--no-sync", "boiler")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "nothing is indexed yet" in outcome.err
+    assert f"run `openclaw-memory index --workspace {notes}`" in outcome.err
+    assert json.loads(run("status", "--workspace", notes, "--json").out)["files"] == 0
+    assert json.loads(run("search", "-w", notes, "--no-sync", "--json", "boiler").out)["stale"] is True
+
+
+def test_a_search_without_an_index_that_cannot_build_one_is_an_error(run, notes, monkeypatch):
+    def refuse(*_, **__):
+        raise StoreError("no space is left")
+
+    monkeypatch.setattr(SqliteStore, "replace_files", refuse)
+    outcome = run("search", "--workspace", notes, "--json", "boiler")
+    assert (outcome.code, outcome.err) == (2, "error: no space is left\n")
+    assert json.loads(outcome.out) == {"error": "no space is left", "kind": "StoreError"}
+
+
+# --- while another process syncs ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def another_sync(notes):
+    """Holds the turn to sync the index of the notes, as another process does, until it is told to end."""
+    index = notes / ".memory" / "index.sqlite"
+    index.parent.mkdir(exist_ok=True)
+    code = (
+        "import sys; from pathlib import Path; from openclaw_memory.sync.turn import one_at_a_time\n"
+        "with one_at_a_time(Path(sys.argv[1])): print('taken', flush=True); sys.stdin.readline()"
+    )
+    words = [sys.executable, "-c", code, str(index)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "taken\n"
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_search_answers_from_the_index_as_it_is_while_another_process_syncs(run, notes, request, indexed):
+    if indexed:
+        run("index", "--workspace", notes)
+    request.getfixturevalue("another_sync")
+    outcome = run("search", "--workspace", notes, "boiler")
+    assert (outcome.code, "household.md" in outcome.out) == ((0, True) if indexed else (1, False))
+    assert "note: another process syncs this index" in outcome.err
+    answer = json.loads(run("search", "--workspace", notes, "--json", "boiler").out)
+    assert (answer["stale"], "another process" in answer["sync_error"]) == (True, True)
+
+
+@pytest.mark.usefixtures("another_sync")
+def test_a_note_is_written_while_another_process_syncs(run, notes):
+    outcome = run("append", "--workspace", notes, "--date", "2026-03-01", "The ferry leaves at seven.")
+    assert (outcome.code, outcome.out) == (0, "added memory/2026-03-01.md#L3\n")
+    assert "note: another process syncs this index" in outcome.err
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_index_waits_for_another_process_and_says_so_once(notes, another_sync, as_json):
+    words = [sys.executable, "-m", "openclaw_memory.cli", "index", "-w", str(notes), *["--json"] * as_json]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if not as_json:
+        told = process.stderr.readline()
+        assert re.fullmatch(rf"note: waiting: thread \d+ of process {another_sync.pid} syncs this index\n", told)
+    another_sync.communicate("go\n")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert (len(json.loads(out)["added"]) if as_json else int(out.split()[0])) == 4

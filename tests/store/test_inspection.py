@@ -1,0 +1,173 @@
+"""Rows that contradict each other, or that no version ever wrote, are damage to whoever meets them."""
+
+import random
+from contextlib import closing, suppress
+
+import apsw
+import numpy as np
+import pytest
+
+from openclaw_memory.errors import CorruptIndexError, EmbedderError, StoreError
+from openclaw_memory.store import SqliteStore, connection
+
+
+def change(path, statement, *values):
+    with closing(apsw.Connection(str(path))) as db:
+        connection.load_extension(db, connection.find_extension()[0])
+        db.execute(statement, values)
+
+
+def nearest(store, build):
+    store.search_vector(build.units(1)[0], 5)
+
+
+def words(store, _):
+    store.search_text(["all"], 5)
+
+
+def files(store, _):
+    store.files()
+
+
+def meta(store, _):
+    store.meta()
+
+
+def write(store, build):
+    store.add_vectors([build.key("new")], build.units(1, seed=5))
+    store.replace_files([(build.record("memory/0.md"), [build.row("new")])])
+
+
+META = "UPDATE meta SET value = json_set(value, '$.{}', {}) WHERE key = 'memory_index_meta_v1'"
+
+
+@pytest.mark.parametrize(
+    ("statement", "who_meets_it", "told"),
+    [
+        ("UPDATE vectors SET embedding = substr(embedding, 1, 17) WHERE id = 8", nearest, "not one of 32 finite"),
+        ("UPDATE vectors SET embedding = x''", nearest, "not one of 32 finite"),
+        ("UPDATE vectors SET embedding = 'text'", nearest, "not one of 32 finite"),
+        ("UPDATE vectors SET embedding = CAST(zeroblob(124) || x'0000c07f' AS BLOB)", nearest, "not one of 32 finite"),
+        ("UPDATE vectors SET embedding = CAST(zeroblob(124) || x'0100807f' AS BLOB)", nearest, "not one of 32 finite"),
+        ("UPDATE vectors SET embedding = CAST(zeroblob(124) || x'0000807f' AS BLOB)", nearest, "not one of 32 finite"),
+        ("UPDATE vectors SET embedding = CAST(zeroblob(124) || x'0000807e' AS BLOB)", nearest, "not one of 32 finite"),
+        (
+            "UPDATE vectors SET embedding = CAST(zeroblob(124) || x'0000803f' AS BLOB) WHERE id = 8",
+            None,
+            "1 codes are not",
+        ),
+        ("DELETE FROM vectors", nearest, "100 chunks have a vector that is not there"),
+        ("UPDATE chunks SET vector_id = 999 WHERE id = 1", nearest, "1 chunks have a vector that is not there"),
+        ("UPDATE vectors SET key = x'00' WHERE id = 1", write, "keys of another length"),
+        ("UPDATE models SET dims = 8", nearest, "its model has 8 dimensions, its meta says 32"),
+        (META.format("dims", 9), nearest, "its model has 32 dimensions, its meta says 9"),
+        ("DELETE FROM models", nearest, "100 vectors have a model that is not there"),
+        ("DELETE FROM chunk_vectors_chunks", nearest, "sqlite-vec finds nothing"),
+        ("DELETE FROM chunk_vectors_vector_chunks00", nearest, "could not open vectors blob"),
+        ("DELETE FROM chunk_vectors_rowids", None, "100 chunks have vectors, 0 have codes"),
+        ("DELETE FROM chunk_vectors WHERE rowid = 8", None, "100 chunks have vectors, 99 have codes"),
+        ("DELETE FROM chunk_terms", None, "100 chunks are not in the keyword index"),
+        ("DELETE FROM chunk_terms_docsize", words, "100 chunks are not in the keyword index"),
+        ("DROP TABLE chunk_terms", words, "no such table: chunk_terms"),
+        ("DROP TABLE term_counts", None, "no such table: term_counts"),
+        ("DELETE FROM chunks", nearest, "100 rows of the keyword index belong to no chunk"),
+        ("INSERT OR REPLACE INTO meta VALUES ('vectors_clock', 'x')", write, "clock stands at 'x'"),
+        ("DELETE FROM sqlite_sequence", write, "the last chunk is 100, and 0 is said to be"),
+        ("UPDATE sqlite_sequence SET seq = 'x'", write, "the last chunk is 100, and 'x' is said to be"),
+        ("UPDATE files SET lacks = x'ff'", files, "the record of 'memory/0.md' is odd"),
+        (META.format("chunking", "'x'"), meta, "its meta cannot be read"),
+        (META.format("identity", "7"), meta, "its meta cannot be read"),
+        (META.format("dims", "'x'"), meta, "its meta cannot be read"),
+        (META.format("schema_version", "'x'"), meta, "its meta cannot be read"),
+    ],
+)
+def test_contradictions_are_damage_and_a_deep_look_tells_them(store, path, build, statement, who_meets_it, told):
+    build.fill(store, build.units(100))
+    change(path, statement)
+    if who_meets_it is not None:
+        with pytest.raises(CorruptIndexError):
+            who_meets_it(store, build)
+    if who_meets_it not in {meta, files}:
+        assert told in "; ".join(store.problems())
+    else:
+        with pytest.raises(CorruptIndexError, match=told):
+            who_meets_it(store, build)
+
+
+@pytest.mark.parametrize("vector_extension", [True, False])
+def test_a_vector_that_is_damaged_is_met_with_and_without_sqlite_vec(store, path, build, vector_extension):
+    build.fill(store, build.units(100))
+    change(path, "UPDATE vectors SET embedding = zeroblob(7) WHERE id = 8")
+    with closing(SqliteStore.open(path, vector_extension=vector_extension)) as damaged:
+        for meet in (nearest, lambda store, build: store.similarities(build.units(1)[0], [8])):
+            with pytest.raises(CorruptIndexError, match="not one of 32 finite numbers"):
+                meet(damaged, build)
+        assert "vectors 1 to 100" in damaged.problems()[0]
+
+
+def test_a_vector_that_no_chunk_uses_is_looked_at_too(store, path, build):
+    build.fill(store, build.units(10))
+    store.add_vectors([build.key("unused")], build.units(1), "check/another")
+    change(path, "UPDATE vectors SET embedding = x'00' WHERE id = 11")
+    assert store.problems() == ("vectors 11 to 11: a vector is not one of 32 finite numbers",)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, 3e38, -3e38])
+def test_nothing_is_stored_that_would_be_taken_for_damage(store, build, number):
+    build.fill(store, build.units(3))
+    with pytest.raises(EmbedderError, match="were not stored"):
+        store.add_vectors([build.key("new")], np.full((1, 32), number, np.float32))
+    assert store.problems() == ()
+
+
+@pytest.mark.parametrize("vector_extension", [True, False])
+def test_an_index_that_was_written_in_any_way_is_sound(path, build, vector_extension):
+    with closing(SqliteStore.open(path, vector_extension=vector_extension)) as store:
+        assert store.problems() == ()
+        build.fill(store, build.units(300))
+        assert store.problems() == ()
+        store.remove_files(["memory/0.md"])
+        store.replace_files([(build.record("memory/50.md"), [build.row(7), build.row(8, with_vector=False)])])
+        store.extend_file(build.record("memory/50.md"), [build.row(9)], 9)
+        zeros = np.zeros((1, 32), np.float32)
+        store.add_vectors([build.key("zeros")], zeros)
+        store.replace_files([(build.record("memory/zeros.md"), [build.row("zeros")])])
+        store.prune(10)
+        assert store.problems() == ()
+        store.reset(build.META)
+        assert store.problems() == ()
+    with closing(SqliteStore.open(path)) as store:
+        assert store.problems() == ()
+
+
+def test_garbage_in_any_page_is_damage_to_a_writer(store, path, build):
+    build.fill(store, build.units(400))
+    store.close()
+    content, size = path.read_bytes(), connection.PAGE_SIZE
+    for page in range(len(content) // size):
+        noise = random.Random(page).randbytes(size)
+        path.write_bytes(content[: page * size] + noise + content[(page + 1) * size :])
+        with suppress(CorruptIndexError), closing(SqliteStore.open(path)) as damaged:
+            write(damaged, build)
+            damaged.remove_files(damaged.paths())
+
+
+def test_a_full_disk_is_no_damage_in_whatever_table_it_shows(store, build):
+    build.fill(store, build.units(1000))
+    store.add_vectors([build.key(number) for number in range(1000, 3000)], build.units(2000, seed=1))
+    new = [(build.record("memory/new.md"), [build.row(number) for number in range(1000, 3000)])]
+    told = set()
+    for room in range(100):
+        with store._connections.lend() as db:
+            ((pages,),) = db.execute("PRAGMA page_count").fetchall()
+            db.execute(f"PRAGMA max_page_count = {pages + room}").fetchall()
+        try:
+            store.replace_files(new)
+        except CorruptIndexError as error:
+            pytest.fail(str(error))
+        except StoreError as error:
+            told.add("sqlite-vec" in str(error))
+        else:
+            break
+    assert told == {True, False}
+    assert store.problems() == ()
