@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from openclaw_memory.config import MemoryConfig, Search
 from openclaw_memory.embeddings._choice import Embedders, GuardedEmbedder
 from openclaw_memory.errors import EmbedderError, StoreError
+from openclaw_memory.sync.lag import NOTHING_YET
 from openclaw_memory.sync.upkeep import Upkeep
 from openclaw_memory.types import IndexMeta, Source, Store
 
@@ -33,8 +34,10 @@ class Asking:
         return replace(results, reason="; ".join(reasons) or None)
 
     def _found(self, query: str, rules: Search, source: Source | None, *, explain: bool) -> SearchResults:
-        from openclaw_memory.search import search
+        from openclaw_memory.search import SearchResults, search
 
+        if not (self._config.sync.before_search or self._upkeep.there_is_an_index()):
+            return SearchResults((), query, "keyword", "none", "", stale=True, reason=NOTHING_YET)
         self._upkeep.make_searchable()
         store = self._upkeep.store()
         try:
@@ -75,7 +78,7 @@ class Asking:
         from openclaw_memory.sync.status import told_of_lacking
 
         if stored is None:
-            return None, "nothing is indexed yet: sync the memory", True
+            return None, NOTHING_YET, True
         unfinished = not stored.complete
         try:
             embedder = self._embedders.for_search(stored)

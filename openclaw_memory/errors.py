@@ -62,7 +62,12 @@ class StoreError(OpenClawMemoryError):
 
 
 class CorruptIndexError(StoreError):
-    """The index file is damaged. It is derived: delete it and sync again."""
+    """The index file is damaged. It is derived: the next sync keeps it under another name and builds it again.
+
+    `found` says in short what is wrong with it, "" where only the message does.
+    """
+
+    found: str = ""
 
 
 class NewerIndexError(StoreError):

@@ -222,6 +222,7 @@ def test_a_search_may_be_told_to_build_nothing(notes: Path) -> None:
         results = memory.search("boiler")
         assert (len(results), results.stale) == (0, True)
         assert "nothing is indexed yet" in str(results.reason)
+        assert not (notes / ".memory").exists()
         memory.sync()
         assert finds(memory, "boiler")
 

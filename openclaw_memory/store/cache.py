@@ -143,10 +143,12 @@ def retire(db: apsw.Connection, vector_ids: Iterable[int]) -> None:
     Turns and ids of vectors are counted by one clock: a vector was last used when its last chunk went, or else when
     it was added. Nothing is written for it while chunks use it.
     """
-    lost = sorted(set(vector_ids))
+    lost = set(vector_ids)
+    if odd := [vector_id for vector_id in lost if not isinstance(vector_id, int)]:
+        raise damaged(db.filename, f"chunks have vectors with the ids {odd}")
     if lost:
         turn = now(db) + 1
-        db.execute(RETIRE, (turn, json.dumps(lost)))
+        db.execute(RETIRE, (turn, json.dumps(sorted(lost))))
         db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (CLOCK, turn))
 
 

@@ -33,7 +33,10 @@ DAMAGE_WORDS = (
     "no such column",
     "has no column",
     "malformed",
-    "vtable constructor failed",
+    "constructor",
+    "unrecognized option",
+    "parse error in tokenize directive",
+    "fts5vocab: unknown table type",
     "unsupported file format",
     "SQL logic error",
 )
@@ -56,7 +59,11 @@ def fetch(db: apsw.Connection, statement: str, values: Sequence[Any] = ()) -> li
 
 def damaged(path: Path | str, what: object) -> CorruptIndexError:
     """The error of an index that is damaged, with its remedy."""
-    return CorruptIndexError(f"{path} is damaged ({what}); it is derived from your files: delete it and sync again")
+    error = CorruptIndexError(
+        f"{path} is damaged ({what}); it is made from your files: sync again, which keeps it aside and builds it anew"
+    )
+    error.found = str(what)
+    return error
 
 
 @contextmanager
@@ -237,15 +244,24 @@ class Connections:
 
     @contextmanager
     def lend(self) -> Iterator[apsw.Connection]:
-        """A connection for the time of a `with` block, outside any transaction."""
+        """A connection for the time of a `with` block, outside any transaction.
+
+        One on which something failed is closed, and not lent again: sqlite-vec ends the process when its table is used
+        after a DROP of it has failed.
+        """
         with own_errors(self.path):
             pool = self._own_pool()
             db = self._take(pool)
             try:
                 yield db
+            except BaseException:
+                if pool.pid == os.getpid():
+                    db.close(True)
+                raise
+            else:
+                pool.idle.append(db)
             finally:
                 pool.lent.discard(db)
-                pool.idle.append(db)
                 if self._closed:
                     pool.close()
 

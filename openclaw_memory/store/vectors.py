@@ -42,12 +42,17 @@ MODELS = "SELECT id, dims FROM models"
 ALWAYS_DAMAGE = ("UNIQUE constraint", "validity bit is not set", "size doesn't match", "size mismatch")
 # By the plus sign, SQLite reads them by their ids, and not by the index of keys.
 VECTOR_PAGE = "SELECT id, embedding FROM vectors WHERE +model_id = ? AND id > ? ORDER BY id LIMIT ?"
-SHADOW_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'chunk_vectors_*'"
 CREATE_CODES = f"""
 CREATE VIRTUAL TABLE chunk_vectors USING vec0 (
   source TEXT PARTITION KEY, code INT8[{{dims}}], chunk_size={VEC0_CHUNK_ROWS}
 )
 """
+# What vec0 itself looks up in its tables: where that cannot even be prepared, vec0 ends the process instead of failing.
+LOOK_UPS = (
+    "SELECT id, chunk_id, chunk_offset FROM chunk_vectors_rowids LIMIT 0",
+    "SELECT chunk_id, size, sequence_id, partition00, validity, rowids FROM chunk_vectors_chunks LIMIT 0",
+    "SELECT rowid, vectors FROM chunk_vectors_vector_chunks00 LIMIT 0",
+)
 CODES = "SELECT rowid, source, code FROM chunk_vectors"
 WITH_VECTOR = "SELECT 1 FROM chunks WHERE vector_id IS NOT NULL LIMIT 1"
 NEAREST = "SELECT rowid FROM chunk_vectors WHERE code MATCH vec_int8(?) AND k = ?"
@@ -151,6 +156,7 @@ def update_codes(db: apsw.Connection, dims: int, removed: Iterable[int], added: 
         if not codes_match(db, dims):
             _fill_codes(db, dims)
             return
+        _try_look_ups(db)
         db.executemany("DELETE FROM chunk_vectors WHERE rowid = ?", ((chunk_id,) for chunk_id in removed))
         _insert_codes(db, fetch(db, EMBEDDINGS_WITH_SOURCE, (_as_json(added),)), dims)
         if _sparse(db):
@@ -179,7 +185,7 @@ def problems(db: apsw.Connection) -> Iterator[str]:
     for model_id, dims in fetch(db, MODELS):
         last = 0
         while rows := fetch(db, VECTOR_PAGE, (model_id, last, SCAN_ROWS)):
-            last = rows[-1][0]
+            last = _after(last, rows)
             try:
                 _page(rows, dims or 0)
             except apsw.CorruptError as error:
@@ -192,6 +198,7 @@ def problems_of_codes(db: apsw.Connection, dims: int) -> Iterator[str]:
     So codes and vectors vouch for each other: a change of a component by more than its rounding is told.
     """
     try:
+        _try_look_ups(db)
         cursor, there = db.execute(CODES), 0
         while held := list(islice(cursor, SCAN_ROWS)):
             rows = fetch(db, EMBEDDINGS_WITH_SOURCE, (_as_json(row[0] for row in held),))
@@ -219,22 +226,28 @@ def _damage_told(db: apsw.Connection) -> Iterator[None]:
         yield
     except apsw.SQLError as error:
         # SQLite itself ends a transaction when the disk is full or fails, and not when it meets damage.
-        if db.in_transaction and (found := next(_damage_of_codes(db, str(error)), None)):
+        if db.in_transaction and (found := next(_damage(db, str(error)), None)):
             raise apsw.CorruptError(f"sqlite-vec: {error} ({found})") from error
         raise StoreError(
             f"{db.filename}: sqlite-vec: {error}; is the disk full? Delete the index and sync again if this stays"
         ) from error
 
 
-def _damage_of_codes(db: apsw.Connection, error: str) -> Iterator[str]:
-    """What is wrong with the tables of `chunk_vectors` within a write that failed with `error`, in words."""
-    yield from (word for word in ALWAYS_DAMAGE if word in error)
-    for (table,) in fetch(db, SHADOW_TABLES):
-        yield from (words for (words,) in fetch(db, f"PRAGMA integrity_check([{table}])") if words != "ok")
+def _damage(db: apsw.Connection, error: str) -> Iterator[str]:
+    """What is wrong with the tables within a write to `chunk_vectors` that failed with `error`, in words."""
+    yield from (words for words in ALWAYS_DAMAGE if words in error)
+    yield from (words for (words,) in fetch(db, "PRAGMA integrity_check(1)") if words != "ok")
     try:
+        _try_look_ups(db)
         deque(db.execute(CODES), maxlen=0)
     except apsw.SQLError as unreadable:
         yield str(unreadable)
+
+
+def _try_look_ups(db: apsw.Connection) -> None:
+    """Raise apsw.SQLError where the tables of `chunk_vectors` are not those that vec0 made."""
+    for statement in LOOK_UPS:
+        fetch(db, statement)
 
 
 def _fill_codes(db: apsw.Connection, dims: int) -> None:
@@ -309,7 +322,19 @@ def _row_pages(db: apsw.Connection, source: Source | None) -> Iterator[list[tupl
     last = 0
     while rows := fetch(db, EMBEDDING_PAGE, (last, source, SCAN_ROWS)):
         yield rows
-        last = rows[-1][0]
+        last = _after(last, rows)
+
+
+def _after(last: int, rows: Sequence[tuple[Any, ...]]) -> int:
+    """The id of the last row of a page, after which the next one begins.
+
+    Raises:
+        apsw.CorruptError: it is none that follows on `last`, and reading on would never end.
+    """
+    following = rows[-1][0]
+    if not isinstance(following, int) or following <= last:
+        raise apsw.CorruptError(f"row {following!r} came after row {last}")
+    return following
 
 
 def _as_json(ids: Iterable[int]) -> str:

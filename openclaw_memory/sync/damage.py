@@ -32,7 +32,7 @@ def why_damaged(index_path: Path) -> str | None:
             store.files()
             return "; ".join(store.problems()) or None
     except CorruptIndexError as error:
-        return str(error)
+        return error.found or str(error)
     except OSError as error:
         raise StoreError(f"{index_path} cannot be read ({error}); check the permissions") from error
 

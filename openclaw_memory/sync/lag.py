@@ -20,6 +20,7 @@ LOOK_SHARE = 0.05
 LONG_LOOK_SECONDS = 0.05
 # What a sync left as it was (a service is down, a file is unreadable) is not asked for again before.
 PATIENCE_SECONDS = 60.0
+NOTHING_YET = "nothing is indexed yet: sync the memory"
 
 
 class Lag:

@@ -11,6 +11,7 @@ from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings._choice import lost_in_words, probed
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError, StoreError
 from openclaw_memory.sync.behind import waiting, why_behind
+from openclaw_memory.sync.lag import NOTHING_YET
 from openclaw_memory.sync.meta import outdated
 from openclaw_memory.sync.records import LAST_ERROR, LAST_SYNC, MOST_FILES, told, told_of_error
 from openclaw_memory.types import (
@@ -122,7 +123,7 @@ def _state_in_words(
     stored: IndexMeta | None, wanted: IndexMeta | None, passed_over: Mapping[str, str]
 ) -> Iterator[str]:
     if stored is None:
-        yield "nothing is indexed yet: sync the memory"
+        yield NOTHING_YET
     elif lost := lost_in_words(stored, passed_over):
         yield lost
     elif wanted is not None and (reason := outdated(stored, wanted)):

@@ -173,9 +173,9 @@ class Upkeep:
             raise damage
         with self._making:
             self._forget_store()
-            found = why_damaged(path) or (str(damage) if sure else None)
+            found = why_damaged(path) or (damage.found or str(damage) if sure else None)
             if found is None:
-                return f"the index was read wrongly and is read again: {damage}"
+                return f"the index was read wrongly and is read again: {damage.found or damage}"
             # A search that finds the damage says so, and so does the sync that follows it.
             self._healed = f"the index was damaged ({found}) and is kept as {set_aside(path)}"
             return self._healed

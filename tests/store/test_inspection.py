@@ -58,6 +58,7 @@ META = "UPDATE meta SET value = json_set(value, '$.{}', {}) WHERE key = 'memory_
         ),
         ("DELETE FROM vectors", nearest, "100 chunks have a vector that is not there"),
         ("UPDATE chunks SET vector_id = 999 WHERE id = 1", nearest, "1 chunks have a vector that is not there"),
+        ("UPDATE chunks SET vector_id = x'00' WHERE id = 1", write, "1 chunks have a vector that is not there"),
         ("UPDATE vectors SET key = x'00' WHERE id = 1", write, "keys of another length"),
         ("UPDATE models SET dims = 8", nearest, "its model has 8 dimensions, its meta says 32"),
         (META.format("dims", 9), nearest, "its model has 32 dimensions, its meta says 9"),
@@ -170,4 +171,35 @@ def test_a_full_disk_is_no_damage_in_whatever_table_it_shows(store, build):
         else:
             break
     assert told == {True, False}
+    assert store.problems() == ()
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [("rowids", "id"), ("rowids", "chunk_id"), ("chunks", "validity"), ("vector_chunks00", "vectors")],
+)
+def test_a_column_of_vec0_that_has_lost_its_name_is_damage_and_does_not_end_the_process(path, build, table, column):
+    with closing(SqliteStore.open(path)) as store:
+        build.fill(store, build.units(10))
+    with closing(apsw.Connection(str(path))) as db:
+        db.execute(f"ALTER TABLE chunk_vectors_{table} RENAME COLUMN {column} TO other")
+    with closing(SqliteStore.open(path)) as damaged:
+        with pytest.raises(CorruptIndexError, match=column):
+            write(damaged, build)
+        assert column in "; ".join(damaged.problems())
+
+
+def test_a_connection_on_which_something_failed_is_not_used_again(store, path, build):
+    build.fill(store, build.units(10))
+    with closing(apsw.Connection(str(path))) as db:
+        db.execute("CREATE TEMP TABLE kept AS SELECT * FROM chunk_vectors_chunks; DROP TABLE chunk_vectors_chunks")
+        with pytest.raises(CorruptIndexError):
+            store.reset(build.META)
+        db.execute(
+            "CREATE TABLE chunk_vectors_chunks (chunk_id INTEGER PRIMARY KEY AUTOINCREMENT, size INTEGER NOT NULL, "
+            "sequence_id integer, partition00, validity BLOB NOT NULL, rowids BLOB NOT NULL); "
+            "INSERT INTO chunk_vectors_chunks SELECT * FROM kept"
+        )
+    write(store, build)
+    assert len(store.files()) == 1
     assert store.problems() == ()
