@@ -1,8 +1,10 @@
 """What every test may use: a workspace of notes, and the versions that a report of a failure needs."""
 
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import settings
@@ -44,3 +46,24 @@ def embedding_server():
 
     with EmbeddingServer() as server:
         yield server
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """Run a command in this process; its exit code and what it printed."""
+
+    from openclaw_memory.cli import main
+
+    def run(*arguments: object) -> Outcome:
+        with pytest.raises(SystemExit) as leaving:
+            main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return Outcome(int(str(leaving.value.code)), printed.out, printed.err)
+
+    return run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from threading import Event
 from typing import Any
 
 import pytest
+from watching import eventually
 
 from openclaw_memory import Memory, MemoryConfig, Sync
 from openclaw_memory.errors import CorruptIndexError, StoreError, SyncBusyError
@@ -21,13 +21,6 @@ from openclaw_memory.types import Progress
 SECONDS = 30
 QUIET = MemoryConfig(sync=Sync(on_search=False))
 QUICK = MemoryConfig(sync=Sync(debounce_seconds=0.1))
-
-
-def until(true: Callable[[], Any]) -> bool:
-    end = time.monotonic() + SECONDS
-    while not true() and time.monotonic() < end:
-        time.sleep(0.01)
-    return bool(true())
 
 
 def finds(memory: Memory, word: str) -> bool:
@@ -49,9 +42,9 @@ def test_after_a_watcher_has_ended_searches_look_for_themselves_again(notes: Pat
     with opened(notes, QUICK) as memory:
         memory.sync()
         with memory.watch() as watcher:
-            assert until(lambda: watcher.is_at_work and not watcher.is_behind)
+            eventually(lambda: watcher.is_at_work and not watcher.is_behind)
         write(notes)
-        assert until(lambda: finds(memory, "zeppelin"))
+        eventually(lambda: finds(memory, "zeppelin"))
 
 
 def test_a_memory_whose_watcher_stands_by_looks_for_itself(notes: Path) -> None:
@@ -59,11 +52,11 @@ def test_a_memory_whose_watcher_stands_by_looks_for_itself(notes: Path) -> None:
     with opened(notes, slow) as memory, opened(notes, slow) as other:
         memory.sync()
         working = memory.watch()
-        assert until(lambda: working.is_at_work and not working.is_behind)
+        eventually(lambda: working.is_at_work and not working.is_behind)
         waiting = other.watch()
-        assert until(lambda: waiting.state.startswith("standing by"))
+        eventually(lambda: waiting.state.startswith("standing by"))
         write(notes)
-        assert until(lambda: other.search("boiler").stale or finds(other, "zeppelin"))
+        eventually(lambda: other.search("boiler").stale or finds(other, "zeppelin"))
 
 
 # --- what stays as it is -----------------------------------------------------------------------------------------------
@@ -79,7 +72,7 @@ def test_a_file_that_is_not_text_makes_no_answer_stale_once_a_sync_has_said_so(n
             assert not memory.search("boiler").stale
             time.sleep(0.005)
         (notes / "memory/binary.md").write_text("A zeppelin was seen.\n")
-        assert until(lambda: finds(memory, "zeppelin"))
+        eventually(lambda: finds(memory, "zeppelin"))
 
 
 def test_a_note_written_here_and_indexed_by_another_memory_is_not_missing(notes: Path) -> None:
@@ -132,9 +125,9 @@ def test_an_error_that_nobody_foresaw_ends_no_background_sync_for_good(
         with monkeypatch.context() as patch:
             patch.setattr("openclaw_memory.sync.passes.one_pass", lambda *_, **__: 1 / 0)
             write(notes)
-            assert until(lambda: memory.search("boiler") and memory._upkeep.last_error)
+            eventually(lambda: memory.search("boiler") and memory._upkeep.last_error)
         (notes / "memory/newer.md").write_text("Another zeppelin.\n")
-        assert until(lambda: finds(memory, "Another"))
+        eventually(lambda: finds(memory, "Another"))
 
 
 # --- nobody waits for a sync -------------------------------------------------------------------------------------------
@@ -253,7 +246,7 @@ def test_the_status_knows_the_watcher_of_another_memory(notes: Path) -> None:
         memory.sync()
         assert other.status().watcher is None
         with memory.watch() as watcher:
-            assert until(lambda: watcher.syncs > 1 or (watcher.is_at_work and not watcher.is_behind))
+            eventually(lambda: watcher.syncs > 1 or (watcher.is_at_work and not watcher.is_behind))
             assert str(other.status().watcher).startswith("in another process: ")
         assert other.status().watcher is None
 
@@ -266,7 +259,7 @@ def test_stopping_a_watcher_ends_the_sync_under_way(notes: Path, monkeypatch: py
 
         def held(step: Progress) -> None:
             reached.set()
-            assert until(lambda: memory._upkeep.watcher is not None and memory._upkeep.watcher.is_stopping)
+            eventually(lambda: memory._upkeep.watcher is not None and memory._upkeep.watcher.is_stopping)
             real(step)
 
         monkeypatch.setattr(memory._upkeep, "_end_when_unwatched", held)

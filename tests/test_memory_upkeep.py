@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 import apsw
 import pytest
+from watching import eventually
 
 from openclaw_memory import Memory, MemoryConfig, Sync
 from openclaw_memory.embeddings.hashing import HashingEmbedder
@@ -22,13 +23,6 @@ from openclaw_memory.types import Progress
 
 SECONDS = 30  # how long a test waits for something to happen
 QUIET = MemoryConfig(sync=Sync(on_search=False))
-
-
-def until(true: Callable[[], Any]) -> bool:
-    end = time.monotonic() + SECONDS
-    while not true() and time.monotonic() < end:
-        time.sleep(0.01)
-    return bool(true())
 
 
 def finds(memory: Memory, word: str) -> bool:
@@ -50,16 +44,16 @@ def test_a_search_notices_a_file_that_was_edited_says_stale_and_has_it_indexed_i
 ) -> None:
     assert not memory.search("boiler").stale
     (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
-    assert until(lambda: memory.search("boiler").stale or finds(memory, "zeppelin"))
-    assert until(lambda: finds(memory, "zeppelin"))
-    assert until(lambda: not memory.search("boiler").stale)
+    eventually(lambda: memory.search("boiler").stale or finds(memory, "zeppelin"))
+    eventually(lambda: finds(memory, "zeppelin"))
+    eventually(lambda: not memory.search("boiler").stale)
 
 
 @pytest.mark.parametrize("gone", [True, False])
 def test_a_file_that_went_or_changed_is_noticed_too(memory: Memory, notes: Path, gone: bool) -> None:
     file = notes / "memory/household.md"
     file.unlink() if gone else file.write_text("A zeppelin was seen.\n")
-    assert until(lambda: not finds(memory, "boiler"))
+    eventually(lambda: not finds(memory, "boiler"))
 
 
 def test_without_the_trigger_a_search_never_syncs(notes: Path) -> None:
@@ -77,7 +71,7 @@ def test_a_search_asks_once_for_what_a_sync_cannot_mend(notes: Path, monkeypatch
         asked: list[int] = []
         monkeypatch.setattr(memory._upkeep._background, "request", lambda: asked.append(1))
         (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
-        assert until(lambda: memory.search("boiler").stale)
+        eventually(lambda: memory.search("boiler").stale)
         for _ in range(20):
             memory.search("boiler")
             time.sleep(0.005)
@@ -98,7 +92,7 @@ def test_an_index_that_has_to_be_built_again_waits_for_a_call(notes: Path) -> No
 def test_opening_may_begin_a_sync(notes: Path) -> None:
     config = MemoryConfig(sync=Sync(on_open=True, on_search=False))
     with Memory.open(notes, embedder=None, config=config) as memory:
-        assert until(lambda: memory.status().files == 4)
+        eventually(lambda: memory.status().files == 4)
 
 
 def test_a_sync_may_run_at_an_interval(notes: Path) -> None:
@@ -106,7 +100,7 @@ def test_a_sync_may_run_at_an_interval(notes: Path) -> None:
     with Memory.open(notes, embedder=None, config=config) as memory:
         memory.sync()
         (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
-        assert until(lambda: finds(memory, "zeppelin"))
+        eventually(lambda: finds(memory, "zeppelin"))
 
 
 def test_a_background_sync_that_fails_is_told_and_harms_nothing(
@@ -117,7 +111,7 @@ def test_a_background_sync_that_fails_is_told_and_harms_nothing(
 
     monkeypatch.setattr("openclaw_memory.sync.passes.one_pass", fail)
     (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
-    assert until(lambda: memory.search("boiler") and memory._upkeep.last_error)
+    eventually(lambda: memory.search("boiler") and memory._upkeep.last_error)
     assert "on fire" in str(memory.status().last_error)
     monkeypatch.undo()
     memory.sync()
@@ -321,11 +315,11 @@ def test_watching_twice_is_watching_once_and_ends_with_the_memory(notes: Path) -
         memory.sync()
         watcher = memory.watch()
         assert memory.watch() is watcher
-        assert until(lambda: watcher.state.startswith("watching"))
+        eventually(lambda: watcher.state.startswith("watching"))
         assert memory.status().watcher == watcher.state
         (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
-        assert until(lambda: finds(memory, "zeppelin"))
+        eventually(lambda: finds(memory, "zeppelin"))
         watcher.stop()
         again = memory.watch()
         assert again is not watcher
-    assert until(lambda: again.state == "stopped")
+    eventually(lambda: again.state == "stopped")

@@ -38,8 +38,8 @@ CODE_MAX = 127
 MIN_SLACK, MAX_SLACK, SLACK_ROWS = 32, 128, 300_000
 
 MODELS = "SELECT id, dims FROM models"
-# What vec0 says when its tables do not agree, whatever the disk may do.
-ALWAYS_DAMAGE = ("UNIQUE constraint", "validity bit is not set", "size doesn't match", "size mismatch")
+# What is said when tables do not agree, or are not there, whatever the disk may do.
+ALWAYS_DAMAGE = ("no such", "UNIQUE constraint", "validity bit is not set", "size doesn't match", "size mismatch")
 # By the plus sign, SQLite reads them by their ids, and not by the index of keys.
 VECTOR_PAGE = "SELECT id, embedding FROM vectors WHERE +model_id = ? AND id > ? ORDER BY id LIMIT ?"
 CREATE_CODES = f"""

@@ -9,9 +9,8 @@ import errno
 import json
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 import pytest
@@ -19,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.cli import main
 from openclaw_memory.errors import NewerIndexError, OpenClawMemoryError, QueryError, UndecodableError, WorkspaceError
 
 HOSTILE = [
@@ -31,23 +29,6 @@ HOSTILE = [
     "北" * 5000, "boiler " * 14_000, "x" * 100_000, "_" * 100_000, "a-" * 50_000, "\U0010ffff\uffff", "NULL", "nan", "-1",
 ]  # fmt: skip
 PRESETS = {"default": MemoryConfig(), "openclaw": MemoryConfig.openclaw()}
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
-    def run(*arguments: object) -> Outcome:
-        with pytest.raises(SystemExit) as leaving:
-            main([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return Outcome(int(str(leaving.value.code)), printed.out, printed.err)
-
-    return run
 
 
 # --- queries ---------------------------------------------------------------------------------------------------------

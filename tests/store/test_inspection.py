@@ -1,6 +1,8 @@
 """Rows that contradict each other, or that no version ever wrote, are damage to whoever meets them."""
 
 import random
+import subprocess
+import sys
 from contextlib import closing, suppress
 
 import apsw
@@ -189,17 +191,25 @@ def test_a_column_of_vec0_that_has_lost_its_name_is_damage_and_does_not_end_the_
         assert column in "; ".join(damaged.problems())
 
 
-def test_a_connection_on_which_something_failed_is_not_used_again(store, path, build):
-    build.fill(store, build.units(10))
+RESETS_AND_GOES_ON = """
+import sys
+from openclaw_memory.errors import CorruptIndexError
+from openclaw_memory.store import SqliteStore
+store = SqliteStore.open(sys.argv[1])
+for work in (lambda: store.reset(store.meta()), lambda: store.remove_files(["memory/0.md"])):
+    try: work()
+    except CorruptIndexError: print("damaged")
+"""
+
+
+def test_a_store_whose_reset_has_failed_says_what_is_wrong_and_does_not_end_the_process(path, build):
+    with closing(SqliteStore.open(path)) as store:
+        build.fill(store, build.units(10))
     with closing(apsw.Connection(str(path))) as db:
-        db.execute("CREATE TEMP TABLE kept AS SELECT * FROM chunk_vectors_chunks; DROP TABLE chunk_vectors_chunks")
-        with pytest.raises(CorruptIndexError):
-            store.reset(build.META)
-        db.execute(
-            "CREATE TABLE chunk_vectors_chunks (chunk_id INTEGER PRIMARY KEY AUTOINCREMENT, size INTEGER NOT NULL, "
-            "sequence_id integer, partition00, validity BLOB NOT NULL, rowids BLOB NOT NULL); "
-            "INSERT INTO chunk_vectors_chunks SELECT * FROM kept"
-        )
-    write(store, build)
-    assert len(store.files()) == 1
-    assert store.problems() == ()
+        ((page,),) = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'chunk_vectors_chunks'").fetchall()
+    content, at = bytearray(path.read_bytes()), (page - 1) * connection.PAGE_SIZE
+    content[at : at + 100] = b"\xa5" * 100
+    path.write_bytes(content)
+    command = [sys.executable, "-c", RESETS_AND_GOES_ON, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == ("damaged\ndamaged\n", 0), done.stderr
