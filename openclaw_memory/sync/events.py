@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -72,8 +73,13 @@ class FileEvents:
 
     def __init__(self, workspace: Workspace, told: Callable[[Source | None], None]) -> None:
         import logging
+        import warnings
 
         from watchdog.observers import Observer
+
+        # A folder that appears while the one above it is being added is added twice, which watchdog settles, and warns
+        # of in its reading thread. Where warnings are errors, that would end the thread, and all events with it.
+        warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning)
 
         # Where nobody asked for its log, watchdog would print on stderr that it was muted amid events.
         if not (log := logging.getLogger("watchdog")).handlers:
@@ -96,8 +102,10 @@ class FileEvents:
         """Follow what is there now of the folders; whether these are others than before.
 
         Raises:
-            OSError: the system grants no more watches.
+            OSError: the system grants no more watches, or nothing reads the events any more.
         """
+        if _reader_has_ended():
+            raise OSError("watchdog's thread that reads file events has ended")
         alive = {emitter.watch for emitter in self._observer.emitters if emitter.is_alive()}
         identities = {path: _identity(path) for path in self._folders}
         are_others = False
@@ -166,6 +174,13 @@ class FileEvents:
         if not (is_folder or path.endswith(".md")):
             return None
         return "memory" if _UNHEARD.isdisjoint(path[len(folder) :].split(os.sep)) else None
+
+
+def _reader_has_ended() -> bool:
+    """Whether the one thread is dead that reads events for the whole process; watchdog 7 never starts another."""
+    module = sys.modules.get("watchdog.observers.inotify_c")
+    reader = getattr(getattr(module, "InotifyFD", None), "_instance", None)
+    return reader is not None and not reader.is_alive()
 
 
 def _lies_in(path: str, folder: str) -> bool:

@@ -297,3 +297,14 @@ def test_what_is_written_is_found_in_the_index_a_moment_later(root: Path) -> Non
         assert one.syncs == 3
     store.close()
     assert os.listdir(root / "memory") == []
+
+
+def test_where_nothing_reads_the_events_any_more_files_are_looked_at_and_the_state_says_why(
+    watched, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher, "POLL_SECONDS", 0.05)
+    one, index = watched(root)
+    monkeypatch.setattr("openclaw_memory.sync.events._reader_has_ended", lambda: True)
+    eventually(lambda: "polling" in one.state and "has ended" in one.state)
+    (root / "memory" / "new.md").write_text("new\n")
+    eventually(lambda: "memory/new.md" in index.records)
