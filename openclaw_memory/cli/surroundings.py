@@ -127,10 +127,12 @@ def file_system(index: Path, mounts: str) -> Iterator[Finding]:
 
 def leftovers(index: Path, options: str) -> Iterator[Finding]:
     """Damaged indexes that were kept, and what builds that were cut short have left beside the index."""
-    if kept := _beside(index, ".damaged-*"):
+    from openclaw_memory.store.beside import leftovers as cut_short
+
+    if kept := sorted(index.parent.glob(f"{glob.escape(index.name)}.damaged-*")):
         detail = f"{', '.join(first_of([path.name for path in kept]))} ({size(_bytes_of(kept))}): kept when damaged"
         yield Finding("leftovers", "note", detail, f"Nothing needs them: rm {shlex.quote(str(index))}.damaged-*")
-    if cut := _beside(index, ".rebuild-*"):
+    if cut := cut_short(index):
         if _is_being_built(index):
             yield Finding("leftovers", "ok", "none: the index is being built again just now")
         else:
@@ -138,10 +140,6 @@ def leftovers(index: Path, options: str) -> Iterator[Finding]:
                 f"{', '.join(first_of([path.name for path in cut]))} ({size(_bytes_of(cut))}): of a build cut short"
             )
             yield Finding("leftovers", "note", detail, f"The next sync removes them: `openclaw-memory index{options}`.")
-
-
-def _beside(index: Path, pattern: str) -> list[Path]:
-    return sorted(index.parent.glob(f"{glob.escape(index.name)}{pattern}"))
 
 
 def _is_being_built(index: Path) -> bool:

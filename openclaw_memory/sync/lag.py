@@ -38,12 +38,11 @@ class Lag:
         self._left: Mapping[str, object] = {}  # those that the last sync could not index, and will not as they are
         self._asked: tuple[object, float] = (None, float("-inf"))  # what a sync was asked to mend, and when
 
-    def wrote(self) -> int:
+    def wrote(self) -> None:
         """Note that a file was changed here, which the index does not know yet."""
         with self._lock:
             self._written += 1
             self._written_at = time.time()
-            return self._written
 
     @property
     def written(self) -> int:
