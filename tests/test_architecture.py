@@ -20,14 +20,17 @@ LAYERS = (
     {"embeddings", "store"},
     {"sync", "search"},
     {"sessions"},
-    {"memory", "asking"},
+    {"memory", "asking", "documents"},
     {"tools", "cli", "testing"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 PURE = {"text", "stopwords", "utf16", "redaction", "chunking"}
-PUBLIC_MODULES = {"openclaw_memory", "openclaw_memory.embeddings", "openclaw_memory.errors", "openclaw_memory.testing"}
+PUBLIC_MODULES = {
+    f"openclaw_memory{name}"
+    for name in ("", ".config", ".embeddings", ".errors", ".sessions", ".testing", ".tools", ".types")
+}
 ENVIRONMENT = {"config", "embeddings"}
-FRAMEWORKS = {"langchain", "langchain_core", "llama_index", "mcp"}
+FRAMEWORKS = {"langchain", "langchain_core", "langgraph", "llama_index", "mcp"}
 HEAVY = FRAMEWORKS | {
     "numpy",
     "apsw",

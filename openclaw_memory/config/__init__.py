@@ -16,9 +16,12 @@ from typing import Any, Self
 from openclaw_memory.config.parts import (
     PARTS,
     Chunking,
+    Compaction,
     Embedding,
     Files,
     Journal,
+    Pruning,
+    Recall,
     Search,
     Sessions,
     Sync,
@@ -27,7 +30,19 @@ from openclaw_memory.config.parts import (
 )
 from openclaw_memory.errors import ConfigError, WorkspaceError
 
-__all__ = ["Chunking", "Embedding", "Files", "Journal", "MemoryConfig", "Search", "Sessions", "Sync"]
+__all__ = [
+    "Chunking",
+    "Compaction",
+    "Embedding",
+    "Files",
+    "Journal",
+    "MemoryConfig",
+    "Pruning",
+    "Recall",
+    "Search",
+    "Sessions",
+    "Sync",
+]
 
 # What a file found inside a workspace may set: nothing that could send notes elsewhere or read beyond the folder.
 WORKSPACE_SETTABLE: Mapping[str, frozenset[str] | None] = {
@@ -48,6 +63,9 @@ class MemoryConfig:
     sync: Sync = field(default_factory=Sync)
     sessions: Sessions = field(default_factory=Sessions)
     journal: Journal = field(default_factory=Journal)
+    recall: Recall = field(default_factory=Recall)
+    compaction: Compaction = field(default_factory=Compaction)
+    pruning: Pruning = field(default_factory=Pruning)
     notices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

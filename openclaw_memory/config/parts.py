@@ -14,6 +14,7 @@ Fusion: TypeAlias = Literal["standardised", "weighted"]  # -> search.candidates.
 Answer: TypeAlias = Literal["lines", "chunks"]  # -> search.answers.ANSWERS
 Match: TypeAlias = Literal["any", "all"]
 BatchUse: TypeAlias = Literal["off", "wait", "later"]
+Citations: TypeAlias = Literal["on", "off", "auto"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,58 @@ class Journal:
     bootstrap_chars: int = 20_000
 
 
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What is shown to a model of the memory: by the tools, and by what is recalled before it is asked.
+
+    `citations` are shown always (`on`), never (`off`), or in direct chats alone (`auto`). At most `max_chars`
+    characters of notes go into one answer.
+    """
+
+    citations: Citations = "auto"
+    max_chars: int = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """When a conversation is shortened, and the flush of memories before that. Sizes are in tokens, but for bytes.
+
+    Free for the answer stay `reserve_tokens`, at least `reserve_tokens_floor`, of a small window at most a quarter; the
+    last `keep_recent_tokens` are kept as they are. The flush is due `soft_threshold_tokens` before that, or where a
+    transcript has grown by `force_flush_bytes` (0: never). None for `prompt` and `system_prompt` means ours.
+    """
+
+    reserve_tokens: int = 16_384
+    reserve_tokens_floor: int = 20_000
+    keep_recent_tokens: int = 20_000
+    flush: bool = True
+    soft_threshold_tokens: int = 4_000
+    force_flush_bytes: int = 2 * 1024 * 1024
+    prompt: str | None = None
+    system_prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """How old answers of tools are shortened in memory; OpenClaw's numbers. `ratio`s are of the window.
+
+    Nothing happens within `ttl_seconds` of the last call, while a provider's cache holds the messages, nor to what
+    follows the last `keep_assistants` replies. From `soft_ratio` on, answers of over `soft_max_chars` keep their first
+    `head_chars` and last `tail_chars`; from `hard_ratio` on they are replaced by `placeholder`, oldest first, where all
+    of them together have `min_chars` or more.
+    """
+
+    ttl_seconds: float = 300.0
+    keep_assistants: int = 3
+    soft_ratio: float = 0.3
+    soft_max_chars: int = 4_000
+    head_chars: int = 1_500
+    tail_chars: int = 1_500
+    hard_ratio: float = 0.5
+    min_chars: int = 50_000
+    placeholder: str = "[Old tool result content cleared]"
+
+
 PARTS: Mapping[str, type[Any]] = {
     "chunking": Chunking,
     "files": Files,
@@ -143,6 +196,9 @@ PARTS: Mapping[str, type[Any]] = {
     "sync": Sync,
     "sessions": Sessions,
     "journal": Journal,
+    "recall": Recall,
+    "compaction": Compaction,
+    "pruning": Pruning,
 }
 
 RANGES: Mapping[str, tuple[float, float]] = {
@@ -172,6 +228,20 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "sessions.delta_messages": (1, 1_000_000),
     "sessions.debounce_seconds": (0, 3600),
     "journal.bootstrap_chars": (100, 10_000_000),
+    "recall.max_chars": (200, 1_000_000),
+    "compaction.reserve_tokens": (0, 10_000_000),
+    "compaction.reserve_tokens_floor": (0, 10_000_000),
+    "compaction.keep_recent_tokens": (0, 10_000_000),
+    "compaction.soft_threshold_tokens": (0, 10_000_000),
+    "compaction.force_flush_bytes": (0, 1 << 40),
+    "pruning.ttl_seconds": (0, 31_536_000),
+    "pruning.keep_assistants": (0, 1_000_000),
+    "pruning.soft_ratio": (0, 1),
+    "pruning.soft_max_chars": (1, 1 << 30),
+    "pruning.head_chars": (0, 1 << 30),
+    "pruning.tail_chars": (0, 1 << 30),
+    "pruning.hard_ratio": (0, 1),
+    "pruning.min_chars": (0, 1 << 40),
 }
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -180,6 +250,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "search.fusion": get_args(Fusion),
     "search.answer": get_args(Answer),
     "embedding.batch": get_args(BatchUse),
+    "recall.citations": get_args(Citations),
 }
 
 

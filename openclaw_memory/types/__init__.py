@@ -1,9 +1,11 @@
 """The vocabulary: frozen value objects that pass between the stages, and the two protocols, Embedder and Store.
 
-files -> index (chunks, rows) -> answers (results, reports, status); `protocols` are the parts that can be replaced.
+files -> index (chunks, rows) -> answers (results, reports, status); `tools` and `documents` are what agents and
+frameworks exchange with a memory; `protocols` are the parts that can be replaced.
 """
 
 from openclaw_memory.types.answers import Progress, SearchResult, Status, SyncReport
+from openclaw_memory.types.documents import Document
 from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source, citation
 from openclaw_memory.types.index import (
     Chunk,
@@ -15,11 +17,13 @@ from openclaw_memory.types.index import (
     StoreStats,
 )
 from openclaw_memory.types.protocols import Embedder, Matrix, Store, Vector
+from openclaw_memory.types.tools import Tool, ToolAnswer
 
 __all__ = [
     "SOURCES",
     "Chunk",
     "ChunkRow",
+    "Document",
     "Embedder",
     "Excerpt",
     "FileRecord",
@@ -36,6 +40,8 @@ __all__ = [
     "StoreStats",
     "StoredChunk",
     "SyncReport",
+    "Tool",
+    "ToolAnswer",
     "Vector",
     "citation",
 ]
