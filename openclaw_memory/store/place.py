@@ -1,4 +1,4 @@
-"""Where the index of a workspace lives."""
+"""Where the index of a workspace lives, and whether it still is the file that was opened."""
 
 from __future__ import annotations
 
@@ -24,3 +24,12 @@ def index_place(root: Path) -> tuple[Path, tuple[str, ...]]:
     digest = sha256(os.fsencode(root.resolve())).hexdigest()[:16]
     index = user_cache_path("openclaw-memory") / digest / INDEX_NAME
     return index, (f"{root} cannot be written: the index is kept in {index}",)
+
+
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one that takes its place; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

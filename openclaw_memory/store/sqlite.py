@@ -13,6 +13,7 @@ from openclaw_memory.errors import CorruptIndexError, NewerIndexError, StoreErro
 from openclaw_memory.store import beside, cache, inspection, keywords, layout, rows
 from openclaw_memory.store.connection import Connections, Pinned, connect, fetch, find_extension, is_index, prepare_file
 from openclaw_memory.store.layout import SCHEMA_VERSION
+from openclaw_memory.store.place import identity_of
 from openclaw_memory.types import ChunkRow, FileRecord, Hit, IndexMeta, Source, Store, StoredChunk, StoreStats
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class SqliteStore:
         self._connections = connections
         self._extension = extension
         self._vector_error = vector_error
-        self._opened = _identity(self.path)
+        self._opened = identity_of(self.path)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, read_only: bool = False, vector_extension: bool = True) -> Self:
@@ -65,7 +66,7 @@ class SqliteStore:
 
     def is_current(self) -> bool:
         """Whether the file at `path` is still the one that was opened, and not deleted or replaced since."""
-        return self._opened is not None and _identity(self.path) == self._opened
+        return self._opened is not None and identity_of(self.path) == self._opened
 
     def meta(self) -> IndexMeta | None:
         """What the index was built with; None when it is empty and new. `dims` is filled in by the first vectors."""
@@ -266,6 +267,14 @@ class SqliteStore:
             dims = _dims(db)
             return {} if dims is None else vectors.similarities(db, vector, dims, chunk_ids)
 
+    def vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
+        """The vectors of these chunks, each of shape (dims,); chunks without a vector are left out."""
+        from openclaw_memory.store import vectors
+
+        with self._connections.read() as db:
+            dims = _dims(db)
+            return {} if dims is None else vectors.of_chunks(db, dims, chunk_ids)
+
     def chunks(self, ids: Iterable[int]) -> list[StoredChunk]:
         """These chunks, in ascending order of id; unknown ids are left out."""
         with self._connections.read() as db:
@@ -376,15 +385,6 @@ def _check(connections: Connections, read_only: bool) -> None:
             f"{connections.path} has schema version {meta.schema_version}, this library knows up to {SCHEMA_VERSION}; "
             "update openclaw-memory-index, or delete the index and sync again"
         )
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another one that takes its place; None where there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _dims(db: apsw.Connection) -> int | None:

@@ -99,6 +99,12 @@ def similarities(db: apsw.Connection, vector: Vector, dims: int, ids: Iterable[i
     return dict(zip(found, scores.tolist(), strict=True))
 
 
+def of_chunks(db: apsw.Connection, dims: int, ids: Iterable[int]) -> Mapping[int, Vector]:
+    """The vector of each of these chunks; chunks without a vector are left out."""
+    found, matrix = _chosen(db, ids, dims)
+    return dict(zip(found, matrix, strict=True))
+
+
 def checked(vector: Vector, dims: int) -> Vector:
     """`vector` as float32 of shape (dims,).
 

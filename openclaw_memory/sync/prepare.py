@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from openclaw_memory.chunking import chunk
+from openclaw_memory.chunking.matter import matter_end
 from openclaw_memory.config import Chunking
 from openclaw_memory.embeddings import vector_key
 from openclaw_memory.fence import without_fenced
@@ -60,7 +61,8 @@ def rows(text: str, path: str, rules: Chunking, *, vectors: bool) -> list[ChunkR
     masked; lines keep their numbers, and offsets are those of the text that is left.
     """
     day = note_date(path)
-    pieces = chunk(redact(without_fenced(text)), path, rules, note_date=day)
+    above = matter_end(text)  # nothing in a document's fields may reach into its text
+    pieces = chunk(text[:above] + redact(without_fenced(text[above:])), path, rules, note_date=day)
     return _rows(pieces, path, day, vectors=vectors)
 
 

@@ -116,6 +116,7 @@ def _check_replace(store: Store) -> None:
     assert found == [row.chunk for row in rows], f"the new chunks came back as {found}"
     likeness = store.similarities(vectors[19], ids)
     assert set(likeness) == {ids[0]}, f"a chunk without a vector must be left out of similarities: {dict(likeness)}"
+    assert set(store.vectors(ids)) == {ids[0]}, f"a chunk without a vector must be left out: {store.vectors(ids)}"
     nearest = store.search_vector(vectors[19], 2)
     assert all(hit.score > 0.999 for hit in nearest), f"two chunks share one vector, both must be found: {nearest}"
     stale = set(before) & {hit.chunk_id for hit in store.search_vector(vectors[0], 100)} - set(ids)
@@ -211,6 +212,9 @@ def _check_cosine(store: Store) -> None:
     assert [hit.chunk_id for hit in hits] == wanted, "the vector search must find the nearest chunks, nearest first"
     likeness = store.similarities(query, [*ids[:3], ids[0], max(ids) + 1000])
     assert set(likeness) == set(ids[:3]), f"similarities must name the known ids alone: {dict(likeness)}"
+    own = store.vectors([*ids[:3], ids[0], max(ids) + 1000])
+    assert set(own) == set(ids[:3]), f"vectors must name the known ids alone: {sorted(own)}"
+    assert all(abs(float(own[at] @ query) - expected[at]) < 1e-5 for at in own), "vectors must be those of the chunks"
     for chunk_id, score in [*((hit.chunk_id, hit.score) for hit in hits), *likeness.items()]:
         assert abs(score - expected[chunk_id]) < 1e-5, f"a score must be the cosine {expected[chunk_id]}, not {score}"
     assert store.search_vector(query, 0) == [], "k=0 must find nothing"

@@ -146,6 +146,10 @@ class Store(Protocol):
         """Cosine similarity of these chunks with a unit vector; chunks without a vector are left out."""
         ...
 
+    def vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
+        """The vectors of these chunks, each of shape (dims,); chunks without a vector are left out."""
+        ...
+
     def chunks(self, ids: Iterable[int]) -> list[StoredChunk]:
         """These chunks, in ascending order of id; unknown ids are left out."""
         ...

@@ -91,6 +91,29 @@ def scan(root: Path, rules: Files, sessions: Sessions | None = None) -> Scan:
     return Scan(tuple(files.values()), tuple(skipped), tuple(unreadable))
 
 
+def notes_below(root: Path, folder: str, rules: Files) -> Iterator[tuple[str, os.stat_result]]:
+    """The notes below a folder of the workspace that count, in the order of their paths; none where there is no folder.
+
+    Raises:
+        WorkspaceError: a folder cannot be listed.
+        ConfigError: a glob of the rules cannot be read.
+    """
+    place = Place(folder, str(root), tuple(folder.split("/")))
+    try:
+        info = _stat_at(place)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if info is None or not stat.S_ISDIR(info.st_mode):
+        return
+    for path, found in _walk(os.path.join(place.base, *place.parts), folder):
+        if isinstance(found, OSError):
+            raise WorkspaceError(f"{_printable(path)} cannot be looked at: {found.strerror}; mend its permissions")
+        if isinstance(found, str) or not is_unicode(path) or not counts(rules, path):
+            continue
+        if why_left_out(found, rules, path) is None:
+            yield path, found
+
+
 def _identity(path: str, info: os.stat_result) -> tuple[int, int] | str:
     """Device and inode; some systems number no files, and only the path tells them apart."""
     return (info.st_dev, info.st_ino) if info.st_ino else path

@@ -117,6 +117,14 @@ class SessionLog:
         """The messages of the branch that ends in the entry `leaf`, by default the last one, the oldest first.
 
         Raises:
+            NotFoundError, PathNotAllowedError, WorkspaceError: as `branch`.
+        """
+        return [message for entry in self.branch(leaf) if (message := message_of(entry))]
+
+    def branch(self, leaf: str | None = None) -> list[dict[str, Any]]:
+        """The entries of the branch that ends in the entry `leaf`, by default the last one, the oldest first.
+
+        Raises:
             NotFoundError: no entry has that id.
             PathNotAllowedError, WorkspaceError: as `entries`.
         """
@@ -125,11 +133,10 @@ class SessionLog:
         if leaf is not None and leaf not in places:
             raise NotFoundError(f"{self.path} has no entry {leaf!r}: name the id of one of its entries")
         at: int | None = places[leaf] if leaf is not None else len(found) - 1
-        branch: list[Mapping[str, Any]] = []
+        branch: list[dict[str, Any]] = []
         while at is not None and at >= 0:
             entry = found[at]
-            if message := message_of(entry):
-                branch.append(message)
+            branch.append(entry)
             # An entry without a parent follows the one before it; a parent always stands before its child.
             above = places.get(entry["parentId"]) if "parentId" in entry else at - 1
             at = above if above is not None and above < at else None

@@ -135,24 +135,52 @@ def replace_file(base: str, parts: Sequence[str], data: bytes, seen: os.stat_res
         WriteError: the file is no longer the one that was seen: an editor does not know of our lock.
         OSError: it cannot be written. The old file is as it was.
     """
+    replace_files(base, parts[:-1], [(parts[-1], data, seen)])
+
+
+def replace_files(base: str, folder: Sequence[str], files: Sequence[tuple[str, bytes, os.stat_result | None]]) -> None:
+    """As `replace_file`, for files of one folder: name, content, and what was seen, of each.
+
+    Raises:
+        WriteError, OSError: as `replace_file`. Those before are written, those after are as they were.
+    """
+    with _folder(base, folder) as (descriptor, prefix):
+        _sweep(descriptor, prefix)
+        for name, data, seen in files:
+            _put(descriptor, prefix, name, data, seen, "/".join((*folder, name)))
+        if descriptor is not None:
+            _flush(descriptor, "/".join((*folder, *(name for name, _, _ in files[-1:]))))
+
+
+def remove_file(base: str, parts: Sequence[str], seen: os.stat_result) -> None:
+    """Remove the file at `parts` below the trusted folder `base`, which still is what was seen; call it in `locked`.
+
+    Raises:
+        WriteError: it is no longer the one that was seen.
+        OSError: it cannot be removed.
+    """
     with _folder(base, parts[:-1]) as (folder, prefix):
-        _sweep(folder, prefix)
-        unfinished = prefix + _UNFINISHED.format(secrets.token_hex(8))
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        descriptor = os.open(unfinished, flags, 0o600, dir_fd=folder)
-        try:
-            try:
-                _fill(descriptor, data, seen)
-            finally:
-                os.close(descriptor)
-            _check_unchanged(prefix + parts[-1], folder, seen, "/".join(parts))
-            os.replace(unfinished, prefix + parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            with suppress(OSError):  # what went wrong before is what matters, and the next writer sweeps
-                os.unlink(unfinished, dir_fd=folder)
-            raise
+        _check_unchanged(prefix + parts[-1], folder, seen, "/".join(parts))
+        os.unlink(prefix + parts[-1], dir_fd=folder)
         if folder is not None:
             _flush(folder, "/".join(parts))
+
+
+def _put(folder: int | None, prefix: str, name: str, data: bytes, seen: os.stat_result | None, path: str) -> None:
+    unfinished = prefix + _UNFINISHED.format(secrets.token_hex(8))
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(unfinished, flags, 0o600, dir_fd=folder)
+    try:
+        try:
+            _fill(descriptor, data, seen)
+        finally:
+            os.close(descriptor)
+        _check_unchanged(prefix + name, folder, seen, path)
+        os.replace(unfinished, prefix + name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(OSError):  # what went wrong before is what matters, and the next writer sweeps
+            os.unlink(unfinished, dir_fd=folder)
+        raise
 
 
 def _sweep(folder: int | None, prefix: str) -> None:

@@ -1,0 +1,118 @@
+"""What a program wrote above the text of a document: written, read, and kept out of the chunks."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openclaw_memory.chunking import STYLES, chunk
+from openclaw_memory.chunking.matter import composed, matter_end, parsed
+from openclaw_memory.config import Chunking
+from openclaw_memory.errors import QueryError
+
+WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=8,
+)
+LINES = st.lists(
+    st.sampled_from(["---", "# Head", "key: value", "text\r", "", "openclaw_memory: 1", "\u2028", "- item"])
+)
+
+
+@settings(max_examples=150)
+@given(
+    fields=st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), VALUES, max_size=4),
+    text=WORDS | LINES.map("\n".join),
+)
+def test_what_is_composed_is_read_again_as_it_was(fields, text):
+    file = composed(fields, text)
+    assert parsed(file) == (fields, text)
+    assert file[matter_end(file) :] == f"{text}\n"
+
+
+@settings(max_examples=60)
+@given(value=VALUES)
+def test_what_is_composed_is_one_line_of_yaml_a_field(value):
+    first, version, line, last, *rest = composed({"value": value}, "").splitlines()
+    assert (first, version, last, rest) == ("---", "openclaw_memory: 1", "---", [""])
+    assert json.loads(line.removeprefix("value: ")) == value
+
+
+@settings(max_examples=60)
+@given(text=LINES.map("\n".join))
+@pytest.mark.parametrize("style", STYLES)
+def test_a_document_is_cut_as_its_text_is_further_down(style, text):
+    rules = Chunking(style=style)
+    file = composed({"id": "Zeppelin", "metadata": {"secret_word": "xylophone"}}, text)
+    above, lines = matter_end(file), file[: matter_end(file)].count("\n")
+    pieces = chunk(file, "memory/notes/a.md", rules)
+    alone = [p for p in STYLES[style](f"{text}\n", "memory/notes/a.md", rules, None) if p.text.strip()]
+    assert [(p.text, p.context, p.start_line - lines, p.start_char - above) for p in pieces] == [
+        (p.text, p.context, p.start_line, p.start_char) for p in alone
+    ]
+    assert [p.section and p.section - lines for p in pieces] == [p.section for p in alone]
+    assert not any("Zeppelin" in p.embedding_text or "xylophone" in p.embedding_text for p in pieces)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "---\ntitle: x\n---\ntext",
+        "text\n---\nopenclaw_memory: 1\n---\n",
+        "---\nopenclaw_memory: 1\nno end",
+        '---\nopenclaw_memory: 2\nid: "a"\n---\ntext',
+        "",
+        "---",
+    ],
+)
+def test_what_no_program_of_ours_wrote_is_no_document(file):
+    assert parsed(file) is None
+
+
+@pytest.mark.parametrize("file", ["---\ntitle: x\n---\ntext", "text\n---\nopenclaw_memory: 1\n---\n"])
+def test_a_persons_own_front_matter_is_cut_as_ever(file):
+    assert matter_end(file) == 0
+    assert "".join(piece.text for piece in chunk(file, "memory/a.md", Chunking())).startswith(file.split("\n")[0])
+
+
+def test_files_that_other_programs_saved_are_read():
+    assert parsed('---\r\nopenclaw_memory: 1\r\nid: doc-1\r\nmetadata: {"a": 1}\r\n---\r\nedited') == (
+        {"id": "doc-1", "metadata": {"a": 1}},
+        "edited",
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "where"),
+    [
+        (object(), "metadata"),
+        ({"a": {"b": [1, {2, 3}]}}, r"metadata\['a'\]\['b'\]\[1\]"),
+        ({"a": float("nan")}, r"metadata\['a'\] is nan"),
+        ({"a": float("inf")}, r"metadata\['a'\] is inf"),
+        ({"a": {1: 2}}, r"metadata\['a'\] has the key 1"),
+        ({"a": "\ud800"}, "lone surrogate"),
+        ({"a": 10**5000}, "metadata"),
+        ({"a": b"bytes"}, "bytes"),
+    ],
+    ids=["object", "set", "nan", "inf", "key", "surrogate", "long number", "bytes"],
+)
+def test_what_is_no_json_is_refused_with_the_way_to_it(value, where):
+    with pytest.raises(QueryError, match=where):
+        composed({"metadata": value}, "")
+
+
+@pytest.mark.parametrize("name", ["", "Page", "two words", "a:b", "openclaw_memory", "x\n---"])
+def test_a_field_has_a_name_that_can_be_read_again(name):
+    with pytest.raises(QueryError, match="name of a field"):
+        composed({name: 1}, "")
+
+
+def test_values_that_are_too_deep_are_refused():
+    value = []
+    for _ in range(100):
+        value = [value]
+    with pytest.raises(QueryError, match="deeper than 64"):
+        composed({"metadata": value}, "")

@@ -1,0 +1,311 @@
+"""What frameworks put into a memory: kept as files that a person may change, found whole, deleted only by its id."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import Sync
+from openclaw_memory.errors import EmbedderError, PathNotAllowedError, QueryError, StoreError
+from openclaw_memory.types import Document
+
+KEY = "sk-proj-abcdefghij0123456789ABCDEFGHIJ"
+
+
+@pytest.fixture
+def memory(tmp_path):
+    with Memory.open(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def documents(memory):
+    memory.documents.add(
+        [
+            Document("launch", "The launch of the ferry was moved to Friday.", {"n": 1, "tags": ["a", None]}),
+            Document("venue", "The venue is the old mill by the river.", {"n": 2}),
+            Document("empty", "", {"n": 3}),
+        ]
+    )
+    return memory.documents
+
+
+def ids(found):
+    return [one.id if isinstance(one, Document) else one[0].id for one in found]
+
+
+def test_documents_come_back_in_the_order_of_their_ids(documents):
+    first, second = documents.get(["venue", "nobody", "launch", ""])
+    assert (first.id, first.text, first.metadata) == ("venue", "The venue is the old mill by the river.", {"n": 2})
+    assert (second.metadata, second.path) == ({"n": 1, "tags": ["a", None]}, "memory/notes/launch.md")
+
+
+def test_a_document_takes_the_place_of_the_one_with_its_id(documents):
+    documents.add([Document("venue", "first"), Document("venue", "The venue is a tent.", {"n": 9})])
+    assert [(one.text, one.metadata) for one in documents.get(["venue"])] == [("The venue is a tent.", {"n": 9})]
+    assert ids(documents.find("tent", 1)) == ["venue"]
+    assert "mill" not in "".join(one.text for one, _ in documents.find("old mill", 9))
+
+
+def test_what_is_deleted_is_found_no_more(documents):
+    assert documents.delete(["venue", "nobody", "venue"]) == ["venue"]
+    assert ids(documents.all()) == ["empty", "launch"]
+    assert "venue" not in ids(documents.find("venue", 9))
+
+
+def test_the_best_answers_come_first_and_empty_documents_last(documents):
+    found = documents.find("When is the launch?", 9)
+    assert ids(found) == ["launch", "venue", "empty"]
+    scores = [score for _, score in found]
+    assert scores == sorted(scores, reverse=True)
+    assert (scores[0] > 0.5, scores[-1]) == (True, 0.0)
+    assert ids(documents.find("When is the launch?", 9, min_score=0.5)) == ["launch"]
+
+
+def test_a_long_document_comes_whole_and_once(documents):
+    long = "\n\n".join(f"## Part {n}\n\nThe zeppelin was seen in harbour {n}. {'More of it. ' * 40}" for n in range(30))
+    documents.add([Document("long", long)])
+    found = documents.find("Where was the zeppelin seen?", 3)
+    assert found[0][0].text == long
+    assert len(set(ids(found))) == 3
+
+
+def test_a_filter_counts_before_the_number_wanted(documents):
+    documents.add([Document(f"ferry {n}", f"The launch of ferry {n} is on Friday.", {"n": n}) for n in range(10, 60)])
+    assert ids(documents.find("launch of the ferry", 1, where=lambda one: one.metadata["n"] == 2)) == ["venue"]
+    assert len(documents.find("launch of the ferry", 30, where=lambda one: one.metadata["n"] > 9)) == 30
+
+
+def test_a_persons_lines_are_documents_by_their_citation(documents, memory):
+    memory.append("Anna's boat is called Zeppelin.", date="2026-11-21")
+    memory.sync()
+    ((found, _),) = documents.find("Zeppelin", 1)
+    assert found.id == "memory/2026-11-21.md#L3"
+    assert found.metadata == {
+        "path": "memory/2026-11-21.md",
+        "start_line": 3,
+        "end_line": 3,
+        "source": "memory",
+        "citation": "memory/2026-11-21.md#L3",
+    }
+    assert documents.get([found.id]) == [found]
+    assert found.id not in ids(documents.all())
+
+
+@pytest.mark.parametrize("doc_id", ["memory/2026-11-21.md#L3", "memory/2026-11-21.md", "memory/notes/venue.md#L5"])
+def test_a_persons_lines_are_not_deleted_and_nothing_else_is_then(documents, memory, doc_id):
+    memory.append("Anna's boat is called Zeppelin.", date="2026-11-21")
+    with pytest.raises(PathNotAllowedError, match=doc_id.partition("#")[0]):
+        documents.delete(["launch", doc_id])
+    assert ids(documents.get(["launch"])) == ["launch"]
+    assert "Zeppelin" in memory.get("memory/2026-11-21.md").text
+
+
+def test_a_document_follows_what_a_person_writes_in_its_file(documents, memory):
+    file = memory.workspace.root / "memory/notes/venue.md"
+    file.write_text(file.read_text().replace("old mill by the river", "lighthouse"))
+    assert documents.get(["venue"])[0].text == "The venue is the lighthouse."
+    memory.sync()
+    assert ids(documents.find("lighthouse", 1)) == ["venue"]
+
+
+def test_a_person_may_delete_move_and_copy_files(documents, memory):
+    folder = memory.workspace.root / "memory/notes"
+    (folder / "launch.md").unlink()
+    (folder / "venue.md").rename(folder / "renamed.md")
+    (folder / "copy.md").write_bytes((folder / "renamed.md").read_bytes())
+    assert ids(documents.all()) == ["venue", "empty"]
+    assert ids(documents.get(["launch", "venue"])) == ["venue"]
+    assert "launch" not in ids(documents.find("launch", 9))
+    assert documents.delete(["venue"]) == ["venue"]
+    assert not (folder / "renamed.md").exists()
+    assert not (folder / "copy.md").exists()
+
+
+def test_what_stands_above_the_text_is_not_found_and_lines_are_true(documents, memory):
+    documents.add([Document("Krokodil", "Quiet text.\nThe second line is about beekeeping.", {"tag": "xylophone"})])
+    (hit,) = memory.search("beekeeping", max_results=1)
+    lines = (memory.workspace.root / hit.path).read_text().split("\n")
+    assert lines[hit.end_line - 1] == "The second line is about beekeeping."
+    assert not any("xylophone" in one.snippet or "openclaw" in one.snippet for one in memory.search("xylophone"))
+
+
+@pytest.mark.parametrize("opened", ["<relevant-memories>", "-----BEGIN RSA PRIVATE KEY-----"])
+def test_nothing_in_the_metadata_reaches_into_the_text(documents, memory, opened):
+    closed = opened.replace("<", "</").replace("BEGIN", "END")
+    documents.add([Document("odd", f"All about beekeeping.\n{closed}", {"tag": f"xylophone {opened}"})])
+    assert ids(documents.find("beekeeping", 1)) == ["odd"]
+    assert not any("xylophone" in one.snippet for one in memory.search("xylophone beekeeping", min_score=0))
+
+
+def test_the_nearest_to_a_vector_are_found_each_once(documents, memory):
+    documents.add([Document("long", "\n\n".join(f"# {n}\n\nThe mill by the river, part {n}." for n in range(40)))])
+    found = documents.near(memory.embedder.embed_query("The venue is the old mill by the river."), 3)
+    assert ids(found) == ["venue", "long", "launch"]
+    assert found[0][1] == pytest.approx(1, abs=1e-3)
+    assert ids(documents.near(np.ones(256), 2, where=lambda one: one.metadata.get("n") == 1)) == ["launch"]
+
+
+def test_a_vector_is_scaled_and_one_that_does_not_fit_is_refused(documents, memory):
+    vector = memory.embedder.embed_query("mill")
+    assert [score for _, score in documents.near(vector * 7, 2)] == pytest.approx(
+        [score for _, score in documents.near(vector.tolist(), 2)], abs=1e-6
+    )
+    with pytest.raises(EmbedderError, match="dimensions"):
+        documents.near([1.0, 2.0], 1)
+
+
+def test_each_document_has_a_unit_vector_where_it_has_any(documents, memory):
+    memory.append("Anna's boat is called Zeppelin.", date="2026-11-21")
+    memory.sync()
+    some = documents.get(["empty", "venue", "memory/2026-11-21.md#L3"])
+    nothing, venue, lines = documents.vectors(some)
+    assert nothing is None
+    assert float(venue @ memory.embedder.embed_query(some[1].text)) == pytest.approx(1, abs=1e-3)
+    assert float(np.linalg.norm(lines)) == pytest.approx(1, abs=1e-5)
+
+
+def test_without_vectors_keywords_answer_and_places_are_filled(tmp_path):
+    with Memory.open(tmp_path, embedder=None) as memory:
+        memory.documents.add([Document("a", "the old mill"), Document("b", "the ferry")])
+        assert ids(memory.documents.find("ferry", 2)) == ["b", "a"]
+        assert ids(memory.documents.find("ferry", 2, min_score=0.1)) == ["b"]
+        assert memory.documents.near([1.0, 0.0], 2) == []
+        assert memory.documents.vectors(memory.documents.get(["a"])) == [None]
+
+
+def test_secrets_are_masked_in_what_is_returned_and_kept_in_the_file(documents, memory):
+    documents.add([Document("s", f"the zeppelin key is {KEY}", {"nested": [{"key": KEY}]})])
+    documents.put("memory/store/s.md", {"value": {"key": KEY}}, KEY)
+    shown = [
+        *documents.get(["s"]),
+        *documents.find("zeppelin", 1),
+        documents.fetch("memory/store/s.md"),
+        *documents.below("memory/store"),
+        *documents.near(memory.embedder.embed_query("zeppelin key"), 2),
+    ]
+    assert KEY not in repr(shown)
+    assert KEY in (memory.workspace.root / "memory/notes/s.md").read_text()
+
+
+@pytest.mark.parametrize("metadata", [None, "words", [1]])
+def test_metadata_are_a_mapping(documents, metadata):
+    with pytest.raises(QueryError, match="metadata"):
+        documents.add([Document("x", "text", metadata)])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda d: d.find("x", 0),
+        lambda d: d.find("x", True),
+        lambda d: d.near([1.0], 0),
+        lambda d: d.get("launch"),
+        lambda d: d.delete("launch"),
+        lambda d: d.delete([1]),
+        lambda d: d.find(5, 1),
+    ],
+)
+def test_arguments_that_cannot_be_are_named(documents, call):
+    with pytest.raises(QueryError):
+        call(documents)
+    assert ids(documents.get(["launch"])) == ["launch"]
+
+
+def test_files_at_paths_are_written_read_listed_and_dropped(documents, memory):
+    documents.put("memory/users/anna/x.md", {"key": "x", "value": {"a": 1}}, "Anna sails.")
+    assert documents.fetch("memory/users/anna/x.md") == ({"key": "x", "value": {"a": 1}}, "Anna sails.")
+    assert list(documents.below("memory/users")) == [
+        ("memory/users/anna/x.md", {"key": "x", "value": {"a": 1}}, "Anna sails.")
+    ]
+    memory.sync()
+    assert [hit.path for hit in memory.search("sails", max_results=1)] == ["memory/users/anna/x.md"]
+    assert (documents.drop("memory/users/anna/x.md"), documents.drop("memory/users/anna/x.md")) == (True, False)
+    assert documents.fetch("memory/users/anna/x.md") is None
+    assert list(documents.below("memory/nowhere")) == []
+
+
+def test_what_was_written_makes_searches_know_that_the_index_is_behind(tmp_path):
+    with Memory.open(tmp_path, config=MemoryConfig(sync=Sync(on_search=False))) as memory:
+        memory.sync()
+        memory.documents.put("memory/users/x.md", {}, "Anna sails.")
+        assert memory.search("anything").stale
+
+
+def test_a_thousand_documents_are_one_sync(memory):
+    added = memory.documents.add([Document(f"id {n}", f"text number {n}", {"n": n}) for n in range(1000)])
+    assert len(added) == 1000
+    assert memory.status().files == 1000
+    assert ids(memory.documents.find("text number 777", 1)) == ["id 777"]
+
+
+def test_adding_the_same_again_changes_no_file_and_needs_no_sync(documents, memory):
+    before = memory.status().last_sync
+    documents.add([Document("venue", "The venue is the old mill by the river.", {"n": 2})])
+    assert memory.status().last_sync == before
+
+
+def test_the_index_is_made_again_from_the_files(documents, memory):
+    root, before = memory.workspace.root, list(documents.all())
+    memory.close()
+    (root / ".memory" / "index.sqlite").unlink()
+    with Memory.open(root) as again:
+        assert list(again.documents.all()) == before
+        assert ids(again.documents.find("old mill", 1)) == ["venue"]
+
+
+def test_a_memory_that_is_closed_says_so(documents, memory):
+    memory.close()
+    for call in (
+        lambda: documents.add([Document("x", "y")]),
+        lambda: documents.get(["x"]),
+        lambda: documents.find("x", 1),
+        lambda: documents.near([1.0], 1),
+        lambda: list(documents.all()),
+        lambda: documents.put("memory/x.md", {}, ""),
+    ):
+        with pytest.raises(StoreError, match="closed"):
+            call()
+
+
+def test_threads_add_find_and_delete_at_once(memory):
+    documents = memory.documents
+
+    def work(n):
+        documents.add([Document(f"d{n}", f"number {n} in the row")])
+        found = ids(documents.find(f"number {n}", 1, where=lambda one: one.id == f"d{n}"))
+        return found, documents.delete([f"d{n}"]) if n % 2 else []
+
+    with ThreadPoolExecutor(5) as pool:
+        results = list(pool.map(work, range(15)))
+    assert results == [([f"d{n}"], [f"d{n}"] if n % 2 else []) for n in range(15)]
+    assert sorted(ids(documents.all())) == sorted(f"d{n}" for n in range(0, 15, 2))
+
+
+IDS = st.sampled_from(["a", "A", "b/c", "é"])
+STEPS = st.lists(
+    st.tuples(st.just("add"), st.lists(st.tuples(IDS, st.text(max_size=8)), max_size=3))
+    | st.tuples(st.just("delete"), st.lists(IDS, max_size=2)),
+    max_size=6,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(steps=STEPS)
+def test_any_steps_end_as_a_dictionary_would(tmp_path_factory, steps):
+    expected: dict[str, str] = {}
+    with Memory.open(tmp_path_factory.mktemp("steps"), embedder=None) as memory:
+        for step, what in steps:
+            if step == "add":
+                texts = {name: text.replace("\0", "\ufffd") for name, text in what}
+                memory.documents.add([Document(name, text) for name, text in what])
+                expected |= texts
+            else:
+                assert set(memory.documents.delete(what)) == set(what) & expected.keys()
+                expected = {name: text for name, text in expected.items() if name not in what}
+        assert {one.id: one.text for one in memory.documents.all()} == expected
+        assert memory.status().files == len(expected)
+        assert not memory.status().dirty
