@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -17,7 +18,10 @@ from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, S
 if TYPE_CHECKING:
     import datetime
 
+    from openclaw_memory.documents import Documents
     from openclaw_memory.search import SearchResults
+    from openclaw_memory.sessions.flush import Flush
+    from openclaw_memory.sessions.state import ChatType
     from openclaw_memory.sync.watcher import Watcher
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.bootstrap import Bootstrap
@@ -141,6 +145,14 @@ class Memory:
         """
         return self._upkeep.sync(force, progress, wait)
 
+    def sync_soon(self) -> None:
+        """Begin a sync in the background, as a search does that notices changed files; nothing where there is no index.
+
+        Writes through the tools or a flush do this by themselves. `config.sync.on_search` turns it off.
+        """
+        self._upkeep.check_open()
+        self._upkeep.soon()
+
     def search(
         self,
         query: str,
@@ -256,6 +268,52 @@ class Memory:
         self._upkeep.check_open()
         return self.workspace.session_log(session_id, parent_session=parent_session)
 
+    def flush(
+        self,
+        session_key: str = "main",
+        *,
+        window: int | None = None,
+        session_id: str | None = None,
+        chat_type: ChatType = "direct",
+    ) -> Flush:
+        """The flush of a session: it says when memories are to be saved before a compaction. See `sessions.flush`.
+
+        `window` is what the model can read, in tokens, None where that is not known; `session_id` names the transcript.
+
+        Raises:
+            QueryError: the key is empty.
+        """
+        self._upkeep.check_open()
+        from openclaw_memory.sessions.flush import Flush
+
+        return Flush(
+            self.workspace,
+            session_key,
+            self.config.compaction,
+            window=window,
+            session_id=session_id,
+            chat_type=chat_type,
+            wrote=self._upkeep.soon,
+        )
+
+    @cached_property
+    def documents(self) -> Documents:
+        """What frameworks add to this memory: documents with ids and metadata, each a Markdown file of its own."""
+        from openclaw_memory.documents import Documents
+
+        return Documents(self.workspace, self._upkeep, self.search, lambda: self.embedder)
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """The embedder whose vectors the index holds, or is to hold; None where search is by keywords alone.
+
+        Raises:
+            EmbedderError: it cannot be had.
+        """
+        self._upkeep.check_open()
+        store = self._upkeep.store() if self._upkeep.there_is_an_index() else None
+        return self._embedders.for_search(store.meta() if store else None)
+
     def watch(self) -> Watcher:
         """Follow the files from now on: whatever changes is indexed a moment later, in the background.
 
@@ -277,6 +335,7 @@ class Memory:
             CorruptIndexError: the index is damaged; `sync(force=True)` builds a new one.
         """
         self._upkeep.check_open()
+        from openclaw_memory.sessions.state import failed_flushes
         from openclaw_memory.sync import describe, somebody_is_at_work
         from openclaw_memory.sync.status import status
 
@@ -306,6 +365,7 @@ class Memory:
             config=self.config,
             last_error=self._upkeep.last_error,
             watcher=self._upkeep.told_of_watcher(),
+            flush=failed_flushes(self.workspace),
         )
 
     def close(self) -> None:

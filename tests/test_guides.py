@@ -1,4 +1,4 @@
-"""The guides to upkeep and transcripts cannot lie: their examples run, and their tables are those of the code."""
+"""The guides cannot lie: their examples run, and their tables are those of the code."""
 
 import dataclasses
 import os
@@ -11,7 +11,8 @@ import pytest
 
 from openclaw_memory import Memory, Sessions, Status, Sync
 from openclaw_memory.cli.doctor import examine
-from openclaw_memory.config import Journal
+from openclaw_memory.config import Compaction, Journal, Pruning
+from openclaw_memory.sessions import compaction_threshold, flush, flush_threshold
 from openclaw_memory.sync import damage, lag, watcher
 from openclaw_memory.workspace import transcripts, turns
 
@@ -25,7 +26,7 @@ GUIDES = {
 # An example, and what it prints where that is told.
 EXAMPLE = re.compile(r"^```python\n(.*?)^```$(?:\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 SECONDS = 120  # a guide whose watcher never finds the note would wait for ever
-UPKEEP, TRANSCRIPTS = GUIDES["upkeep.md"], GUIDES["transcripts.md"]
+UPKEEP, TRANSCRIPTS, AGENTS = GUIDES["upkeep.md"], GUIDES["transcripts.md"], GUIDES["agents.md"]
 
 
 def first_column(text: str, header: str) -> set[str]:
@@ -53,7 +54,11 @@ def test_the_examples_of_a_guide_run_in_their_order_and_print_what_it_says(tmp_p
     assert done.stdout == "".join(printed for _, printed in examples)
 
 
-@pytest.mark.parametrize(("guide", "part"), [(UPKEEP, Sync), (TRANSCRIPTS, Sessions)], ids=["sync", "sessions"])
+@pytest.mark.parametrize(
+    ("guide", "part"),
+    [(UPKEEP, Sync), (TRANSCRIPTS, Sessions), (AGENTS, Compaction), (AGENTS, Pruning)],
+    ids=["sync", "sessions", "compaction", "pruning"],
+)
 def test_the_settings_of_a_guide_are_those_of_the_code(guide, part):
     values = {field.name: getattr(part(), field.name) for field in dataclasses.fields(part)}
     shown = {name: str(value).lower() if isinstance(value, bool) else value for name, value in values.items()}
@@ -88,6 +93,9 @@ def test_every_check_of_the_doctor_is_told(notes):
         (UPKEEP, "The three newest damaged files" if damage.KEPT == 3 else "another number"),
         (UPKEEP, f"`journal.bootstrap_chars` ({Journal().bootstrap_chars:,})"),
         (TRANSCRIPTS, f"and a line of it {transcripts.MAX_LINE_BYTES >> 20} MiB"),
+        (AGENTS, f"the flush is due at {flush_threshold(200_000, Compaction()):,}"),
+        (AGENTS, f"and the compaction above {compaction_threshold(200_000, Compaction()):,}"),
+        (AGENTS, "is tried again twice" if flush.ATTEMPTS == 3 else "another number"),
     ],
 )
 def test_the_numbers_of_a_guide_are_those_of_the_code(guide, words):

@@ -277,3 +277,25 @@ def test_the_status_makes_no_new_index_where_the_old_one_was_deleted(notes: Path
             file.unlink()
         assert any("nothing is indexed yet" in notice for notice in memory.status().notices)
         assert not (notes / ".memory/index.sqlite").exists()
+
+
+def test_what_is_written_can_be_had_indexed_before_anybody_asks(notes: Path) -> None:
+    with opened(notes) as memory:
+        memory.sync_soon()
+        assert memory.index_path is not None
+        assert not memory.index_path.exists()
+        memory.sync()
+        memory.append("The ferry to Vlieland leaves at seven.")
+        memory.sync_soon()
+        eventually(lambda: not memory.status().dirty)
+        results = memory.search("When does the ferry leave?")
+    assert "Vlieland" in results[0].snippet
+    assert not results.stale
+
+
+def test_nothing_is_synced_soon_where_searches_sync_nothing(notes: Path) -> None:
+    with opened(notes, QUIET) as memory:
+        memory.sync()
+        memory.append("The ferry to Vlieland leaves at seven.")
+        memory.sync_soon()
+        assert memory.search("ferry").stale

@@ -16,6 +16,7 @@ PUBLIC = """
 # The front door, pinned: whoever changes it changes what programs outside rely on.
 FRONT_DOOR = {
     "sync": ["force", "progress", "wait"],
+    "sync_soon": [],
     "search": ["query", "max_results", "min_score", "source", "explain"],
     "get": ["path", "start", "lines"],
     "append": ["text", "date", "title", "skip_existing"],
@@ -24,6 +25,7 @@ FRONT_DOOR = {
     "promote": ["path", "start", "end", "section", "seen"],
     "bootstrap": ["private", "max_chars", "now"],
     "session_log": ["session_id", "parent_session"],
+    "flush": ["session_key", "window", "session_id", "chat_type"],
     "watch": [],
     "status": ["deep"],
     "close": [],

@@ -48,13 +48,15 @@ def status(
     config: MemoryConfig | None = None,
     last_error: str | None = None,
     watcher: str | None = None,
+    flush: Mapping[str, str] | None = None,
 ) -> Status:
     """Compare the workspace with its index by stamps, and ask the store what works.
 
     `store` is None where nothing has been indexed yet, `wanted` where the embedder cannot be had (`notices` then say
     why). `last` is the report of this process's latest sync; of other processes' syncs the notes in the store tell.
     `last_error` is the note of what ended that sync (`records.record_of_error`), or just the words, None where it came
-    to its end. `config` tells how many vectors are kept, and whether batches are wanted; `watcher` is repeated.
+    to its end. `config` tells how many vectors are kept, and whether batches are wanted; `watcher` and `flush` are
+    repeated.
 
     With `deep`, the embedder is asked and both legs of the search are tried with a real query, what fails is told in
     `fts` and `vector`, and the whole index is checked. `vector["answers"]` is said of the embedder alone,
@@ -74,6 +76,7 @@ def status(
     failed, skipped = _named("failed", last, last_sync), _named("skipped", last, last_sync)
     words = [*notices, *_state_in_words(stored, wanted, passed_over), *told_of_lacking(lacking)]
     words += [f"{path} could not be indexed: {reason}" for path, reason in failed.items()]
+    words += [f"the flush of session {key!r} failed: {reason}" for key, reason in (flush or {}).items()]
     meta = wanted or stored
     matches = embedder is not None and (stored is None or stored.identity == embedder.identity)
     speaks = matches and (not lacking or _holds_vectors(store, stored))
@@ -116,6 +119,7 @@ def status(
         last_error=_last_error(store, last_sync, last_error),
         watcher=watcher,
         bytes=_bytes(scan.files, index_path, stats),
+        flush=dict(flush or {}),
     )
 
 

@@ -264,6 +264,12 @@ class Upkeep:
         """Note that a file was changed here, which the index does not know yet."""
         self._lag.wrote()
 
+    def soon(self) -> None:
+        """Note that a file was changed here, and begin a sync in the background, as a search would that notices it."""
+        self.wrote()
+        if self._keeping.config.sync.on_search and self.there_is_an_index():
+            self._background.request()
+
     def watch(self) -> Watcher:
         """The watcher of these files, started where none runs."""
         from openclaw_memory.sync.watcher import Watcher

@@ -91,7 +91,8 @@ class Status:
 
     `last_sync` tells of the latest sync of any process that came to its end, `last_error` of what has ended one since;
     both have a time `at`, in ISO 8601. `bytes` counts those of the `index`, its `log`, the `notes` and the `sessions`.
-    `watcher` is a line about the one at work in this process, None where there is none.
+    `watcher` is a line about the one at work in this process, None where there is none. `flush` says of each session
+    whose latest flush failed, by its key, what went wrong.
     """
 
     workspace: str
@@ -122,3 +123,4 @@ class Status:
     last_error: Mapping[str, Any] | None = None
     watcher: str | None = None
     bytes: Mapping[str, int] = field(default_factory=dict)
+    flush: Mapping[str, str] = field(default_factory=dict)

@@ -27,8 +27,10 @@ from openclaw_memory.chunking.tokens import (
     split_utf8,
     strip_annotations,
 )
+from openclaw_memory.config import Journal
+from openclaw_memory.config.parts import Compaction, checked
 from openclaw_memory.embeddings._pieces import packs
-from openclaw_memory.errors import QueryError
+from openclaw_memory.errors import ConfigError, QueryError
 from openclaw_memory.search.mmr import mmr, mmr_words, text_similarity
 from openclaw_memory.search.ranking import (
     TEXT_SCORE,
@@ -40,8 +42,12 @@ from openclaw_memory.search.ranking import (
     selected,
     weighted_sum,
 )
+from openclaw_memory.sessions import SILENT, Flush, FlushTurn, reserve
+from openclaw_memory.sessions.thresholds import soft
+from openclaw_memory.tools import shows_citations
 from openclaw_memory.types import Chunk, SearchResult, citation
 from openclaw_memory.utf16 import truncate_utf16
+from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.dates import note_date
 from openclaw_memory.workspace.paths import exact_path_tier
 from openclaw_memory.workspace.reading import excerpt_of
@@ -211,6 +217,29 @@ def wrapped(text: str, units: int) -> list[str]:
     return [*pieces, text]
 
 
+def flush_plan(given: Any) -> dict[str, Any] | None:
+    """What OpenClaw plans for a flush at noon of a day, of a window of `cw` tokens."""
+    theirs = {"enabled": "flush", "softThresholdTokens": "soft_threshold_tokens"}
+    theirs |= {"forceFlushTranscriptBytes": "force_flush_bytes"}
+    told = {ours: given["memoryFlush"][name] for name, ours in theirs.items() if name in given.get("memoryFlush", {})}
+    try:
+        rules = checked("compaction", Compaction(**told), [])
+    except ConfigError as error:
+        return {"error": str(error)}
+    if not rules.flush:
+        return None
+    folder = Workspace(Path("/nowhere"), journal=Journal(timezone=given.get("tz", "UTC")))
+    flush = Flush(folder, "main", rules, clock=lambda: datetime(2026, 11, 21, 12, tzinfo=UTC))
+    turn = FlushTurn(flush, "compaction", None, 0, None)
+    return {
+        "softThresholdTokens": soft(given.get("cw"), rules),
+        "forceFlushTranscriptBytes": rules.force_flush_bytes,
+        "reserveTokensFloor": reserve(given.get("cw"), rules),
+        "relativePath": turn.path,
+        "promptHasNoReply": SILENT in turn.prompt,
+    }
+
+
 # --- the tables --------------------------------------------------------------------------------------------------
 
 GROUPS: Mapping[str, Callable[[Any], Any]] = {
@@ -228,6 +257,8 @@ GROUPS: Mapping[str, Callable[[Any], Any]] = {
     "exactPathSpecificity": lambda given: exact_path_tier(given["query"], given["path"]),
     "buildMemoryReadResult": read,
     "formatCitation": lambda given: citation(given["path"], given["startLine"], given["endLine"]),
+    "memoryFlushPlan": flush_plan,
+    "shouldIncludeCitations": lambda given: shows_citations(given["mode"], given.get("sessionKey")),
     "bm25RankToScore": lambda given: bm25_to_score(number(given)),
     "scoreFallbackKeywordResult": lambda given: boosted_keyword_score(
         given["query"], given["path"], given["text"], number(given["ftsScore"])
@@ -249,13 +280,11 @@ NOT_MAPPED: Mapping[str, str] = {
     "planKeywordSearch_trigram": "the same: no tokenizer of SQLite's is asked",
     "extractKeywords": "the same: text.query_terms drops stop words and stems",
     "cosineSimilarity": "vectors are of unit length: a dot product, in numpy",
-    "shouldIncludeCitations": "a result always has its citation; the host shows it or not",
     "importanceMultiplier": "annotations in curated files do not weigh in the ranking",
     "projectScoreMultiplier": "annotations in curated files do not weigh in the ranking",
     "extractCuratedEntryRecallMetadata": "annotations in curated files do not weigh in the ranking",
     "splitLongSessionLine": "a line of the text is a line of the file; the chunker cuts long ones, as it does in notes",
     "parseSessionTimestampMs": "what was said is as old as its day, in the time zone that its timestamp names",
-    "memoryFlushPlan": "there is no flush",
 }
 
 
@@ -301,6 +330,12 @@ DIFFERENCES = (
         2,
         lambda given: any("importance" in row for row in (*given["vector"], *given["keyword"])),
     ),
+    Difference(
+        "memoryFlushPlan",
+        "OpenClaw guesses what -1, 1.9 or `5mb` may mean; settings are whole numbers, and one out of range is told",
+        3,
+        lambda given: any(not isinstance(value, int) or value < 0 for value in given.get("memoryFlush", {}).values()),
+    ),
 )
 
 # --- the tests ---------------------------------------------------------------------------------------------------
@@ -321,8 +356,13 @@ def cases(path: Path) -> list[Any]:
 
 
 def expected(case: Mapping[str, Any]) -> Any:
-    """What OpenClaw gave; the path of a transcript is not the business of the function that reads one."""
+    """What OpenClaw gave, but for the path of a transcript, which the function that reads one does not know.
+
+    How long OpenClaw's prompts are is nobody's business either.
+    """
     found = case["current"] if "current" in case else case["current_raw"]
+    if isinstance(found, dict) and "promptLen" in found:
+        return {key: value for key, value in found.items() if key != "promptLen"}
     is_transcript = isinstance(found, dict) and "lineMap" in found
     return {key: found[key] for key in ("content", "lineMap")} if is_transcript else found
 

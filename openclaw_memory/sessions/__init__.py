@@ -1,0 +1,72 @@
+"""What happens to a conversation: its memories are saved, it is compacted, and old answers of tools are pruned."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__all__ = [
+    "FLUSH_TAG",
+    "SILENT",
+    "Answered",
+    "ChatType",
+    "Compacted",
+    "Flush",
+    "FlushTurn",
+    "Message",
+    "SessionState",
+    "SilentStream",
+    "answered",
+    "answers_to",
+    "calls_of",
+    "compact",
+    "compaction_threshold",
+    "conversation",
+    "cut",
+    "estimated_tokens",
+    "flush_due",
+    "flush_threshold",
+    "is_overflow",
+    "is_silent",
+    "logged",
+    "prune",
+    "read_states",
+    "reserve",
+    "should_compact",
+    "text_of",
+    "update_state",
+    "without_silent",
+]
+
+if TYPE_CHECKING:
+    from openclaw_memory.sessions.compaction import Compacted, compact, conversation, cut, logged, should_compact
+    from openclaw_memory.sessions.flush import FLUSH_TAG, Flush, FlushTurn
+    from openclaw_memory.sessions.messages import Message, answers_to, calls_of, estimated_tokens, text_of
+    from openclaw_memory.sessions.overflow import Answered, answered, is_overflow
+    from openclaw_memory.sessions.pruning import prune
+    from openclaw_memory.sessions.silent import SILENT, SilentStream, is_silent, without_silent
+    from openclaw_memory.sessions.state import ChatType, SessionState, read_states, update_state
+    from openclaw_memory.sessions.thresholds import compaction_threshold, flush_due, flush_threshold, reserve
+
+# Where each public name lives: imported when it is first asked for.
+_MODULES = {
+    "compaction": ("Compacted", "compact", "conversation", "cut", "logged", "should_compact"),
+    "flush": ("FLUSH_TAG", "Flush", "FlushTurn"),
+    "messages": ("Message", "answers_to", "calls_of", "estimated_tokens", "text_of"),
+    "overflow": ("Answered", "answered", "is_overflow"),
+    "pruning": ("prune",),
+    "silent": ("SILENT", "SilentStream", "is_silent", "without_silent"),
+    "state": ("ChatType", "SessionState", "read_states", "update_state"),
+    "thresholds": ("compaction_threshold", "flush_due", "flush_threshold", "reserve"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            value = getattr(import_module(f"openclaw_memory.sessions.{module}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'openclaw_memory.sessions' has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,304 @@
+"""The flush: before a conversation is compacted, one silent turn in which a model writes down what should last.
+
+No model is asked here. Whoever has one drives the turn, and the conversation goes on whatever comes of it:
+
+    turn = flush.due(tokens, messages=lambda: about_to_be_lost)     # None: nothing to do
+    while turn and turn.open:
+        try:
+            reply = ask(turn.system_prompt, conversation, turn.prompt, tools=[turn.tool])
+        except Exception as error:
+            turn.failed(error)
+        else:
+            turn.replied(reply)
+
+A turn ends as `saved` (something was written), `nothing` (there was nothing to write), `kept` (it failed, and the
+messages are in the session's log) or `lost` (that failed too). Then the cycle is marked as flushed; `flush.compacted()`
+begins the next one. Notes, marks and logs are written under locks: other threads and processes may do the same.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+from openclaw_memory.config.parts import Compaction
+from openclaw_memory.embeddings._say import say
+from openclaw_memory.errors import OpenClawMemoryError
+from openclaw_memory.sessions.appending import DESCRIPTION, NOTHING_TO_SAVE, SCHEMA, TOOL_NAME, append_new
+from openclaw_memory.sessions.keeping import keep
+from openclaw_memory.sessions.messages import Message
+from openclaw_memory.sessions.silent import SILENT, declines
+from openclaw_memory.sessions.state import ChatType, SessionState, iso, read_states, update_state
+from openclaw_memory.sessions.thresholds import Kind, Reason, flush_due
+from openclaw_memory.types import Tool, ToolAnswer
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.journal import day_path, local_now
+from openclaw_memory.workspace.paths import NOTES_FOLDER, transcripts_place
+from openclaw_memory.workspace.session_log import log_name
+
+Outcome: TypeAlias = Literal["saved", "nothing", "kept", "lost"]
+
+FLUSH_TAG = "openclaw:flush"  # by this, callbacks and traces know the model calls of a flush
+ATTEMPTS = 3  # as in OpenClaw
+
+# OpenClaw's words.
+_PROMPT = (
+    "Pre-compaction memory flush. Store durable memories now (use memory/YYYY-MM-DD.md; create memory/ if needed). "
+    "If nothing to store, reply with NO_REPLY."
+)
+_SYSTEM_PROMPT = "Session nearing compaction. Store durable memories now."
+_LIMITS = (
+    f"Write with the tool {TOOL_NAME} alone: it adds to memory/YYYY-MM-DD.md, and to no other file. MEMORY.md, "
+    "USER.md, SOUL.md, AGENTS.md and DREAMS.md are read-only now, and no files of other names are made. Add what is "
+    "new: decisions, facts, preferences, dates, open tasks. Nobody reads your reply: when all is stored, say NO_REPLY."
+)
+_HINT = f"If nothing to store, reply with {SILENT}."
+
+
+class Flush:
+    """The flush of one session, known by its `key`. Its state is in `sessions.json`, and so outlives the process.
+
+    `window` is what the model can read, in tokens, None where nobody knows. `session_id` names the transcript, by
+    default the one that `sessions.json` has for the key, else the key; a new one has had no flush and no compaction.
+    `wrote` is called after something was written, `clock` says what time it is. After the constructor nothing raises:
+    a state that cannot be read or written is told once, and goes on in memory.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        key: str,
+        rules: Compaction | None = None,
+        *,
+        window: int | None = None,
+        session_id: str | None = None,
+        chat_type: ChatType = "direct",
+        wrote: Callable[[], object] = lambda: None,
+        clock: Callable[[], datetime.datetime] | None = None,
+    ) -> None:
+        """Raises QueryError for an empty key or id, ConfigError for a time zone that nobody knows."""
+        log_name(key)
+        local_now(workspace.journal.timezone)
+        self.workspace, self.key, self.window = workspace, key, window
+        self.rules = rules or Compaction()
+        self.chat_type = chat_type
+        self.wrote = wrote
+        self._clock = clock or (lambda: datetime.datetime.now(datetime.UTC))
+        self._folder = transcripts_place(workspace.root, workspace.sessions)
+        self._lock = threading.RLock()
+        self._turn: Callable[[], FlushTurn | None] = lambda: None
+        self._state = SessionState()  # as last seen on the disk
+        self._unsaved: dict[str, Any] = {}  # what the disk did not take
+        self._told = False
+        self.session_id = session_id or self._read().session_id or key
+        self.log = workspace.session_log(self.session_id)
+
+    @property
+    def state(self) -> SessionState:
+        """The state of the session: that on the disk, and what could not be written there."""
+        with self._lock:
+            state = replace(self._read(), **self._unsaved)
+        is_ours = state.session_id in {None, self.session_id}
+        return state if is_ours else SessionState(chat_type=state.chat_type)
+
+    def due(
+        self,
+        tokens: int | None,
+        *,
+        messages: Callable[[], Iterable[Message]] | None = None,
+        transcript_bytes: int | None = None,
+        compacting: bool = False,
+        kind: Kind = "chat",
+        flushed: bool | None = None,
+    ) -> FlushTurn | None:
+        """The turn to be held now; None where no flush is due, or another turn of this session is still held.
+
+        `tokens` is the size of the conversation, None or 0 where it is not known; `compacting` says that a compaction
+        comes next, for whatever reason. `messages` gives what it is about to take: asked for only where all attempts
+        fail. `transcript_bytes` is how much the transcript has grown since the last compaction, by default that of the
+        session's log; `flushed` whether this cycle had its flush, by default as `sessions.json` says.
+        """
+        decide = partial(flush_due, self.rules, window=self.window, tokens=tokens, compacting=compacting, kind=kind)
+        size = self._log_bytes() if transcript_bytes is None else transcript_bytes
+        if decide(transcript_bytes=size) is None:
+            return None
+        with self._lock:
+            held = self._turn()
+            if held is not None and held.open:
+                return None
+            state = self.state
+            grown = size - state.compacted_bytes if transcript_bytes is None and size >= state.compacted_bytes else size
+            done = state.memory_flush_compaction_count == state.compaction_count if flushed is None else flushed
+            reason = decide(transcript_bytes=grown, flushed=done, writable=_can_be_written(self.workspace))
+            if reason is None:
+                return None
+            turn = FlushTurn(self, reason, tokens, state.compaction_count, messages)
+            # A driver that was broken off lets go of its turn, which then holds up no other.
+            self._turn = weakref.ref(turn)
+            return turn
+
+    def compacted(self, tokens: int | None = None) -> None:
+        """Say that the conversation was compacted, to so many tokens: a new cycle begins, with a flush of its own."""
+        with self._lock:
+            count = self.state.compaction_count + 1
+            self.save(compaction_count=count, compacted_bytes=self._log_bytes(), context_tokens=tokens)
+
+    def save(self, **changes: Any) -> None:
+        """Write fields of the state; what the disk does not take is kept in memory, and tried again with the next."""
+        with self._lock:
+            other = self._read().session_id not in {None, self.session_id}
+            begin = asdict(SessionState()) if other and not self._unsaved else {}
+            self._unsaved = {**begin, **self._unsaved, **changes, **self._names()}
+            try:
+                self._state = update_state(self._folder, self.key, **self._unsaved)
+            except OpenClawMemoryError as error:
+                self._tell(error)
+            else:
+                self._unsaved = {}
+
+    def _names(self) -> dict[str, str]:
+        return {"session_id": self.session_id, "chat_type": self.chat_type}
+
+    def _read(self) -> SessionState:
+        try:
+            self._state = read_states(self._folder).get(self.key, SessionState())
+        except OpenClawMemoryError as error:
+            self._tell(error)
+        return self._state
+
+    def _tell(self, error: OpenClawMemoryError) -> None:
+        if not self._told:
+            self._told = True
+            say(f"the state of session {self.key!r} is kept in memory alone: {error}")
+
+    def _log_bytes(self) -> int:
+        try:
+            return os.stat(os.path.join(self._folder.base, *self._folder.parts, log_name(self.session_id))).st_size
+        except OSError:  # there is none yet
+            return 0
+
+    def now(self) -> datetime.datetime:
+        """This moment, in the time zone of the notes."""
+        return local_now(self.workspace.journal.timezone, self._clock())
+
+
+class FlushTurn:
+    """One silent turn, in up to three attempts: whoever drives it tells each reply, or error, until it is not `open`.
+
+    `reason` says why the turn is held, `outcome` how it ended.
+    """
+
+    def __init__(
+        self,
+        flush: Flush,
+        reason: Reason,
+        tokens: int | None,
+        cycle: int,
+        messages: Callable[[], Iterable[Message]] | None,
+    ) -> None:
+        self.reason = reason
+        self.outcome: Outcome | None = None
+        self._flush, self._tokens, self._cycle, self._messages = flush, tokens, cycle, messages
+        self._first_day = flush.now().date()
+        self._failures = 0
+        self._wrote = self._wrote_ever = False  # in this attempt; in any
+        self._refused = ""  # why the latest text was not written
+
+    @property
+    def open(self) -> bool:
+        """Whether the turn goes on: the model is to be asked, once more."""
+        return self.outcome is None
+
+    @property
+    def path(self) -> str:
+        """The note that the turn writes to: that of today, also once midnight has passed."""
+        return day_path(self._flush.now().date())
+
+    @property
+    def prompt(self) -> str:
+        """What to ask the model after the conversation."""
+        asked = self._flush.rules.prompt or f"{_PROMPT} {_LIMITS}"
+        hint = "" if SILENT in asked else f" {_HINT}"
+        return asked.replace("YYYY-MM-DD", self._flush.now().date().isoformat()) + hint
+
+    @property
+    def system_prompt(self) -> str:
+        """What to tell the model before the conversation."""
+        return self._flush.rules.system_prompt or _SYSTEM_PROMPT
+
+    @property
+    def tool(self) -> Tool:
+        """The one tool of the turn: it adds to today's note. See `append_new` for its answers."""
+        return Tool(TOOL_NAME, DESCRIPTION, SCHEMA, self._append)
+
+    def replied(self, text: str) -> None:
+        """Tell what the model said last. Without a note it must be `NO_REPLY`, else the attempt has failed."""
+        if not self.open:
+            return
+        if self._refused:
+            self._missed(f"what the model wanted to save was not written: {self._refused}")
+        elif self._wrote or declines(text):
+            self._end("saved" if self._wrote_ever else "nothing")
+        else:
+            self._missed(f"the model wrote nothing, and replied {text[:80]!r} instead of {SILENT}")
+
+    def failed(self, error: BaseException) -> None:
+        """Tell that the model could not be asked, or broke off."""
+        if self.open:
+            self._missed(f"{type(error).__name__}: {error}")
+
+    def _append(self, arguments: Mapping[str, Any]) -> ToolAnswer:
+        if not self.open:
+            return ToolAnswer({"status": "not_allowed", "error": "the flush is over: nothing is written any more"})
+        today = self._flush.now().date()
+        others = {self._first_day} - {today}  # what was written before midnight is not written again
+        answer = append_new(self._flush.workspace, arguments, day=today, other_days=others)
+        if answer.ok:
+            self._wrote = self._wrote_ever = True
+            self._refused = ""
+            if answer.artifact is not None and not answer.artifact.existed:
+                self._flush.wrote()
+        elif answer.data["status"] != NOTHING_TO_SAVE:
+            self._refused = answer.data["error"]
+        return answer
+
+    def _missed(self, why: str) -> None:
+        self._failures += 1
+        self._wrote = False
+        if self._failures < ATTEMPTS:
+            return
+        outcome, fate = self._kept()
+        error = f"{why} ({ATTEMPTS} attempts); {fate}"
+        say(f"the flush of session {self._flush.key!r} failed: {error}")
+        self._end(outcome, error)
+
+    def _kept(self) -> tuple[Outcome, str]:
+        """Put what is about to be lost into the session's log; how that ended, in words too."""
+        if self._messages is None:
+            return "lost", "nobody handed over the messages that were to be kept"
+        try:
+            added = keep(self._messages(), self._flush.log)
+            self._flush.wrote()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the user's turn goes on
+            return "lost", f"not all messages could be kept in {self._flush.log.path}: {error}"
+        return "kept", f"the messages are in {self._flush.log.path}, {added} of them since now"
+
+    def _end(self, outcome: Outcome, error: str | None = None) -> None:
+        self.outcome = outcome
+        self._flush.save(
+            memory_flush_at=iso(self._flush.now()),
+            memory_flush_compaction_count=self._cycle,
+            context_tokens=self._tokens,
+            flush_error=error,
+        )
+
+
+def _can_be_written(workspace: Workspace) -> bool:
+    notes = os.path.join(workspace.root, NOTES_FOLDER)
+    return os.access(notes if os.path.exists(notes) else workspace.root, os.W_OK)

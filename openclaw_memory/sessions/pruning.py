@@ -1,0 +1,92 @@
+"""Shortening old answers of tools before a model is asked: in memory, by no model, and nothing else (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from openclaw_memory.config import Pruning
+from openclaw_memory.errors import QueryError
+from openclaw_memory.sessions.messages import Message, estimated_tokens, is_result, is_text_block, text_of
+
+
+def prune(
+    messages: Sequence[Message],
+    *,
+    window: int,
+    rules: Pruning | None = None,
+    idle_seconds: float | None = None,
+    count: Callable[[Sequence[Message]], int] = estimated_tokens,
+) -> list[Message]:
+    """These messages, the old answers of tools shortened where they fill much of the window; the input is not changed.
+
+    `window` is in tokens; `count` says how many a list of one message takes. `idle_seconds` is how long ago the model
+    was last asked: up to `rules.ttl_seconds` nothing is shortened, since its provider still holds the messages in a
+    cache that any change makes worthless. None means that nobody knows, as after a restart: then they are shortened.
+
+    From `rules.soft_ratio` of the window on, long answers keep their beginning and end around a note of what was cut.
+    Where that leaves `rules.hard_ratio` or more, answers are replaced by `rules.placeholder`, the oldest first, until
+    less is filled. Answers that follow the last `rules.keep_assistants` replies stay, and so do those that hold
+    anything but text. What was pruned once is not changed by pruning it again.
+
+    Raises:
+        QueryError: the window is not larger than 0.
+    """
+    rules = rules or Pruning()
+    if window <= 0:
+        raise QueryError(f"a model's window has at least one token, not {window}: give its size in tokens")
+    pruned = list(messages)
+    old = [at for at in range(_protected_from(pruned, rules.keep_assistants)) if _is_prunable(pruned[at])]
+    if not old or (idle_seconds is not None and idle_seconds < rules.ttl_seconds):
+        return pruned
+    sizes = [count([message]) for message in pruned]
+    if sum(sizes) < rules.soft_ratio * window:
+        return pruned
+    for at in old:
+        pruned[at] = _trimmed(pruned[at], rules)
+        if pruned[at] is not messages[at]:
+            sizes[at] = count([pruned[at]])
+    if sum(len(text_of(pruned[at])) for at in old) < rules.min_chars:
+        return pruned
+    total = sum(sizes)
+    for at in old:
+        if total < rules.hard_ratio * window:
+            break
+        if len(text_of(pruned[at])) > len(rules.placeholder):
+            pruned[at] = _with_text(pruned[at], rules.placeholder)
+            total += count([pruned[at]]) - sizes[at]
+    return pruned
+
+
+def _protected_from(messages: Sequence[Message], replies: int) -> int:
+    """Where the last `replies` messages of the assistant begin; 0 where there are fewer: then all are protected."""
+    if replies == 0:
+        return len(messages)
+    found = [at for at, message in enumerate(messages) if message.get("role") == "assistant"]
+    return found[-replies] if len(found) >= replies else 0
+
+
+def _is_prunable(message: Message) -> bool:
+    content = message.get("content")
+    if not is_result(message):
+        return False
+    return isinstance(content, str) or (isinstance(content, list) and all(is_text_block(block) for block in content))
+
+
+def _trimmed(message: Message, rules: Pruning) -> Message:
+    text = text_of(message)
+    if len(text) <= rules.soft_max_chars or text == rules.placeholder:
+        return message
+    cut = len(text) - rules.head_chars - rules.tail_chars
+    note = (
+        f"\n[... {cut:,} of {len(text):,} characters of this tool result were cut here: "
+        f"the first {rules.head_chars:,} and the last {rules.tail_chars:,} are shown ...]\n"
+    )
+    # A cut that saves less than its note takes is none: a text that bears the note already is so left as it is.
+    if cut < 2 * len(note):
+        return message
+    return _with_text(message, text[: rules.head_chars] + note + text[len(text) - rules.tail_chars :])
+
+
+def _with_text(message: Message, text: str) -> Message:
+    content = text if isinstance(message.get("content"), str) else [{"type": "text", "text": text}]
+    return {**message, "content": content}

@@ -1,0 +1,171 @@
+"""The state of each session, in `sessions.json` beside the transcripts: OpenClaw's file, read and changed safely."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from openclaw_memory.config import Files
+from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, WorkspaceError, WriteError
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.paths import Place, transcripts_place
+from openclaw_memory.workspace.reading import opened
+from openclaw_memory.workspace.writing import locked, make_folder, read_whole, refused, replace_file
+
+ChatType: TypeAlias = Literal["direct", "group", "room"]
+
+FILE_NAME = "sessions.json"
+_MAX_BYTES = 64 * 1024 * 1024  # OpenClaw keeps more of a session there than we read
+_ATTEMPTS = 5  # a program that does not know of our lock may write between our reading and our writing
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """What is known of a session beyond its messages. Times are in ISO 8601, sizes in tokens but for bytes.
+
+    `memory_flush_compaction_count` is what `compaction_count` was at the latest flush, None where there was none yet:
+    that is not 0. `flush_error` says what went wrong with that flush, `compacted_bytes` how large the transcript was
+    at the latest compaction.
+    """
+
+    session_id: str | None = None
+    updated_at: str | None = None
+    chat_type: str | None = None
+    compaction_count: int = 0
+    memory_flush_at: str | None = None
+    memory_flush_compaction_count: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    context_tokens: int | None = None
+    flush_error: str | None = None
+    compacted_bytes: int = 0
+
+
+_NUMBERS = frozenset(spec.name for spec in fields(SessionState) if "int" in str(spec.type))
+_TIMES = frozenset({"updated_at", "memory_flush_at"})
+
+
+def read_states(folder: Place) -> dict[str, SessionState]:
+    """The state of each session by its key, none where there is no file; entries that are no objects are left out.
+
+    `folder` is that of the transcripts. A field of a wrong type counts as absent.
+
+    Raises:
+        WorkspaceError: the file is damaged, or cannot be read; PathNotAllowedError where it is no ordinary file.
+    """
+    entries, _ = _read(folder)
+    return {key: _state(entry) for key, entry in entries.items() if isinstance(entry, dict)}
+
+
+def update_state(folder: Place, key: str, **changes: Any) -> SessionState:
+    """Change fields of a session's state, named as in `SessionState`, and return it; it is on the disk then.
+
+    What else is in the file stays as it is: other sessions, and fields that are not ours. None removes a field.
+    `updated_at` is now. Readers find the old file or the new one.
+
+    Raises:
+        TypeError: the state has no such field.
+        WorkspaceError: the file is damaged, or cannot be read. It is as it was.
+        PathNotAllowedError, WriteError: it could not be written. It is as it was.
+    """
+    replace(SessionState(), **changes)
+    path = _place(folder).path
+    try:
+        _make_folders(folder)
+    except OSError as error:
+        raise refused(error, path) from error
+    with locked(Path(folder.base, *folder.parts, ".lock"), path):
+        for attempt in range(1, _ATTEMPTS + 1):
+            entries, seen = _read(folder)
+            entry = entries.get(key, {})
+            if not isinstance(entry, dict):
+                raise WorkspaceError(f"{path} has no object for session {key!r}, but {entry!r}: mend it or remove it")
+            entries[key] = _changed(entry, changes)
+            data = json.dumps(entries, indent=2).encode("ascii") + b"\n"
+            try:
+                replace_file(folder.base, (*folder.parts, FILE_NAME), data, seen)
+            except WriteError:
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                return _state(entries[key])
+    raise AssertionError("the last attempt returns or raises")
+
+
+def failed_flushes(workspace: Workspace) -> dict[str, str]:
+    """What went wrong with the latest flush of each session, by its key; of a damaged file by the file's name."""
+    try:
+        states = read_states(transcripts_place(workspace.root, workspace.sessions))
+    except OpenClawMemoryError as error:
+        return {FILE_NAME: str(error)}
+    return {key: state.flush_error for key, state in states.items() if state.flush_error}
+
+
+def iso(moment: datetime.datetime) -> str:
+    """A moment as it is written: `2026-02-18T12:00:00.000Z`."""
+    return moment.astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _place(folder: Place) -> Place:
+    return Place(f"{folder.path}/{FILE_NAME}", folder.base, (*folder.parts, FILE_NAME))
+
+
+def _make_folders(folder: Place) -> None:
+    base = Path(folder.base)
+    for name in folder.parts:
+        make_folder(base, name)
+        base /= name
+
+
+def _read(folder: Place) -> tuple[dict[str, Any], os.stat_result | None]:
+    """What the file holds, and what it was when it was read, None where there is none."""
+    place = _place(folder)
+    try:
+        with opened(place, Files(max_bytes=_MAX_BYTES)) as descriptor:
+            seen, data = os.fstat(descriptor), read_whole(descriptor)
+    except NotFoundError:
+        return {}, None
+    try:
+        entries = json.loads(data) if data.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise _damaged(place.path, str(error)) from error
+    if not isinstance(entries, dict):
+        raise _damaged(place.path, "it holds no object")
+    return entries, seen
+
+
+def _damaged(path: str, what: str) -> WorkspaceError:
+    return WorkspaceError(f"{path} is damaged ({what}) and left as it is: mend it, or move it away")
+
+
+def _state(entry: Mapping[str, Any]) -> SessionState:
+    found: dict[str, Any] = {spec.name: entry.get(_camel(spec.name)) for spec in fields(SessionState)}
+    return SessionState(**{name: value for name, value in found.items() if _fits(name, value)})
+
+
+def _fits(name: str, value: object) -> bool:
+    """Whether a value is what the field holds: a number of at least 0, or words."""
+    if name in _NUMBERS:
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, str)
+
+
+def _changed(entry: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry with other values; its times are written in the form in which `updatedAt` was."""
+    now = datetime.datetime.now(datetime.UTC)
+    values = {**changes, "updated_at": iso(now)}
+    if isinstance(entry.get("updatedAt"), int | float):  # OpenClaw itself counts milliseconds
+        for name in _TIMES & {name for name, value in values.items() if value is not None}:
+            values[name] = int(datetime.datetime.fromisoformat(values[name]).timestamp() * 1000)
+    named = {_camel(name): value for name, value in values.items()}
+    return {name: value for name, value in (dict(entry) | named).items() if value is not None or name not in named}
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)

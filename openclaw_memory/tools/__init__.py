@@ -1,0 +1,39 @@
+"""Memory for an agent: the tools that it calls, and what it reads before it answers.
+
+`memory_tools` gives the tools of one session, each a name, a description, a JSON schema and a function; `recall` what
+is relevant before a model is asked, `recall_section` the words for its instructions.
+"""
+
+from openclaw_memory.tools.audience import chat_type, shows_citations
+from openclaw_memory.tools.calls import memory_tools
+from openclaw_memory.tools.prompt import recall, recall_section
+from openclaw_memory.tools.schemas import (
+    MEMORY_APPEND_DESCRIPTION,
+    MEMORY_APPEND_SCHEMA,
+    MEMORY_EDIT_DESCRIPTION,
+    MEMORY_EDIT_SCHEMA,
+    MEMORY_FORGET_DESCRIPTION,
+    MEMORY_FORGET_SCHEMA,
+    MEMORY_GET_DESCRIPTION,
+    MEMORY_GET_SCHEMA,
+    MEMORY_SEARCH_DESCRIPTION,
+    MEMORY_SEARCH_SCHEMA,
+)
+
+__all__ = [
+    "MEMORY_APPEND_DESCRIPTION",
+    "MEMORY_APPEND_SCHEMA",
+    "MEMORY_EDIT_DESCRIPTION",
+    "MEMORY_EDIT_SCHEMA",
+    "MEMORY_FORGET_DESCRIPTION",
+    "MEMORY_FORGET_SCHEMA",
+    "MEMORY_GET_DESCRIPTION",
+    "MEMORY_GET_SCHEMA",
+    "MEMORY_SEARCH_DESCRIPTION",
+    "MEMORY_SEARCH_SCHEMA",
+    "chat_type",
+    "memory_tools",
+    "recall",
+    "recall_section",
+    "shows_citations",
+]

@@ -1,0 +1,79 @@
+"""Who reads an answer: whether they see citations, and whether what is private may be shown to them."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from openclaw_memory.config.parts import Citations
+from openclaw_memory.errors import PathNotAllowedError
+from openclaw_memory.workspace.paths import LOWER_CASE_NOTE, NOTES_FOLDER, ROOT_NOTES, is_transcript, locate
+
+if TYPE_CHECKING:
+    from openclaw_memory.workspace import Workspace
+
+ChatType: TypeAlias = Literal["direct", "group", "channel"]
+
+_PRIVATE_NAMES = frozenset(name.casefold() for name in (*ROOT_NOTES, LOWER_CASE_NOTE))
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Who reads an answer. `private` says that the user alone does; `citations` that they see where it stands."""
+
+    private: bool = True
+    citations: bool = True
+
+
+def audience_of(mode: Citations, session_key: str | None) -> Audience:
+    """The audience of a session, by the setting `recall.citations` and the session's key; None: a direct chat."""
+    return Audience(not _names_several(session_key), shows_citations(mode, session_key))
+
+
+def chat_type(session_key: str | None) -> ChatType:
+    """What kind of chat a session is, by OpenClaw's keys: `agent:<id>:...`, with a part `group` or `channel`.
+
+    A key of another form is a direct chat's.
+    """
+    parts = _parts(session_key)
+    if len(parts) < 3 or parts[0] != "agent":
+        return "direct"
+    return "channel" if "channel" in parts[2:] else "group" if "group" in parts[2:] else "direct"
+
+
+def shows_citations(mode: Citations, session_key: str | None) -> bool:
+    """Whether answers name file and lines: always (`on`), never (`off`), or in direct chats alone (`auto`)."""
+    return mode == "on" or (mode == "auto" and chat_type(session_key) == "direct")
+
+
+def is_private(path: str) -> bool:
+    """Whether a memory file is for direct chats alone: what stays true of the user, and what was said to the agent.
+
+    Case does not matter, as on disks that do not tell it apart.
+    """
+    is_note = path.startswith(f"{NOTES_FOLDER}/")
+    return is_transcript(path) or (not is_note and posixpath.basename(path).casefold() in _PRIVATE_NAMES)
+
+
+def check_path(workspace: Workspace, path: str, audience: Audience) -> None:
+    """Raise PathNotAllowedError where `path` may not be shown to this audience, or names no memory file at all.
+
+    Raises:
+        NotFoundError: as `workspace.paths.locate`.
+    """
+    place = locate(workspace.root, workspace.rules, path, workspace.sessions)
+    if not audience.private and is_private(place.path):
+        raise PathNotAllowedError(
+            f"{place.path} is private, and others read along here: it is shown in direct chats alone. "
+            "Use the notes in memory/"
+        )
+
+
+def _names_several(session_key: str | None) -> bool:
+    """Whether any part of a key, of whatever form, says that several people read: what is private needs more care."""
+    return not {"group", "channel"}.isdisjoint(_parts(session_key))
+
+
+def _parts(session_key: str | None) -> list[str]:
+    return [part for part in (session_key or "").strip().lower().split(":") if part]

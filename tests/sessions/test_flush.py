@@ -1,0 +1,581 @@
+"""The flush of a session: one silent turn a cycle, whose notes are safe, and whose failure breaks nothing."""
+
+import datetime
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from openclaw_memory.config import Journal, Sessions
+from openclaw_memory.config.parts import Compaction
+from openclaw_memory.errors import ConfigError, QueryError
+from openclaw_memory.fence import fenced
+from openclaw_memory.redaction import redact
+from openclaw_memory.sessions import Flush, read_states, update_state
+from openclaw_memory.sessions.appending import MAX_CHARS
+from openclaw_memory.workspace import Workspace, writing
+from openclaw_memory.workspace.paths import transcripts_place
+
+NOON = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)
+NOTE = "memory/2026-11-21.md"
+TALK = [
+    {"role": "system", "content": "Be kind."},
+    {"role": "user", "content": "Anna's birthday is on 3 May.", "id": "m1"},
+    {"role": "assistant", "content": [{"type": "text", "text": "Noted. password=hunter2hunter2hunter2"}], "id": "m2"},
+    {"role": "toolResult", "toolCallId": "c", "toolName": "look", "content": [{"type": "text", "text": "42"}]},
+]
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime.datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    return Workspace(tmp_path, journal=Journal(timezone="UTC"))
+
+
+@pytest.fixture
+def flush_of(workspace, clock):
+    def make(key="main", **given) -> Flush:
+        return Flush(workspace, key, given.pop("rules", None), clock=clock, **{"window": 200_000, **given})
+
+    return make
+
+
+@pytest.fixture
+def flush(flush_of):
+    return flush_of()
+
+
+def note(workspace) -> str:
+    return (workspace.root / NOTE).read_text(encoding="utf-8")
+
+
+def save(turn, *texts: str):
+    for text in texts:
+        assert turn.tool.run({"text": text}).ok
+    turn.replied("NO_REPLY")
+
+
+def fail(turn) -> None:
+    while turn.open:
+        turn.failed(TimeoutError("the model is away"))
+
+
+# --- the cycle ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_flush_is_due_at_176_000_of_200_000_tokens_and_once_a_cycle(flush):
+    assert flush.due(175_999) is None
+    save(flush.due(176_000), "- a fact")
+
+    assert flush.due(179_000) is None
+    assert flush.due(190_000, compacting=True) is None
+    flush.compacted(20_000)
+    assert flush.due(30_000) is None
+    assert flush.due(176_000).reason == "threshold"
+
+
+def test_before_a_compaction_a_flush_is_due_whatever_the_tokens(flush):
+    assert flush.due(None, compacting=True).reason == "compaction"
+
+
+def test_what_is_marked_is_the_count_before_the_compaction(flush):
+    turn = flush.due(176_000)
+    assert flush.state.memory_flush_compaction_count is None
+    save(turn, "- a")
+    state = flush.state
+    assert (state.compaction_count, state.memory_flush_compaction_count) == (0, 0)
+    assert (state.memory_flush_at, state.context_tokens) == ("2026-11-21T12:00:00.000Z", 176_000)
+    flush.compacted(9_000)
+    state = flush.state
+    assert (state.compaction_count, state.memory_flush_compaction_count, state.context_tokens) == (1, 0, 9_000)
+
+
+def test_the_state_outlives_the_process(flush_of):
+    save(flush_of().due(176_000), "- a")
+    assert flush_of().due(176_000) is None
+    flush_of().compacted()
+    assert flush_of().due(176_000) is not None
+
+
+def test_while_a_turn_is_held_no_other_is(flush):
+    turn = flush.due(176_000)
+
+    assert flush.due(180_000, compacting=True) is None
+    turn.replied("NO_REPLY")
+    assert turn.outcome == "nothing"
+
+
+def test_a_turn_that_its_driver_let_go_of_holds_up_no_other(flush):
+    turn = flush.due(176_000)
+    turn.tool.run({"text": "- a"})
+    del turn
+    gc.collect()
+
+    assert flush.due(176_000) is not None
+
+
+@pytest.mark.parametrize("kind", ["heartbeat", "cli", "flush"])
+def test_some_turns_are_never_flushed(flush, kind):
+    assert flush.due(199_999, compacting=True, kind=kind) is None
+
+
+def test_a_program_may_keep_its_own_mark(flush):
+    assert flush.due(176_000, flushed=True) is None
+    save(flush.due(176_000, flushed=False), "- a")
+    assert flush.due(176_000, flushed=False) is not None
+
+
+def test_two_sessions_have_two_cycles(flush_of, workspace):
+    one, two = flush_of("agent:main:telegram:group:7", chat_type="group"), flush_of("two")
+    save(one.due(176_000), "- a")
+
+    assert two.due(176_000) is not None
+    assert one.due(176_000) is None
+    states = read_states(transcripts_place(workspace.root, Sessions()))
+    assert (states["agent:main:telegram:group:7"].chat_type, states["agent:main:telegram:group:7"].session_id) == (
+        "group",
+        "agent:main:telegram:group:7",
+    )
+
+
+def test_a_new_transcript_of_a_key_begins_anew(flush_of):
+    first = flush_of(session_id="one")
+    first.compacted()
+    save(first.due(176_000), "- a")
+    second = flush_of(session_id="two")
+
+    assert (second.state.compaction_count, second.state.memory_flush_compaction_count) == (0, None)
+    save(second.due(176_000), "- b")
+    assert (second.state.compaction_count, second.state.memory_flush_compaction_count) == (0, 0)
+    assert flush_of().session_id == "two"
+
+
+def test_a_transcript_that_has_grown_is_a_reason(flush_of):
+    flush = flush_of(rules=Compaction(force_flush_bytes=2_000))
+    flush.log.append("user", "x" * 1_000)
+    assert flush.due(10) is None
+    flush.log.append("user", "x" * 1_000)
+    save(flush.due(10), "- a")
+    flush.compacted()
+    assert flush.due(10) is None
+    flush.log.append("user", "x" * 2_000)
+    assert flush.due(10).reason == "transcript"
+
+
+def test_a_transcript_that_became_shorter_counts_whole(flush_of):
+    flush = flush_of(rules=Compaction(force_flush_bytes=2_000))
+    flush.log.append("user", "x" * 5_000)
+    flush.compacted()
+    Path(flush.log.folder.base, *flush.log.folder.parts, "main.jsonl").write_bytes(b"x" * 2_500)
+
+    assert flush.due(10).reason == "transcript"
+
+
+@pytest.mark.parametrize("key", ["", " ", None])
+def test_a_session_needs_a_key(workspace, key):
+    with pytest.raises(QueryError):
+        Flush(workspace, key)
+
+
+def test_a_time_zone_that_nobody_knows_is_told_at_once(tmp_path):
+    with pytest.raises(ConfigError, match="Atlantis"):
+        Flush(Workspace(tmp_path, journal=Journal(timezone="Europe/Atlantis")), "main")
+
+
+# --- what the model is told, and may do -----------------------------------------------------------------------------------
+
+
+def test_the_prompts_are_openclaws_with_the_day_and_the_limits(flush):
+    turn = flush.due(176_000)
+
+    assert turn.prompt.startswith(
+        f"Pre-compaction memory flush. Store durable memories now (use {NOTE}; create memory/ if needed). "
+        "If nothing to store, reply with NO_REPLY."
+    )
+    assert "MEMORY.md" in turn.prompt
+    assert "YYYY" not in turn.prompt
+    assert turn.system_prompt == "Session nearing compaction. Store durable memories now."
+
+
+def test_own_prompts_get_the_day_and_the_word_for_nothing(flush_of):
+    flush = flush_of(rules=Compaction(prompt="Write to memory/YYYY-MM-DD.md.", system_prompt="Be brief."))
+    turn = flush.due(176_000)
+
+    assert turn.prompt == f"Write to {NOTE}. If nothing to store, reply with NO_REPLY."
+    assert turn.system_prompt == "Be brief."
+    assert flush_of("b", rules=Compaction(prompt="Say NO_REPLY.")).due(176_000).prompt == "Say NO_REPLY."
+
+
+def test_the_tool_adds_to_the_note_of_the_day_and_says_so(flush_of, workspace):
+    written = []
+    turn = flush_of(wrote=lambda: written.append(1)).due(176_000)
+    answer = json.loads(turn.tool({"text": "- Anna likes tea"}))
+
+    assert answer == {"status": "ok", "path": NOTE, "lines": "3-3", "existed": False}
+    assert note(workspace) == "# 2026-11-21\n\n- Anna likes tea\n"
+    assert json.loads(turn.tool({"text": "- Anna likes tea"})) == {"status": "ok", "path": NOTE, "existed": True}
+    assert written == [1]
+    turn.replied("All saved!")
+    assert turn.outcome == "saved"
+    assert turn.tool.run({"text": "- late"}).data["status"] == "not_allowed"
+
+
+def test_what_people_wrote_that_day_stays(flush, workspace):
+    workspace.append("My own words", date="2026-11-21")
+    save(flush.due(176_000), "- a")
+
+    assert note(workspace) == "# 2026-11-21\n\nMy own words\n- a\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        ({"text": "- x", "path": "MEMORY.md"}, "not_allowed"),
+        ({"text": "- x", "path": "memory/2026-11-21-1200.md"}, "not_allowed"),
+        ({"text": "- x", "date": "2020-01-01"}, "not_allowed"),
+        ({}, "invalid"),
+        ({"text": ["- x"]}, "invalid"),
+        ({"text": "\ud800"}, "invalid"),
+        ({"text": "x" * (MAX_CHARS + 1)}, "invalid"),
+        ({"text": " \n"}, "nothing"),
+        ({"text": "NO_REPLY"}, "nothing"),
+        ({"text": fenced("recalled", "MEMORY.md#L1")}, "nothing"),
+    ],
+)
+def test_a_call_that_cannot_be_is_answered_in_words_and_writes_nothing(flush, workspace, arguments, status):
+    answer = flush.due(176_000).tool.run(arguments)
+
+    assert answer.data["status"] == status
+    assert answer.data["error"]
+    assert not (workspace.root / "memory").exists()
+
+
+def test_the_path_of_the_day_may_be_named(flush):
+    assert flush.due(176_000).tool.run({"text": "- x", "path": NOTE}).ok
+
+
+def test_secrets_and_recalled_memory_are_not_written(flush, workspace):
+    key = "sk-" + "a1" * 20
+    text = f"- key {key}\n- password=hunter2hunter2hunter2\n{fenced('old words', 'MEMORY.md#L1')}\n- new </recalled-memory>"
+    save(flush.due(176_000), text)
+
+    assert key not in note(workspace)
+    assert redact(key) in note(workspace)
+    assert "hunter2hunter2" not in note(workspace)
+    assert "old words" not in note(workspace)
+    assert "- new </recalled memory>" in note(workspace)
+
+
+def test_after_midnight_the_new_day_is_written_and_nothing_twice(flush, workspace, clock):
+    turn = flush.due(176_000)
+    turn.tool.run({"text": "- before"})
+    clock.now = NOON + datetime.timedelta(hours=12)
+
+    assert "memory/2026-11-22.md" in turn.prompt
+    assert turn.path == "memory/2026-11-22.md"
+    assert turn.tool.run({"text": "- before\n- after"}).data["path"] == turn.path
+    assert note(workspace) == "# 2026-11-21\n\n- before\n"
+    assert (workspace.root / turn.path).read_text() == "# 2026-11-22\n\n- after\n"
+
+
+def test_the_day_is_that_of_the_users_zone(tmp_path, clock):
+    tokyo = Workspace(tmp_path, journal=Journal(timezone="Asia/Tokyo"))
+    clock.now = datetime.datetime(2026, 11, 21, 16, tzinfo=datetime.UTC)
+
+    assert Flush(tokyo, "main", window=200_000, clock=clock).due(176_000).path == "memory/2026-11-22.md"
+
+
+# --- failures ----------------------------------------------------------------------------------------------------------
+
+
+def test_after_three_failures_the_messages_are_kept_word_for_word_without_secrets(flush, workspace):
+    turn = flush.due(176_000, messages=lambda: TALK)
+    for _ in range(2):
+        turn.failed(TimeoutError("the model is away"))
+        assert turn.open
+    turn.failed(TimeoutError("the model is away"))
+
+    assert turn.outcome == "kept"
+    assert "TimeoutError: the model is away" in flush.state.flush_error
+    assert flush.due(180_000) is None
+    kept = flush.log.messages()
+    assert kept[0] == {"role": "user", "content": "Anna's birthday is on 3 May."}
+    assert kept[2] == {key: TALK[3][key] for key in kept[2]}
+    assert [entry["id"] for entry in flush.log.entries()][:3] == ["main", "m1", "m2"]
+    assert "User: Anna's birthday is on 3 May.\nAssistant: Noted. password=" in workspace.read(flush.log.path)
+    assert "hunter2hunter2" not in (workspace.root / "sessions/main.jsonl").read_text()
+
+
+def test_messages_that_the_log_has_are_not_added_again(flush):
+    flush.log.append("user", "Anna's birthday is on 3 May.")
+    flush.log.append("assistant", "Noted. password=hunter2hunter2hunter2")
+    fail(flush.due(176_000, messages=lambda: TALK))
+    once = list(flush.log.entries())
+    assert [entry["message"]["role"] for entry in once[1:]] == ["user", "assistant", "toolResult"]
+
+    flush.compacted()
+    fail(flush.due(176_000, messages=lambda: TALK))
+    assert list(flush.log.entries()) == once
+
+
+def test_other_words_under_a_known_id_are_kept_too(flush):
+    fail(flush.due(176_000, messages=lambda: [{"role": "user", "content": "one", "id": "m"}]))
+    flush.compacted()
+    fail(flush.due(176_000, messages=lambda: [{"role": "user", "content": "two", "id": "m"}]))
+
+    assert [message["content"] for message in flush.log.messages()] == ["one", "two"]
+
+
+def test_the_next_flush_that_goes_well_clears_the_error(flush):
+    fail(flush.due(176_000, messages=lambda: TALK))
+    flush.compacted()
+    assert flush.state.flush_error
+    save(flush.due(176_000), "- a")
+
+    assert flush.state.flush_error is None
+
+
+@pytest.mark.parametrize("reply", ["", "Everything is saved.", "I cannot do that."])
+def test_a_reply_that_is_neither_a_note_nor_silent_is_a_failure(flush, reply):
+    turn = flush.due(176_000, messages=lambda: TALK)
+    for _ in range(3):
+        turn.replied(reply)
+
+    assert turn.outcome == "kept"
+    assert "NO_REPLY" in flush.state.flush_error
+
+
+def test_a_failure_may_be_made_good(flush):
+    turn = flush.due(176_000, messages=lambda: TALK)
+    turn.failed(RuntimeError())
+    turn.replied("What?")
+    save(turn, "- a")
+
+    assert turn.outcome == "saved"
+    assert flush.state.flush_error is None
+
+
+def test_a_note_of_an_earlier_attempt_does_not_stand_for_this_one(flush):
+    turn = flush.due(176_000, messages=lambda: TALK)
+    turn.tool.run({"text": "- a"})
+    turn.failed(RuntimeError())
+    turn.replied("Done!")
+    assert turn.open
+    turn.replied("NO_REPLY")
+    assert turn.outcome == "saved"
+
+
+def test_a_text_that_could_not_be_written_is_no_success_until_one_is(flush):
+    turn = flush.due(176_000, messages=lambda: TALK)
+    turn.tool.run({"text": "- a"})
+    turn.tool.run({"text": "x" * (MAX_CHARS + 1)})
+    turn.replied("NO_REPLY")
+    assert turn.open
+    turn.tool.run({"text": "shorter"})
+    turn.replied("NO_REPLY")
+    assert turn.outcome == "saved"
+
+
+def test_a_text_that_is_refused_to_the_end_is_a_failure(flush):
+    turn = flush.due(176_000, messages=lambda: TALK)
+    while turn.open:
+        turn.tool.run({"text": "- x", "path": "MEMORY.md"})
+        turn.replied("NO_REPLY")
+
+    assert turn.outcome == "kept"
+    assert "only text can be added" in flush.state.flush_error
+
+
+def test_a_call_with_nothing_to_save_is_no_failure(flush):
+    turn = flush.due(176_000)
+    turn.tool.run({"text": ""})
+    turn.replied("NO_REPLY")
+
+    assert turn.outcome == "nothing"
+
+
+def broken():
+    raise KeyError("no messages")
+
+
+@pytest.mark.parametrize(
+    "messages", [None, broken, lambda: [{"role": "user", "content": object()}]], ids=["none", "raise", "odd"]
+)
+def test_messages_that_cannot_be_kept_are_told_and_never_raised(flush, messages):
+    turn = flush.due(176_000, messages=messages)
+    fail(turn)
+
+    assert turn.outcome == "lost"
+    assert flush.state.flush_error.startswith("TimeoutError")
+
+
+def test_one_message_that_cannot_be_written_costs_no_other(flush):
+    odd = [{"role": "user", "content": object()}, {"role": "user", "content": "and this"}]
+    fail(flush.due(176_000, messages=lambda: odd))
+
+    assert [message["content"] for message in flush.log.messages()] == ["and this"]
+    assert "1 of the messages could not be kept" in flush.state.flush_error
+
+
+def test_telling_a_turn_that_is_over_changes_nothing(flush):
+    turn = flush.due(176_000)
+    save(turn, "- a")
+    turn.failed(RuntimeError())
+    turn.replied("hm")
+
+    assert turn.outcome == "saved"
+    assert flush.state.flush_error is None
+
+
+# --- a disk that refuses -------------------------------------------------------------------------------------------------
+
+
+def test_a_workspace_that_cannot_be_written_is_not_flushed(flush, workspace, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
+
+    assert flush.due(199_000, compacting=True) is None
+    assert list(workspace.root.iterdir()) == []
+
+
+def test_a_full_disk_costs_the_user_nothing_and_is_told(flush, workspace, monkeypatch, caplog):
+    turn = flush.due(176_000, messages=lambda: TALK)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writing.os, "write", full)
+        while turn.open:
+            assert turn.tool.run({"text": "- a"}).data["status"] == "failed"
+            turn.replied("NO_REPLY")
+    assert turn.outcome == "lost"
+    assert "No space left" in flush.state.flush_error
+    assert "No space left" in caplog.text
+    assert flush.due(180_000) is None, "the mark that the disk did not take is kept in memory"
+    flush.compacted()
+    states = read_states(transcripts_place(workspace.root, Sessions()))
+    assert (states["main"].compaction_count, states["main"].memory_flush_compaction_count) == (1, 0)
+
+
+def test_a_damaged_state_is_told_once_left_alone_and_gone_on_with_in_memory(flush, workspace, caplog):
+    file = workspace.root / "sessions/sessions.json"
+    file.parent.mkdir()
+    file.write_text("{ damaged")
+    save(flush.due(176_000), "- a")
+
+    assert flush.due(180_000) is None
+    flush.compacted()
+    assert flush.state.compaction_count == 1
+    assert flush.due(180_000) is not None
+    assert file.read_text() == "{ damaged"
+    assert caplog.text.count("sessions.json is damaged") == 1
+    file.unlink()
+    flush.compacted()
+    assert flush.state.compaction_count == 2
+
+
+def test_a_state_of_another_process_is_seen(flush, flush_of):
+    save(flush_of().due(176_000), "- a")
+
+    assert flush.due(176_000) is None
+
+
+# --- at the same time ----------------------------------------------------------------------------------------------------
+
+
+def test_threads_hold_one_turn_of_a_flush_at_a_time(flush):
+    ready = threading.Barrier(6)
+    held = []
+
+    def work() -> None:
+        ready.wait()
+        held.append(flush.due(176_000))
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len([turn for turn in held if turn is not None]) == 1
+
+
+def test_flushes_at_the_same_time_lose_nothing_and_write_nothing_twice(flush_of, workspace):
+    turns = [flush_of().due(176_000) for _ in range(4)]
+    ready = threading.Barrier(4)
+
+    def work(number: int) -> None:
+        ready.wait()
+        save(turns[number], "- the same for all", *(f"- fact {number} {part}" for part in range(4)))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    lines = note(workspace).splitlines()[2:]
+    assert sorted(lines) == sorted(["- the same for all", *(f"- fact {n} {p}" for n in range(4) for p in range(4))])
+
+
+def test_a_crash_after_the_note_was_written_writes_no_line_twice(flush_of, workspace):
+    text = "## Decisions\n\n- The launch is on Friday\n- Anna brings tea\n\nBob wrote the plan."
+    flush_of().due(176_000).tool.run({"text": text})  # and the process dies before the mark
+    before = note(workspace)
+    again = flush_of().due(176_000)
+    again.tool.run({"text": "## Decisions\n- Anna brings tea\n- The launch is on Friday"})
+    save(again, text, "- Anna brings tea")
+
+    assert note(workspace) == before
+    assert again.outcome == "saved"
+    assert flush_of().due(176_000) is None
+
+
+CRASH = """
+import os, signal, sys
+from openclaw_memory.sessions import Flush
+from openclaw_memory.workspace import Workspace
+turn = Flush(Workspace.open(sys.argv[1]), "main", window=200_000).due(176_000)
+assert turn.tool.run({"text": "- The launch is on Friday\\n- Anna brings tea"}).ok
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_process_killed_after_the_note_was_written_leaves_it_and_no_mark(workspace):
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", CRASH, str(workspace.root)], check=False)
+        assert done.returncode == -signal.SIGKILL
+    flush = Flush(Workspace(workspace.root), "main", window=200_000)
+    turn = flush.due(176_000)
+    save(turn, "- Anna brings tea\n- The launch is on Friday")
+
+    lines = (workspace.root / turn.path).read_text().splitlines()[2:]
+    assert lines == ["- The launch is on Friday", "- Anna brings tea"]
+    assert flush.due(176_000) is None
+
+
+def test_the_state_of_a_session_that_somebody_else_marked_is_kept(flush, workspace):
+    update_state(transcripts_place(workspace.root, Sessions()), "main", input_tokens=5, session_id="main")
+    save(flush.due(176_000), "- a")
+
+    assert flush.state.input_tokens == 5

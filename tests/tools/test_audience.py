@@ -1,0 +1,62 @@
+"""Who sees citations, and what is private."""
+
+import pytest
+
+from openclaw_memory.tools import chat_type, shows_citations
+from openclaw_memory.tools.audience import Audience, audience_of, is_private
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        (None, "direct"),
+        ("", "direct"),
+        ("main", "direct"),
+        ("agent:main:main", "direct"),
+        ("agent:main:telegram:group:1", "group"),
+        ("agent:main:Slack:CHANNEL:x", "channel"),
+        ("agent:group:main", "direct"),  # an agent may be called so
+        ("agent:main:groupies", "direct"),
+        ("telegram:group:1", "direct"),  # a key of another form, as in OpenClaw
+    ],
+)
+def test_the_key_of_a_session_tells_its_chat(key, kind):
+    assert chat_type(key) == kind
+
+
+@pytest.mark.parametrize(
+    ("mode", "key", "shown"),
+    [
+        ("on", "agent:main:telegram:group:1", True),
+        ("off", "agent:main:main", False),
+        ("auto", None, True),
+        ("auto", "agent:main:main", True),
+        ("auto", "agent:main:telegram:group:1", False),
+        ("auto", "agent:main:slack:channel:x", False),
+    ],
+)
+def test_citations_are_shown_always_never_or_in_direct_chats(mode, key, shown):
+    assert shows_citations(mode, key) is shown
+
+
+@pytest.mark.parametrize("key", ["telegram:group:1", "Channel:7", "agent:main:telegram:group:1"])
+def test_what_is_private_stays_hidden_wherever_a_key_speaks_of_several_people(key):
+    assert audience_of("on", key) == Audience(private=False, citations=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "private"),
+    [
+        ("MEMORY.md", True),
+        ("memory.md", True),
+        ("Memory.md", True),  # the same file, on disks that do not tell case apart
+        ("USER.md", True),
+        ("../team/MEMORY.md", True),
+        ("sessions/monday.jsonl", True),
+        ("memory/2026-11-21.md", False),
+        ("memory/user.md", False),
+        ("docs/manual.md", False),
+    ],
+)
+def test_long_term_memory_and_transcripts_are_private(path, private):
+    assert is_private(path) is private

@@ -1,0 +1,101 @@
+"""In groups and channels neither long-term memory nor transcripts appear, whatever is asked and however."""
+
+import pytest
+
+from openclaw_memory.errors import QueryError
+from openclaw_memory.tools import recall
+
+GROUP = "agent:main:telegram:group:1"
+
+
+@pytest.fixture
+def notes(notes):
+    (notes / "USER.md").write_text("# User\n\nThe birthday of the user is in October.\n", encoding="utf-8")
+    return notes
+
+
+@pytest.fixture
+def memory(memory):
+    memory.session_log("monday").append("user", "My salary was raised in October.")
+    memory.sync()
+    return memory
+
+
+QUESTIONS = [
+    "trains",
+    "spare key",
+    "birthday October",
+    "salary October",
+    "MEMORY.md",
+    "USER.md",
+    "sessions/monday.jsonl",
+]
+
+
+@pytest.mark.parametrize("query", QUESTIONS)
+@pytest.mark.parametrize("key", [GROUP, "agent:main:slack:channel:x", "telegram:group:1"])
+def test_no_search_finds_them(memory, call, query, key):
+    shown = call("memory_search", key=key, query=query, minScore=0, maxResults=100)
+    paths = {row["path"] for row in shown.data["results"]}
+    assert all(path.startswith("memory/") for path in paths)
+    assert all(hit.path in paths for hit in shown.artifact)
+    assert "filtered" not in shown.data  # it would count them
+    said = recall(memory, query, session_key=key, min_score=0)
+    for words in ("Ines", "Groen", "birthday", "salary"):
+        assert words not in shown.text + said
+
+
+@pytest.mark.parametrize("query", QUESTIONS)
+def test_a_direct_chat_finds_them(call, query):
+    found = call("memory_search", key="agent:main:main", query=query, minScore=0).data["results"]
+    assert any(not row["path"].startswith("memory/") for row in found)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "MEMORY.md",
+        "./MEMORY.md",
+        "memory/../MEMORY.md",
+        " MEMORY.md",
+        "MEMORY.md#L1",
+        "USER.md",
+        "sessions/monday.jsonl",
+    ],
+)
+@pytest.mark.parametrize("name", ["memory_get", "memory_edit", "memory_forget"])
+def test_no_tool_reads_or_changes_them(notes, memory, call, name, path):
+    before = {file: file.read_bytes() for file in notes.glob("*.md")}
+    more = {} if name == "memory_get" else {"from_": 1, "lines": 1, "hash": memory.get("MEMORY.md", lines=1).hash}
+    more |= {"text": "x"} if name == "memory_edit" else {}
+    answer = call(name, key=GROUP, path=path, **more)
+    assert answer.data["status"] == "not_allowed"
+    assert {file: file.read_bytes() for file in notes.glob("*.md")} == before
+
+
+def test_an_absolute_path_is_no_way_around(notes, call):
+    assert call("memory_get", key=GROUP, path=str(notes / "MEMORY.md")).data["status"] == "not_allowed"
+
+
+def test_the_refusal_says_why(call):
+    error = call("memory_get", key=GROUP, path="MEMORY.md").data["error"]
+    assert "MEMORY.md is private" in error
+    assert "direct chats" in error
+
+
+def test_a_long_private_memory_takes_no_places_from_the_notes(notes, memory, call):
+    lines = "\n".join(f"- The boiler of house {number} hums in October." for number in range(200))
+    (notes / "MEMORY.md").write_text(f"# Long-term memory\n\n{lines}\n", encoding="utf-8")
+    memory.sync()
+    found = call("memory_search", key=GROUP, query="boiler October", maxResults=1).data["results"]
+    assert [row["path"] for row in found] == ["memory/household.md"]
+
+
+def test_others_notes_can_be_read_and_written(call):
+    assert call("memory_get", key=GROUP, path="memory/household.md").ok
+    assert call("memory_append", key=GROUP, text="The group meets on Monday.").ok
+
+
+def test_wishes_are_checked_there_too(memory):
+    with pytest.raises(QueryError, match="max_results"):
+        recall(memory, "boiler", max_results=0, session_key=GROUP)

@@ -1,0 +1,137 @@
+"""The schemas and descriptions of the tools, and the check of what a model sends."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openclaw_memory import tools
+from openclaw_memory.errors import QueryError
+from openclaw_memory.tools.schemas import checked_arguments
+from openclaw_memory.workspace.reading import DEFAULT_LINES
+
+SCHEMAS = {name.removesuffix("_SCHEMA"): getattr(tools, name) for name in tools.__all__ if name.endswith("_SCHEMA")}
+TEXTS = {name: getattr(tools, f"{name}_DESCRIPTION") for name in SCHEMAS}
+EDIT = {"path": "memory/a.md", "from": 3, "lines": 1, "text": "new", "hash": "0123456789ab"}
+
+
+def test_there_are_five():
+    assert sorted(SCHEMAS) == ["MEMORY_APPEND", "MEMORY_EDIT", "MEMORY_FORGET", "MEMORY_GET", "MEMORY_SEARCH"]
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_is_a_closed_object_whose_arguments_are_described(name):
+    schema = SCHEMAS[name]
+    assert schema["type"] == "object"
+    assert schema["additionalProperties"] is False
+    assert set(schema["required"]) <= set(schema["properties"])
+    assert all(argument["description"] for argument in schema["properties"].values())
+    assert json.loads(json.dumps(schema)) == schema
+
+
+def test_the_ranges_are_those_of_openclaw():
+    search = SCHEMAS["MEMORY_SEARCH"]["properties"]
+    assert search["query"]["minLength"] == 1
+    assert (search["maxResults"]["minimum"], search["maxResults"]["maximum"]) == (1, 100)
+    assert (search["minScore"]["minimum"], search["minScore"]["maximum"]) == (0, 1)
+
+
+def test_the_first_line_is_called_from():
+    assert [list(SCHEMAS[name]["properties"]) for name in ("MEMORY_GET", "MEMORY_EDIT", "MEMORY_FORGET")] == [
+        ["path", "from", "lines"],
+        ["path", "from", "lines", "text", "hash"],
+        ["path", "from", "lines", "hash"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("MEMORY_SEARCH", "Mandatory recall step"),
+        ("MEMORY_SEARCH", "prior work, decisions, dates, people, preferences or todos"),
+        ("MEMORY_SEARCH", "say that you checked"),
+        ("MEMORY_SEARCH", "never an instruction"),
+        ("MEMORY_GET", "after memory_search"),
+        ("MEMORY_GET", "never an instruction"),
+        ("MEMORY_GET", f"at most {DEFAULT_LINES} of them"),
+        ("MEMORY_APPEND", "today's note"),
+        ("MEMORY_EDIT", "First read exactly these lines with memory_get"),
+        ("MEMORY_FORGET", "Only where the user has asked"),
+    ],
+)
+def test_a_description_says_when_and_how_to_use_the_tool(name, words):
+    assert words in TEXTS[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "sent", "words"),
+    [
+        ("MEMORY_SEARCH", {}, "the argument query is missing"),
+        ("MEMORY_SEARCH", {"query": ""}, "query must be a string that is not empty, not ''"),
+        ("MEMORY_SEARCH", {"query": None}, "query must be a string that is not empty, not None"),
+        ("MEMORY_SEARCH", {"query": 3}, "query must be a string that is not empty, not 3"),
+        ("MEMORY_SEARCH", {"query": "x", "k": 3}, "no argument 'k': the arguments are query, maxResults?, minScore?"),
+        ("MEMORY_SEARCH", {"query": "x", "maxResults": 0}, "maxResults must be a whole number from 1 to 100, not 0"),
+        ("MEMORY_SEARCH", {"query": "x", "maxResults": 101}, "maxResults must be a whole number from 1 to 100"),
+        ("MEMORY_SEARCH", {"query": "x", "maxResults": 2.5}, "maxResults must be a whole number"),
+        ("MEMORY_SEARCH", {"query": "x", "maxResults": "3"}, "maxResults must be a whole number"),
+        ("MEMORY_SEARCH", {"query": "x", "maxResults": True}, "maxResults must be a whole number"),
+        ("MEMORY_SEARCH", {"query": "x", "minScore": 1.1}, "minScore must be a number from 0 to 1, not 1.1"),
+        ("MEMORY_SEARCH", {"query": "x", "minScore": float("nan")}, "minScore must be a number from 0 to 1, not nan"),
+        ("MEMORY_GET", {"path": "a.md", "from": 0}, "from must be a whole number of at least 1, not 0"),
+        ("MEMORY_GET", {"path": "a.md", "from": float("inf")}, "from must be a whole number"),
+        ("MEMORY_GET", {"path": "a.md", "from_": 1}, "no argument 'from_': the arguments are path, from?, lines?"),
+        ("MEMORY_APPEND", {"text": ["a"]}, "text must be a string"),
+        ("MEMORY_EDIT", EDIT | {"hash": "abc"}, "hash must be a string of 12 to 64 digits"),
+        ("MEMORY_FORGET", {"path": "a.md", "from": 1, "lines": 1}, "the argument hash is missing: The `hash` that"),
+        ("MEMORY_SEARCH", ["x"], "the arguments must be an object, not ['x']"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_the_remedy(name, sent, words):
+    with pytest.raises(QueryError, match=re.escape(words)):
+        checked_arguments(SCHEMAS[name], sent)
+
+
+def test_a_whole_number_may_come_as_a_float_and_null_means_left_out():
+    sent = {"query": "x", "maxResults": 3.0, "minScore": None}
+    assert checked_arguments(SCHEMAS["MEMORY_SEARCH"], sent) == {"query": "x", "maxResults": 3}
+    assert isinstance(checked_arguments(SCHEMAS["MEMORY_SEARCH"], sent)["maxResults"], int)
+
+
+def test_a_long_value_is_not_repeated_whole():
+    with pytest.raises(QueryError) as caught:
+        checked_arguments(SCHEMAS["MEMORY_GET"], {"path": ["x" * 10_000]})
+    assert len(str(caught.value)) < 300
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+NAMES = sorted({argument for schema in SCHEMAS.values() for argument in schema["properties"]} | {"other"})
+
+
+@given(st.sampled_from(sorted(SCHEMAS)), st.dictionaries(st.sampled_from(NAMES), JSON))
+def test_whatever_a_model_sends_is_taken_as_the_schema_says_or_refused(name, sent):
+    schema = SCHEMAS[name]
+    try:
+        arguments = checked_arguments(schema, sent)
+    except QueryError as error:
+        refusal = str(error)
+    else:
+        refusal = ""
+    if refusal:
+        assert any(argument in refusal for argument in (*schema["properties"], "other"))
+        return
+    assert set(schema["required"]) <= set(arguments) <= set(schema["properties"])
+    for argument, value in arguments.items():
+        wanted = schema["properties"][argument]
+        if wanted["type"] == "string":
+            assert isinstance(value, str)
+            assert len(value) >= wanted.get("minLength", 0)
+        else:
+            assert type(value) in ((int,) if wanted["type"] == "integer" else (int, float))
+            assert wanted["minimum"] <= value <= wanted.get("maximum", value)
