@@ -1,7 +1,7 @@
 """The fence around recalled text holds whatever is put into it, and is found again."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.errors import QueryError
@@ -40,14 +40,28 @@ def test_a_mark_of_another_form_is_refused(mark):
         fenced("x", "a", mark)
 
 
-@given(st.lists(st.one_of(PIECES, st.text(max_size=5))).map("".join), st.text(max_size=9))
-def test_no_text_closes_its_fence(text, label):
+FORGED = st.lists(st.one_of(PIECES, st.text(max_size=5))).map("".join)
+
+
+def check_the_fence_holds(text, label):
     block = fenced(text, label, MARK)
 
     assert block.count(NAME) == 2
     assert block.split("\n", 1)[0].count("<") == block.split("\n", 1)[0].count(">") == 1
     newlines = "\n" * block.count("\n")
     assert without_fenced(f"before{block}after") == f"before{newlines}after"
+
+
+@given(FORGED, st.text(max_size=9))
+def test_no_text_closes_its_fence(text, label):
+    check_the_fence_holds(text, label)
+
+
+@pytest.mark.nightly
+@settings(max_examples=5_000)
+@given(FORGED, st.text(max_size=9))
+def test_none_of_5_000_texts_closes_its_fence(text, label):
+    check_the_fence_holds(text, label)
 
 
 @pytest.mark.parametrize(

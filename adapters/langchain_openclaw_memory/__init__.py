@@ -1,10 +1,78 @@
-"""Memory for LangChain: importing this package needs the `langchain` extra."""
+"""OpenClaw's memory for LangChain: a retriever, a vector store, tools, and middleware for agents that remember.
 
+Importing this package needs the `langchain` extra. What works with `create_agent` or LangGraph (the middleware and the
+store) needs `langchain-agents`; it is imported when it is first asked for.
+"""
+
+from importlib import import_module
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.errors import MissingExtraError
 
-__all__: list[str] = []
+__all__ = [
+    "LangChainEmbedder",
+    "MemoryFlushCallback",
+    "MemoryFlushMiddleware",
+    "OpenClawEmbeddings",
+    "OpenClawRetriever",
+    "OpenClawStore",
+    "OpenClawToolkit",
+    "OpenClawVectorStore",
+    "RecallMiddleware",
+    "TranscriptMiddleware",
+    "flushing_summarizer",
+    "memory_tools",
+]
 
 if find_spec("langchain_core") is None:
     raise MissingExtraError('langchain_openclaw_memory needs LangChain: pip install "openclaw-memory-index[langchain]"')
+
+if TYPE_CHECKING:
+    from langchain_openclaw_memory.callback import MemoryFlushCallback
+    from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
+    from langchain_openclaw_memory.middleware import MemoryFlushMiddleware, flushing_summarizer
+    from langchain_openclaw_memory.recall import RecallMiddleware
+    from langchain_openclaw_memory.retriever import OpenClawRetriever
+    from langchain_openclaw_memory.store import OpenClawStore
+    from langchain_openclaw_memory.tools import OpenClawToolkit, memory_tools
+    from langchain_openclaw_memory.transcripts import TranscriptMiddleware
+    from langchain_openclaw_memory.vectorstore import OpenClawVectorStore
+
+# Where each public name lives: a name is imported when it is first asked for, so that a program pays for what it uses.
+_MODULES = {
+    "callback": ("MemoryFlushCallback",),
+    "embeddings": ("LangChainEmbedder", "OpenClawEmbeddings"),
+    "middleware": ("MemoryFlushMiddleware", "flushing_summarizer"),
+    "recall": ("RecallMiddleware",),
+    "retriever": ("OpenClawRetriever",),
+    "store": ("OpenClawStore",),
+    "tools": ("OpenClawToolkit", "memory_tools"),
+    "transcripts": ("TranscriptMiddleware",),
+    "vectorstore": ("OpenClawVectorStore",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            value = getattr(_imported(module, name), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _imported(module: str, name: str) -> Any:
+    try:
+        return import_module(f"{__name__}.{module}")
+    except ModuleNotFoundError as error:
+        # Its own modules import no others that an extra brings.
+        if (error.name or "").partition(".")[0] not in {"langchain", "langgraph"}:
+            raise
+        raise MissingExtraError(
+            f'{name} needs LangChain\'s agents: pip install "openclaw-memory-index[langchain-agents]"'
+        ) from error

@@ -38,6 +38,8 @@ TALK, CLOCK, JOURNAL = "faults/test_odd_transcripts.py", "faults/test_clock.py",
 UPKEEP, WATCHER, LIFE = "test_memory_upkeep.py", "sync/test_watcher.py", "sync/test_watcher_life.py"
 READING, SYNC, STORE = "workspace/test_reading.py", "sync/test_sync.py", "store/test_connection.py"
 HERE, BAD = "faults/test_matrix.py", "faults/test_bad_input.py"
+FLUSH, LAWS, DUE = "sessions/test_flush.py", "sessions/test_flush_laws.py", "sessions/test_thresholds.py"
+SILENT, FENCE = "sessions/test_silent.py", "test_fence.py"
 REMOTE, SERVICES = "embeddings/test_remote.py", "faults/test_services.py"
 
 # fmt: off
@@ -194,6 +196,43 @@ FAULTS = (
         f"{CLOCK}::test_a_process_whose_clock_is_another_works_as_ever",
         f"{JOURNAL}::test_a_time_is_that_of_the_users_zone",
     )),
+    Fault(27, "any history of talk, compactions, overflows, restarts and failures", "one flush before each compaction, from 176,000 of 200,000 tokens on, and none besides", "100 histories (2,000 nightly)", (
+        f"{LAWS}::test_every_compaction_comes_after_one_flush_of_its_cycle",
+        f"{LAWS}::test_every_compaction_comes_after_one_flush_of_its_cycle_in_2_000_histories",
+        f"{LAWS}::test_a_decision_is_what_its_parts_say",
+        f"{FLUSH}::test_a_flush_is_due_at_176_000_of_200_000_tokens_and_once_a_cycle",
+        f"{FLUSH}::test_what_is_marked_is_the_count_before_the_compaction",
+    )),
+    Fault(28, "`NO_REPLY` in any case, streamed in any pieces", "reaches nobody", "15 forms, every split into three", (
+        f"{SILENT}::test_a_silent_reply_shows_nothing_however_it_is_split",
+        f"{SILENT}::test_of_other_replies_the_token_alone_is_taken_however_they_are_split",
+        f"{SILENT}::test_a_stream_shows_what_the_whole_reply_would",
+        f"{SILENT}::test_a_stream_shows_what_the_whole_reply_would_at_any_split",
+    )),
+    Fault(29, "a heartbeat, a program that compacts by itself, a workspace that cannot be written, a tiny window", "no flush", "each", (
+        f"{FLUSH}::test_some_turns_are_never_flushed",
+        f"{FLUSH}::test_a_workspace_that_cannot_be_written_is_not_flushed",
+        f"{DUE}::test_some_turns_are_never_flushed",
+        f"{DUE}::test_in_a_window_too_small_or_unknown_no_number_of_tokens_is_a_reason_but_others_are",
+    )),
+    Fault(30, "a crash after a flush has written, before it was marked; two flushes at once", "no line twice, none lost", "a kill, 60 crashes at any call, 4 threads", (
+        f"{FLUSH}::test_a_process_killed_after_the_note_was_written_leaves_it_and_no_mark",
+        f"{FLUSH}::test_a_crash_after_the_note_was_written_writes_no_line_twice",
+        f"{FLUSH}::test_flushes_at_the_same_time_lose_nothing_and_write_nothing_twice",
+        f"{LAWS}::test_wherever_a_flush_dies_the_next_one_writes_no_line_twice",
+    )),
+    Fault(31, "a text that forges the fence of recalled memory, with look-alikes", "cannot close it", "100 texts (5,000 nightly)", (
+        f"{FENCE}::test_no_text_closes_its_fence",
+        f"{FENCE}::test_none_of_5_000_texts_closes_its_fence",
+        f"{FENCE}::test_a_look_alike_of_the_fence_is_taken_apart",
+        "tools/test_calls.py::test_nothing_in_a_note_can_close_its_fence",
+    )),
+    Fault(32, "recalled memory in a transcript, or in what a model saves", "not indexed, and not written, again", "each form", (
+        "sync/test_transcripts_sync.py::test_what_was_recalled_is_never_indexed_again",
+        "workspace/test_transcripts.py::test_recalled_blocks_and_secrets_are_not_shown",
+        f"{FLUSH}::test_secrets_and_recalled_memory_are_not_written",
+        "tools/test_calls.py::test_what_was_recalled_is_not_written_again",
+    )),
     Fault(42, "any sequence of writing, renaming, deleting, crashing, losing and damaging the index", "the index equals a fresh one", "120 runs of up to 20 steps", (
         "sync/test_sync_laws.py::test_any_sequence_of_edits_and_accidents_ends_equal_to_a_fresh_index",
         "sync/test_sync_laws.py::test_any_sequence_of_talk_and_accidents_ends_equal_to_a_fresh_index",
@@ -226,7 +265,7 @@ def test_each_fault_has_tests_that_exist(fault: Fault) -> None:
 def test_each_row_stands_once_and_in_order() -> None:
     rows = [fault.row for fault in FAULTS]
     assert rows == sorted(set(rows))
-    assert {*range(1, 7), *range(8, 14), *range(16, 20), 24, 25, 26, 42, 43, 44} <= set(rows)
+    assert {*range(1, 7), *range(8, 14), *range(16, 20), *range(24, 33), 42, 43, 44} <= set(rows)
 
 
 # --- 4: the index is deleted -------------------------------------------------------------------------------------------

@@ -1,0 +1,118 @@
+"""One flush of one conversation, as the middleware, the callback and the summarizer call for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langchain_openclaw_memory import _turn
+from langchain_openclaw_memory._messages import openclaw_messages
+from langchain_openclaw_memory._turn import Counter, Model
+from openclaw_memory.errors import ConfigError
+from openclaw_memory.sessions import compaction_threshold
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from openclaw_memory import Memory
+    from openclaw_memory.sessions import FlushTurn
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A flush that is due: of which session, by which model, and of what. `window` and `tokens` are in tokens."""
+
+    memory: Memory
+    key: str
+    model: Model | None
+    messages: Sequence[BaseMessage]
+    window: int | None
+    tokens: int
+    count: Counter
+    compacting: bool = True
+    session_id: str | None = None
+
+    @property
+    def room(self) -> int | None:
+        """What the model can be shown at once: its own window says so, or else the one that was given."""
+        return compaction_threshold(window_of(self.model) or self.window, self.memory.config.compaction)
+
+
+def save(wanted: Wanted) -> bool:
+    """Have what should last written down. True where the turn was held, whatever came of it; it raises nothing.
+
+    False where the memory cannot be written, wants no flush, or another one of this session is under way. Where no
+    model is known, and where the model fails, the messages are kept verbatim.
+    """
+    try:
+        turn = _begun(wanted)
+        if turn is not None and wanted.model is not None:
+            _turn.flush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)
+        return _ended(wanted, turn)
+    except Exception as error:  # noqa: BLE001 - a flush that fails never breaks the turn of the user
+        return _told(wanted, error)
+
+
+async def asave(wanted: Wanted) -> bool:
+    """`save` that waits for the model; files are read and written in a thread."""
+    try:
+        turn = await asyncio.to_thread(_begun, wanted)
+        if turn is not None and wanted.model is not None:
+            await _turn.aflush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)
+        return await asyncio.to_thread(_ended, wanted, turn)
+    except Exception as error:  # noqa: BLE001 - as in save
+        return _told(wanted, error)
+
+
+def compacted(memory: Memory, key: str, session_id: str | None = None) -> None:
+    """Note in the state of the session that it was compacted. It raises nothing."""
+    try:
+        memory.flush(key, session_id=session_id).compacted()
+    except Exception as error:  # noqa: BLE001 - what is shown by status alone never breaks the turn of the user
+        say(f"the compaction of session {key!r} could not be noted: {error}")
+
+
+def window_of(model: Any) -> int | None:
+    """The tokens that a model can read, as its profile says; None where it does not."""
+    profile = getattr(model, "profile", None)
+    size = profile.get("max_input_tokens") if isinstance(profile, dict) else None
+    return size if isinstance(size, int) and size > 0 else None
+
+
+def say(words: str) -> None:
+    """One line for whoever runs the agent, on stderr where nobody has set up logging."""
+    import logging
+
+    logging.getLogger("openclaw_memory").warning(words)
+
+
+def _begun(wanted: Wanted) -> FlushTurn | None:
+    session = wanted.memory.flush(wanted.key, window=wanted.window, session_id=wanted.session_id)
+    # Whether this cycle had its flush is known to the caller, and how large the transcript is does not matter to it.
+    return session.due(
+        wanted.tokens,
+        transcript_bytes=0,
+        compacting=wanted.compacting,
+        flushed=False,
+        messages=lambda: openclaw_messages(wanted.messages),
+    )
+
+
+def _ended(wanted: Wanted, turn: FlushTurn | None) -> bool:
+    if turn is None:
+        return False
+    while turn.open:
+        turn.failed(ConfigError("no model is known yet that could write memories down: give model="))
+    if turn.outcome in {"kept", "lost"}:
+        say(
+            f"memories of session {wanted.key!r} could not be saved before the compaction (see Memory.status); "
+            f"its messages were {turn.outcome}"
+        )
+    return True
+
+
+def _told(wanted: Wanted, error: Exception) -> bool:
+    say(f"the flush of session {wanted.key!r} failed: {error}")
+    return True

@@ -1,0 +1,66 @@
+"""`OpenClawRetriever`: a search of the memory as a retriever of LangChain."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables.config import run_in_executor
+from pydantic import Field
+
+from langchain_openclaw_memory._documents import documents_of
+from openclaw_memory import Memory
+from openclaw_memory.types import Source
+
+if TYPE_CHECKING:
+    from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+    from langchain_core.documents import Document
+
+
+class OpenClawRetriever(BaseRetriever):
+    """The lines of a memory that answer a question, each with its citation.
+
+    `k` is the most documents that are returned, 1..1000; `min_score` the least score, 0..1, by default that of the
+    memory's configuration; `source` is "memory" for notes, "sessions" for transcripts, None for both. Each of them may
+    differ for one call: `retriever.invoke(question, k=1)`. See `documents_of` for what a document holds.
+
+    Raises:
+        pydantic.ValidationError: a field has a wrong type or is out of its range.
+        QueryError: an argument of one call has a wrong type or value.
+    """
+
+    # The memory is a live object: it is part of no dump, and of no trace.
+    memory: Memory = Field(exclude=True, repr=False)
+    k: int = Field(default=6, ge=1, le=1000)
+    min_score: float | None = Field(default=None, ge=0, le=1)
+    source: Source | None = None
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002 - LangChain hands it over by its name
+        k: int | None = None,
+        min_score: float | None = None,
+        source: Source | None = None,
+    ) -> list[Document]:
+        found = self.memory.search(
+            query,
+            max_results=self.k if k is None else k,
+            min_score=self.min_score if min_score is None else min_score,
+            source=self.source if source is None else source,
+        )
+        return documents_of(found)
+
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        k: int | None = None,
+        min_score: float | None = None,
+        source: Source | None = None,
+    ) -> list[Document]:
+        wishes = partial(self._get_relevant_documents, k=k, min_score=min_score, source=source)
+        return await run_in_executor(None, wishes, query, run_manager=run_manager.get_sync())

@@ -1,0 +1,183 @@
+"""`OpenClawStore`: LangGraph's long-term memory, each item a Markdown file that people can read and correct."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    InvalidNamespaceError,
+    Item,
+    ListNamespacesOp,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    validate_op_namespace,
+)
+
+from langchain_openclaw_memory._items import (
+    FOLDER,
+    WHOLE,
+    checked_text,
+    file_of,
+    folder_of,
+    item_in,
+    json_value,
+    path_of,
+)
+from langchain_openclaw_memory._matching import fits, namespaces_of
+from openclaw_memory.errors import QueryError, SyncBusyError
+
+if TYPE_CHECKING:
+    from openclaw_memory import Memory
+
+# The notes of people and of other namespaces are found as well: so many times more are asked for with each look.
+_WIDER = 4
+_SYNC_SECONDS = 5.0  # a search waits so long for the sync of somebody else, which may be a long one
+_MOST_RESULTS = 1000  # of one search; see `Memory.search`
+
+
+class OpenClawStore(BaseStore):
+    """A LangGraph store over a memory: `create_agent(..., store=OpenClawStore(memory))`.
+
+    An item is the file `memory/<namespace>/<key>.md`. Its value stands in the front matter; the body is what a search
+    can find of it. Where that is one text (a field named `text`, `content`, `memory` or `data`, or the only one
+    that `index` names), the body is the one place where this text stands, and who corrects it there corrects the value.
+    In a body that lists several fields, the value in the front matter is the truth. Notes that people wrote are no
+    items, and are neither overwritten nor deleted.
+
+    It answers as LangGraph's `InMemoryStore` does, with these differences: values are JSON; `created_at` stays when an
+    item is put again; a namespace ends with its last item; and without a query, items come in the order in which they
+    were created.
+    A search with a query indexes what has changed first; while somebody else does so for long, it answers from the
+    index as it is. The score is that of `memory.search`; items that the query does not find follow, unscored, as far
+    as the limit lets them. What is put with `index=False` is never found by its words. Secrets are masked in what is
+    read.
+    """
+
+    __slots__ = ("_fields", "_memory")
+
+    def __init__(self, memory: Memory, *, fields: Sequence[str] = (WHOLE,)) -> None:
+        """`fields` are the paths of a value that can be found by a search, where `put` names none; "$" is all of it."""
+        self._memory = memory
+        self._fields = tuple(fields)
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Do these operations. What is read is read before anything is written; of two puts of an item the last counts.
+
+        Each file is replaced at once, the batch as a whole is not: what fails in its midst leaves the items before.
+
+        Raises:
+            InvalidNamespaceError: a namespace is empty, or one of its labels is, or holds a period.
+            QueryError: a value is not JSON, or a filter has an unknown operator. Nothing was written.
+            PathNotAllowedError: a person's own file is in the place of an item.
+            WriteError: a file could not be written.
+        """
+        wanted = list(ops)
+        puts: dict[tuple[tuple[str, ...], str], PutOp] = {}
+        for op in wanted:
+            validate_op_namespace(op)
+            if isinstance(op, PutOp):
+                puts[op.namespace, op.key] = _checked(op)
+        results = [self._read(op) for op in wanted]
+        for op in puts.values():
+            self._write(op)
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """As `batch`, in a thread: the event loop goes on meanwhile."""
+        import asyncio
+
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def _read(self, op: Op) -> Result:
+        if isinstance(op, GetOp):
+            return self._item(op.namespace, op.key)
+        if isinstance(op, SearchOp):
+            return list(self._search(op))
+        if isinstance(op, ListNamespacesOp):
+            return namespaces_of({item.namespace for item in self._below(FOLDER).values()}, op)
+        if isinstance(op, PutOp):
+            return None
+        raise QueryError(f"{op!r} is no operation of a store: use GetOp, SearchOp, ListNamespacesOp or PutOp")
+
+    def _item(self, namespace: tuple[str, ...], key: str) -> Item | None:
+        path = path_of(namespace, key)
+        found = self._memory.documents.fetch(path)
+        return item_in(path, *found) if found else None
+
+    def _below(self, folder: str) -> dict[str, Item]:
+        """The items below a folder by their paths, the oldest first."""
+        found = ((path, item_in(path, fields, text)) for path, fields, text in self._memory.documents.below(folder))
+        items = [(path, item) for path, item in found if item is not None]
+        return dict(sorted(items, key=lambda entry: (entry[1].created_at, entry[1].namespace, entry[1].key)))
+
+    def _search(self, op: SearchOp) -> Iterator[SearchItem]:
+        prefix = tuple(op.namespace_prefix)
+        items = {path: item for path, item in self._below(folder_of(prefix)).items() if fits(item.value, op.filter)}
+        scores = self._scores(op.query, items, op.offset + op.limit) if op.query else {}
+        ranked = [*scores, *(path for path in items if path not in scores)]
+        for path in ranked[op.offset : op.offset + op.limit]:
+            item = items[path]
+            yield SearchItem(
+                item.namespace, item.key, item.value, item.created_at, item.updated_at, score=scores.get(path)
+            )
+
+    def _scores(self, query: str, items: Mapping[str, Item], count: int) -> dict[str, float]:
+        """The scores of what the query finds among the items, by path, best first; `count`, if there are so many."""
+        scores: dict[str, float] = {}
+        if not items or count < 1:
+            return scores
+        with suppress(SyncBusyError):  # what is not indexed yet comes unscored
+            self._memory.sync(wait=_SYNC_SECONDS)
+        wanted = _WIDER * count
+        while True:
+            hits = self._memory.search(query, max_results=wanted, min_score=0.0, source="memory")
+            for hit in hits:
+                if hit.path in items:
+                    scores.setdefault(hit.path, hit.score)
+            if len(scores) >= min(count, len(items)) or len(hits) < wanted or wanted >= _MOST_RESULTS:
+                return scores
+            wanted, scores = _WIDER * wanted, {}
+
+    def _write(self, op: PutOp) -> None:
+        path = path_of(op.namespace, op.key)
+        documents = self._memory.documents
+        if op.value is None:
+            documents.drop(path)
+            return
+        now = datetime.now(UTC)
+        before = self._item(op.namespace, op.key)
+        item = Item(
+            value=dict(op.value),
+            key=op.key,
+            namespace=op.namespace,
+            created_at=before.created_at if before else now,
+            updated_at=now,
+        )
+        paths: Sequence[str] = self._fields if op.index is None else op.index or ()
+        documents.put(path, *file_of(item, paths))
+        written = documents.fetch(path)
+        if written and (written[0].get("key") != op.key or written[0].get("namespace") != list(op.namespace)):
+            documents.drop(path)
+            raise QueryError(
+                "a namespace or key holds a secret, which is masked when it is read: name the item otherwise"
+            )
+
+
+def _checked(op: PutOp) -> PutOp:
+    if not op.namespace:
+        raise InvalidNamespaceError("Namespace cannot be empty.")
+    if op.ttl is not None:
+        raise NotImplementedError("OpenClawStore keeps items until they are deleted: put them without a ttl")
+    for label in op.namespace:
+        checked_text(label, "a label of the namespace")
+    checked_text(op.key, "the key")
+    value: dict[str, Any] | None = None if op.value is None else json_value(op.value)
+    return op._replace(namespace=tuple(op.namespace), value=value)

@@ -1,0 +1,42 @@
+"""A memory, models that say what they are told to, and agents that talk for three compaction cycles."""
+
+import pytest
+from scripted_chat import ScriptedChat, TextOnlyChat, asks_memory, saying, writes_facts
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import Embedding
+
+
+@pytest.fixture
+def memory(tmp_path):
+    folder = tmp_path / "agent"
+    folder.mkdir()
+    with Memory.open(folder, config=MemoryConfig(embedding=Embedding(provider="none"))) as opened:
+        yield opened
+
+
+@pytest.fixture
+def scripted():
+    """Makes a chat model of a script, or of replies that are given one after the other."""
+
+    def make(*script, kind=ScriptedChat, **fields):
+        is_script = len(script) == 1 and callable(script[0])
+        return kind(script=script[0] if is_script else saying(*script), **fields)
+
+    return make
+
+
+@pytest.fixture
+def text_only(scripted):
+    """Makes a chat model that cannot call tools."""
+    return lambda *script, **fields: scripted(*script, kind=TextOnlyChat, **fields)
+
+
+@pytest.fixture
+def flush_model(scripted):
+    return scripted(writes_facts)
+
+
+@pytest.fixture
+def chat_model(scripted):
+    return scripted(asks_memory)

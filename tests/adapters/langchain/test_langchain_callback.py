@@ -1,0 +1,221 @@
+"""A callback handler that has memories saved, for whatever talks with a chat model."""
+
+import asyncio
+import threading
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import SummarizationMiddleware
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.exceptions import ContextOverflowError
+from langchain_core.language_models.fake import FakeListLLM
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_openclaw_memory import MemoryFlushCallback
+from langgraph.checkpoint.memory import InMemorySaver
+from scripted_chat import SUMMARY, writes_facts
+
+from openclaw_memory.errors import ConfigError
+
+FACT = "Please remember: the boiler code is 4711."
+WINDOW = 4_000  # flushed from 1,500 tokens on: a quarter is reserved, and half of the rest is soft at most
+
+
+def notes(memory):
+    return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
+
+
+def words(tokens):
+    return "so it " * (tokens * 4 // 6)
+
+
+@pytest.fixture
+def model(scripted):
+    """A chat model whose provider says nothing of tokens."""
+    return scripted("ok", usage=None)
+
+
+def flushes(flush_model):
+    """How many turns were held: the second request of a turn ends in the answer of the tool."""
+    return sum(request.messages[-1].type == "human" for request in flush_model.requests)
+
+
+async def ask(model, messages, callback, *, is_async, **metadata):
+    config = {"callbacks": [callback], "metadata": metadata}
+    return await model.ainvoke(messages, config) if is_async else model.invoke(messages, config)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_conversation_is_flushed_once_and_again_after_it_was_compacted(memory, model, flush_model, is_async):
+    callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
+    talk = [SystemMessage("Be kind."), HumanMessage(FACT)]
+    for number in range(6):
+        paste = HumanMessage(f"Number {number}: {words(600)}")
+        talk = [*talk, await ask(model, talk, callback, is_async=is_async), paste]
+    assert flushes(flush_model) == 1
+    assert "4711" in notes(memory)
+    talk = [HumanMessage("What was said before, in short."), *talk[-3:]]
+    for number in range(6, 12):
+        paste = HumanMessage(f"Number {number}: {words(600)}")
+        talk = [*talk, await ask(model, talk, callback, is_async=is_async), paste]
+    assert flushes(flush_model) == 2
+
+
+async def test_a_paste_that_is_kept_by_the_compaction_brings_no_second_flush_of_its_own(memory, model, flush_model):
+    callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
+    paste = HumanMessage(words(2_000))
+    config = {"callbacks": [callback]}
+    reply = model.invoke([HumanMessage(FACT), AIMessage("Noted."), paste], config)
+    model.invoke([HumanMessage("A summary."), paste], config)
+    assert flushes(flush_model) == 1
+    model.invoke([HumanMessage("A summary."), paste, reply, HumanMessage("And now?")], config)
+    assert flushes(flush_model) == 2
+
+
+@pytest.mark.parametrize(("reported", "expected"), [(1_400, 0), (1_500, 1), (None, 0)])
+def test_the_tokens_that_the_provider_reports_count(memory, scripted, flush_model, reported, expected):
+    model = scripted("ok", usage=None if reported is None else lambda _: reported - 3)
+    callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
+    reply = model.invoke([HumanMessage(FACT)], {"callbacks": [callback]})
+    assert reported is None or reply.usage_metadata["total_tokens"] == pytest.approx(reported, abs=3)
+    assert flushes(flush_model) == expected
+
+
+def test_a_stream_counts_like_a_reply(memory, scripted, flush_model):
+    callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
+    model = scripted("ok", usage=lambda _: 3_000)
+    assert "".join(piece.text for piece in model.stream([HumanMessage(FACT)], {"callbacks": [callback]})) == "ok"
+    assert flushes(flush_model) == 1
+
+
+def test_a_model_that_takes_text_is_watched_too(memory, flush_model):
+    callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
+    FakeListLLM(responses=["ok"]).invoke(f"{FACT}\n{words(2_000)}", {"callbacks": [callback]})
+    assert "4711" in notes(memory)
+
+
+def test_its_own_calls_are_not_watched(memory, scripted):
+    model = scripted(writes_facts, usage=lambda _: 3_000)
+    callback = MemoryFlushCallback(memory, model, window=WINDOW)
+    model.callbacks = [callback]
+    model.invoke([HumanMessage(FACT), HumanMessage("Go on.")])
+    assert len(model.requests) == 3  # the talk, the call of the tool, the end
+
+
+def agent_of(scripted, *, trigger, keep=2):
+    summarization = SummarizationMiddleware(scripted(SUMMARY), trigger=trigger, keep=("messages", keep))
+    return create_agent(scripted("ok"), [], middleware=[summarization], checkpointer=InMemorySaver())
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_in_an_agent_the_last_chance_is_just_before_a_summary(memory, scripted, flush_model, is_async):
+    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
+    agent = agent_of(scripted, trigger=("messages", 6))
+    config = {"configurable": {"thread_id": "tuesday"}, "callbacks": [callback]}
+    for text in (FACT, *(f"Chatter number {number}." for number in range(9))):
+        said = {"messages": [HumanMessage(text)]}
+        await (agent.ainvoke(said, config) if is_async else asyncio.to_thread(agent.invoke, said, config))
+    summaries = sum(
+        message.text.startswith("Here is a summary") for message in agent.get_state(config).values["messages"]
+    )
+    assert summaries == 1
+    assert "4711" in notes(memory)
+    assert flushes(flush_model) >= 3
+    assert "tuesday" in (memory.workspace.root / "sessions" / "sessions.json").read_text()
+
+
+def test_conversations_of_other_threads_are_flushed_each_for_itself(memory, scripted, flush_model):
+    callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
+    agent = create_agent(scripted("ok"), [])
+    for name in ("one", "two"):
+        for _ in range(2):
+            agent.invoke(
+                {"messages": [HumanMessage(FACT), HumanMessage(words(2_000))]},
+                {"configurable": {"thread_id": name}, "callbacks": [callback]},
+            )
+    assert flushes(flush_model) == 2
+
+
+def test_what_a_chain_asks_in_between_is_not_taken_for_the_conversation(memory, model, scripted, flush_model):
+    callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
+    config = {"callbacks": [callback]}
+    model.invoke([HumanMessage(FACT), AIMessage("Noted."), HumanMessage("Go on.")], config)
+    model.invoke([HumanMessage("Give this talk a title.")], config)
+    scripted(SUMMARY).invoke("Summarise.", {**config, "metadata": {"lc_source": "summarization"}})
+    assert "4711" in flush_model.requests[0].text
+
+
+class Ticking:
+    """Counts how often an event loop comes round."""
+
+    def __init__(self):
+        self.rounds = 0
+
+    async def run(self):
+        while True:
+            self.rounds += 1
+            await asyncio.sleep(0)
+
+
+async def test_the_event_loop_goes_on_while_memories_are_written(memory, scripted):
+    ticking, started, may_end = Ticking(), threading.Event(), threading.Event()
+
+    def slow(_request):
+        started.set()
+        assert may_end.wait(10)
+        return "NO_REPLY"
+
+    callback = MemoryFlushCallback(memory, scripted(slow), window=WINDOW)
+    reply = asyncio.create_task(scripted("ok").ainvoke([HumanMessage(words(2_000))], {"callbacks": [callback]}))
+    ticks = asyncio.create_task(ticking.run())
+    await asyncio.to_thread(started.wait, 10)
+    before = ticking.rounds
+    await asyncio.sleep(0.01)
+    assert ticking.rounds > before
+    assert not reply.done()
+    may_end.set()
+    assert (await reply).text == "ok"
+    ticks.cancel()
+
+
+def test_a_flush_that_fails_leaves_the_reply_whole(memory, model, scripted):
+    callback = MemoryFlushCallback(memory, scripted(RuntimeError("no credit left")), window=WINDOW)
+    assert model.invoke([HumanMessage(f"{FACT}\n{words(2_000)}")], {"callbacks": [callback]}).text == "ok"
+    assert "no credit left" in str(memory.status())
+    assert "4711" in (memory.workspace.root / "sessions" / "main.jsonl").read_text()
+
+
+def test_a_conversation_that_is_refused_as_too_long_is_flushed(memory, scripted, flush_model):
+    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
+    with pytest.raises(ContextOverflowError):
+        scripted(ContextOverflowError("too long")).invoke([HumanMessage(FACT)], {"callbacks": [callback]})
+    assert "4711" in notes(memory)
+
+
+def test_nothing_is_kept_of_calls_that_failed(memory, scripted, flush_model):
+    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
+    with pytest.raises(RuntimeError):
+        scripted(RuntimeError("down")).invoke([HumanMessage(FACT)], {"callbacks": [callback]})
+    assert not callback._runs
+    assert flushes(flush_model) == 0
+
+
+class Listening(BaseCallbackHandler):
+    def __init__(self):
+        self.heard = []
+
+    def on_chat_model_start(self, _serialized, messages, **_):
+        self.heard.append(messages)
+
+
+def test_other_callbacks_do_not_hear_of_the_flush(memory, model, flush_model):
+    ear = Listening()
+    callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
+    model.invoke([HumanMessage(f"{FACT}\n{words(2_000)}")], {"callbacks": [callback, ear]})
+    assert flushes(flush_model) == 1
+    assert len(ear.heard) == 1
+
+
+def test_a_window_that_nobody_knows_is_an_error_that_says_what_to_do(memory, scripted):
+    with pytest.raises(ConfigError, match="window=200_000"):
+        MemoryFlushCallback(memory, scripted("ok"))
+    assert MemoryFlushCallback(memory, scripted("ok", profile={"max_input_tokens": 8_000})).window == 8_000

@@ -1,0 +1,450 @@
+"""Agents whose memories are saved just before their conversation is summarised."""
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import SummarizationMiddleware, summarization
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.exceptions import ContextOverflowError
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_openclaw_memory import MemoryFlushMiddleware
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from scripted_chat import SUMMARY, asks_memory, calling, tells_facts, writes_facts
+
+from openclaw_memory.errors import ConfigError
+
+# Clauses came with a later version than the lowest that is supported.
+needs_clauses = pytest.mark.skipif(
+    not hasattr(summarization, "TriggerClause"), reason="this version of LangChain has no clauses of triggers"
+)
+
+FACT = "Please remember: the boiler code is 4711."
+QUESTION = "What is the boiler code?"
+
+
+def thread(name="tuesday", **more):
+    return {"configurable": {"thread_id": name}, **more}
+
+
+def says(text):
+    return {"messages": [HumanMessage(text)]}
+
+
+def notes(memory):
+    return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
+
+
+class Told:
+    """A list in which models and middleware leave, in order, what happened."""
+
+    def __init__(self):
+        self.events = []
+
+    def script(self, event, inner):
+        def answered(request):
+            self.events.append(event)
+            return inner(request)
+
+        return answered
+
+    def cycles(self):
+        """What happened between one summary and the next, up to each summary."""
+        return " ".join(self.events).split("summary")[:-1]
+
+
+@pytest.fixture
+def told():
+    return Told()
+
+
+@pytest.fixture
+def make_agent(memory, scripted, told):
+    """Makes an agent that answers questions from memory, and its summarization after 8 messages."""
+
+    def memory_search(query: str) -> str:
+        """Search the memory."""
+        memory.sync()
+        return "\n".join(hit.snippet for hit in memory.search(query)) or "nothing"
+
+    def make(flush=None, *, trigger=("messages", 8), keep=("messages", 2), with_flush=True, **options):
+        model = options.pop("model", None) or scripted(told.script("reply", asks_memory))
+        flush_model = options.pop("flush_model", None) or scripted(told.script("flush", writes_facts))
+        shortens = SummarizationMiddleware(
+            scripted(told.script("summary", lambda _: SUMMARY)), trigger=trigger, keep=keep
+        )
+        flush = flush or MemoryFlushMiddleware.before(shortens, memory=memory, model=flush_model)
+        middleware = [flush, shortens] if with_flush else [shortens]
+        options.setdefault("checkpointer", InMemorySaver())
+        return create_agent(model, [memory_search], middleware=middleware, **options)
+
+    return make
+
+
+CHATTER = [f"Chatter number {number}." for number in range(13)]
+
+
+def run_sync(agent, text, config):
+    return agent.invoke(says(text), config)
+
+
+def run_stream(agent, text, config):
+    assert list(agent.stream(says(text), config, stream_mode=["messages", "updates"]))
+    return agent.get_state(config).values
+
+
+async def run_async(agent, text, config):
+    return await agent.ainvoke(says(text), config)
+
+
+async def run_async_stream(agent, text, config):
+    async for _ in agent.astream(says(text), config, stream_mode=["messages", "updates"]):
+        pass
+    return (await agent.aget_state(config)).values
+
+
+async def run_events(agent, text, config):
+    async for _ in agent.astream_events(says(text), config, version="v2"):
+        pass
+    return (await agent.aget_state(config)).values
+
+
+@pytest.mark.parametrize("run", [run_sync, run_stream, run_async, run_async_stream, run_events])
+async def test_a_fact_of_the_first_cycle_is_known_in_the_third_and_each_cycle_has_one_flush(make_agent, told, run):
+    agent = make_agent()
+    for text in (FACT, *CHATTER, QUESTION):
+        state = run(agent, text, thread())
+        state = await state if asyncio.iscoroutine(state) else state
+    assert "4711" in state["messages"][-1].text
+    assert len(told.cycles()) >= 3
+    # The first flush asks its model twice, for the call of the tool and for the end.
+    assert [cycle.count("flush") for cycle in told.cycles()] == [2] + [1] * (len(told.cycles()) - 1)
+
+
+def test_without_the_middleware_the_fact_is_gone(make_agent):
+    agent = make_agent(with_flush=False)
+    for text in (FACT, *CHATTER, QUESTION):
+        state = agent.invoke(says(text), thread())
+    assert "4711" not in state["messages"][-1].text
+
+
+class Listening(BaseCallbackHandler):
+    def __init__(self):
+        self.heard = []
+
+    def on_llm_new_token(self, token, **_):
+        self.heard.append(token)
+
+    def on_chat_model_start(self, _serialized, messages, **_):
+        self.heard.append("\n".join(message.text for message in messages[0]))
+
+    def on_llm_end(self, response, **_):
+        self.heard.append(response.generations[0][0].text)
+
+
+SECRET_WORDS = "flush-whisper"
+
+
+def whispers(request):
+    """A flush model that talks while it writes."""
+    if isinstance(request.messages[-1], ToolMessage):
+        return f"NO_REPLY {SECRET_WORDS}"
+    reply = calling("memory_append", "flush-1", text="- the boiler code is 4711")
+    reply.content = SECRET_WORDS
+    return reply
+
+
+@pytest.mark.parametrize("own_callbacks", [False, True])
+async def test_no_stream_and_no_callback_of_the_run_sees_the_flush(make_agent, scripted, own_callbacks):
+    ear, own = Listening(), Listening()
+    flush_model = scripted(whispers, callbacks=[own] if own_callbacks else None)
+    agent = make_agent(flush_model=flush_model, trigger=("messages", 2))
+    seen = []
+    for number, text in enumerate((FACT, *CHATTER[:6])):
+        config = thread(callbacks=[ear])
+        if number % 3 == 0:
+            seen.extend(agent.stream(says(text), config, stream_mode=["messages", "updates", "values"]))
+        elif number % 3 == 1:
+            seen.extend([part async for part in agent.astream(says(text), config, stream_mode="messages")])
+        else:
+            seen.extend([event async for event in agent.astream_events(says(text), config, version="v2")])
+    assert len(flush_model.requests) >= 4
+    assert ear.heard
+    for text in map(str, (seen, ear.heard, own.heard)):
+        assert SECRET_WORDS not in text
+        assert "memory flush" not in text
+    assert SECRET_WORDS not in str(agent.get_state(thread()).values["messages"])
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        ("messages", 6),
+        ("tokens", 150),
+        ("fraction", 0.3),
+        [("messages", 500), ("messages", 6)],
+        pytest.param({"messages": 4, "tokens": 100}, marks=needs_clauses),
+        pytest.param([("messages", 500), {"messages": 6}], marks=needs_clauses),
+    ],
+    ids=str,
+)
+def test_the_flush_comes_just_before_the_summary_whatever_triggers_it(memory, scripted, told, trigger):
+    summary_model = scripted(told.script("summary", lambda _: SUMMARY), profile={"max_input_tokens": 400})
+    shortens = SummarizationMiddleware(summary_model, trigger=trigger, keep=("messages", 2))
+    flush = MemoryFlushMiddleware.before(
+        shortens, memory=memory, model=scripted(told.script("flush", lambda _: "NO_REPLY"))
+    )
+    agent = create_agent(
+        scripted(told.script("reply", asks_memory)), [], middleware=[flush, shortens], checkpointer=InMemorySaver()
+    )
+    for text in CHATTER:
+        agent.invoke(says(text), thread())
+    happened = " ".join(told.events)
+    assert happened.count("summary") >= 2
+    assert happened.count("flush") == happened.count("flush summary") == happened.count("summary")
+
+
+def test_a_token_count_of_the_provider_brings_the_flush_as_it_brings_the_summary(scripted, make_agent, told):
+    agent = make_agent(
+        model=scripted(told.script("reply", asks_memory), usage=lambda _: 5_000),
+        trigger=("tokens", 5_000),
+        keep=("messages", 1),
+    )
+    # The provider counts what no counter of messages sees; the model that makes summaries is of the same provider.
+    for text in CHATTER[:4]:
+        agent.invoke(says(text), thread())
+    assert [cycle.split() for cycle in told.cycles()] == [["reply", "flush"]] + [["reply", "flush"]] * 2
+
+
+def test_a_restart_between_cycles_changes_nothing(tmp_path, make_agent, told):
+    """Each turn has a process of its own, as far as objects can tell."""
+    for text in (FACT, *CHATTER, QUESTION):
+        with SqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as saver:
+            state = make_agent(checkpointer=saver).invoke(says(text), thread())
+    assert "4711" in state["messages"][-1].text
+    assert [cycle.count("flush") for cycle in told.cycles()] == [2, 1, 1, 1][: len(told.cycles())]
+
+
+def test_a_restart_between_the_flush_and_the_summary_brings_no_second_flush(tmp_path, memory, scripted, told):
+    for text in CHATTER[:5]:
+        with SqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as saver:
+            flush = MemoryFlushMiddleware(
+                memory, scripted(told.script("flush", lambda _: "NO_REPLY")), trigger=("messages", 3)
+            )
+            create_agent(scripted("ok"), [], middleware=[flush], checkpointer=saver).invoke(says(text), thread())
+    assert told.events == ["flush"]
+
+
+def test_a_thread_that_is_used_for_another_conversation_is_flushed_again(memory, scripted, told):
+    flush = MemoryFlushMiddleware(memory, scripted(told.script("flush", lambda _: "NO_REPLY")), trigger=("messages", 3))
+    saver = InMemorySaver()
+    agent = create_agent(scripted("ok"), [], middleware=[flush], checkpointer=saver)
+    for _ in range(2):
+        for text in CHATTER[:4]:
+            agent.invoke(says(text), thread())
+        saver.delete_thread("tuesday")
+    assert told.events == ["flush", "flush"]
+
+
+def test_going_back_to_before_the_flush_flushes_the_other_way_on(memory, scripted, told):
+    flush = MemoryFlushMiddleware(memory, scripted(told.script("flush", lambda _: "NO_REPLY")), trigger=("messages", 3))
+    agent = create_agent(scripted("ok"), [], middleware=[flush], checkpointer=InMemorySaver())
+    agent.invoke(says("One."), thread())
+    earlier = agent.get_state(thread()).config
+    agent.invoke(says("Two."), thread())
+    agent.invoke(says("Three."), thread())
+    assert told.events == ["flush"]
+    agent.invoke(says("Another two."), earlier)
+    assert told.events == ["flush", "flush"]
+
+
+def test_without_a_checkpointer_a_growing_conversation_is_flushed_once(memory, scripted, told):
+    flush = MemoryFlushMiddleware(memory, scripted(told.script("flush", lambda _: "NO_REPLY")), trigger=("messages", 3))
+    agent = create_agent(scripted("ok"), [], middleware=[flush])
+    messages = []
+    for text in CHATTER[:6]:
+        messages = agent.invoke({"messages": [*messages, HumanMessage(text)]})["messages"]
+    assert told.events == ["flush"]
+
+
+def test_the_marker_is_neither_input_nor_output(make_agent):
+    agent = make_agent(trigger=("messages", 2))
+    for text in CHATTER[:3]:
+        state = agent.invoke(says(text), thread())
+    assert set(state) == {"messages"}
+    assert agent.get_state(thread()).values["memory_flush_marker"]
+
+
+def test_a_huge_paste_is_flushed_whole_in_parts(memory, scripted, told):
+    paste = "\n".join(f"line {number} of the paste, which goes on for a while" for number in range(3_000))
+    flush_model = scripted(told.script("flush", writes_facts), profile={"max_input_tokens": 8_000})
+    flush = MemoryFlushMiddleware(memory, flush_model)
+    agent = create_agent(scripted("ok"), [], middleware=[flush], checkpointer=InMemorySaver())
+    agent.invoke(says(f"{FACT}\n{paste}\nPlease remember: the last line is read too."), thread())
+    shown = "\n".join(request.text for request in flush_model.requests)
+    assert all(f"line {number} of the paste" in shown for number in range(3_000))
+    assert all(len(request.text) < 8_000 * 4 for request in flush_model.requests)
+    assert "4711" in notes(memory)
+    assert "the last line is read too" in notes(memory)
+
+
+def test_a_conversation_that_the_flush_model_refuses_as_too_long_is_shown_in_smaller_parts(memory, scripted):
+    def narrow(request):
+        if len(request.text) > 6_000:
+            return ContextOverflowError("prompt is too long")
+        return writes_facts(request)
+
+    flush_model = scripted(narrow)
+    flush = MemoryFlushMiddleware(memory, flush_model, trigger=("messages", 1))
+    agent = create_agent(scripted("ok"), [], middleware=[flush])
+    agent.invoke(says("\n".join(["so it goes on"] * 2_000 + [FACT])))
+    assert "4711" in notes(memory)
+
+
+def test_a_flush_that_fails_leaves_the_turn_whole_and_the_messages_are_found(memory, make_agent, scripted, told):
+    flush_model = scripted(told.script("flush", lambda _: RuntimeError("no credit left")))
+    agent = make_agent(flush_model=flush_model)
+    for text in (FACT, *CHATTER[:4]):
+        state = agent.invoke(says(text), thread())
+    assert state["messages"][-1].text.startswith("Noted")
+    assert [cycle.count("flush") for cycle in told.cycles()] == [3]
+    memory.sync()
+    assert "4711" in memory.search("boiler code", source="sessions")[0].snippet
+    assert "no credit left" in str(memory.status())
+
+
+def test_an_interrupt_of_the_user_ends_the_turn(memory, scripted):
+    flush = MemoryFlushMiddleware(memory, scripted(KeyboardInterrupt()), trigger=("messages", 1))
+    agent = create_agent(scripted("ok"), [], middleware=[flush])
+    with pytest.raises(KeyboardInterrupt):
+        agent.invoke(says(FACT))
+
+
+def test_a_model_without_tools_says_its_notes(memory, scripted, text_only):
+    flush = MemoryFlushMiddleware(memory, text_only(tells_facts), trigger=("messages", 1))
+    create_agent(scripted("ok"), [], middleware=[flush]).invoke(says(FACT))
+    assert "the boiler code is 4711" in notes(memory)
+
+
+def test_a_model_without_tools_that_has_nothing_to_say_writes_nothing(memory, scripted, text_only):
+    flush = MemoryFlushMiddleware(memory, text_only("no_reply."), trigger=("messages", 1))
+    create_agent(scripted("ok"), [], middleware=[flush]).invoke(says(FACT))
+    assert not notes(memory)
+
+
+def test_the_flush_is_shown_the_talk_with_its_tool_calls_and_without_system_prompts(make_agent, scripted):
+    flush_model = scripted(writes_facts)
+    agent = make_agent(flush_model=flush_model, trigger=("messages", 7), system_prompt="You are the house.")
+    for text in (FACT, QUESTION, "Thanks."):
+        agent.invoke({"messages": [SystemMessage("Be kind."), HumanMessage(text)]}, thread())
+    shown = flush_model.requests[0].messages
+    assert [type(message) for message in shown].count(SystemMessage) == 1
+    assert "You are the house." not in flush_model.requests[0].text
+    assert any(isinstance(message, ToolMessage) for message in shown)
+    assert any(isinstance(message, AIMessage) and message.tool_calls for message in shown)
+    assert flush_model.requests[0].tools == ["memory_append"]
+
+
+def test_a_model_that_calls_unknown_tools_without_end_is_stopped_after_eight_steps(memory, scripted):
+    flush_model = scripted(lambda _: calling("delete_everything", text="x"))
+    flush = MemoryFlushMiddleware(memory, flush_model, trigger=("messages", 1))
+    create_agent(scripted("ok"), [], middleware=[flush]).invoke(says(FACT))
+    assert len(flush_model.requests) == 3 * 8
+    answer = json.loads(flush_model.requests[1].messages[-1].text)
+    assert answer["status"] == "invalid"
+    assert "memory_append" in answer["error"]
+
+
+def test_an_overflow_of_the_agents_model_flushes_once_and_is_raised(memory, scripted, told):
+    flush = MemoryFlushMiddleware(memory, scripted(told.script("flush", writes_facts)), window=200_000)
+    agent = create_agent(
+        scripted(ContextOverflowError("too long")), [], middleware=[flush], checkpointer=InMemorySaver()
+    )
+    for text in (FACT, "Still there?"):
+        with pytest.raises(ContextOverflowError):
+            agent.invoke(says(text), thread())
+    assert told.events == ["flush", "flush"]  # the call of the tool, and the end of one turn
+    assert "4711" in notes(memory)
+
+
+async def test_an_overflow_flushes_in_asynchronous_runs_too(memory, scripted, told):
+    flush = MemoryFlushMiddleware(memory, scripted(told.script("flush", writes_facts)), window=200_000)
+    agent = create_agent(scripted(ContextOverflowError("too long")), [], middleware=[flush])
+    with pytest.raises(ContextOverflowError):
+        await agent.ainvoke(says(FACT))
+    assert "4711" in notes(memory)
+
+
+def test_the_model_of_the_agent_writes_where_no_other_is_given(memory, scripted):
+    def both(request):
+        return writes_facts(request) if "memory_append" in request.tools else "ok"
+
+    model = scripted(both, profile={"max_input_tokens": 4_000})
+    agent = create_agent(model, [], middleware=[MemoryFlushMiddleware(memory)], checkpointer=InMemorySaver())
+    agent.invoke(says(FACT + " so it goes" * 1_500), thread())
+    assert "4711" in notes(memory)
+    assert agent.get_state(thread()).values["memory_flush_marker"] == "none"
+
+
+def test_messages_are_kept_where_a_summary_comes_before_any_model_is_known(memory, scripted):
+    flush = MemoryFlushMiddleware(memory, trigger=("messages", 1))
+    create_agent(scripted("ok"), [], middleware=[flush]).invoke(says(FACT))
+    memory.sync()
+    assert "4711" in memory.search("boiler code", source="sessions")[0].snippet
+
+
+def test_a_window_that_nobody_knows_is_an_error_that_says_what_to_do(memory, scripted):
+    with pytest.raises(ConfigError, match="window=200_000"):
+        MemoryFlushMiddleware(memory, scripted("ok"))
+    agent = create_agent(scripted("ok"), [], middleware=[MemoryFlushMiddleware(memory)])
+    with pytest.raises(ConfigError, match="window=200_000"):
+        agent.invoke(says("Hello."))
+
+
+@pytest.mark.parametrize(
+    ("trigger", "options", "words"),
+    [
+        (None, {"window": 8_000}, "no trigger"),
+        (("tokens", 9_000), {}, "beyond the 8,000 tokens"),
+        (("tokens", 4_000), {"window": 200_000}, "due from 176,000 tokens on"),
+        (("fraction", 0.5), {"trigger": ("tokens", 5_000)}, "due from 5,000 tokens on"),
+    ],
+)
+def test_a_flush_that_would_come_too_late_is_warned_of(memory, scripted, trigger, options, words):
+    shortens = SummarizationMiddleware(scripted(SUMMARY, profile={"max_input_tokens": 8_000}), trigger=trigger)
+    with pytest.warns(UserWarning, match=words):
+        MemoryFlushMiddleware.before(shortens, memory=memory, **options)
+
+
+def test_a_flush_that_stands_after_the_summarization_says_so(memory, scripted, caplog):
+    shortens = SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 3), keep=("messages", 1))
+    flush = MemoryFlushMiddleware.before(shortens, memory=memory)
+    agent = create_agent(scripted("ok"), [], middleware=[shortens, flush], checkpointer=InMemorySaver())
+    for text in CHATTER[:5]:
+        agent.invoke(says(text), thread())
+    assert caplog.text.count("place MemoryFlushMiddleware before") == 1
+
+
+def test_threads_of_one_agent_are_flushed_each_for_itself(memory, make_agent):
+    agent = make_agent()
+
+    def talk(name):
+        for text in (f"Please remember: the number of {name} is {name[::-1]}.", *CHATTER):
+            agent.invoke(says(text), thread(name))
+
+    names = [f"room-{number}" for number in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(talk, names))
+    assert all(f"the number of {name} is {name[::-1]}" in notes(memory) for name in names)
+    for name in names:
+        assert agent.get_state(thread(name)).values["memory_flush_marker"]
+
+
+def test_a_memory_that_is_closed_holds_up_no_agent(memory, scripted, told):
+    flush = MemoryFlushMiddleware(memory, scripted(told.script("flush", writes_facts)), trigger=("messages", 1))
+    memory.close()
+    assert create_agent(scripted("ok"), [], middleware=[flush]).invoke(says(FACT))["messages"][-1].text == "ok"
+    assert told.events == []

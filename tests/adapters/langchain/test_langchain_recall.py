@@ -1,0 +1,224 @@
+"""An agent is shown what its memory holds on the user's message, and its conversation stays as it was."""
+
+import logging
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import SummarizationMiddleware
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_openclaw_memory import RecallMiddleware, memory_tools
+from langgraph.checkpoint.memory import InMemorySaver
+
+from openclaw_memory import Memory
+from openclaw_memory.errors import QueryError
+from openclaw_memory.sessions import FLUSH_TAG
+
+QUESTION = "Who services the boiler?"
+FACT = "The boiler is serviced each October by Van Dam."
+THREAD = {"configurable": {"thread_id": "1"}}
+SEARCH = {"name": "memory_search", "args": {"query": "spare key"}, "id": "1", "type": "tool_call"}
+
+
+@pytest.fixture
+def memory(notes):
+    with Memory.open(notes) as memory:
+        memory.sync()
+        yield memory
+
+
+class Shown(GenericFakeChatModel):
+    """Says what it is to say, and keeps what it was shown."""
+
+    seen: list
+
+    def bind_tools(self, _, **__):
+        return self
+
+    def _generate(self, messages, *arguments, **named):
+        self.seen.append(messages)
+        return super()._generate(messages, *arguments, **named)
+
+
+def model_saying(*answers):
+    return Shown(messages=iter(answers), seen=[])
+
+
+async def asked(agent, content, asynchronous=False, config=None):
+    given = {"messages": [HumanMessage(content)]}
+    config = {**THREAD, **(config or {})}
+    return await agent.ainvoke(given, config) if asynchronous else agent.invoke(given, config)
+
+
+def agent_with(memory, model, **wishes):
+    tools = memory_tools(memory)
+    return create_agent(
+        model,
+        tools,
+        system_prompt="Be kind.",
+        middleware=[RecallMiddleware(memory, **wishes)],
+        checkpointer=InMemorySaver(),
+    )
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_the_model_is_shown_a_fenced_block_and_the_conversation_stays_as_it_was(memory, asynchronous):
+    model = model_saying("Van Dam.")
+    done = await asked(agent_with(memory, model), QUESTION, asynchronous)
+    (system, shown) = model.seen[0]
+    assert system.content == "Be kind."
+    block, _, question = shown.content.rpartition("\n\n")
+    assert question == QUESTION
+    assert block.startswith("<recalled-memory id=")
+    assert f"[memory/household.md#L1-L3]\n# Household\n\n{FACT}" in block
+    assert [message.content for message in done["messages"]] == [QUESTION, "Van Dam."]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_all_calls_of_a_turn_are_shown_the_same_block(memory, asynchronous):
+    model = model_saying(AIMessage("", tool_calls=[SEARCH]), "Van Dam.")
+    await asked(agent_with(memory, model), QUESTION, asynchronous)
+    first, second = (messages[1].content for messages in model.seen)
+    assert FACT in first
+    assert first == second
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_only_the_latest_message_bears_a_block_and_it_is_a_fresh_one(memory, asynchronous):
+    model = model_saying("Van Dam.", "Still him.")
+    agent = agent_with(memory, model)
+    await asked(agent, QUESTION, asynchronous)
+    memory.append("The boiler is serviced by Jansen from now on.", date="2026-03-02")
+    memory.sync()
+    await asked(agent, QUESTION, asynchronous)
+    _, earlier, _, latest = model.seen[1]
+    assert earlier.content == QUESTION
+    assert "Jansen" in latest.content
+    assert "Jansen" not in model.seen[0][1].content
+
+
+async def test_a_message_of_several_parts_keeps_them(memory):
+    parts = [{"type": "text", "text": QUESTION}, {"type": "image", "url": "https://example.org/boiler.png"}]
+    model = model_saying("Van Dam.")
+    await asked(agent_with(memory, model), parts)
+    block, *rest = model.seen[0][1].content
+    assert FACT in block["text"]
+    assert rest == parts
+
+
+@pytest.mark.parametrize("content", ["", " \n", [{"type": "image", "url": "https://example.org/boiler.png"}]])
+async def test_a_message_without_words_stays_as_it_is(memory, content):
+    model = model_saying("Hm?")
+    await asked(agent_with(memory, model), content)
+    assert model.seen[0][1].content == content
+
+
+async def test_where_nothing_is_relevant_the_message_stays_as_it_is(memory):
+    model = model_saying("I do not know.")
+    await asked(agent_with(memory, model, min_score=1.0), QUESTION)
+    assert model.seen[0][1].content == QUESTION
+
+
+PASTE = "\n".join(f"worker {number} started job {number * 7} without trouble" for number in range(60))
+
+
+@pytest.mark.parametrize(
+    "content", [f"{PASTE}\n\n{QUESTION}", f"{QUESTION}\n\n{PASTE}", f"{PASTE}\n \n{PASTE}\n\n{QUESTION}"]
+)
+async def test_a_question_beside_a_long_paste_is_looked_up_alone(memory, content):
+    model = model_saying("Van Dam.")
+    await asked(agent_with(memory, model), content)
+    shown = model.seen[0][1].content
+    assert FACT in shown.removesuffix(content)
+    assert shown.endswith(content)
+
+
+async def test_a_long_message_in_one_piece_is_looked_up_as_it_is(memory):
+    model = model_saying("Van Dam.")
+    await asked(agent_with(memory, model), f"{QUESTION} " * 100)
+    assert FACT in model.seen[0][1].content
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_a_memory_that_fails_costs_the_block_and_not_the_turn(memory, asynchronous, caplog):
+    model = model_saying("I do not know.")
+    agent = agent_with(memory, model)
+    memory.close()
+    with caplog.at_level(logging.WARNING):
+        done = await asked(agent, QUESTION, asynchronous)
+    assert model.seen[0][1].content == QUESTION
+    assert done["messages"][-1].content == "I do not know."
+    (record,) = caplog.records
+    assert record.name == "langchain_openclaw_memory.recall"
+    assert "closed" in str(record.exc_info[1])
+
+
+@pytest.mark.parametrize("wrong", [{"max_chars": 0}, {"max_results": 0}, {"min_score": 2}])
+async def test_a_wrong_setting_is_told_at_the_first_call(memory, wrong):
+    with pytest.raises(QueryError, match=next(iter(wrong))):
+        await asked(agent_with(memory, model_saying("Hm."), **wrong), QUESTION)
+
+
+async def test_a_model_that_fails_is_not_taken_for_the_memory(memory):
+    class Failing(Shown):
+        def _generate(self, *_, **__):
+            raise RuntimeError("no credit")
+
+    with pytest.raises(RuntimeError, match="no credit"):
+        await asked(agent_with(memory, Failing(messages=iter(()), seen=[])), QUESTION)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_a_silent_flush_is_shown_nothing(memory, asynchronous):
+    model = model_saying("NO_REPLY")
+    await asked(agent_with(memory, model), QUESTION, asynchronous, {"tags": [FLUSH_TAG]})
+    assert model.seen[0][1].content == QUESTION
+
+
+async def test_the_block_is_bounded(memory):
+    model = model_saying("Van Dam.", "Van Dam.")
+    agent = agent_with(memory, model, max_chars=20)
+    await asked(agent, QUESTION)
+    assert "# Household" in model.seen[0][1].content
+    assert FACT not in model.seen[0][1].content
+
+
+@pytest.mark.parametrize("how", ["given", "configured"])
+async def test_in_a_group_less_is_recalled(memory, how):
+    key = "agent:main:telegram:group:7"
+    model = model_saying("I do not know.")
+    agent = agent_with(memory, model, **({"session_key": key} if how == "given" else {}))
+    config = {"configurable": {"thread_id": "1", "session_key": key}} if how == "configured" else None
+    await asked(agent, "Who has the spare key? Who services the boiler?", config=config)
+    shown = model.seen[0][1].content
+    assert FACT in shown
+    assert "Mrs. Groen" not in shown
+    assert "household.md" not in shown
+
+
+async def test_a_summary_is_not_taken_for_a_question(memory):
+    model, summariser = model_saying("Yes.", "Van Dam."), model_saying("They spoke of the boiler.")
+    summarization = SummarizationMiddleware(summariser, trigger=("messages", 3), keep=("messages", 1))
+    recall = RecallMiddleware(memory)
+    agent = create_agent(model, middleware=[recall, summarization], checkpointer=InMemorySaver())
+    await asked(agent, "Hello, is anybody there?")
+    await asked(agent, QUESTION)
+    summary, question = model.seen[1]
+    assert "They spoke of the boiler." in summary.content
+    assert "recalled-memory" not in summary.content
+    assert FACT in question.content
+
+
+async def test_what_streams_to_the_user_holds_no_block(memory):
+    agent = agent_with(memory, model_saying("Van Dam."))
+    given = {"messages": [HumanMessage(QUESTION)]}
+    modes = ["messages", "updates", "values", "custom"]
+    pieces = [str(piece) async for piece in agent.astream(given, THREAD, stream_mode=modes)]
+    assert "Van" in "".join(pieces)
+    assert not [piece for piece in pieces if "recalled-memory" in piece]
+
+
+async def test_a_conversation_without_a_user_goes_on(memory):
+    model = model_saying("Hello.")
+    agent = create_agent(model, middleware=[RecallMiddleware(memory)])
+    assert agent.invoke({"messages": [AIMessage("Hi")]})["messages"][-1].content == "Hello."

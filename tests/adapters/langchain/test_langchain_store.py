@@ -1,0 +1,514 @@
+"""A LangGraph store over Markdown answers as LangGraph's own store does, and its files are for people to read."""
+
+import asyncio
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+import pytest
+from langchain_openclaw_memory.store import OpenClawStore
+from langgraph.store.base import (
+    GetOp,
+    InvalidNamespaceError,
+    ListNamespacesOp,
+    PutOp,
+    SearchItem,
+    SearchOp,
+)
+
+from openclaw_memory import Memory
+from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError, QueryError, SyncBusyError
+
+USERS = ("users", "anna")
+
+
+@pytest.fixture
+def memory(notes):
+    with Memory.open(notes, embedder=None) as memory:
+        yield memory
+
+
+@pytest.fixture
+def store(memory):
+    return OpenClawStore(memory)
+
+
+def files(memory):
+    return sorted(
+        str(path.relative_to(memory.workspace.root)) for path in memory.workspace.root.rglob("memory/*/**/*.md")
+    )
+
+
+def body(path):
+    return path.read_text(encoding="utf-8").split("\n---\n", 1)[1].removesuffix("\n")
+
+
+def plain(result):
+    if isinstance(result, list):
+        return [plain(part) for part in result]
+    return (result.namespace, result.key, result.value) if hasattr(result, "value") else result
+
+
+def keys(items):
+    return [item.key for item in items]
+
+
+# What is put is there again
+
+
+def test_an_item_comes_back_as_it_was_put(store):
+    value = {"text": "Anna prefers trains.", "tags": ["travel", 3, None], "deep": {"a": {"b": 1.5}}, "yes": True}
+    store.put(USERS, "prefs", value)
+    item = store.get(USERS, "prefs")
+    assert (item.namespace, item.key, item.value) == (USERS, "prefs", value)
+
+
+def test_times_are_those_of_the_first_and_the_last_put(store):
+    before = datetime.now(UTC)
+    store.put(USERS, "prefs", {"n": 1})
+    first = store.get(USERS, "prefs")
+    store.put(USERS, "prefs", {"n": 2})
+    second = store.get(USERS, "prefs")
+    assert before <= first.created_at == first.updated_at <= second.updated_at <= datetime.now(UTC)
+    assert second.created_at == first.created_at < second.updated_at
+    store.delete(USERS, "prefs")
+    store.put(USERS, "prefs", {"n": 3})
+    assert store.get(USERS, "prefs").created_at > second.updated_at
+
+
+def test_what_is_not_there_is_none_and_can_be_deleted(store):
+    assert store.get(USERS, "prefs") is None
+    store.delete(USERS, "prefs")
+    assert store.search(("users",)) == []
+    assert store.list_namespaces() == []
+
+
+def test_the_file_lies_where_namespace_and_key_say(store, memory):
+    store.put(USERS, "travel_2026", {"text": "Anna prefers trains."})
+    assert files(memory) == ["memory/users/anna/travel_2026.md"]
+    store.delete(USERS, "travel_2026")
+    assert files(memory) == []
+
+
+def test_an_item_does_not_share_its_value_with_who_put_it(store):
+    value = {"tags": ["a"]}
+    store.put(USERS, "prefs", value)
+    value["tags"].append("b")
+    store.get(USERS, "prefs").value["tags"].append("c")
+    assert store.get(USERS, "prefs").value == {"tags": ["a"]}
+
+
+ODD_NAMES = [
+    "Anna",
+    "anna",
+    "ANNA",
+    "con",
+    "lpt1",
+    "-",
+    " ",
+    "a b",
+    "a ",
+    "../../etc/passwd",
+    "/absolute",
+    "c:\\windows",
+    "~",
+    "%41",
+    "*",
+    "ünï",
+    "u\u0308ni\u0308",
+    "日本語のキー",
+    "🦄" * 100,
+    "x" * 5000,
+    "line\nfeed",
+    "- --",
+    "notes",
+    "null",
+    "a~0123456789abcdef",
+]
+
+
+def test_any_names_are_safe_and_distinct_file_names(store, memory):
+    namespaces = [(name, "of") for name in ODD_NAMES if "." not in name]
+    store.batch([PutOp(namespace, "k", {"name": namespace[0]}) for namespace in namespaces])
+    store.batch([PutOp(("odd",), name, {"name": name}) for name in ["", ".", *ODD_NAMES]])
+    for namespace in namespaces:
+        assert [item.value for item in store.search(namespace[:1])] == [{"name": namespace[0]}]
+    assert keys(store.search(("odd",), limit=100)) == ["", ".", *ODD_NAMES]
+    assert all(store.get(("odd",), name).value == {"name": name} for name in ODD_NAMES)
+    assert set(store.list_namespaces()) == {*namespaces, ("odd",)}
+    assert len({path.casefold() for path in files(memory)}) == len(namespaces) + len(ODD_NAMES) + 2
+    for path in files(memory):
+        assert all(len(part.encode()) <= 255 and not part.startswith((".", " ")) for part in path.split("/"))
+        assert not path.startswith("memory/notes/"), "what vector stores add lies there"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"at": datetime.now(UTC)},
+        {"n": float("nan")},
+        {1: "a"},
+        {"s": {1, 2}},
+        {"s": "\ud800"},
+        {"a": [{"b": object()}]},
+    ],
+    ids=["datetime", "nan", "key", "set", "surrogate", "object"],
+)
+def test_what_is_not_json_is_refused_and_nothing_of_the_batch_is_written(store, memory, value):
+    with pytest.raises(QueryError):
+        store.batch([PutOp(USERS, "good", {"n": 1}), PutOp(USERS, "bad", value)])
+    assert files(memory) == []
+
+
+def test_tuples_are_kept_as_lists(store):
+    store.put(USERS, "point", {"xy": (1, 2)})
+    assert store.get(USERS, "point").value == {"xy": [1, 2]}
+
+
+# As LangGraph's own store answers
+
+
+def test_a_batch_reads_before_it_writes_and_the_last_put_wins(store):
+    store.put(USERS, "a", {"n": 0})
+    results = store.batch(
+        [
+            PutOp(USERS, "a", {"n": 1}),
+            GetOp(USERS, "a"),
+            PutOp(USERS, "a", {"n": 2}),
+            PutOp(USERS, "b", {"n": 3}),
+            SearchOp(USERS),
+            PutOp(USERS, "b", None),
+            ListNamespacesOp(),
+        ]
+    )
+    assert plain(results) == [None, (USERS, "a", {"n": 0}), None, None, [(USERS, "a", {"n": 0})], None, [USERS]]
+    assert plain(store.search(())) == [(USERS, "a", {"n": 2})]
+
+
+async def test_the_asynchronous_batch_does_the_same(store):
+    ops = [PutOp(USERS, "a", {"n": 1}), PutOp(USERS, "a", {"n": 2}), GetOp(USERS, "a")]
+    assert await store.abatch(op for op in ops) == [None, None, None]
+    assert (await store.aget(USERS, "a")).value == {"n": 2}
+    await store.aput(USERS, "b", {"n": 3})
+    assert keys(await store.asearch(("users",), filter={"n": {"$gt": 2}})) == ["b"]
+    assert await store.alist_namespaces(prefix=("*",), max_depth=1) == [("users",)]
+    await store.adelete(USERS, "b")
+    assert await store.aget(USERS, "b") is None
+
+
+async def test_the_event_loop_goes_on_while_files_are_read(store, monkeypatch):
+    go_on = threading.Event()
+
+    def slow(_self, _ops):
+        assert go_on.wait(10), "the loop stood still"
+        return [None]
+
+    monkeypatch.setattr(OpenClawStore, "batch", slow)
+    reading = asyncio.create_task(store.aget(USERS, "a"))
+    asyncio.get_running_loop().call_later(0.01, go_on.set)
+    assert await reading is None
+
+
+@pytest.mark.parametrize("namespace", [(), ("",), ("a.b",), ("langgraph",), ("a", 3), ("nul\0",)])
+def test_invalid_namespaces_are_refused(store, memory, namespace):
+    with pytest.raises(InvalidNamespaceError):
+        store.put(namespace, "k", {"n": 1})
+    assert files(memory) == []
+
+
+@pytest.mark.parametrize("op", [PutOp((), "k", {}), PutOp(("a.b",), "k", {}), GetOp(("",), "k"), SearchOp(("a.b",))])
+def test_invalid_namespaces_are_refused_in_a_batch_too(store, op):
+    with pytest.raises(InvalidNamespaceError):
+        store.batch([PutOp(USERS, "a", {"n": 1}), op])
+    assert store.get(USERS, "a") is None, "nothing was written"
+
+
+def test_a_time_to_live_is_refused(store):
+    with pytest.raises(NotImplementedError):
+        store.put(USERS, "a", {"n": 1}, ttl=5)
+    with pytest.raises(NotImplementedError):
+        store.batch([PutOp(USERS, "a", {"n": 1}, ttl=5)])
+    store.put(USERS, "a", {"n": 1}, ttl=None)
+
+
+def test_what_is_no_operation_is_refused(store):
+    with pytest.raises(ValueError, match="no operation"):
+        store.batch([PutOp(USERS, "a", {"n": 1}), "get"])
+    assert store.get(USERS, "a") is None
+
+
+@pytest.mark.parametrize("wanted", [{"n": {"$near": 1}}, {"n": {"$gt": "many"}}, {"n": {"$gt": None}}])
+def test_a_filter_that_cannot_be_honoured_is_refused(store, wanted):
+    store.put(USERS, "a", {"n": 1})
+    with pytest.raises(QueryError, match=r"\$"):
+        store.search(USERS, filter=wanted)
+
+
+def test_an_item_that_lacks_the_number_does_not_match_a_comparison(store):
+    store.batch([PutOp(USERS, "a", {"n": 1}), PutOp(USERS, "b", {}), PutOp(USERS, "c", {"n": "many"})])
+    assert keys(store.search(USERS, filter={"n": {"$gt": 0}})) == ["a"]
+    assert keys(store.search(USERS, filter={"n": {"$lte": 1}})) == ["a"]
+
+
+# Search by meaning
+
+
+@pytest.fixture
+def people(store):
+    texts = {
+        "boiler": "The boiler is serviced each October by Van Dam.",
+        "train": "Anna prefers trains to planes.",
+        "key": "The spare key of the flat is with Mrs. Groen.",
+    }
+    store.batch([PutOp(USERS, key, {"text": text, "kind": key[0]}, index=["text"]) for key, text in texts.items()])
+    store.put(("users", "ben"), "train", {"text": "Ben takes the train to work.", "kind": "t"}, index=["text"])
+    return store
+
+
+def test_a_query_ranks_the_items_that_it_finds_before_the_others(people):
+    found = people.search(USERS, query="who has the spare key?")
+    assert sorted(keys(found)) == ["boiler", "key", "train"]
+    assert isinstance(found[0], SearchItem)
+    assert found[0].key == "key"
+    assert 0 < found[0].score <= 1
+    assert [item.score for item in found if item.score is None] == [None, None]
+
+
+def test_a_query_stays_within_namespace_and_filter(people):
+    assert {item.namespace for item in people.search(("users", "ben"), query="train")} == {("users", "ben")}
+    assert keys(people.search(USERS, query="spare key", filter={"kind": "t"})) == ["train"]
+    assert people.search(("users",), query="train to work")[0].namespace == ("users", "ben")
+
+
+def test_pages_of_a_query_are_parts_of_one_list(people):
+    whole = people.search((), query="Anna's train")
+    pages = [people.search((), query="Anna's train", limit=1, offset=number) for number in range(5)]
+    assert [keys(page) for page in pages] == [*([item.key] for item in whole), []]
+    assert people.search((), query="Anna's train", limit=0) == []
+
+
+def test_without_a_query_nothing_is_scored(people):
+    assert {item.score for item in people.search(())} == {None}
+
+
+def test_notes_of_people_are_not_items(people):
+    found = people.search((), query="gauges of the GEO-1000 model")
+    assert {item.namespace for item in found} == {USERS, ("users", "ben")}
+    assert ("household",) not in people.list_namespaces()
+
+
+@pytest.mark.usefixtures("people")
+def test_items_are_found_by_the_memory_itself(memory):
+    memory.sync()
+    assert memory.search("spare key of the flat")[0].path == "memory/users/anna/key.md"
+
+
+def test_a_meaning_is_found_without_its_words(notes):
+    with Memory.open(notes) as memory:
+        store = OpenClawStore(memory)
+        store.put(USERS, "food", {"text": "She loves pizza with mushrooms."})
+        store.put(USERS, "car", {"text": "The old car was sold in spring."})
+        assert store.search(USERS, query="vehicle", limit=1)[0].key == "car"
+        assert store.search(USERS, query="meal", limit=1)[0].key == "food"
+
+
+@pytest.mark.parametrize(
+    ("index", "shown"),
+    [
+        (None, "- title: Trip\n- parts.text: By train.\n- parts.text: By boat.\n- days: 3"),
+        (False, ""),
+        ([], ""),
+        (["title"], "Trip"),
+        (["parts[*].text"], "- parts[*].text: By train.\n- parts[*].text: By boat."),
+        (["parts[-1].text", "title"], "- parts[-1].text: By boat.\n- title: Trip"),
+        (["days"], "- days: 3"),
+        (["nothing"], ""),
+    ],
+)
+def test_the_body_shows_what_can_be_found(store, memory, index, shown):
+    value = {"title": "Trip", "parts": [{"text": "By train."}, {"text": "By boat."}], "days": 3, "no": None}
+    store.put(USERS, "trip", value, index=index)
+    assert body(memory.workspace.root / "memory/users/anna/trip.md") == shown
+    assert store.get(USERS, "trip").value == value
+
+
+def test_what_is_not_to_be_searched_is_not_found(store, memory):
+    store.put(USERS, "secret", {"text": "The vault opens with marmalade."}, index=False)
+    store.put(USERS, "title", {"title": "Breakfast", "text": "Marmalade on toast."}, index=["title"])
+    assert [item.score for item in store.search(USERS, query="marmalade")] == [None, None]
+    assert not memory.search("marmalade")
+    assert store.search(USERS, query="breakfast")[0].key == "title"
+
+
+def test_fields_of_the_store_are_searched_where_an_item_names_none(memory):
+    store = OpenClawStore(memory, fields=["summary"])
+    store.put(USERS, "a", {"summary": "About trains.", "text": "Marmalade."})
+    assert body(memory.workspace.root / "memory/users/anna/a.md") == "About trains."
+
+
+# Files are for people
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        lambda file: file,
+        lambda file: file.replace("\n", "\r\n"),
+        lambda file: file.removesuffix("\n"),
+        lambda file: file + "\n \n",
+    ],
+    ids=["as it was", "carriage returns", "no line feed", "blank lines"],
+)
+def test_a_text_corrected_in_an_editor_is_the_new_value(store, memory, saved):
+    before = {"kind": "preference", "deep": {"text": "Anna prefers trains.\n\nAlways."}}
+    store.put(USERS, "travel", before, index=["deep.text"])
+    path = memory.workspace.root / "memory/users/anna/travel.md"
+    corrected = path.read_text(encoding="utf-8").replace("trains", "planes")
+    path.write_bytes(saved(corrected).encode())
+    value = store.get(USERS, "travel").value
+    assert value == {"kind": "preference", "deep": {"text": "Anna prefers planes.\n\nAlways."}}
+    assert store.search(USERS, query="planes")[0].score is not None
+
+
+def test_a_time_edited_in_an_editor_does_not_lose_its_order(store, memory):
+    store.batch([PutOp(USERS, "a", {"n": 1}), PutOp(USERS, "b", {"n": 2})])
+    path = memory.workspace.root / "memory/users/anna/b.md"
+    path.write_text(re.sub('created_at: ".*"', 'created_at: "2020-01-01"', path.read_text(encoding="utf-8")))
+    assert keys(store.search(USERS)) == ["b", "a"]
+    assert store.get(USERS, "b").created_at.tzinfo is not None
+
+
+def test_a_list_edited_in_an_editor_does_not_touch_the_value(store, memory):
+    value = {"name": "Anna", "city": "Utrecht"}
+    store.put(USERS, "who", value)
+    path = memory.workspace.root / "memory/users/anna/who.md"
+    path.write_text(path.read_text(encoding="utf-8") + "\nShe moved.\n", encoding="utf-8")
+    assert store.get(USERS, "who").value == value
+
+
+def test_a_persons_own_file_is_neither_read_nor_overwritten_nor_deleted(store, memory):
+    path = memory.workspace.root / "memory/users/anna/prefs.md"
+    path.parent.mkdir(parents=True)
+    path.write_text("# Mine\n\nI wrote this.\n", encoding="utf-8")
+    assert store.get(USERS, "prefs") is None
+    assert store.search(("users",)) == []
+    for operation in (lambda: store.put(USERS, "prefs", {"n": 1}), lambda: store.delete(USERS, "prefs")):
+        with pytest.raises(PathNotAllowedError, match=r"memory/users/anna/prefs\.md"):
+            operation()
+    assert path.read_text(encoding="utf-8") == "# Mine\n\nI wrote this.\n"
+
+
+def test_a_copy_of_an_item_elsewhere_is_no_second_item(store, memory):
+    store.put(USERS, "a", {"n": 1})
+    folder = memory.workspace.root / "memory/users/anna"
+    shutil.copy(folder / "a.md", folder / "copy.md")
+    assert keys(store.search(())) == ["a"]
+    assert store.get(USERS, "copy") is None
+
+
+def test_an_item_whose_front_matter_was_damaged_is_passed_over_and_told(store, memory, caplog):
+    store.batch([PutOp(USERS, "a", {"n": 1}), PutOp(USERS, "b", {"n": 2})])
+    path = memory.workspace.root / "memory/users/anna/a.md"
+    path.write_text(path.read_text(encoding="utf-8").replace('{"n":', '{"n"'), encoding="utf-8")
+    assert keys(store.search(())) == ["b"]
+    assert "memory/users/anna/a.md" in caplog.text
+
+
+def test_a_key_that_is_a_secret_is_refused_and_not_kept(store, memory):
+    with pytest.raises(QueryError, match="secret"):
+        store.put(USERS, "ghp_" + "a1B2" * 9, {"n": 1})
+    assert files(memory) == []
+
+
+def test_secrets_in_a_value_are_masked_when_it_is_read(store):
+    store.put(USERS, "token", {"text": "The token is ghp_" + "a1B2" * 9, "also": ["ghp_" + "a1B2" * 9]})
+    assert "a1B2a1B2a1B2" not in str(store.get(USERS, "token").value)
+
+
+def test_nothing_is_written_through_a_symlink(store, memory, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (memory.workspace.root / "memory/users").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OpenClawMemoryError):
+        store.put(USERS, "a", {"n": 1})
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_namespace_too_deep_for_the_disk_is_refused_and_the_rest_stays(store):
+    store.put(USERS, "a", {"n": 1})
+    with pytest.raises(OpenClawMemoryError):
+        store.put(("x" * 80,) * 100, "a", {"n": 1})
+    assert keys(store.search(())) == ["a"]
+
+
+def test_a_search_does_not_wait_for_the_long_sync_of_somebody_else(people, memory, monkeypatch):
+    people.search(USERS, query="boiler")
+    people.put(USERS, "new", {"text": "The boiler was painted red."})
+
+    def busy(*_, wait):
+        raise SyncBusyError(f"busy for {wait} s")
+
+    monkeypatch.setattr(memory, "sync", busy)
+    found = people.search(USERS, query="boiler")
+    assert found[0].key == "boiler"
+    assert found[-1].key == "new"
+    assert found[-1].score is None
+
+
+# It stays
+
+
+def test_the_same_items_are_there_when_the_index_was_deleted(notes):
+    with Memory.open(notes, embedder=None) as memory:
+        store = OpenClawStore(memory)
+        store.batch([PutOp(USERS, str(number), {"text": f"Fact {number} of trains."}) for number in range(5)])
+        before = store.search((), query="fact 3")
+    shutil.rmtree(notes / ".memory")
+    with Memory.open(notes, embedder=None) as memory:
+        assert OpenClawStore(memory).search((), query="fact 3") == before
+        assert len(before) == 5
+
+
+def test_threads_can_put_at_the_same_time(store):
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: store.put(USERS, f"k{number % 5}", {"n": number}), range(20)))
+    found = store.search(USERS)
+    assert sorted(keys(found)) == ["k0", "k1", "k2", "k3", "k4"]
+    assert all(item.value["n"] % 5 == int(item.key[1]) for item in found)
+
+
+PUTTING = """
+import sys
+from langchain_openclaw_memory.store import OpenClawStore
+from openclaw_memory import Memory
+with Memory.open(sys.argv[1], embedder=None) as memory:
+    for number in range(15):
+        OpenClawStore(memory).put(("shared",), f"k{number % 3}", {"by": sys.argv[2], "text": "x" * 5000})
+"""
+
+
+def test_processes_can_put_at_the_same_time(store, memory):
+    arguments = [sys.executable, "-c", PUTTING, str(memory.workspace.root)]
+    others = [subprocess.Popen([*arguments, name]) for name in "ab"]
+    while any(other.poll() is None for other in others):
+        assert all(len(item.value["text"]) == 5000 for item in store.search(("shared",))), (
+            "an item is whole or not there"
+        )
+    assert [other.returncode for other in others] == [0, 0]
+    assert sorted(keys(store.search(("shared",)))) == ["k0", "k1", "k2"]
+
+
+def test_the_front_matter_is_json_that_other_programs_read(store, memory):
+    store.put(USERS, "a", {"n": 1, "text": "Ünï: # not a comment"}, index=["text"])
+    lines = (memory.workspace.root / "memory/users/anna/a.md").read_text(encoding="utf-8").split("\n")
+    fields = {
+        name: json.loads(value)
+        for name, _, value in (line.partition(": ") for line in lines[1 : lines.index("---", 1)])
+    }
+    assert fields["namespace"] == ["users", "anna"]
+    assert fields["value"] == {"n": 1, "text": None}
+    assert fields["text_at"] == ["text"]

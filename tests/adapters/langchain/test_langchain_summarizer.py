@@ -1,0 +1,108 @@
+"""A summarizer that has memories saved of exactly what it summarises."""
+
+import inspect
+
+import langchain.agents.middleware.summarization as installed
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import SummarizationMiddleware
+from langchain_core.messages import HumanMessage
+from langchain_openclaw_memory import flushing_summarizer, middleware
+from langgraph.checkpoint.memory import InMemorySaver
+from scripted_chat import SUMMARY, writes_facts
+
+from openclaw_memory.errors import ConfigError
+
+# The hook came with a later version than the lowest that is supported.
+needs_the_hook = pytest.mark.skipif(
+    "summarizer" not in inspect.signature(SummarizationMiddleware.__init__).parameters,
+    reason="this version of LangChain has no summarizer=",
+)
+
+FACT = "Please remember: the boiler code is 4711."
+THREAD = {"configurable": {"thread_id": "tuesday"}}
+
+
+def notes(memory):
+    return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
+
+
+def summarization(model, summarizer):
+    return SummarizationMiddleware(
+        model, trigger=("messages", 6), keep=("messages", 2), summarizer=summarizer, trim_tokens_to_summarize=None
+    )
+
+
+def plain(messages):
+    return f"{SUMMARY}: {len(messages)} messages"
+
+
+async def waiting(messages):
+    return plain(messages)
+
+
+async def talk(agent, *, is_async):
+    for text in (FACT, *(f"Chatter number {number}." for number in range(4))):
+        said = {"messages": [HumanMessage(text)]}
+        state = await agent.ainvoke(said, THREAD) if is_async else agent.invoke(said, THREAD)
+    return state["messages"]
+
+
+@needs_the_hook
+@pytest.mark.parametrize(("summarizer", "is_async"), [(plain, False), (plain, True), (waiting, True)])
+async def test_memories_of_what_is_lost_are_saved_before_it_is_summarised(
+    memory, scripted, flush_model, summarizer, is_async
+):
+    hook = flushing_summarizer(summarizer, memory, flush_model)
+    agent = create_agent(
+        scripted("ok"), [], middleware=[summarization(scripted("never asked"), hook)], checkpointer=InMemorySaver()
+    )
+    messages = await talk(agent, is_async=is_async)
+    assert SUMMARY in messages[0].text
+    assert "4711" in notes(memory)
+    shown = flush_model.requests[0].messages
+    assert [message.text for message in shown[1:-1]] == [FACT, "ok", "Chatter number 0.", "ok", "Chatter number 1."][:5]
+
+
+@needs_the_hook
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_chat_model_as_summarizer_writes_both(memory, scripted, is_async):
+    def both(request):
+        if "memory_append" not in request.tools:
+            return SUMMARY
+        return writes_facts(request)
+
+    model = scripted(both)
+    agent = create_agent(
+        scripted("ok"),
+        [],
+        middleware=[summarization(scripted("x"), flushing_summarizer(model, memory))],
+        checkpointer=InMemorySaver(),
+    )
+    messages = await talk(agent, is_async=is_async)
+    assert SUMMARY in messages[0].text
+    assert "4711" in notes(memory)
+
+
+@needs_the_hook
+def test_a_flush_that_fails_costs_no_summary(memory, scripted):
+    hook = flushing_summarizer(plain, memory, scripted(RuntimeError("no credit left")))
+    assert SUMMARY in hook.invoke([HumanMessage(FACT)])
+    memory.sync()
+    assert "4711" in memory.search("boiler code", source="sessions")[0].snippet
+
+
+@needs_the_hook
+def test_a_function_alone_cannot_write_memories(memory):
+    with pytest.raises(ConfigError, match="give model="):
+        flushing_summarizer(plain, memory)
+
+
+def test_a_version_without_the_hook_is_told_apart(memory, scripted, monkeypatch):
+    class Earlier(installed.SummarizationMiddleware):
+        def __init__(self, model, *, trigger=None, **deprecated):
+            super().__init__(model, trigger=trigger, **deprecated)
+
+    monkeypatch.setattr(middleware, "SummarizationMiddleware", Earlier)
+    with pytest.raises(ConfigError, match=r"MemoryFlushMiddleware\.before"):
+        flushing_summarizer(scripted("x"), memory)

@@ -1,0 +1,238 @@
+"""The memory's tools are LangChain tools: same schemas, answers that a model can use, artifacts for the program."""
+
+import json
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.documents import Document
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_openclaw_memory import OpenClawRetriever, OpenClawToolkit, memory_tools
+from langchain_tests.integration_tests import ToolsIntegrationTests
+from langchain_tests.unit_tests import ToolsUnitTests
+from langgraph.checkpoint.memory import InMemorySaver
+
+from openclaw_memory import Memory
+from openclaw_memory import tools as core
+
+QUESTION = "Who services the boiler?"
+EXAMPLES = {
+    "memory_search": {"query": QUESTION, "maxResults": 3},
+    "memory_get": {"path": "memory/household.md", "from": 3, "lines": 1},
+    "memory_append": {"text": "Van Dam has a new van."},
+}
+
+
+@pytest.fixture
+def memory(notes):
+    with Memory.open(notes) as memory:
+        memory.sync()
+        yield memory
+
+
+@pytest.fixture
+def tools(memory):
+    return {tool.name: tool for tool in memory_tools(memory, edit=True)}
+
+
+class Standard:
+    name: str
+
+    @pytest.fixture(autouse=True)
+    def _memory(self, memory):
+        self.memory = memory
+
+    @property
+    def tool_constructor(self):
+        return next(tool for tool in memory_tools(self.memory) if tool.name == self.name)
+
+    @property
+    def tool_invoke_params_example(self):
+        return EXAMPLES[self.name]
+
+
+class TestSearchUnit(Standard, ToolsUnitTests):
+    name = "memory_search"
+
+
+class TestSearch(Standard, ToolsIntegrationTests):
+    name = "memory_search"
+
+
+class TestGetUnit(Standard, ToolsUnitTests):
+    name = "memory_get"
+
+
+class TestGet(Standard, ToolsIntegrationTests):
+    name = "memory_get"
+
+
+class TestAppendUnit(Standard, ToolsUnitTests):
+    name = "memory_append"
+
+
+class TestAppend(Standard, ToolsIntegrationTests):
+    name = "memory_append"
+
+
+@pytest.mark.parametrize("wishes", [{}, {"edit": True}, {"append": False}, {"edit": True, "append": False}])
+def test_what_a_model_is_shown_is_what_the_core_says(memory, wishes):
+    shown = [convert_to_openai_tool(tool)["function"] for tool in memory_tools(memory, **wishes)]
+    assert shown == [
+        {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+        for tool in core.memory_tools(memory, **wishes)
+    ]
+
+
+def test_the_argument_from_keeps_its_name(tools):
+    assert set(tools["memory_get"].args) == {"path", "from", "lines"}
+    answer = json.loads(tools["memory_get"].invoke(EXAMPLES["memory_get"]))
+    assert answer["from"] == 3
+    assert "The boiler is serviced each October by Van Dam." in answer["text"]
+
+
+def call(tool: BaseTool, arguments, **configurable) -> ToolMessage:
+    said = {"name": tool.name, "args": arguments, "id": "1", "type": "tool_call"}
+    return tool.invoke(said, config={"configurable": configurable})
+
+
+def test_a_search_answers_in_json_and_hands_over_documents(tools, memory):
+    message = call(tools["memory_search"], {"query": QUESTION})
+    answer = json.loads(message.content)
+    assert answer["status"] == "ok"
+    assert answer["results"][0]["citation"] == "memory/household.md#L1-L3"
+    assert message.artifact == OpenClawRetriever(memory=memory).invoke(QUESTION)
+    assert isinstance(message.artifact[0], Document)
+
+
+def test_a_search_that_finds_nothing_hands_over_an_empty_list(tools):
+    message = call(tools["memory_search"], {"query": QUESTION, "minScore": 1.0})
+    assert json.loads(message.content)["results"] == []
+    assert message.artifact == []
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "status"),
+    [
+        ("memory_get", {"path": "memory/nobody.md"}, "not_found"),
+        ("memory_get", {"path": "../secret.md"}, "not_allowed"),
+        ("memory_get", {"path": "MEMORY.md", "from": 0}, "invalid"),
+        ("memory_get", {}, "invalid"),
+        ("memory_search", {"query": ""}, "invalid"),
+        ("memory_search", {"query": "boiler", "self": 1, "config": 2, "run_manager": 3, "func": 4}, "invalid"),
+        ("memory_forget", {"path": "MEMORY.md", "from": 1, "lines": 1, "hash": "0" * 12}, "stale"),
+    ],
+)
+async def test_what_a_model_can_mend_is_an_answer(tools, name, arguments, status):
+    said = {"name": name, "args": arguments, "id": "1", "type": "tool_call"}
+    for message in (tools[name].invoke(said), await tools[name].ainvoke(said)):
+        answer = json.loads(message.content)
+        assert answer["status"] == status
+        assert answer["error"]
+        assert message.artifact["status"] == status
+
+
+def test_a_closed_memory_is_an_answer_too(tools, memory):
+    memory.close()
+    assert json.loads(call(tools["memory_search"], {"query": QUESTION}).content)["status"] == "unavailable"
+
+
+def test_lines_are_read_changed_and_removed(tools, notes):
+    where = {"path": "memory/household.md", "from": 3, "lines": 1}
+    seen = json.loads(tools["memory_get"].invoke(where))["hash"]
+    changed = json.loads(tools["memory_edit"].invoke({**where, "hash": seen, "text": "Van Dam retired."}))
+    assert (notes / "memory/household.md").read_text() == "# Household\n\nVan Dam retired.\n"
+    assert json.loads(tools["memory_forget"].invoke({**where, "hash": changed["hash"]}))["status"] == "ok"
+    assert "retired" not in (notes / "memory/household.md").read_text()
+
+
+GROUP = "agent:main:telegram:group:7"
+KEY = {"query": "Where is the spare key?"}
+
+
+def paths(message: ToolMessage) -> set[str]:
+    return {result["path"] for result in json.loads(message.content)["results"]}
+
+
+@pytest.mark.parametrize("configurable", [{"session_key": GROUP}, {"thread_id": GROUP}])
+def test_in_the_session_of_a_group_less_is_shown(tools, configurable):
+    alone, together = call(tools["memory_search"], KEY), call(tools["memory_search"], KEY, **configurable)
+    assert "MEMORY.md" in paths(alone)
+    assert "MEMORY.md" not in paths(together)
+    assert not [result for result in json.loads(together.content)["results"] if "citation" in result]
+    assert "MEMORY.md" not in {document.metadata["path"] for document in together.artifact}
+
+
+def test_a_session_that_is_given_wins_over_that_of_the_run(memory):
+    (search, *_) = memory_tools(memory, session_key=GROUP)
+    assert "MEMORY.md" not in paths(call(search, KEY, session_key="main", thread_id="main"))
+
+
+@pytest.mark.parametrize("thread", [1, "5f0c1d8e-9a53-4f3e-8b4d-7d3c2f7a1b10"])
+def test_a_thread_of_any_name_is_a_direct_chat(tools, thread):
+    assert "MEMORY.md" in paths(call(tools["memory_search"], KEY, thread_id=thread))
+
+
+def test_a_toolkit_has_the_tools(memory):
+    toolkit = OpenClawToolkit(memory=memory, edit=True, append=False, session_key=GROUP)
+    names = [tool.name for tool in toolkit.get_tools()]
+    assert names == ["memory_search", "memory_get", "memory_edit", "memory_forget"]
+    assert "MEMORY.md" not in paths(call(toolkit.get_tools()[0], KEY))
+    assert "memory=" not in repr(toolkit)
+    assert "memory" not in toolkit.model_dump()
+
+
+def test_the_memory_is_part_of_no_dump_of_a_tool(tools, notes):
+    for tool in tools.values():
+        assert "tool_for" not in tool.model_dump()
+        assert str(notes) not in repr(tool)
+
+
+class Calls(GenericFakeChatModel):
+    """Says what it is to say, and takes tools."""
+
+    def bind_tools(self, _, **__):
+        return self
+
+
+def calling(name, arguments):
+    return AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": "1", "type": "tool_call"}])
+
+
+def agent(memory, *messages):
+    model = Calls(messages=iter(messages))
+    return create_agent(model, memory_tools(memory), checkpointer=InMemorySaver())
+
+
+async def ran(agent, asynchronous, **configurable):
+    given = {"messages": [("user", "Where is the spare key?")]}
+    config = {"configurable": {"thread_id": "1", **configurable}}
+    return await agent.ainvoke(given, config) if asynchronous else agent.invoke(given, config)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_an_agent_searches_and_the_answer_passes_a_checkpoint(memory, asynchronous, caplog):
+    run = agent(memory, calling("memory_search", KEY), AIMessage("With Mrs. Groen."))
+    await ran(run, asynchronous)
+    # Read back from the checkpoint, in which a foreign type would be a warning.
+    answered = run.get_state({"configurable": {"thread_id": "1"}}).values["messages"][-2]
+    assert isinstance(answered, ToolMessage)
+    assert "Mrs. Groen" in answered.content
+    assert Document.model_validate(answered.artifact[0]).id == "MEMORY.md#L1-L4"
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_an_agent_in_a_group_is_shown_less(memory, asynchronous):
+    run = agent(memory, calling("memory_search", KEY), AIMessage("I do not know."))
+    done = await ran(run, asynchronous, session_key=GROUP)
+    assert "MEMORY.md" not in paths(done["messages"][-2])
+
+
+def test_an_agent_goes_on_after_a_call_that_was_wrong(memory):
+    run = agent(memory, calling("memory_get", {"path": "nowhere.md"}), AIMessage("Sorry."))
+    done = run.invoke({"messages": [("user", "?")]}, {"configurable": {"thread_id": "1"}})
+    assert json.loads(done["messages"][-2].content)["status"] in {"not_found", "not_allowed"}
+    assert done["messages"][-1].content == "Sorry."

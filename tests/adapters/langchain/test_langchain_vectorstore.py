@@ -1,0 +1,246 @@
+"""LangChain's vector store over a memory: its own standard suite, and what only Markdown can promise."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.indexing import InMemoryRecordManager, aindex, index
+from langchain_openclaw_memory import LangChainEmbedder, OpenClawEmbeddings, OpenClawVectorStore
+from langchain_tests.integration_tests import VectorStoreIntegrationTests
+
+from openclaw_memory import Memory
+from openclaw_memory.errors import ConfigError, PathNotAllowedError, QueryError
+
+FACTS = {
+    "launch": "The launch of the ferry was moved to Friday.",
+    "again": "The launch of the ferry is on Friday now.",
+    "venue": "The venue is the old mill by the river.",
+    "cook": "Piotr cooks for forty people.",
+}
+
+
+class TestByTheirStandardSuite(VectorStoreIntegrationTests):
+    @pytest.fixture
+    def vectorstore(self, tmp_path):
+        with Memory.open(tmp_path, embedder=LangChainEmbedder(self.get_embeddings())) as memory:
+            yield OpenClawVectorStore(memory)
+
+
+@pytest.fixture
+def memory(tmp_path):
+    with Memory.open(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def store(memory):
+    filled = OpenClawVectorStore(memory)
+    filled.add_texts(list(FACTS.values()), [{"n": n, "of": name} for n, name in enumerate(FACTS)], ids=list(FACTS))
+    return filled
+
+
+def ids(documents):
+    return [document.id for document in documents]
+
+
+def test_a_store_is_made_of_texts_and_embeddings_in_a_folder_of_its_own(tmp_path):
+    embeddings = DeterministicFakeEmbedding(size=16)
+    texts, folder = list(FACTS.values()), tmp_path / "made" / "here"
+    store = OpenClawVectorStore.from_texts(texts, embeddings, ids=list(FACTS), workspace=folder)
+    with store.memory:
+        assert ids(store.similarity_search("old mill venue", k=1)) == ["venue"]
+        assert store.embeddings is embeddings
+        assert len(list((folder / "memory" / "notes").glob("*.md"))) == 4
+
+
+def test_embeddings_of_ours_are_not_wrapped_twice(tmp_path):
+    store = OpenClawVectorStore.from_texts(["one"], OpenClawEmbeddings("hashing"), workspace=tmp_path)
+    with store.memory:
+        assert store.memory.embedder.provider == "hashing"
+        assert isinstance(store.embeddings, OpenClawEmbeddings)
+
+
+def test_a_store_without_a_folder_says_what_to_do():
+    with pytest.raises(ConfigError, match="workspace=PATH"):
+        OpenClawVectorStore.from_texts(["one"], DeterministicFakeEmbedding(size=4))
+
+
+def test_the_index_is_made_again_from_the_files_with_ids_and_metadata(tmp_path):
+    with Memory.open(tmp_path) as memory:
+        OpenClawVectorStore(memory).add_texts(["Ada's text\r\n\n"], [{"page": 3, "tags": ["a", None]}], ids=["Doc/Ä 1"])
+    (tmp_path / ".memory" / "index.sqlite").unlink()
+    with Memory.open(tmp_path) as memory:
+        store = OpenClawVectorStore(memory)
+        (found,) = store.similarity_search("Ada", k=1)
+        assert found == Document(
+            id="Doc/Ä 1", page_content="Ada's text\r\n\n", metadata={"page": 3, "tags": ["a", None]}
+        )
+        assert store.get_by_ids(["Doc/Ä 1"]) == [found]
+
+
+def test_ids_are_made_where_none_are_given(store):
+    made = store.add_documents([Document("first", id="mine"), Document("second")])
+    assert made[0] == "mine"
+    assert ids(store.get_by_ids([made[1], "mine"])) == [made[1], "mine"]
+
+
+@pytest.mark.parametrize("lists", [{"metadatas": [{}]}, {"ids": ["a"]}, {"metadatas": [{}] * 3}])
+def test_texts_metadata_and_ids_must_be_as_many(store, lists):
+    with pytest.raises(QueryError, match="2 texts"):
+        store.add_texts(["one", "two"], **lists)
+
+
+def test_metadata_that_is_no_json_is_named_and_nothing_is_written(store):
+    with pytest.raises(QueryError, match=r"metadata\['when'\]\['at'\]"):
+        store.add_texts(["good", "bad"], [{}, {"when": {"at": object()}}], ids=["good", "bad"])
+    assert store.get_by_ids(["good", "bad"]) == []
+
+
+def test_what_a_call_does_not_take_is_no_silence(store):
+    with pytest.raises(TypeError, match="fitler"):
+        store.similarity_search("launch", fitler={"n": 1})
+
+
+@pytest.mark.parametrize("wanted", [{"of": "cook"}, lambda document: document.metadata.get("n") == 3])
+@pytest.mark.parametrize("call", ["similarity_search", "max_marginal_relevance_search"])
+def test_a_filter_is_metadata_or_a_function(store, wanted, call):
+    assert ids(getattr(store, call)("When is the launch?", k=3, filter=wanted)) == ["cook"]
+
+
+def test_a_filter_of_another_kind_is_refused(store):
+    with pytest.raises(QueryError, match="filter"):
+        store.similarity_search("launch", filter="cook")
+
+
+def test_a_filter_finds_what_many_better_answers_hide(store):
+    store.add_texts(
+        [f"The launch of ferry {n} is on Friday." for n in range(40)], ids=[f"ferry-{n}" for n in range(40)]
+    )
+    assert ids(store.similarity_search("When is the launch of the ferry?", k=1, filter={"of": "cook"})) == ["cook"]
+
+
+def test_scores_lie_between_0_and_1_best_first(store):
+    scored = store.similarity_search_with_relevance_scores("When is the launch of the ferry?", k=4)
+    scores = [score for _, score in scored]
+    assert len(scored) == 4
+    assert scores == sorted(scores, reverse=True)
+    assert 0 <= scores[-1] < scores[0] <= 1
+
+
+def test_the_nearest_to_a_vector_are_found_by_the_vector_alone(store):
+    vector = store.embeddings.embed_query(FACTS["venue"])
+    assert ids(store.similarity_search_by_vector(vector, k=2))[0] == "venue"
+
+
+def test_marginal_relevance_does_not_say_the_same_twice(store):
+    question = "When is the launch of the ferry?"
+    assert set(ids(store.similarity_search(question, k=2))) == {"launch", "again"}
+    assert len({"launch", "again"} & set(ids(store.max_marginal_relevance_search(question, k=2, lambda_mult=0.2)))) == 1
+    assert set(ids(store.max_marginal_relevance_search(question, k=2, lambda_mult=1.0))) == {"launch", "again"}
+
+
+def test_keywords_alone_answer_where_there_are_no_vectors(tmp_path):
+    with Memory.open(tmp_path, embedder=None) as memory:
+        store = OpenClawVectorStore(memory)
+        store.add_texts(list(FACTS.values()), ids=list(FACTS))
+        assert store.embeddings is None
+        assert ids(store.similarity_search("old mill", k=1)) == ["venue"]
+        assert ids(store.max_marginal_relevance_search("old mill", k=1)) == ["venue"]
+        assert len(store.similarity_search("old mill", k=3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"search_type": "similarity", "search_kwargs": {"k": 1}}, 1),
+        ({"search_type": "mmr", "search_kwargs": {"k": 2, "fetch_k": 4}}, 2),
+        ({"search_type": "similarity_score_threshold", "search_kwargs": {"k": 4, "score_threshold": 0.5}}, 2),
+    ],
+    ids=lambda value: value["search_type"] if isinstance(value, dict) else "",
+)
+async def test_as_a_retriever_every_search_type_works(store, settings, expected):
+    retriever = store.as_retriever(**settings)
+    question = "When is the launch of the ferry?"
+    found = retriever.invoke(question)
+    assert len(found) == expected
+    assert found[0].id in {"launch", "again"}
+    assert await retriever.ainvoke(question) == found
+
+
+def test_a_persons_lines_are_found_and_never_deleted(store, memory):
+    memory.append("Anna's boat is called Zeppelin.", date="2026-11-21")
+    memory.sync()
+    (found,) = store.similarity_search("Zeppelin", k=1)
+    assert found.metadata["citation"] == found.id == "memory/2026-11-21.md#L3"
+    assert store.get_by_ids([found.id])[0].page_content == found.page_content
+    with pytest.raises(PathNotAllowedError, match=r"2026-11-21\.md"):
+        store.delete(["launch", found.id])
+    assert ids(store.get_by_ids(["launch"])) == ["launch"]
+    assert "Zeppelin" in memory.get("memory/2026-11-21.md").text
+
+
+def test_all_documents_can_be_deleted_and_a_persons_notes_stay(store, memory):
+    memory.append("Kept.", date="2026-11-21")
+    assert store.delete()
+    assert store.get_by_ids(list(FACTS)) == []
+    assert memory.get("memory/2026-11-21.md").text.endswith("Kept.")
+
+
+def docs(*numbers, changed=()):
+    return [
+        Document(f"text {n}{' changed' if n in changed else ''}", metadata={"source": f"s{n % 2}"}) for n in numbers
+    ]
+
+
+def counts(result):
+    return result["num_added"], result["num_skipped"], result["num_deleted"]
+
+
+def test_the_indexing_api_adds_skips_and_deletes(memory):
+    store, records = OpenClawVectorStore(memory), InMemoryRecordManager("ns")
+    records.create_schema()
+
+    def run(documents, cleanup):
+        return counts(
+            index(
+                documents, records, store, cleanup=cleanup, source_id_key="source", key_encoder="sha256", batch_size=9
+            )
+        )
+
+    def texts():
+        return sorted(one.page_content for one in store.similarity_search("text", k=10))
+
+    assert run(docs(0, 1, 2), "incremental") == (3, 0, 0)
+    assert run(docs(0, 1, 2), "incremental") == (0, 3, 0)
+    assert run(docs(0, 1, 2, changed=[1]), "incremental") == (1, 2, 1)
+    assert texts() == ["text 0", "text 1 changed", "text 2"]
+    assert run(docs(2, 3), "full") == (1, 1, 2)
+    assert texts() == ["text 2", "text 3"]
+
+
+async def test_the_indexing_api_works_without_waiting(memory):
+    store, records = OpenClawVectorStore(memory), InMemoryRecordManager("ns")
+    await records.acreate_schema()
+    for expected in ((2, 0, 0), (0, 2, 0)):
+        result = await aindex(docs(0, 1), records, store, cleanup="full", source_id_key="source", key_encoder="sha256")
+        assert counts(result) == expected
+
+
+def test_several_threads_add_and_search_at_once(memory):
+    store = OpenClawVectorStore(memory)
+
+    def work(n):
+        store.add_texts([f"number {n} of the row"], [{"n": n}], ids=[f"row-{n}"])
+        return store.similarity_search(f"number {n}", k=1, filter={"n": n})
+
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(work, range(18)))
+    assert [ids(some) for some in found] == [[f"row-{n}"] for n in range(18)]
+    assert len(store.get_by_ids([f"row-{n}" for n in range(18)])) == 18
+
+
+async def test_searches_in_an_event_loop_run_beside_each_other(store):
+    found = await asyncio.gather(*(store.asimilarity_search(text, k=1) for text in FACTS.values()))
+    assert [one[0].id for one in found][2:] == ["venue", "cook"]
