@@ -147,7 +147,7 @@ class Flush:
         """Say that the conversation was compacted, to so many tokens: a new cycle begins, with a flush of its own."""
         with self._lock:
             count = self.state.compaction_count + 1
-            self.save(compaction_count=count, compacted_bytes=self._log_bytes(), context_tokens=tokens)
+            self.save(compaction_count=count, compacted_bytes=self._log_bytes(), context_tokens=_whole(tokens))
 
     def save(self, **changes: Any) -> None:
         """Write fields of the state; what the disk does not take is kept in memory, and tried again with the next."""
@@ -294,9 +294,14 @@ class FlushTurn:
         self._flush.save(
             memory_flush_at=iso(self._flush.now()),
             memory_flush_compaction_count=self._cycle,
-            context_tokens=self._tokens,
+            context_tokens=_whole(self._tokens),
             flush_error=error,
         )
+
+
+def _whole(tokens: int | None) -> int | None:
+    # Some counters give numbers of numpy, which are no JSON.
+    return int(tokens) if tokens else None
 
 
 def _can_be_written(workspace: Workspace) -> bool:
