@@ -14,6 +14,7 @@ NAME = "recalled-memory"
 _OPENCLAW = ("<relevant-memories>", "</relevant-memories>")
 _OPENING = re.compile(rf'<{NAME} id="([0-9a-f]{{16}})"')
 _CLOSING_OR_OPENING = re.compile(rf'</{NAME} id="([0-9a-f]{{16}})">|{_OPENING.pattern}')
+_LOOSE = re.compile(rf"<(/?){NAME}")
 _MARK = re.compile(r"[0-9a-f]{16}")
 _NO_LABEL = re.compile(r'[<>"\x00-\x1f\x7f]+')
 
@@ -45,6 +46,11 @@ def without_fenced(text: str) -> str:
     if f"<{NAME}" in text:
         text = _without_ours(text)
     return without_between(text, *_OPENCLAW)
+
+
+def without_recalled(text: str) -> str:
+    """The text fit to be written: without its fenced blocks, and no fence left open that could swallow what follows."""
+    return _LOOSE.sub(rf"<\1{NAME.replace('-', ' ')}", without_fenced(text))
 
 
 def without_cut_off(text: str) -> str:

@@ -140,6 +140,11 @@ def redact_session(text: str) -> str:
     return text
 
 
+def redact_talk(text: str) -> str:
+    """As `redact_session`, of a text of several lines, which stay what they are."""
+    return "\n".join(map(redact_session, redact(text).split("\n")))
+
+
 def masked(token: str) -> str:
     """A token by its first six and last four characters; `***` for one of less than 18."""
     return f"{token[:_KEPT_START]}…{token[-_KEPT_END:]}" if len(token) >= _KEPT_FROM else _HIDDEN

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from openclaw_memory.config import Embedding
 from openclaw_memory.embeddings import AUTO_ORDER, PROBE, check_provider, from_callable, load_embedder, own_errors
 from openclaw_memory.embeddings._pace import Pace
-from openclaw_memory.embeddings._say import say
 from openclaw_memory.errors import ConfigError, EmbedderError
+from openclaw_memory.say import say
 from openclaw_memory.types import Embedder, IndexMeta
 
 if TYPE_CHECKING:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, PathNotAllowedError, QueryError, UndecodableError
-from openclaw_memory.fence import NAME, without_fenced
-from openclaw_memory.redaction import redact, redact_session
+from openclaw_memory.fence import without_recalled
+from openclaw_memory.redaction import redact_talk
 from openclaw_memory.sessions.blocks import missing
 from openclaw_memory.sessions.silent import SILENT, is_silent
 from openclaw_memory.types import ToolAnswer
@@ -30,8 +29,6 @@ SCHEMA: Mapping[str, Any] = {
 }
 # More than a model writes in one answer, and few enough that a note stays one that people read.
 MAX_CHARS = 65_536
-
-_LOOSE_FENCE = re.compile(rf"<(/?){NAME}")
 
 
 def append_new(
@@ -78,9 +75,8 @@ def _checked(arguments: Mapping[str, Any], path: str) -> str:
 
 
 def fit_to_write(text: str) -> str:
-    """The text without secrets, and without fenced blocks of recalled memory; a fence left open cannot swallow more."""
-    talk = _LOOSE_FENCE.sub(rf"<\1{NAME.replace('-', ' ')}", without_fenced(text))
-    return "\n".join(map(redact_session, redact(talk).split("\n")))
+    """The text without recalled memory, with secrets masked as in talk."""
+    return redact_talk(without_recalled(text))
 
 
 def _note(workspace: Workspace, path: str) -> str:

@@ -28,8 +28,8 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from openclaw_memory.config.parts import Compaction
-from openclaw_memory.embeddings._say import say
 from openclaw_memory.errors import OpenClawMemoryError
+from openclaw_memory.say import say
 from openclaw_memory.sessions.appending import DESCRIPTION, NOTHING_TO_SAVE, SCHEMA, TOOL_NAME, append_new
 from openclaw_memory.sessions.keeping import keep
 from openclaw_memory.sessions.messages import Message

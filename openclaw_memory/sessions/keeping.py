@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from openclaw_memory.errors import QueryError
-from openclaw_memory.redaction import redact, redact_session
+from openclaw_memory.redaction import redact_talk
 from openclaw_memory.sessions.messages import Message, text_of
 from openclaw_memory.workspace.session_log import SessionLog
 from openclaw_memory.workspace.turns import message_of
@@ -52,7 +52,7 @@ def keep(messages: Iterable[Message], log: SessionLog) -> int:
 def masked(value: Any) -> Any:
     """A value as JSON holds it, with the secrets in its texts masked."""
     if isinstance(value, str):
-        return "\n".join(map(redact_session, redact(value).split("\n")))
+        return redact_talk(value)
     if isinstance(value, Mapping):
         return {key: masked(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -17,7 +17,7 @@ from openclaw_memory.workspace.paths import Place, transcripts_place
 from openclaw_memory.workspace.reading import opened
 from openclaw_memory.workspace.writing import locked, make_folder, read_whole, refused, replace_file
 
-ChatType: TypeAlias = Literal["direct", "group", "room"]
+ChatType: TypeAlias = Literal["direct", "group", "room", "channel"]
 
 FILE_NAME = "sessions.json"
 _MAX_BYTES = 64 * 1024 * 1024  # OpenClaw keeps more of a session there than we read

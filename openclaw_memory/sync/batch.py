@@ -17,9 +17,9 @@ from openclaw_memory.embeddings import checked_vectors, own_errors
 from openclaw_memory.embeddings._failures import Meaning, ServiceError
 from openclaw_memory.embeddings._jobs import Jobs, JobState
 from openclaw_memory.embeddings._pieces import encodable, packs, weight
-from openclaw_memory.embeddings._say import say
 from openclaw_memory.embeddings._stream import unguarded
 from openclaw_memory.errors import EmbedderError
+from openclaw_memory.say import say
 from openclaw_memory.sync.batch_file import Job, JobFile, Known, path_of
 from openclaw_memory.types import Embedder, Progress, Store
 

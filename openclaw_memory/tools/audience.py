@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from openclaw_memory.config.parts import Citations
 from openclaw_memory.errors import PathNotAllowedError
 from openclaw_memory.workspace.paths import LOWER_CASE_NOTE, NOTES_FOLDER, ROOT_NOTES, is_transcript, locate
 
 if TYPE_CHECKING:
+    from openclaw_memory.sessions.state import ChatType
     from openclaw_memory.workspace import Workspace
-
-ChatType: TypeAlias = Literal["direct", "group", "channel"]
 
 _PRIVATE_NAMES = frozenset(name.casefold() for name in (*ROOT_NOTES, LOWER_CASE_NOTE))
 

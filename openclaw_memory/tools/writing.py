@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from openclaw_memory.fence import NAME, without_fenced
+from openclaw_memory.fence import without_recalled
 from openclaw_memory.redaction import redact
 
 _GAP = re.compile(r"\n{3,}")
-_LOOSE_FENCE = re.compile(rf"<(/?){NAME}")
 
 
 class Written(NamedTuple):
@@ -20,13 +19,9 @@ class Written(NamedTuple):
 
 
 def fit_to_write(text: str) -> Written:
-    """The text without fenced blocks of recalled memory, with secrets masked.
-
-    A fence that is open at one end cannot swallow what others write between it and another.
-    """
-    kept = without_fenced(text)
+    """The text without recalled memory, with secrets masked."""
+    kept = without_recalled(text)
     if kept != text:
         kept = _GAP.sub("\n\n", kept).strip("\n")
-    kept = _LOOSE_FENCE.sub(rf"<\1{NAME.replace('-', ' ')}", kept)
     safe = redact(kept)
     return Written(safe, safe != kept)

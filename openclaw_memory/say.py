@@ -1,4 +1,4 @@
-"""What is told to whoever runs a sync, beside its report: who gets the notes, and what takes whose place."""
+"""What is told to whoever runs the program, beside what a call returns: one line, in the log."""
 
 
 def say(words: str) -> None:
