@@ -95,6 +95,7 @@ def run(code: str, *arguments: object, **environment: str) -> subprocess.Complet
     )
 
 
+@pytest.mark.nightly
 def test_a_model_is_fetched_mended_where_cut_short_and_then_taken_without_asking(hub, tmp_path, weights):
     address, asked = hub
     identity = create(weights, device="cpu").identity
@@ -106,6 +107,7 @@ def test_a_model_is_fetched_mended_where_cut_short_and_then_taken_without_asking
     assert (again.stdout.strip(), again.stderr, asked) == (identity, "", [])
 
 
+@pytest.mark.nightly
 def test_a_hub_in_trouble_is_asked_once(hub, tmp_path):
     address, asked = hub
     failed = run(LOAD, HF_HOME=str(tmp_path), HF_ENDPOINT=f"{address}/down")
