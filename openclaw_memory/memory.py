@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from openclaw_memory.documents import Documents
     from openclaw_memory.search import SearchResults
     from openclaw_memory.sessions.flush import Flush
-    from openclaw_memory.sessions.state import ChatType
+    from openclaw_memory.sessions.keys import ChatType
     from openclaw_memory.sync.watcher import Watcher
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.bootstrap import Bootstrap
@@ -274,7 +274,7 @@ class Memory:
         *,
         window: int | None = None,
         session_id: str | None = None,
-        chat_type: ChatType = "direct",
+        chat_type: ChatType | None = None,
     ) -> Flush:
         """The flush of a session: it says when memories are to be saved before a compaction. See `sessions.flush`.
 

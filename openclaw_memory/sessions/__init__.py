@@ -17,6 +17,7 @@ __all__ = [
     "answered",
     "answers_to",
     "calls_of",
+    "chat_type",
     "compact",
     "compaction_threshold",
     "conversation",
@@ -39,22 +40,24 @@ __all__ = [
 if TYPE_CHECKING:
     from openclaw_memory.sessions.compaction import Compacted, compact, conversation, cut, logged, should_compact
     from openclaw_memory.sessions.flush import FLUSH_TAG, Flush, FlushTurn
+    from openclaw_memory.sessions.keys import ChatType, chat_type
     from openclaw_memory.sessions.messages import Message, answers_to, calls_of, estimated_tokens, text_of
     from openclaw_memory.sessions.overflow import Answered, answered, is_overflow
     from openclaw_memory.sessions.pruning import prune
     from openclaw_memory.sessions.silent import SILENT, SilentStream, is_silent, without_silent
-    from openclaw_memory.sessions.state import ChatType, SessionState, read_states, update_state
+    from openclaw_memory.sessions.state import SessionState, read_states, update_state
     from openclaw_memory.sessions.thresholds import compaction_threshold, flush_due, flush_threshold, reserve
 
 # Where each public name lives: imported when it is first asked for.
 _MODULES = {
     "compaction": ("Compacted", "compact", "conversation", "cut", "logged", "should_compact"),
     "flush": ("FLUSH_TAG", "Flush", "FlushTurn"),
+    "keys": ("ChatType", "chat_type"),
     "messages": ("Message", "answers_to", "calls_of", "estimated_tokens", "text_of"),
     "overflow": ("Answered", "answered", "is_overflow"),
     "pruning": ("prune",),
     "silent": ("SILENT", "SilentStream", "is_silent", "without_silent"),
-    "state": ("ChatType", "SessionState", "read_states", "update_state"),
+    "state": ("SessionState", "read_states", "update_state"),
     "thresholds": ("compaction_threshold", "flush_due", "flush_threshold", "reserve"),
 }
 

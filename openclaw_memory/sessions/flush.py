@@ -32,9 +32,10 @@ from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.say import say
 from openclaw_memory.sessions.appending import DESCRIPTION, NOTHING_TO_SAVE, SCHEMA, TOOL_NAME, append_new
 from openclaw_memory.sessions.keeping import keep
+from openclaw_memory.sessions.keys import ChatType, chat_type
 from openclaw_memory.sessions.messages import Message
 from openclaw_memory.sessions.silent import SILENT, declines
-from openclaw_memory.sessions.state import ChatType, SessionState, iso, read_states, update_state
+from openclaw_memory.sessions.state import SessionState, iso, read_states, update_state
 from openclaw_memory.sessions.thresholds import Kind, Reason, flush_due
 from openclaw_memory.types import Tool, ToolAnswer
 from openclaw_memory.workspace import Workspace
@@ -66,6 +67,7 @@ class Flush:
 
     `window` is what the model can read, in tokens, None where nobody knows. `session_id` names the transcript, by
     default the one that `sessions.json` has for the key, else the key; a new one has had no flush and no compaction.
+    `chat_type` is by default what `sessions.json` says, else what the key does.
     `wrote` is called after something was written, `clock` says what time it is. After the constructor nothing raises:
     a state that cannot be read or written is told once, and goes on in memory.
     """
@@ -78,7 +80,7 @@ class Flush:
         *,
         window: int | None = None,
         session_id: str | None = None,
-        chat_type: ChatType = "direct",
+        chat_type: ChatType | None = None,
         wrote: Callable[[], object] = lambda: None,
         clock: Callable[[], datetime.datetime] | None = None,
     ) -> None:
@@ -147,7 +149,7 @@ class Flush:
         """Say that the conversation was compacted, to so many tokens: a new cycle begins, with a flush of its own."""
         with self._lock:
             count = self.state.compaction_count + 1
-            self.save(compaction_count=count, compacted_bytes=self._log_bytes(), context_tokens=_whole(tokens))
+            self.save(compaction_count=count, compacted_bytes=self._log_bytes(), **_context(tokens))
 
     def save(self, **changes: Any) -> None:
         """Write fields of the state; what the disk does not take is kept in memory, and tried again with the next."""
@@ -163,7 +165,8 @@ class Flush:
                 self._unsaved = {}
 
     def _names(self) -> dict[str, str]:
-        return {"session_id": self.session_id, "chat_type": self.chat_type}
+        kind = self.chat_type or self._state.chat_type or chat_type(self.key)
+        return {"session_id": self.session_id, "chat_type": kind}
 
     def _read(self) -> SessionState:
         try:
@@ -294,14 +297,15 @@ class FlushTurn:
         self._flush.save(
             memory_flush_at=iso(self._flush.now()),
             memory_flush_compaction_count=self._cycle,
-            context_tokens=_whole(self._tokens),
+            **_context(self._tokens),
             flush_error=error,
         )
 
 
-def _whole(tokens: int | None) -> int | None:
+def _context(tokens: int | None) -> dict[str, int]:
+    """The field for the size of a conversation, where it is known."""
     # Some counters give numbers of numpy, which are no JSON.
-    return int(tokens) if tokens else None
+    return {"context_tokens": int(tokens)} if tokens else {}
 
 
 def _can_be_written(workspace: Workspace) -> bool:

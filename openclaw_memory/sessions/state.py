@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from openclaw_memory.config import Files
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, WorkspaceError, WriteError
@@ -16,8 +16,6 @@ from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.paths import Place, transcripts_place
 from openclaw_memory.workspace.reading import opened
 from openclaw_memory.workspace.writing import locked, make_folder, read_whole, refused, replace_file
-
-ChatType: TypeAlias = Literal["direct", "group", "room", "channel"]
 
 FILE_NAME = "sessions.json"
 _MAX_BYTES = 64 * 1024 * 1024  # OpenClaw keeps more of a session there than we read
@@ -85,7 +83,7 @@ def update_state(folder: Place, key: str, **changes: Any) -> SessionState:
             entry = entries.get(key, {})
             if not isinstance(entry, dict):
                 raise WorkspaceError(f"{path} has no object for session {key!r}, but {entry!r}: mend it or remove it")
-            entries[key] = _changed(entry, changes)
+            entries[key] = _changed(entry, changes, in_milliseconds=_counts_milliseconds(entries))
             data = json.dumps(entries, indent=2).encode("ascii") + b"\n"
             try:
                 replace_file(folder.base, (*folder.parts, FILE_NAME), data, seen)
@@ -155,11 +153,18 @@ def _fits(name: str, value: object) -> bool:
     return isinstance(value, str)
 
 
-def _changed(entry: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry with other values; its times are written in the form in which `updatedAt` was."""
+def _counts_milliseconds(entries: Mapping[str, Any]) -> bool:
+    """Whether times are written as OpenClaw itself does."""
+    return any(
+        isinstance(entry, dict) and isinstance(entry.get("updatedAt"), int | float) for entry in entries.values()
+    )
+
+
+def _changed(entry: Mapping[str, Any], changes: Mapping[str, Any], *, in_milliseconds: bool) -> dict[str, Any]:
+    """The entry with other values."""
     now = datetime.datetime.now(datetime.UTC)
     values = {**changes, "updated_at": iso(now)}
-    if isinstance(entry.get("updatedAt"), int | float):  # OpenClaw itself counts milliseconds
+    if in_milliseconds:
         for name in _TIMES & {name for name, value in values.items() if value is not None}:
             values[name] = int(datetime.datetime.fromisoformat(values[name]).timestamp() * 1000)
     named = {_camel(name): value for name, value in values.items()}

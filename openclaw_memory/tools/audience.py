@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from openclaw_memory.config.parts import Citations
 from openclaw_memory.errors import PathNotAllowedError
+from openclaw_memory.sessions.keys import chat_type, parts_of
 from openclaw_memory.workspace.paths import LOWER_CASE_NOTE, NOTES_FOLDER, ROOT_NOTES, is_transcript, locate
 
 if TYPE_CHECKING:
-    from openclaw_memory.sessions.state import ChatType
     from openclaw_memory.workspace import Workspace
 
 _PRIVATE_NAMES = frozenset(name.casefold() for name in (*ROOT_NOTES, LOWER_CASE_NOTE))
@@ -28,17 +28,6 @@ class Audience:
 def audience_of(mode: Citations, session_key: str | None) -> Audience:
     """The audience of a session, by the setting `recall.citations` and the session's key; None: a direct chat."""
     return Audience(not _names_several(session_key), shows_citations(mode, session_key))
-
-
-def chat_type(session_key: str | None) -> ChatType:
-    """What kind of chat a session is, by OpenClaw's keys: `agent:<id>:...`, with a part `group` or `channel`.
-
-    A key of another form is a direct chat's.
-    """
-    parts = _parts(session_key)
-    if len(parts) < 3 or parts[0] != "agent":
-        return "direct"
-    return "channel" if "channel" in parts[2:] else "group" if "group" in parts[2:] else "direct"
 
 
 def shows_citations(mode: Citations, session_key: str | None) -> bool:
@@ -71,8 +60,4 @@ def check_path(workspace: Workspace, path: str, audience: Audience) -> None:
 
 def _names_several(session_key: str | None) -> bool:
     """Whether any part of a key, of whatever form, says that several people read: what is private needs more care."""
-    return not {"group", "channel"}.isdisjoint(_parts(session_key))
-
-
-def _parts(session_key: str | None) -> list[str]:
-    return [part for part in (session_key or "").strip().lower().split(":") if part]
+    return not {"group", "channel"}.isdisjoint(parts_of(session_key))

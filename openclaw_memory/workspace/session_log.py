@@ -22,6 +22,7 @@ from openclaw_memory.workspace.turns import message_of, parse
 from openclaw_memory.workspace.writing import flush_folder, locked, make_folder, open_to_append, refused, write_whole
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_LINE_ENDS = re.compile("[\x7f-\x9f\u2028\u2029]")
 _NAME_CHARS = 80
 _TAIL_BYTES = 65_536
 
@@ -179,8 +180,7 @@ class SessionLog:
 
 def _line(entry: Mapping[str, Any], path: str) -> bytes:
     try:
-        # Escaped, so that lone surrogates come back as they were, and no character is taken for the end of a line.
-        data = json.dumps(entry, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
+        data = _as_json(entry) + b"\n"
     except (TypeError, ValueError, RecursionError) as error:
         raise QueryError(
             f"the entry for {path} cannot be written as JSON ({error}): give text, numbers, lists"
@@ -188,6 +188,15 @@ def _line(entry: Mapping[str, Any], path: str) -> bytes:
     if len(data) > MAX_LINE_BYTES:
         raise QueryError(f"the entry for {path} has {len(data):,} bytes, of which {MAX_LINE_BYTES:,} are read: part it")
     return data
+
+
+def _as_json(entry: Mapping[str, Any]) -> bytes:
+    """A line that people can read: only lone surrogates, and what other programs take for the end of a line, escaped."""
+    text = json.dumps(entry, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return _LINE_ENDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+    except UnicodeEncodeError:
+        return json.dumps(entry, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 def _tail(descriptor: int, size: int, length: int = _TAIL_BYTES) -> bytes:

@@ -579,3 +579,14 @@ def test_the_state_of_a_session_that_somebody_else_marked_is_kept(flush, workspa
     save(flush.due(176_000), "- a")
 
     assert flush.state.input_tokens == 5
+
+
+def test_what_kind_of_chat_a_session_is_stays_or_is_said_by_its_key(flush_of, workspace):
+    folder = transcripts_place(workspace.root, Sessions())
+    update_state(folder, "given", chat_type="room", session_id="given", context_tokens=200_000, input_tokens=5)
+    for key in ("given", "agent:main:telegram:group:7", "agent:main:main"):
+        flush_of(key).compacted()
+
+    states = read_states(folder)
+    assert [state.chat_type for state in states.values()] == ["room", "group", "direct"]
+    assert (states["given"].context_tokens, states["given"].input_tokens) == (200_000, 5)

@@ -190,3 +190,12 @@ def test_failed_flushes_are_listed_and_a_damaged_file_is_one_of_them(folder, fil
     [(name, words)] = state.failed_flushes(workspace).items()
     assert name == "sessions.json"
     assert "damaged" in words
+
+
+def test_a_new_entry_has_its_times_in_the_form_of_the_others(folder, file):
+    file.parent.mkdir(exist_ok=True)
+    file.write_text('{"agent:main:main": {"updatedAt": 1763790000000}}', encoding="utf-8")
+
+    update_state(folder, "mine", compaction_count=1)
+
+    assert isinstance(json.loads(file.read_text(encoding="utf-8"))["mine"]["updatedAt"], int)

@@ -121,6 +121,13 @@ def test_what_is_written_is_what_is_read(workspace, content):
     assert [one["content"] for one in log.messages()] == [content, "next"]
 
 
+def test_a_transcript_is_text_that_people_can_read(workspace, tmp_path):
+    workspace.session_log("s").append("user", "Die Straße heißt »Müllerweg« 🎉\u2028")
+
+    written = (tmp_path / "sessions/s.jsonl").read_text(encoding="utf-8")
+    assert "Die Straße heißt »Müllerweg« 🎉\\u2028" in written
+
+
 @pytest.mark.parametrize("content", [float("nan"), {1, 2}, b"bytes", object()])
 def test_what_is_no_json_is_refused_and_nothing_is_written(workspace, content):
     log = workspace.session_log("s")
