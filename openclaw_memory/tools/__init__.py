@@ -4,7 +4,8 @@
 is relevant before a model is asked, `recall_section` the words for its instructions.
 """
 
-from openclaw_memory.tools.audience import chat_type, shows_citations
+from openclaw_memory.sessions.keys import chat_type
+from openclaw_memory.tools.audience import shows_citations
 from openclaw_memory.tools.calls import memory_tools
 from openclaw_memory.tools.prompt import recall, recall_section
 from openclaw_memory.tools.schemas import (

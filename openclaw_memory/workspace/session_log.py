@@ -191,7 +191,7 @@ def _line(entry: Mapping[str, Any], path: str) -> bytes:
 
 
 def _as_json(entry: Mapping[str, Any]) -> bytes:
-    """A line that people can read: only lone surrogates, and what other programs take for the end of a line, escaped."""
+    """A line that people can read; escaped are lone surrogates, and what other programs take for the end of a line."""
     text = json.dumps(entry, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     try:
         return _LINE_ENDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
