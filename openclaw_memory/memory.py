@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
-from openclaw_memory.config import Embedding, MemoryConfig, Sessions
+from openclaw_memory.config import MemoryConfig, Sessions
 from openclaw_memory.config.places import agent_places
-from openclaw_memory.embeddings._choice import EmbedderChoice, Embedders, embedders_of, sent_to
+from openclaw_memory.embeddings._choice import EmbedderChoice, Embedders, embedders_of, handed_in, sent_to
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
 
@@ -54,7 +54,8 @@ class Memory:
         self.config = config or MemoryConfig()
         self.index_path = index_path
         self._notices = (*self.config.notices, *notices)
-        self._embedders = _embedders(embedder, self.config.embedding)
+        self._flushes: dict[object, object] = {}  # what the flushes of each session share
+        self._embedders = handed_in(embedder, self.config.embedding)
         from openclaw_memory.asking import Asking
         from openclaw_memory.sync.upkeep import Keeping, Upkeep
 
@@ -84,6 +85,7 @@ class Memory:
             ConfigError: the workspace's own configuration is wrong, nobody knows the provider, or `embedder` is none
                 of the above.
         """
+        from openclaw_memory.store import SqliteStore
         from openclaw_memory.store.place import DERIVED_FOLDER, index_place
         from openclaw_memory.workspace import Workspace
 
@@ -93,7 +95,7 @@ class Memory:
         index, notices = (Path(index_path).expanduser(), ()) if index_path else index_place(workspace.root)
         return cls(
             replace(workspace, rules=settings.files, sessions=settings.sessions, journal=settings.journal),
-            lambda: _open_store(index),
+            lambda: SqliteStore.open(index),
             embedders_of(embedder, settings.embedding),
             settings,
             index_path=index,
@@ -294,6 +296,7 @@ class Memory:
             session_id=session_id,
             chat_type=chat_type,
             wrote=self._upkeep.soon,
+            shared=self._flushes,
         )
 
     @cached_property
@@ -339,7 +342,7 @@ class Memory:
         from openclaw_memory.sync import describe, somebody_is_at_work
         from openclaw_memory.sync.status import status
 
-        notices = list(self._notices)
+        notices = [*self._notices, *self.documents.damaged(look=deep)]
         embedder = wanted = None
         store = self._upkeep.store() if self._upkeep.there_is_an_index() else None
         try:
@@ -382,19 +385,14 @@ class Memory:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __copy__(self) -> Self:
+        return self  # it holds open files and threads: frameworks that copy their parts share it
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} is open and cannot be pickled: hand over its path, and open it there")
+
     def __repr__(self) -> str:
         return f"Memory({str(self.workspace.root)!r})"
-
-
-def _open_store(index_path: Path) -> Store:
-    from openclaw_memory.store import SqliteStore
-
-    return SqliteStore.open(index_path)
-
-
-def _embedders(given: Embedder | Embedders | Callable[[], Embedder | None] | None, rules: Embedding) -> Embedders:
-    if isinstance(given, Embedders):
-        return given
-    if given is None or isinstance(given, Embedder):
-        return embedders_of(given, rules)
-    return Embedders(lambda _: given(), rules.provider, rules)

@@ -12,7 +12,7 @@ import pytest
 from openclaw_memory import Memory, Sessions, Status, Sync
 from openclaw_memory.cli.doctor import examine
 from openclaw_memory.config import Compaction, Journal, Pruning
-from openclaw_memory.sessions import compaction_threshold, flush, flush_threshold
+from openclaw_memory.sessions import compaction, compaction_threshold, flush, flush_threshold
 from openclaw_memory.sync import damage, lag, watcher
 from openclaw_memory.workspace import transcripts, turns
 
@@ -95,6 +95,7 @@ def test_every_check_of_the_doctor_is_told(notes):
         (TRANSCRIPTS, f"and a line of it {transcripts.MAX_LINE_BYTES >> 20} MiB"),
         (AGENTS, f"the flush is due at {flush_threshold(200_000, Compaction()):,}"),
         (AGENTS, f"and the compaction above {compaction_threshold(200_000, Compaction()):,}"),
+        (AGENTS, f"its first and last {compaction.ASKED_CHARS:,} characters stay"),
         (AGENTS, "is tried again twice" if flush.ATTEMPTS == 3 else "another number"),
     ],
 )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import os
+import pickle
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -147,6 +151,17 @@ def test_a_memory_is_made_of_parts_that_are_handed_in(notes: Path, tmp_path: Pat
     store = SqliteStore.open(tmp_path / "index.sqlite")
     with Memory(Workspace.open(notes), store, HashingEmbedder(), MemoryConfig()) as memory:
         assert memory.search("boiler")[0].path == "memory/household.md"
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_is_the_memory_itself_which_is_open_once(memory: Memory, copied: Callable[[Any], Any]) -> None:
+    memory.search("GEO-1000")
+    assert copied({"of": memory})["of"] is memory
+
+
+def test_a_memory_is_not_pickled_and_says_what_to_do_instead(memory: Memory, notes: Path) -> None:
+    with pytest.raises(TypeError, match=rf"Memory\('{re.escape(str(notes))}'\) .* hand over its path"):
+        pickle.dumps(memory)
 
 
 # --- agents --------------------------------------------------------------------------------------------------------

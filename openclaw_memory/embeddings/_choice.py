@@ -204,6 +204,19 @@ def _announced(embedder: GuardedEmbedder | None, stored: IndexMeta | None) -> Gu
     return embedder
 
 
+def handed_in(given: Embedder | Embedders | Callable[[], Embedder | None] | None, rules: Embedding) -> Embedders:
+    """The embedders of a memory that is put together from its parts: one that is ready, or a function that makes it.
+
+    Raises:
+        ConfigError: the rules name a provider that nobody knows.
+    """
+    if isinstance(given, Embedders):
+        return given
+    if given is None or isinstance(given, Embedder):
+        return embedders_of(given, rules)
+    return Embedders(lambda _: given(), rules.provider, rules)
+
+
 def embedders_of(choice: EmbedderChoice, rules: Embedding) -> Embedders:
     """What `choice` names; `"default"` is what `rules` say.
 

@@ -25,6 +25,7 @@ __all__ = [
     "estimated_tokens",
     "flush_due",
     "flush_threshold",
+    "for_model",
     "is_overflow",
     "is_silent",
     "logged",
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from openclaw_memory.sessions.compaction import Compacted, compact, conversation, cut, logged, should_compact
     from openclaw_memory.sessions.flush import FLUSH_TAG, Flush, FlushTurn
     from openclaw_memory.sessions.keys import ChatType, chat_type
-    from openclaw_memory.sessions.messages import Message, answers_to, calls_of, estimated_tokens, text_of
+    from openclaw_memory.sessions.messages import Message, answers_to, calls_of, estimated_tokens, for_model, text_of
     from openclaw_memory.sessions.overflow import Answered, answered, is_overflow
     from openclaw_memory.sessions.pruning import prune
     from openclaw_memory.sessions.silent import SILENT, SilentStream, is_silent, without_silent
@@ -53,7 +54,7 @@ _MODULES = {
     "compaction": ("Compacted", "compact", "conversation", "cut", "logged", "should_compact"),
     "flush": ("FLUSH_TAG", "Flush", "FlushTurn"),
     "keys": ("ChatType", "chat_type"),
-    "messages": ("Message", "answers_to", "calls_of", "estimated_tokens", "text_of"),
+    "messages": ("Message", "answers_to", "calls_of", "estimated_tokens", "for_model", "text_of"),
     "overflow": ("Answered", "answered", "is_overflow"),
     "pruning": ("prune",),
     "silent": ("SILENT", "SilentStream", "is_silent", "without_silent"),

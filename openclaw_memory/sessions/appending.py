@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, PathNotAllowedError, QueryError, UndecodableError
@@ -13,7 +15,9 @@ from openclaw_memory.sessions.blocks import missing
 from openclaw_memory.sessions.silent import SILENT, is_silent
 from openclaw_memory.types import ToolAnswer
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.journal import day_path
+from openclaw_memory.workspace.journal import checked_text, day_path
+from openclaw_memory.workspace.paths import NOTES_FOLDER
+from openclaw_memory.workspace.writing import locked, make_folder, refused
 
 TOOL_NAME = "memory_append"
 NOTHING_TO_SAVE = "nothing"  # the status of a call without a text
@@ -36,33 +40,37 @@ def append_new(
 ) -> ToolAnswer:
     """Add what is new of the `text` in a call to the note of a day; new is what no note of `other_days` has either.
 
-    The answer's status is `ok` (with `path`, `existed`, and `lines` where they were written), `nothing` (there are no
-    words to be saved), `invalid`, `not_allowed` or `failed`. Its artifact is the `Excerpt` of what was written.
+    See `blocks.missing` for what is new. The answer's status is `ok` (with `path`, `existed`, and `lines` where they
+    were written), `nothing` (there are no words to be saved), `invalid`, `not_allowed` or `failed`. Its artifact is the
+    `Excerpt` of what was written.
     """
     path = day_path(day)
     try:
         text = fit_to_write(_checked(arguments, path))
         if not text.strip() or is_silent(text):
             return _refused(NOTHING_TO_SAVE, f"there is no text to save: reply with {SILENT} if there is nothing")
-        for other in (*other_days, day):
-            text = missing(text, _note(workspace, day_path(other)))
-        if not text:
-            return ToolAnswer({"status": "ok", "path": path, "existed": True})
-        written = workspace.append(text, date=day, skip_existing=True)
-    except OpenClawMemoryError as error:
-        status = {QueryError: "invalid", PathNotAllowedError: "not_allowed"}.get(type(error), "failed")
-        return _refused(status, str(error))
+        with _alone(workspace, path):
+            note, *others = (_note(workspace, each) for each in (day, *other_days))
+            new = missing(text, *note, others)
+            if not new:
+                return ToolAnswer({"status": "ok", "path": path, "existed": True})
+            written = workspace.append(new, date=day)
+    except (OpenClawMemoryError, OSError) as error:
+        is_query, is_path = isinstance(error, QueryError), isinstance(error, PathNotAllowedError)
+        return _refused("invalid" if is_query else "not_allowed" if is_path else "failed", str(error))
     lines = f"{written.start_line}-{written.end_line}"
-    return ToolAnswer({"status": "ok", "path": path, "lines": lines, "existed": written.existed}, written)
+    return ToolAnswer({"status": "ok", "path": path, "lines": lines, "existed": False}, written)
 
 
-def _checked(arguments: Mapping[str, Any], path: str) -> str:
+def _checked(arguments: object, path: str) -> str:
     """The text in the arguments of a call.
 
     Raises:
-        QueryError: it is no string, or too long.
+        QueryError: they are no object, or it is no string of Unicode, or too long.
         PathNotAllowedError: the call names another file than `path`, or something else that a model cannot choose.
     """
+    if not isinstance(arguments, Mapping):
+        raise QueryError(f"the arguments must be an object with `text`, not {arguments!r:.80}")
     others = set(arguments) - {"text"}
     if others and (others != {"path"} or arguments["path"] != path):
         raise PathNotAllowedError(f"only text can be added now, and only to {path}: send nothing but `text`")
@@ -71,7 +79,7 @@ def _checked(arguments: Mapping[str, Any], path: str) -> str:
         raise QueryError(f"text must be a string, not {text!r:.80}: send what to remember, in Markdown")
     if len(text) > MAX_CHARS:
         raise QueryError(f"the text has {len(text):,} characters, of which {MAX_CHARS:,} are taken at once: part it")
-    return text
+    return checked_text(text, "text")
 
 
 def fit_to_write(text: str) -> str:
@@ -79,11 +87,24 @@ def fit_to_write(text: str) -> str:
     return redact_talk(without_recalled(text))
 
 
-def _note(workspace: Workspace, path: str) -> str:
+@contextmanager
+def _alone(workspace: Workspace, path: str) -> Iterator[None]:
+    """Look at a note and add to it while no other flush does."""
     try:
-        return workspace.read(path)
+        make_folder(workspace.root, NOTES_FOLDER)
+    except OSError as error:
+        raise refused(error, path) from error
+    with locked(Path(workspace.root, NOTES_FOLDER, ".flush-lock"), path):
+        yield
+
+
+def _note(workspace: Workspace, day: datetime.date) -> tuple[str, str]:
+    """The note of a day, "" where it cannot be read, and its title."""
+    try:
+        text = workspace.read(day_path(day))
     except (NotFoundError, UndecodableError):
-        return ""
+        text = ""
+    return text, f"# {day.isoformat()}"
 
 
 def _refused(status: str, error: str) -> ToolAnswer:

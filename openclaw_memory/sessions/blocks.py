@@ -1,87 +1,91 @@
-"""What of a text a note does not say yet, block by block (pure)."""
+"""What of a text a note does not say yet, section by section (pure)."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
 
-from openclaw_memory.workspace.dates import is_date_title
+# The headings above some lines, the outermost first, as they are written: `("## Anna", "### Tea")`.
+Path: TypeAlias = tuple[str, ...]
 
-_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])\s")
-_HEADING = re.compile(r"#{1,6}\s")
-_CODE = re.compile(r"\s*(?:```|~~~)")
+_HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
+_FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})")
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """A heading, a paragraph, or one item of a list with what belongs to it.
+class _Section(NamedTuple):
+    path: Path
+    lines: list[str]
 
-    `above` counts the headings and paragraphs before it: below others, the same words may mean another thing.
+
+def missing(text: str, note: str, title: str, others: Iterable[tuple[str, str]] = ()) -> str:
+    """The sections of a text that a note does not have, "" where it has them all; ready to be added at its end.
+
+    A section is all that stands below a heading, or above the first one: its lines may depend on each other, and so it
+    is there as a whole, line after line below the same headings, or is added as a whole. `title` is the heading of the
+    note, `# 2026-11-21`, which says nothing of what follows it. What is added brings its headings along; where they
+    cannot end those at the end of the note, the title does, once more. What `others` have, notes with their titles, is
+    not added either.
     """
+    there, fence = _sections(note, title)
+    wanted, unclosed = _sections(text, title)
+    wanted[-1].lines.extend(unclosed)
+    added = list(fence)
+    at = there[-1].path
+    there += [section for other in others for section in _sections(*other)[0]]
+    for section in wanted:
+        if not any(_holds(other, section) for other in there):
+            lines = "\n".join(section.lines).strip("\n")
+            added += [*_way(at, section.path, title), *([lines] if lines else [])]
+            at = section.path
+            there.append(section)
+    return "\n\n".join(added) if added != fence else ""
 
-    text: str
-    above: int
-    is_item: bool
 
-
-def missing(text: str, note: str) -> str:
-    """The blocks of a text that a note does not have, "" where it has them all.
-
-    A block is there where the note has its lines, and above them the headings and paragraphs that the text has above
-    it. What is missing brings the heading or paragraph right above it along. The title of a daily note never is.
-    """
-    blocks, above = _blocks(text)
-    noted, noted_above = _blocks(note)
-    places: dict[str, list[int]] = {}
-    for block in noted:
-        places.setdefault(block.text, []).append(block.above)
-    kept: list[_Block] = []
-    under = ""
-    for block in blocks:
-        wanted = above[: block.above]
-        if any(noted_above[max(0, place - block.above) : place] == wanted for place in places.get(block.text, ())):
+def _sections(text: str, title: str) -> tuple[list[_Section], list[str]]:
+    """The sections of a text, that above its first heading before all others; and what ends code left open."""
+    found = [_Section((), [])]
+    fence = ""
+    for line, fence in _lines(text):
+        if fence or not _HEADING.match(line):
+            found[-1].lines.append(line)
             continue
-        if wanted and wanted[-1] != under:
-            kept.append(_Block(wanted[-1], 0, is_item=False))
-        kept.append(block)
-        under = kept[-1].text if not block.is_item else "".join(wanted[-1:])
-    return _joined(kept)
+        heading = " ".join(line.split())
+        above = found[-1].path
+        while above and _level(above[-1]) >= _level(heading):
+            above = above[:-1]
+        found.append(_Section(() if heading == title else (*above, heading), []))
+    return found, [fence] if fence else []
 
 
-def _blocks(text: str) -> tuple[list[_Block], list[str]]:
-    """The blocks of a text, and its headings and paragraphs alone."""
-    found: list[_Block] = []
-    above: list[str] = []
-    for block in _parted(text):
-        if is_date_title(block):
-            continue
-        is_item = _ITEM.match(block) is not None
-        found.append(_Block(block, len(above), is_item))
-        if not is_item:
-            above.append(block)
-    return found, above
-
-
-def _parted(text: str) -> list[str]:
-    """The text, parted at blank lines, before items of a list, and around headings; code stays in one piece."""
-    blocks: list[list[str]] = []
-    block: list[str] = []
-    in_code = False
+def _lines(text: str) -> Iterator[tuple[str, str]]:
+    """Each line of a text, and what will end the code that goes on behind it, "" where it is none."""
+    fence = ""
     for line in map(str.rstrip, text.split("\n")):
-        begins = not line or _ITEM.match(line) or _HEADING.match(line) or (block and _HEADING.match(block[0]))
-        if begins and not in_code:
-            blocks.append(block)
-            block = []
-        if line or in_code:
-            block.append(line)
-        in_code ^= _CODE.match(line) is not None
-    return ["\n".join(lines).rstrip() for lines in (*blocks, block) if lines]
+        mark = _FENCE.match(line)
+        if not fence:
+            fence = mark[1] if mark else ""
+        elif mark and line.strip().startswith(fence) and not line.strip(fence[0] + " \t"):
+            fence = ""
+        yield line, fence
 
 
-def _joined(blocks: list[_Block]) -> str:
-    """The blocks with blank lines between them, but for items that follow each other."""
-    text = ""
-    for block, before in zip(blocks, [None, *blocks], strict=False):
-        gap = "" if before is None else "\n" if block.is_item and before.is_item else "\n\n"
-        text += gap + block.text
-    return text
+def _holds(there: _Section, wanted: _Section) -> bool:
+    """Whether all lines of a section stand in another one, one after the other; blank ones do not matter."""
+    if there.path != wanted.path:
+        return False
+    lines, sought = list(filter(None, there.lines)), list(filter(None, wanted.lines))
+    return any(lines[at : at + len(sought)] == sought for at in range(len(lines) - len(sought) + 1))
+
+
+def _way(at: Path, to: Path, title: str) -> Path:
+    """The headings to be written behind some lines, so that what follows stands below other ones."""
+    same = next((n for n, (one, other) in enumerate(zip(at, to, strict=False)) if one != other), min(len(at), len(to)))
+    if same == len(at) or (same < len(to) and _level(to[same]) <= _level(at[same])):
+        return to[same:]
+    # A heading ends one of its own level: the last that both have in common is said again.
+    return to[same - 1 :] if same else (title, *to)
+
+
+def _level(heading: str) -> int:
+    return len(heading) - len(heading.lstrip("#"))

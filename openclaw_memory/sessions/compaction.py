@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from openclaw_memory.config import Compaction
 from openclaw_memory.errors import QueryError
 from openclaw_memory.sessions.messages import (
+    CHARS_PER_TOKEN,
     Message,
     answers_to,
     calls_of,
     estimated_tokens,
+    in_short,
     is_from_user,
     is_result,
+    text_of,
+    with_text,
 )
 from openclaw_memory.sessions.thresholds import compaction_threshold
 from openclaw_memory.workspace.turns import message_of
@@ -30,6 +34,9 @@ SUMMARY = (
     "The conversation history before this point was compacted into the following summary:\n\n"
     "<summary>\n{summary}\n</summary>"
 )
+
+# How much of the beginning, and of the end, of a question stays that is too long to be kept; of pruning's answers too.
+ASKED_CHARS = 1_500
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +113,14 @@ def compact(
 
     It goes on with the system messages that were summarised over, the summary as a message of the role `user` and the
     type `compaction`, the user's last message where it is older than what is kept, and the last messages that have
-    `rules.keep_recent_tokens`. Of a `window` (tokens) they take at most what is free there, if the last message does.
-    A summary of before is summarised with the rest.
+    `rules.keep_recent_tokens`. Of a `window` (tokens) they take at most what is free there, if the last message does;
+    of a message of the user that does not fit in beside them, the beginning and the end stay. A summary of before is
+    summarised with the rest. Where the conversation would not get shorter, nothing is done.
 
     `before` is called with the messages that are about to be lost, before `summarise` is, and `after` with the outcome;
-    both only where something is done. With a `log`, a `compaction` entry is added to it, from which `conversation`
-    builds the same list again: the messages bear the ids of their entries then, as `logged` gives them.
+    where nothing is done neither is called, unless it is the summary that turns out too long.
+    With a `log`, a `compaction` entry is added to it, from which `conversation` builds the same list again: the
+    messages bear the ids of their entries then, as `logged` gives them.
 
     Raises:
         QueryError: the messages to keep are not in the log, or the summary is no text. Nothing was changed.
@@ -119,12 +128,14 @@ def compact(
     Whatever `before`, `summarise` and `after` raise passes on; but for `after`, nothing was changed then.
     """
     rules, held = rules or Compaction(), list(messages)
-    tokens = count(held)
-    at = _cut_to_fit(held, rules, window, count)
-    kept = held[at:]
-    lost = tuple(message for message in held[:at] if message.get("role") != "system")
-    asked = _last_asked(lost, kept)
-    if all(message is asked or _is_summary(message) for message in lost):
+    tokens, free = count(held), compaction_threshold(window, rules)
+    at = _cut_to_fit(held, rules.keep_recent_tokens, free, count)
+    older, kept = held[:at], held[at:]
+    lost = tuple(message for message in older if message.get("role") != "system")
+    asked = _asked_again(older, kept, _asked_chars(older, kept, free, count))
+    is_all_there_is = all(message is asked or _is_summary(message) for message in lost)
+    # An empty summary is the shortest of all: without a gain even so, nobody is asked for one.
+    if is_all_there_is or count(_going_on(older, asked, kept, "")) >= tokens:
         return Compacted(held, tokens, tokens, kept=tuple(held), why=_why_not(rules))
     place = _place_in_log(log, kept) if log is not None else {}
     if before is not None:
@@ -132,31 +143,34 @@ def compact(
     summary = summarise(lost)
     if not isinstance(summary, str) or not summary.strip():
         raise QueryError(f"the summary of {len(lost)} messages is {summary!r}: let the summariser return its text")
-    entry_id = (
-        log.append_entry("compaction", **place, tokensBefore=tokens, summary=summary) if log is not None else None
-    )
-    going_on = _going_on(held[:at], summary, entry_id, kept)
-    done = Compacted(going_on, tokens, count(going_on), summary, lost, tuple(kept), entry_id)
+    left = count(_going_on(older, asked, kept, summary))
+    if left >= tokens:
+        why = f"with the summary of {len(summary):,} characters there would be {left:,} tokens instead of {tokens:,}"
+        return Compacted(held, tokens, tokens, kept=tuple(held), why=why)
+    told = {**place, "tokensBefore": tokens, "summary": summary, **_cut_to(asked)}
+    entry_id = log.append_entry("compaction", **told) if log is not None else None
+    going_on = _going_on(older, asked, kept, summary, entry_id)
+    done = Compacted(going_on, tokens, left, summary, lost, tuple(kept), entry_id)
     if after is not None:
         after(done)
     return done
 
 
-def _cut_to_fit(messages: Sequence[Message], rules: Compaction, window: int | None, count: Count) -> int:
-    """Where the kept part begins. Of a window, it takes at most half of what is free, but for the last messages."""
-    free = compaction_threshold(window, rules)
+def _cut_to_fit(messages: Sequence[Message], keep_tokens: int, free: int | None, count: Count) -> int:
+    """Where the kept part begins. It takes at most half of the tokens that are free, but for the last messages."""
     if free is None:
-        return cut(messages, rules.keep_recent_tokens, count)
-    at = cut(messages, min(rules.keep_recent_tokens, free // 2), count)
+        return cut(messages, keep_tokens, count)
+    at = cut(messages, min(keep_tokens, free // 2), count)
     later = [place for place in _places(messages) if place >= at] or [at]
     return next((place for place in later if count(messages[place:]) <= free), later[-1])
 
 
-def _going_on(older: Sequence[Message], summary: str, entry_id: str | None, kept: Sequence[Message]) -> list[Message]:
+def _going_on(
+    older: Sequence[Message], asked: Message | None, kept: Sequence[Message], summary: str, entry_id: str | None = None
+) -> list[Message]:
     """A conversation after a compaction; `older` is what stood before the messages that are kept."""
     lasting = [message for message in older if message.get("role") == "system"]
     told: dict[str, Any] = {"role": "user", "type": "compaction", "content": SUMMARY.format(summary=summary)}
-    asked = _last_asked(older, kept)
     return [*lasting, told | ({"id": entry_id} if entry_id else {}), *([asked] if asked else []), *kept]
 
 
@@ -167,15 +181,39 @@ def _last_asked(older: Sequence[Message], kept: Sequence[Message]) -> Message | 
     return next(filter(is_from_user, reversed(older)), None)
 
 
+def _asked_chars(older: Sequence[Message], kept: Sequence[Message], free: int | None, count: Count) -> int | None:
+    """How many characters of each end stay of what the user said last; None for all of it, where there is room."""
+    asked = _last_asked(older, kept)
+    lasting = [message for message in older if message.get("role") == "system" or message is asked]
+    if asked is None or free is None or count([*lasting, *kept]) <= free:
+        return None
+    return min(ASKED_CHARS, free * CHARS_PER_TOKEN // 8)  # both ends together take a quarter of what is free at most
+
+
+def _asked_again(older: Sequence[Message], kept: Sequence[Message], chars: int | None) -> Message | None:
+    """What the user said last, as it is said again after the summary: whole, or so many characters of each end."""
+    asked = _last_asked(older, kept)
+    if asked is None or chars is None or "askedChars" in asked:
+        return asked
+    text = text_of(asked)
+    short = in_short(text, chars, chars, "this message")
+    return asked if short == text else {**with_text(asked, short), "askedChars": chars}
+
+
+def _cut_to(asked: Message | None) -> dict[str, int]:
+    """What the entry of a compaction says of a message of the user that is not said again whole."""
+    return {"askedChars": asked["askedChars"]} if asked and "askedChars" in asked else {}
+
+
 def _is_summary(message: Message) -> bool:
     return message.get("type") == "compaction"
 
 
 def _why_not(rules: Compaction) -> str:
     return (
-        "there is nothing to summarise: the last messages, which stay as they are until they have "
-        f"{rules.keep_recent_tokens:,} tokens (compaction.keep_recent_tokens), are all there is besides "
-        "system messages, a summary and what the user said last"
+        "there is nothing to summarise, or nothing to gain by it: the last messages, which stay as they are until they "
+        f"have {rules.keep_recent_tokens:,} tokens (compaction.keep_recent_tokens), are all there is, or nearly so, "
+        "besides system messages, a summary and what the user said last"
     )
 
 
@@ -223,8 +261,11 @@ def conversation(log: SessionLog, leaf: str | None = None) -> list[Message]:
         entry = branch[at]
         first = places.get(str(entry.get("firstKeptEntryId"))) if entry.get("type") == "compaction" else None
         if first is not None and first < at and isinstance(entry.get("summary"), str):
-            kept, since = _messages(branch[first:at]), _messages(branch[at + 1 :])
-            return [*_going_on(_messages(branch[:first]), entry["summary"], entry.get("id"), kept), *since]
+            older, kept = _messages(branch[:first]), _messages(branch[first:at])
+            chars = entry.get("askedChars")
+            asked = _asked_again(older, kept, chars if isinstance(chars, int) and chars > 0 else None)
+            going_on = _going_on(older, asked, kept, entry["summary"], entry.get("id"))
+            return [*going_on, *_messages(branch[at + 1 :])]
     return _messages(branch)
 
 

@@ -20,22 +20,19 @@ from __future__ import annotations
 
 import datetime
 import os
-import threading
-import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from openclaw_memory.config.parts import Compaction
-from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.say import say
 from openclaw_memory.sessions.appending import DESCRIPTION, NOTHING_TO_SAVE, SCHEMA, TOOL_NAME, append_new
+from openclaw_memory.sessions.cycle import cycle_of
 from openclaw_memory.sessions.keeping import keep
-from openclaw_memory.sessions.keys import ChatType, chat_type
+from openclaw_memory.sessions.keys import ChatType
 from openclaw_memory.sessions.messages import Message
 from openclaw_memory.sessions.silent import SILENT, declines
-from openclaw_memory.sessions.state import SessionState, iso, read_states, update_state
+from openclaw_memory.sessions.state import SessionState, iso
 from openclaw_memory.sessions.thresholds import Kind, Reason, flush_due
 from openclaw_memory.types import Tool, ToolAnswer
 from openclaw_memory.workspace import Workspace
@@ -66,10 +63,13 @@ class Flush:
     """The flush of one session, known by its `key`. Its state is in `sessions.json`, and so outlives the process.
 
     `window` is what the model can read, in tokens, None where nobody knows. `session_id` names the transcript, by
-    default the one that `sessions.json` has for the key, else the key; a new one has had no flush and no compaction.
+    default the one that `sessions.json` has for the key, else the key. One that is given and new there begins a new
+    session, without flushes and compactions; where somebody else has begun one, this one goes on in memory alone.
     `chat_type` is by default what `sessions.json` says, else what the key does.
-    `wrote` is called after something was written, `clock` says what time it is. After the constructor nothing raises:
-    a state that cannot be read or written is told once, and goes on in memory.
+    `wrote` is called after something was written, `clock` says what time it is. All `Flush` objects of a program that
+    get the same dictionary as `shared` hold one turn of a session at a time, and know what the disk did not take; it
+    is their own, and holds the latest sessions alone. After the constructor nothing raises: a state that cannot be
+    read or written is told once, and goes on in memory.
     """
 
     def __init__(
@@ -83,31 +83,24 @@ class Flush:
         chat_type: ChatType | None = None,
         wrote: Callable[[], object] = lambda: None,
         clock: Callable[[], datetime.datetime] | None = None,
+        shared: dict[Any, Any] | None = None,
     ) -> None:
         """Raises QueryError for an empty key or id, ConfigError for a time zone that nobody knows."""
         log_name(key)
         local_now(workspace.journal.timezone)
         self.workspace, self.key, self.window = workspace, key, window
         self.rules = rules or Compaction()
-        self.chat_type = chat_type
-        self.wrote = wrote
+        self._wrote = wrote
         self._clock = clock or (lambda: datetime.datetime.now(datetime.UTC))
-        self._folder = transcripts_place(workspace.root, workspace.sessions)
-        self._lock = threading.RLock()
-        self._turn: Callable[[], FlushTurn | None] = lambda: None
-        self._state = SessionState()  # as last seen on the disk
-        self._unsaved: dict[str, Any] = {}  # what the disk did not take
-        self._told = False
-        self.session_id = session_id or self._read().session_id or key
+        folder = transcripts_place(workspace.root, workspace.sessions)
+        self._cycle = cycle_of(folder, key, session_id, chat_type, {} if shared is None else shared)
+        self.session_id = self._cycle.session_id
         self.log = workspace.session_log(self.session_id)
 
     @property
     def state(self) -> SessionState:
         """The state of the session: that on the disk, and what could not be written there."""
-        with self._lock:
-            state = replace(self._read(), **self._unsaved)
-        is_ours = state.session_id in {None, self.session_id}
-        return state if is_ours else SessionState(chat_type=state.chat_type)
+        return self._cycle.state
 
     def due(
         self,
@@ -125,70 +118,60 @@ class Flush:
         comes next, for whatever reason. `messages` gives what it is about to take: asked for only where all attempts
         fail. `transcript_bytes` is how much the transcript has grown since the last compaction, by default that of the
         session's log; `flushed` whether this cycle had its flush, by default as `sessions.json` says.
+
+        Another process that holds a turn has ten minutes for it, unless a compaction comes next: rather is something
+        saved twice than lost.
         """
-        decide = partial(flush_due, self.rules, window=self.window, tokens=tokens, compacting=compacting, kind=kind)
         size = self._log_bytes() if transcript_bytes is None else transcript_bytes
+        tokens = _whole(tokens)
+        decide = partial(flush_due, self.rules, window=self.window, tokens=tokens, compacting=compacting, kind=kind)
         if decide(transcript_bytes=size) is None:
             return None
-        with self._lock:
-            held = self._turn()
-            if held is not None and held.open:
+        with self._cycle.lock:
+            if self._cycle.is_held():
                 return None
             state = self.state
             grown = size - state.compacted_bytes if transcript_bytes is None and size >= state.compacted_bytes else size
-            done = state.memory_flush_compaction_count == state.compaction_count if flushed is None else flushed
+            done = state.flushed if flushed is None else flushed
             reason = decide(transcript_bytes=grown, flushed=done, writable=_can_be_written(self.workspace))
             if reason is None:
                 return None
-            turn = FlushTurn(self, reason, tokens, state.compaction_count, messages)
+            begun = self._cycle.claim(self.now(), once=flushed is None, at_any_rate=compacting)
+            if begun is None:
+                return None
+            turn = FlushTurn(self, reason, tokens, state.compaction_count, messages, begun)
             # A driver that was broken off lets go of its turn, which then holds up no other.
-            self._turn = weakref.ref(turn)
+            self._cycle.hold(turn)
             return turn
 
     def compacted(self, tokens: int | None = None) -> None:
         """Say that the conversation was compacted, to so many tokens: a new cycle begins, with a flush of its own."""
-        with self._lock:
-            count = self.state.compaction_count + 1
-            self.save(compaction_count=count, compacted_bytes=self._log_bytes(), **_context(tokens))
+        with self._cycle.lock:
+            done = {"compaction_count": self.state.compaction_count + 1, "compacted_bytes": self._log_bytes()}
+            # A flush that was begun before and never ended is none of the new cycle.
+            self.save(**done, memory_flush_started_at=None, **_context(_whole(tokens)))
 
     def save(self, **changes: Any) -> None:
         """Write fields of the state; what the disk does not take is kept in memory, and tried again with the next."""
-        with self._lock:
-            other = self._read().session_id not in {None, self.session_id}
-            begin = asdict(SessionState()) if other and not self._unsaved else {}
-            self._unsaved = {**begin, **self._unsaved, **changes, **self._names()}
-            try:
-                self._state = update_state(self._folder, self.key, **self._unsaved)
-            except OpenClawMemoryError as error:
-                self._tell(error)
-            else:
-                self._unsaved = {}
+        self._cycle.save(**changes)
 
-    def _names(self) -> dict[str, str]:
-        kind = self.chat_type or self._state.chat_type or chat_type(self.key)
-        return {"session_id": self.session_id, "chat_type": kind}
-
-    def _read(self) -> SessionState:
+    def wrote(self) -> None:
+        """Tell that something was written."""
         try:
-            self._state = read_states(self._folder).get(self.key, SessionState())
-        except OpenClawMemoryError as error:
-            self._tell(error)
-        return self._state
+            self._wrote()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it was written
+            say(f"after the flush of session {self.key!r} had written: {type(error).__name__}: {error}")
 
-    def _tell(self, error: OpenClawMemoryError) -> None:
-        if not self._told:
-            self._told = True
-            say(f"the state of session {self.key!r} is kept in memory alone: {error}")
+    def now(self, moment: datetime.datetime | None = None) -> datetime.datetime:
+        """A moment, by default this one, in the time zone of the notes."""
+        return local_now(self.workspace.journal.timezone, moment or self._clock())
 
     def _log_bytes(self) -> int:
+        folder = self.log.folder
         try:
-            return os.stat(os.path.join(self._folder.base, *self._folder.parts, log_name(self.session_id))).st_size
+            return os.stat(os.path.join(folder.base, *folder.parts, log_name(self.session_id))).st_size
         except OSError:  # there is none yet
             return 0
-
-    def now(self) -> datetime.datetime:
-        """This moment, in the time zone of the notes."""
-        return local_now(self.workspace.journal.timezone, self._clock())
 
 
 class FlushTurn:
@@ -202,16 +185,18 @@ class FlushTurn:
         flush: Flush,
         reason: Reason,
         tokens: int | None,
-        cycle: int,
+        compaction_count: int,
         messages: Callable[[], Iterable[Message]] | None,
+        begun: datetime.datetime,
     ) -> None:
         self.reason = reason
         self.outcome: Outcome | None = None
-        self._flush, self._tokens, self._cycle, self._messages = flush, tokens, cycle, messages
-        self._first_day = flush.now().date()
+        self._flush, self._tokens, self._count, self._messages = flush, tokens, compaction_count, messages
+        self._first_day = flush.now(begun).date()
         self._failures = 0
         self._wrote = self._wrote_ever = False  # in this attempt; in any
-        self._refused = ""  # why the latest text was not written
+        self._owed: set[str] = set()  # the lines of texts that were refused, and not written since
+        self._refused = ""  # why the latest of them was not written
 
     @property
     def open(self) -> bool:
@@ -241,15 +226,19 @@ class FlushTurn:
         return Tool(TOOL_NAME, DESCRIPTION, SCHEMA, self._append)
 
     def replied(self, text: str) -> None:
-        """Tell what the model said last. Without a note it must be `NO_REPLY`, else the attempt has failed."""
+        """Tell what the model said last. Without a note it must be `NO_REPLY`, else the attempt has failed.
+
+        It has failed also where a text that could not be written was not written later on, whole or in pieces.
+        """
         if not self.open:
             return
-        if self._refused:
+        said = text if isinstance(text, str) else ""
+        if self._owed:
             self._missed(f"what the model wanted to save was not written: {self._refused}")
-        elif self._wrote or declines(text):
+        elif self._wrote or declines(said):
             self._end("saved" if self._wrote_ever else "nothing")
         else:
-            self._missed(f"the model wrote nothing, and replied {text[:80]!r} instead of {SILENT}")
+            self._missed(f"the model wrote nothing, and replied {said[:80]!r} instead of {SILENT}")
 
     def failed(self, error: BaseException) -> None:
         """Tell that the model could not be asked, or broke off."""
@@ -262,12 +251,14 @@ class FlushTurn:
         today = self._flush.now().date()
         others = {self._first_day} - {today}  # what was written before midnight is not written again
         answer = append_new(self._flush.workspace, arguments, day=today, other_days=others)
+        lines = _lines_of(arguments)
         if answer.ok:
             self._wrote = self._wrote_ever = True
-            self._refused = ""
-            if answer.artifact is not None and not answer.artifact.existed:
+            self._owed -= lines
+            if answer.artifact is not None:
                 self._flush.wrote()
         elif answer.data["status"] != NOTHING_TO_SAVE:
+            self._owed |= lines
             self._refused = answer.data["error"]
         return answer
 
@@ -295,8 +286,9 @@ class FlushTurn:
     def _end(self, outcome: Outcome, error: str | None = None) -> None:
         self.outcome = outcome
         self._flush.save(
+            memory_flush_started_at=None,
             memory_flush_at=iso(self._flush.now()),
-            memory_flush_compaction_count=self._cycle,
+            memory_flush_compaction_count=self._count,
             **_context(self._tokens),
             flush_error=error,
         )
@@ -304,8 +296,21 @@ class FlushTurn:
 
 def _context(tokens: int | None) -> dict[str, int]:
     """The field for the size of a conversation, where it is known."""
-    # Some counters give numbers of numpy, which are no JSON.
-    return {"context_tokens": int(tokens)} if tokens else {}
+    return {"context_tokens": tokens} if tokens else {}
+
+
+def _whole(tokens: Any) -> int | None:
+    """A number of tokens as JSON holds it; None for what is none, as some counters give numbers of numpy, or NaN."""
+    try:
+        return None if tokens is None else int(tokens)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _lines_of(arguments: Any) -> set[str]:
+    """The lines of the text in a call, one that any text makes good where there is none."""
+    text = arguments.get("text") if isinstance(arguments, Mapping) else None
+    return {"", *(line.strip() for line in text.split("\n"))} if isinstance(text, str) else {""}
 
 
 def _can_be_written(workspace: Workspace) -> bool:

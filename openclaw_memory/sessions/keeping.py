@@ -3,47 +3,58 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from openclaw_memory.errors import QueryError
 from openclaw_memory.redaction import redact_talk
-from openclaw_memory.sessions.messages import Message, text_of
+from openclaw_memory.sessions.messages import Message
 from openclaw_memory.workspace.session_log import SessionLog
 from openclaw_memory.workspace.turns import message_of
 
 # Instructions of a program are not lost with a conversation.
 _UNHEARD = frozenset({"system", "developer"})
+# A summary, and what a program put into the conversation, are entries of other types.
+_NO_MESSAGES = frozenset({"compaction", "custom_message"})
+# What a log says of a message beside the message itself.
+_OF_THE_ENTRY = frozenset({"id", "timestamp"})
 
 
 def keep(messages: Iterable[Message], log: SessionLog) -> int:
-    """Add to the log those messages whose words it does not have from the same role; returns how many were added.
+    """Add to the log those messages that it does not have; returns how many were added.
 
-    An entry has the id of its message, unless the log has an entry of that id.
+    It has a message whose id is that of an entry, and of those without one as many as there are equal ones. An entry
+    gets the id of its message.
 
     Raises:
-        QueryError: some cannot be written as JSON, or are too long. The others were added.
+        QueryError: some are no objects, cannot be written as JSON, or are too long. The others were added.
         PathNotAllowedError, WorkspaceError, WriteError: the log cannot be read or written; what was added before stays.
     """
-    ids, said = set(), set()
+    messages = list(messages)
+    named = {found for message in messages if (found := _id(message))}
+    ids: set[str] = set()
+    there: Counter[str] = Counter()
     for entry in log.entries():
         ids.add(str(entry.get("id")))
-        said.add(_words(masked(message_of(entry))))
-    added, refusals = 0, []
+        if entry.get("id") not in named and (message := message_of(entry)):
+            there[_whole(masked(message))] += 1
+    added = 0
+    refusals: list[Exception] = []
     for message in messages:
-        kept = masked({key: value for key, value in message.items() if key != "id"})
-        # A summary, and what a program put into the conversation, are entries of other types.
-        if kept.get("role") in _UNHEARD or kept.get("type", "message") != "message" or _words(kept) in said:
-            continue
-        known = message.get("id")
-        own = {"id": known} if isinstance(known, str) and known and known not in ids else {}
         try:
+            if not _to_be_kept(message) or _id(message) in ids:
+                continue
+            kept = masked({key: value for key, value in message.items() if key != "id"})
+            if there[_whole(kept)] > 0:
+                there[_whole(kept)] -= 1
+                continue
+            own = {"id": found} if (found := _id(message)) else {}
             ids.add(log.append_entry("message", **own, message=kept))
-        except QueryError as error:
+        except (QueryError, TypeError, ValueError, RecursionError) as error:
             refusals.append(error)
         else:
             added += 1
-            said.add(_words(kept))
     if refusals:
         raise QueryError(f"{len(refusals)} of the messages could not be kept: {refusals[0]}")
     return added
@@ -60,5 +71,20 @@ def masked(value: Any) -> Any:
     return value
 
 
-def _words(message: Message) -> tuple[object, str]:
-    return message.get("role"), text_of(message) or json.dumps(message.get("content"), sort_keys=True, default=str)
+def _to_be_kept(message: Message) -> bool:
+    if not isinstance(message, Mapping):
+        raise QueryError(f"a message must be an object such as {{'role': 'user', 'content': …}}, not {message!r:.80}")
+    return message.get("role") not in _UNHEARD and message.get("type") not in _NO_MESSAGES
+
+
+def _id(message: Message) -> str | None:
+    found = message.get("id") if isinstance(message, Mapping) else None
+    return found if isinstance(found, str) and found else None
+
+
+def _whole(message: Message) -> str:
+    """All that a message says, by which equal ones are known; a text says the same as a block of it."""
+    said = {key: value for key, value in message.items() if key not in _OF_THE_ENTRY}
+    if isinstance(said.get("content"), str):
+        said["content"] = [{"type": "text", "text": said["content"]}]
+    return json.dumps(said, sort_keys=True, default=repr)

@@ -6,18 +6,33 @@ from typing import Literal, TypeAlias
 
 ChatType: TypeAlias = Literal["direct", "group", "room", "channel"]
 
+# The parts of a key that say that several people read along, and what kind of chat each is; the first one counts. A
+# thread is none: it may be one of a direct chat, and that of a group has the group's part before it.
+_SEVERAL: tuple[tuple[str, ChatType], ...] = (
+    ("channel", "channel"),
+    ("guild", "channel"),
+    ("group", "group"),
+    ("supergroup", "group"),
+    ("room", "room"),
+)
+
 
 def chat_type(session_key: str | None) -> ChatType:
-    """What kind of chat a session is: `agent:<id>:...`, with a part `group` or `channel`.
+    """What kind of chat a session is: `agent:<id>:...`, with a part such as `group`, `channel` or `room`.
 
     A key of another form is a direct chat's.
     """
-    parts = parts_of(session_key)
-    if len(parts) < 3 or parts[0] != "agent":
-        return "direct"
-    return "channel" if "channel" in parts[2:] else "group" if "group" in parts[2:] else "direct"
+    parts = _parts(session_key)
+    is_agents = len(parts) >= 3 and parts[0] == "agent"
+    return next((kind for name, kind in _SEVERAL if is_agents and name in parts[2:]), "direct")
 
 
-def parts_of(session_key: str | None) -> list[str]:
+def names_several(session_key: str | None) -> bool:
+    """Whether any part of a key, of whatever form, says that several people read: what is private needs more care."""
+    parts = _parts(session_key)
+    return any(name in parts for name, _ in _SEVERAL)
+
+
+def _parts(session_key: str | None) -> list[str]:
     """The parts of a key between its colons, in lower case."""
     return [part for part in (session_key or "").strip().lower().split(":") if part]

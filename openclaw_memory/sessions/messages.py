@@ -13,6 +13,8 @@ Message: TypeAlias = Mapping[str, Any]
 RESULT_ROLES = frozenset({"toolResult", "tool"})
 # OpenClaw reads all three.
 _CALL_BLOCKS = frozenset({"toolCall", "toolUse", "functionCall"})
+# What a message of a transcript, or of this library, says besides what is sent.
+_NOT_SENT = frozenset({"id", "parentId", "type", "timestamp", "customType", "display", "details", "askedChars"})
 CHARS_PER_TOKEN = 4  # OpenClaw's estimate
 IMAGE_CHARS = 4_800  # OpenClaw's estimate: an image costs 1,200 tokens
 
@@ -57,6 +59,37 @@ def chars_of(message: Message) -> int:
 def estimated_tokens(messages: Iterable[Message]) -> int:
     """About how many tokens these messages take: four characters are one, rounded up for each message."""
     return sum(-(-chars_of(message) // CHARS_PER_TOKEN) for message in messages)
+
+
+def for_model(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """The messages as they may be sent: copies without what is said of them here and in a transcript.
+
+    That are `id`, `type`, `timestamp` and the like: services refuse properties that they do not know. Role, content,
+    names, tool calls and the ids of calls are left as they are.
+    """
+    return [{key: value for key, value in message.items() if key not in _NOT_SENT} for message in messages]
+
+
+def in_short(text: str, head: int, tail: int, what: str) -> str:
+    """A text without its middle, around a note of what was cut; the text itself where little would be gained by it.
+
+    `head` and `tail` are in characters; `what` is what the note calls the text.
+    """
+    cut = len(text) - head - tail
+    note = (
+        f"\n[... {cut:,} of {len(text):,} characters of {what} were cut here: "
+        f"the first {head:,} and the last {tail:,} are shown ...]\n"
+    )
+    # A cut that saves less than its note takes is none: a text that bears the note already is so left as it is.
+    return text if cut < 2 * len(note) else text[:head] + note + text[len(text) - tail :]
+
+
+def with_text(message: Message, text: str) -> Message:
+    """The message with another text; blocks of its content that are no text stay, behind it."""
+    if isinstance(message.get("content"), str):
+        return {**message, "content": text}
+    others = [block for block in _blocks(message) if not is_text_block(block)]
+    return {**message, "content": [{"type": "text", "text": text}, *others]}
 
 
 def is_text_block(block: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import Compaction
@@ -14,27 +14,31 @@ from openclaw_memory.sessions.messages import Message, estimated_tokens
 if TYPE_CHECKING:
     from openclaw_memory.workspace.session_log import SessionLog
 
-# How the services say that a prompt is too long, each as its errors read; the last three are said by many.
+# How the services say that a prompt is too long, each as its errors read; the last four are said by many.
 _TOO_LONG = re.compile(
-    r"prompt is too long"  # Anthropic
+    r"prompt is too long|request_too_large|request exceeds the maximum (?:size|allowed)"  # Anthropic
     r"|input is too long for requested model"  # Amazon Bedrock
-    r"|exceeds? the context window|context window exceed"  # OpenAI, MiniMax
+    r"|context window exceed"  # MiniMax
     r"|input token count.*exceeds the maximum"  # Google
     r"|maximum prompt length is \d"  # xAI
     r"|reduce the length of the messages"  # Groq, OpenAI
     r"|maximum context length"  # OpenAI, OpenRouter, DeepSeek, Mistral, vLLM
     r"|token count of \d+ exceeds the limit"  # GitHub Copilot
-    r"|exceeds the available context size"  # llama.cpp
-    r"|greater than the context length"  # LM Studio
+    r"|tokens_limit_reached"  # GitHub Models
+    r"|too many tokens: (?:total number|size limit)"  # Cohere
+    r"|.inputs.(?: tokens \+ .max_new_tokens.)? must (?:be <=|have less than)"  # Text Generation Inference
+    r"|prompt exceeds max length"  # Z.ai
+    r"|range of input length should be"  # Qwen
+    r"|(?:greater|longer) than the (?:model's )?context (?:length|window)"  # LM Studio and others
     r"|exceeded model token limit"  # Kimi
     r"|exceeded max context length"  # Ollama
+    # OpenAI, Anthropic ("input length and `max_tokens` exceed context limit"), llama.cpp.
+    r"|exceeds? (?:the )?(?:available |model's )?context (?:window|limit|size)"
     r"|context[_ ]length[_ ]exceeded|context[_ ]window[_ ]exceeded|context[_ ]overflow",
     re.IGNORECASE | re.DOTALL,
 )
 # Limits of another kind that speak of tokens too: waiting helps there, and shortening does not.
-_TOO_FAST = re.compile(
-    r"rate[_ ]?limit|too many requests|tokens per (?:minute|day)|\bTPM\b|throttl|quota", re.IGNORECASE
-)
+_TOO_FAST = re.compile(r"rate[_ ]?limit|too many requests|tokens per (?:min|day)|\bTPM\b|throttl|quota", re.IGNORECASE)
 # The types that LangChain and LiteLLM raise for it, whatever their text.
 _TYPES = frozenset({"ContextOverflowError", "ContextWindowExceededError"})
 
@@ -98,7 +102,7 @@ def answered(
     rules, held = rules or Compaction(), list(messages)
     done: list[Compacted] = []
 
-    def shorten(rules: Compaction) -> Compacted:
+    def shorten(window: int | None) -> Compacted:
         return compact(held, summarise, rules=rules, window=window, count=count, log=log, before=before, after=after)
 
     try:
@@ -106,8 +110,9 @@ def answered(
     except Exception as error:
         if not is_overflow(error):
             raise
-        # The model has counted, and more than the counter did: whatever that says, something has to go.
-        compacted = shorten(replace(rules, keep_recent_tokens=min(rules.keep_recent_tokens, count(held) // 2)))
+        # The model has counted: its window is smaller than this conversation, whatever the counter says.
+        tokens = count(held)
+        compacted = shorten(min(window or tokens, tokens))
         if compacted.summary is None:
             error.add_note(compacted.why)
             raise
@@ -118,7 +123,7 @@ def answered(
     if not should_compact(count(held), window, rules):
         return Answered(reply, held, tuple(done))
     try:
-        compacted = shorten(rules)
+        compacted = shorten(window)
     except Exception as error:  # noqa: BLE001 - the reply is there, and its caller is told
         return Answered(reply, held, tuple(done), error)
     done += [compacted] if compacted.summary is not None else []

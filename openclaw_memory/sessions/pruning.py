@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 
 from openclaw_memory.config import Pruning
 from openclaw_memory.errors import QueryError
-from openclaw_memory.sessions.messages import Message, estimated_tokens, is_result, is_text_block, text_of
+from openclaw_memory.sessions.messages import (
+    Message,
+    estimated_tokens,
+    in_short,
+    is_result,
+    is_text_block,
+    text_of,
+    with_text,
+)
 
 
 def prune(
@@ -52,7 +60,7 @@ def prune(
         if total < rules.hard_ratio * window:
             break
         if len(text_of(pruned[at])) > len(rules.placeholder):
-            pruned[at] = _with_text(pruned[at], rules.placeholder)
+            pruned[at] = with_text(pruned[at], rules.placeholder)
             total += count([pruned[at]]) - sizes[at]
     return pruned
 
@@ -76,17 +84,5 @@ def _trimmed(message: Message, rules: Pruning) -> Message:
     text = text_of(message)
     if len(text) <= rules.soft_max_chars or text == rules.placeholder:
         return message
-    cut = len(text) - rules.head_chars - rules.tail_chars
-    note = (
-        f"\n[... {cut:,} of {len(text):,} characters of this tool result were cut here: "
-        f"the first {rules.head_chars:,} and the last {rules.tail_chars:,} are shown ...]\n"
-    )
-    # A cut that saves less than its note takes is none: a text that bears the note already is so left as it is.
-    if cut < 2 * len(note):
-        return message
-    return _with_text(message, text[: rules.head_chars] + note + text[len(text) - rules.tail_chars :])
-
-
-def _with_text(message: Message, text: str) -> Message:
-    content = text if isinstance(message.get("content"), str) else [{"type": "text", "text": text}]
-    return {**message, "content": content}
+    short = in_short(text, rules.head_chars, rules.tail_chars, "this tool result")
+    return message if short == text else with_text(message, short)

@@ -7,34 +7,51 @@ from dataclasses import dataclass
 
 SILENT = "NO_REPLY"
 
-# What models put around the token: blanks, quotes, Markdown, a full stop.
-_MARKS = "`*_~\"'.!“”‘’"
-_AROUND = f" \t\r\n\f\v\u00a0\u200b\ufeff>{_MARKS}"
+# What models put around the token: blanks, quotes, Markdown, brackets, signs of a sentence.
+_CLOSING = "`*_~\"'.!“”‘’:,;)]>"
+_AROUND = f" \t\r\n\f\v\u00a0\u200b\ufeff([<#{{}}|+–—-{_CLOSING}"
+_SET = re.escape(_AROUND)
 # The token as a whole word at the beginning of a text, with the marks that close behind it.
-_HEAD = re.compile(rf"[{_AROUND}]*{SILENT}(?!_*[^\W_])[{_MARKS}]*\s*", re.IGNORECASE)
-_EDGE = re.compile(rf"\W*\b{SILENT}\b|.*\b{SILENT}\W*\Z", re.IGNORECASE | re.DOTALL)
-_THOUGHTS = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
+_HEAD = re.compile(rf"[{_SET}]*{SILENT}(?!_*[^\W_])[{re.escape(_CLOSING)}]*\s*", re.IGNORECASE)
+_THOUGHT = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
+_OPENINGS = ("<think>", "<thinking>")
 _ACTION = '{"action":"NO_REPLY"}'  # as some models write it
+
+# Words of which nothing can be said but that there is nothing: "Nothing new to store."
+_NOTHING = frozenset({"nothing", "none", "no"})
+_FILLERS = _NOTHING | frozenset(
+    "a any anything are at be been durable else facts for further has have here i in information is it lasting left "
+    "memories memory more moment needed needs new now remember save saved say stands store stored that the there this "
+    "time to was were worth write".split()
+)
+_REST_CHARS = 40
+_WORD = re.compile(r"[^\W_]+")
 
 
 def is_silent(text: str) -> bool:
     """Whether a reply is nothing but `NO_REPLY`: in any case, quoted or not, after a thought, or as an action."""
-    said = _after_thought(text)
-    if said is None:
+    begin = _after_thought(text)
+    if begin is None:
         return False
+    said = text[begin:]
     return _squeezed(said) == _ACTION.upper() or (SILENT in said.upper() and not _after_tokens(said))
 
 
 def declines(text: str) -> bool:
-    """Whether a reply says `NO_REPLY` first or last, whatever else it says."""
-    return is_silent(text) or _EDGE.match(text) is not None
+    """Whether a reply is `NO_REPLY`, or has it first or last and says for the rest that there is nothing, in a line."""
+    rest = _without_head(text)
+    rest = rest[: _tail(rest)]
+    return is_silent(text) or (rest != text and _says_nothing(rest))
 
 
 def without_silent(text: str) -> str:
-    """A reply as its reader is to see it: without the token at its beginning, or on lines of its own at its end."""
-    if is_silent(text):
-        return ""
+    """A reply as its reader is to see it: without the token as its first word or its last.
+
+    A line that says nothing either is left out behind the token: `NO_REPLY: nothing to store`.
+    """
     shown = _without_head(text)
+    if is_silent(text) or (shown != text and _says_nothing(shown)):
+        return ""
     return shown[: _tail(shown)]
 
 
@@ -64,22 +81,24 @@ class SilentStream:
 
 
 def _may_be_silent(text: str) -> bool:
-    """Whether a reply that begins so can turn out to be silent."""
-    said = _after_thought(text)
-    if said is None or _ACTION.upper().startswith(_squeezed(said)):
+    """Whether a reply that begins so can turn out to show nothing, or its first word to be the token."""
+    begin = _after_thought(text)
+    if begin is None or _ACTION.upper().startswith(_squeezed(text[begin:])):
         return True
-    return SILENT.startswith(_after_tokens(said).upper())
+    rest = _without_head(text)
+    return SILENT.startswith(_after_tokens(text[begin:]).upper()) or (rest != text and _may_say_nothing(rest))
 
 
-def _after_thought(text: str) -> str | None:
-    """The text behind the thought that it begins with; None where that has not come to its end."""
-    begin = text.lstrip()
-    for opening, closing in _THOUGHTS:
-        if begin.startswith(opening):
-            _, found, said = begin.partition(closing)
-            return said if found else None
-    is_opening = begin and any(opening.startswith(begin) for opening, _ in _THOUGHTS)
-    return None if is_opening else text
+def _after_thought(text: str) -> int | None:
+    """Where the text goes on behind the thoughts that it begins with; None where one has not come to its end."""
+    begin = 0
+    while thought := _THOUGHT.match(text, begin):
+        closing = re.compile(f"</{thought[1]}>", re.IGNORECASE).search(text, thought.end())
+        if closing is None:
+            return None
+        begin = closing.end()
+    rest = text[begin:].lstrip().lower()
+    return None if rest and any(opening.startswith(rest) for opening in _OPENINGS) else begin
 
 
 def _after_tokens(text: str) -> str:
@@ -95,18 +114,47 @@ def _squeezed(text: str) -> str:
 
 
 def _without_head(text: str) -> str:
-    while head := _HEAD.match(text):
-        text = text[head.end() :]
-    return text
+    """The text without the tokens that it begins with, also behind a thought."""
+    begin = end = _after_thought(text) or 0
+    while head := _HEAD.match(text, end):
+        end = head.end()
+    return text[:begin] + text[end:]
+
+
+def _says_nothing(text: str) -> bool:
+    rest = text.strip()
+    words = {word.lower() for word in _WORD.findall(rest)}
+    return len(rest) <= _REST_CHARS and "\n" not in rest and (not words or bool(words & _NOTHING)) and words <= _FILLERS
+
+
+def _may_say_nothing(text: str) -> bool:
+    """Whether a text that begins so can still say nothing."""
+    rest = text.lstrip()
+    words = [word.lower() for word in _WORD.findall(rest)]
+    begun = words.pop() if words and rest[-1].isalnum() else ""
+    is_short = len(rest.rstrip()) <= _REST_CHARS and "\n" not in rest.rstrip()
+    return is_short and _FILLERS.issuperset(words) and any(word.startswith(begun) for word in _FILLERS)
 
 
 def _tail(text: str, may_go_on: bool = False) -> int:
-    """Where the last lines begin that hold nothing but the token, with `may_go_on` a beginning of it; else the end."""
-    body = text.rstrip(_AROUND)
-    for size in range(len(SILENT), -1 if may_go_on else len(SILENT) - 1, -1):
-        if body[max(0, len(body) - size) :].upper() == SILENT[:size]:
-            before = len(body) - size
-            newline = text.find("\n", len(body[:before].rstrip(_AROUND)), before if size else len(text))
-            if newline >= 0:
-                return _tail(text[:newline])
-    return len(text)
+    """Where the tokens begin that a text ends with, and the blank before them; with `may_go_on` those it may end with.
+
+    The end of the text where there are none.
+    """
+    end = len(text)
+    if may_go_on:
+        sizes = (size for size in range(len(SILENT) - 1, 0, -1) if text[-size:].upper() == SILENT[:size])
+        cuts = (_blank(text, len(text) - size) for size in (*sizes, 0))
+        end = next((cut for cut in cuts if cut is not None), end)
+    while True:
+        token = len(text[:end].rstrip(_AROUND)) - len(SILENT)
+        cut = _blank(text, token) if token >= 0 and text[token : token + len(SILENT)].upper() == SILENT else None
+        if cut is None:
+            return end
+        end = cut
+
+
+def _blank(text: str, at: int) -> int | None:
+    """Where the first blank stands among the marks before a place, None where there is none."""
+    start = len(text[:at].rstrip(_AROUND))
+    return next((place for place in range(start, at) if text[place].isspace()), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -27,14 +27,15 @@ class SessionState:
     """What is known of a session beyond its messages. Times are in ISO 8601, sizes in tokens but for bytes.
 
     `memory_flush_compaction_count` is what `compaction_count` was at the latest flush, None where there was none yet:
-    that is not 0. `flush_error` says what went wrong with that flush, `compacted_bytes` how large the transcript was
-    at the latest compaction.
+    that is not 0. `memory_flush_started_at` is when a flush began that has not ended yet. `flush_error` says what went
+    wrong with the latest one, `compacted_bytes` how large the transcript was at the latest compaction.
     """
 
     session_id: str | None = None
     updated_at: str | None = None
     chat_type: str | None = None
     compaction_count: int = 0
+    memory_flush_started_at: str | None = None
     memory_flush_at: str | None = None
     memory_flush_compaction_count: int | None = None
     input_tokens: int | None = None
@@ -43,21 +44,33 @@ class SessionState:
     flush_error: str | None = None
     compacted_bytes: int = 0
 
+    @property
+    def flushed(self) -> bool:
+        """Whether there was a flush since the latest compaction."""
+        return self.memory_flush_compaction_count == self.compaction_count
+
 
 _NUMBERS = frozenset(spec.name for spec in fields(SessionState) if "int" in str(spec.type))
-_TIMES = frozenset({"updated_at", "memory_flush_at"})
+_TIMES = frozenset({"updated_at", "memory_flush_started_at", "memory_flush_at"})
 
 
-def read_states(folder: Place) -> dict[str, SessionState]:
+def read_states(folder: Place, seen: dict[Any, Any] | None = None) -> dict[str, SessionState]:
     """The state of each session by its key, none where there is no file; entries that are no objects are left out.
 
-    `folder` is that of the transcripts. A field of a wrong type counts as absent.
+    `folder` is that of the transcripts. A field of a wrong type counts as absent. What was read is kept in `seen`, and
+    the file read again once it has changed.
 
     Raises:
         WorkspaceError: the file is damaged, or cannot be read; PathNotAllowedError where it is no ordinary file.
     """
-    entries, _ = _read(folder)
-    return {key: _state(entry) for key, entry in entries.items() if isinstance(entry, dict)}
+    stamp = _stamp(folder)
+    before, states = seen.get(folder, (None, {})) if seen is not None else (None, {})
+    if stamp is None or stamp != before:
+        entries, _ = _read(folder)
+        states = {key: _state(entry) for key, entry in entries.items() if isinstance(entry, dict)}
+        if seen is not None:
+            seen[folder] = (stamp, states)
+    return dict(states)
 
 
 def update_state(folder: Place, key: str, **changes: Any) -> SessionState:
@@ -72,6 +85,14 @@ def update_state(folder: Place, key: str, **changes: Any) -> SessionState:
         PathNotAllowedError, WriteError: it could not be written. It is as it was.
     """
     replace(SessionState(), **changes)
+    return change_state(folder, key, lambda _: changes)
+
+
+def change_state(folder: Place, key: str, changes: Callable[[SessionState], Mapping[str, Any] | None]) -> SessionState:
+    """As `update_state`, but what changes depends on the state; where `changes` says None, nothing is written.
+
+    Nobody else changes the state in between. `changes` may be called more than once.
+    """
     path = _place(folder).path
     try:
         _make_folders(folder)
@@ -83,7 +104,10 @@ def update_state(folder: Place, key: str, **changes: Any) -> SessionState:
             entry = entries.get(key, {})
             if not isinstance(entry, dict):
                 raise WorkspaceError(f"{path} has no object for session {key!r}, but {entry!r}: mend it or remove it")
-            entries[key] = _changed(entry, changes, in_milliseconds=_counts_milliseconds(entries))
+            changed = changes(_state(entry))
+            if changed is None:
+                return _state(entry)
+            entries[key] = _changed(entry, changed, in_milliseconds=_counts_milliseconds(entries))
             data = json.dumps(entries, indent=2).encode("ascii") + b"\n"
             try:
                 replace_file(folder.base, (*folder.parts, FILE_NAME), data, seen)
@@ -107,6 +131,15 @@ def failed_flushes(workspace: Workspace) -> dict[str, str]:
 def iso(moment: datetime.datetime) -> str:
     """A moment as it is written: `2026-02-18T12:00:00.000Z`."""
     return moment.astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def moment_of(time: str | None) -> datetime.datetime | None:
+    """The moment that a time of a state means, by UTC where it has no zone; None where it means none."""
+    try:
+        moment = datetime.datetime.fromisoformat(time or "")
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
 
 
 def _place(folder: Place) -> Place:
@@ -137,20 +170,41 @@ def _read(folder: Place) -> tuple[dict[str, Any], os.stat_result | None]:
     return entries, seen
 
 
+def _stamp(folder: Place) -> tuple[int, ...] | None:
+    """What tells one state of the file from another; None where that is not known."""
+    try:
+        info = os.lstat(os.path.join(folder.base, *folder.parts, FILE_NAME))
+    except OSError:
+        return None
+    return info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
+
+
 def _damaged(path: str, what: str) -> WorkspaceError:
     return WorkspaceError(f"{path} is damaged ({what}) and left as it is: mend it, or move it away")
 
 
 def _state(entry: Mapping[str, Any]) -> SessionState:
-    found: dict[str, Any] = {spec.name: entry.get(_camel(spec.name)) for spec in fields(SessionState)}
-    return SessionState(**{name: value for name, value in found.items() if _fits(name, value)})
+    found: dict[str, Any] = {
+        spec.name: _value(spec.name, entry.get(_camel(spec.name))) for spec in fields(SessionState)
+    }
+    return SessionState(**{name: value for name, value in found.items() if value is not None})
 
 
-def _fits(name: str, value: object) -> bool:
-    """Whether a value is what the field holds: a number of at least 0, or words."""
+def _value(name: str, value: object) -> str | int | None:
+    """What a field says: a number of at least 0, a time, or words; None where it is nothing of the kind."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if name in _TIMES and is_number:
+        return _from_milliseconds(value)
     if name in _NUMBERS:
-        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-    return isinstance(value, str)
+        return value if isinstance(value, int) and is_number and value >= 0 else None
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _from_milliseconds(value: Any) -> str | None:
+    try:
+        return iso(datetime.datetime.fromtimestamp(value / 1000, datetime.UTC))
+    except (ValueError, OverflowError, OSError):  # no moment that a calendar has
+        return None
 
 
 def _counts_milliseconds(entries: Mapping[str, Any]) -> bool:
@@ -165,8 +219,9 @@ def _changed(entry: Mapping[str, Any], changes: Mapping[str, Any], *, in_millise
     now = datetime.datetime.now(datetime.UTC)
     values = {**changes, "updated_at": iso(now)}
     if in_milliseconds:
-        for name in _TIMES & {name for name, value in values.items() if value is not None}:
-            values[name] = int(datetime.datetime.fromisoformat(values[name]).timestamp() * 1000)
+        for name in _TIMES & values.keys():
+            if moment := moment_of(values[name]):
+                values[name] = round(moment.timestamp() * 1000)
     named = {_camel(name): value for name, value in values.items()}
     return {name: value for name, value in (dict(entry) | named).items() if value is not None or name not in named}
 

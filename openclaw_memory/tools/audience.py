@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config.parts import Citations
-from openclaw_memory.errors import PathNotAllowedError
-from openclaw_memory.sessions.keys import chat_type, parts_of
+from openclaw_memory.errors import ConfigError, PathNotAllowedError
+from openclaw_memory.sessions.keys import chat_type, names_several
+from openclaw_memory.types import SOURCES, Source
 from openclaw_memory.workspace.paths import LOWER_CASE_NOTE, NOTES_FOLDER, ROOT_NOTES, is_transcript, locate
 
 if TYPE_CHECKING:
@@ -19,15 +20,34 @@ _PRIVATE_NAMES = frozenset(name.casefold() for name in (*ROOT_NOTES, LOWER_CASE_
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Who reads an answer. `private` says that the user alone does; `citations` that they see where it stands."""
+    """Who reads an answer, and what of.
+
+    `private` says that the user alone reads it; `citations` that they see where it stands; `source` that it is of notes
+    ("memory") or of transcripts ("sessions") alone, None of both.
+    """
 
     private: bool = True
     citations: bool = True
+    source: Source | None = None
 
 
-def audience_of(mode: Citations, session_key: str | None) -> Audience:
-    """The audience of a session, by the setting `recall.citations` and the session's key; None: a direct chat."""
-    return Audience(not _names_several(session_key), shows_citations(mode, session_key))
+def check_memory(memory: object) -> None:
+    """Raise ConfigError for what is no memory, such as the path of its folder."""
+    from openclaw_memory.memory import Memory
+
+    if not isinstance(memory, Memory):
+        raise ConfigError(f"memory must be a Memory, not {memory!r:.80}: open one with Memory.open(folder)")
+
+
+def audience_of(mode: Citations, session_key: str | None, source: Source | None = None) -> Audience:
+    """The audience of a session, by the setting `recall.citations` and the session's key; None: a direct chat.
+
+    Raises:
+        ConfigError: nobody knows such a `source`.
+    """
+    if source is not None and source not in SOURCES:
+        raise ConfigError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
+    return Audience(not names_several(session_key), shows_citations(mode, session_key), source)
 
 
 def shows_citations(mode: Citations, session_key: str | None) -> bool:
@@ -51,13 +71,10 @@ def check_path(workspace: Workspace, path: str, audience: Audience) -> None:
         NotFoundError: as `workspace.paths.locate`.
     """
     place = locate(workspace.root, workspace.rules, path, workspace.sessions)
+    if audience.source is not None and is_transcript(place.path) != (audience.source == "sessions"):
+        raise PathNotAllowedError(f"{place.path} cannot be seen here: these tools are for source={audience.source!r}")
     if not audience.private and is_private(place.path):
         raise PathNotAllowedError(
             f"{place.path} is private, and others read along here: it is shown in direct chats alone. "
             "Use the notes in memory/"
         )
-
-
-def _names_several(session_key: str | None) -> bool:
-    """Whether any part of a key, of whatever form, says that several people read: what is private needs more care."""
-    return not {"group", "channel"}.isdisjoint(parts_of(session_key))

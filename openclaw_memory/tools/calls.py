@@ -18,10 +18,10 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.fence import fenced
 from openclaw_memory.tools import schemas
-from openclaw_memory.tools.audience import Audience, audience_of, check_path
+from openclaw_memory.tools.audience import Audience, audience_of, check_memory, check_path
 from openclaw_memory.tools.shown import found, within
 from openclaw_memory.tools.writing import Written, fit_to_write
-from openclaw_memory.types import Excerpt, Tool, ToolAnswer
+from openclaw_memory.types import Excerpt, Source, Tool, ToolAnswer
 from openclaw_memory.workspace.paths import is_transcript
 from openclaw_memory.workspace.reading import DEFAULT_CHARS
 
@@ -53,7 +53,12 @@ class Host(NamedTuple):
 
 
 def memory_tools(
-    memory: Memory, *, session_key: str | None = None, edit: bool = False, append: bool = True
+    memory: Memory,
+    *,
+    session_key: str | None = None,
+    edit: bool = False,
+    append: bool = True,
+    source: Source | None = None,
 ) -> tuple[Tool, ...]:
     """The tools of a memory for one session: memory_search and memory_get, and those that write.
 
@@ -61,8 +66,13 @@ def memory_tools(
     citations only where `config.recall.citations` is `on`. `append` adds memory_append, `edit` adds memory_edit and
     memory_forget. What a call answers has a `status`: `ok`; what a model can mend, `invalid`, `not_found`,
     `not_allowed` or `stale`; or `unavailable` and `failed`. Every one but `ok` comes with an `error` in words.
+    With `source` "memory" no transcript is searched or read, with "sessions" no note.
+
+    Raises:
+        ConfigError: `memory` is no memory, or `source` is unknown.
     """
-    host = Host(memory, audience_of(memory.config.recall.citations, session_key), edit)
+    check_memory(memory)
+    host = Host(memory, audience_of(memory.config.recall.citations, session_key, source), edit)
     tools = [
         _tool("memory_search", schemas.MEMORY_SEARCH_DESCRIPTION, schemas.MEMORY_SEARCH_SCHEMA, _search, host),
         _tool("memory_get", schemas.MEMORY_GET_DESCRIPTION, schemas.MEMORY_GET_SCHEMA, _get, host),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import QueryError
 from openclaw_memory.fence import fenced
-from openclaw_memory.tools.audience import audience_of
+from openclaw_memory.tools.audience import audience_of, check_memory
 from openclaw_memory.tools.shown import found, within
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
+    from openclaw_memory.sessions.messages import Message
+    from openclaw_memory.types import Source
 
 _BEFORE = "Before answering anything about prior work, decisions, dates, people, preferences, or todos:"
 _SEARCH = "run memory_search on MEMORY.md + memory/*.md"
@@ -55,22 +57,28 @@ def recall(
     max_results: int | None = None,
     min_score: float | None = None,
     session_key: str | None = None,
+    source: Source | None = None,
+    in_view: Iterable[Message] = (),
 ) -> str:
     """What the memory knows of `query`, in one fenced block for a model to read before it answers; "" for nothing.
 
     Each snippet stands below its citation, where the session has these. They hold at most `max_chars` characters
-    together, `config.recall.max_chars` by default; `max_results` and `min_score` are those of `Memory.search`.
+    together, `config.recall.max_chars` by default; `max_results`, `min_score` and `source` are those of
+    `Memory.search`. What is found in a transcript and stands in the messages `in_view`, which the model is shown
+    anyway, is left out.
 
     Raises:
+        ConfigError: `memory` is no memory, or `source` is unknown.
         QueryError: `max_chars` is not a whole number of at least 1, or as `Memory.search`.
         StoreError: the index cannot be used.
     """
+    check_memory(memory)
     rules = memory.config.recall
     most = rules.max_chars if max_chars is None else max_chars
     if not isinstance(most, int) or isinstance(most, bool) or most < 1:
         raise QueryError(f"max_chars must be a whole number of at least 1, not {most!r}: leave it out for the default")
-    audience = audience_of(rules.citations, session_key)
-    shown, _ = within(found(memory, query, audience, max_results, min_score), most)
+    audience = audience_of(rules.citations, session_key, source)
+    shown, _ = within(found(memory, query, audience, max_results, min_score, in_view), most)
     if not shown:
         return ""
     blocks = [f"[{hit.citation}]\n{hit.snippet}" if audience.citations else hit.snippet for hit in shown]

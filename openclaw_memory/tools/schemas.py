@@ -93,7 +93,8 @@ MEMORY_FORGET_SCHEMA = _object(("path", "from", "lines", "hash"), path=_PATH, fr
 def checked_arguments(schema: Mapping[str, Any], given: Any) -> dict[str, Any]:
     """The arguments of a call as `schema` wants them, for schemas such as those above.
 
-    A whole number may come as a float, such as 3.0; None for an argument that is not required means left out.
+    A number may come as a string, and a whole number as a float, such as 3.0; None for an argument that is not required
+    means left out.
 
     Raises:
         QueryError: an argument is unknown, missing, of another type or out of range; the message names it.
@@ -113,19 +114,28 @@ def checked_arguments(schema: Mapping[str, Any], given: Any) -> dict[str, Any]:
 
 
 def _checked(name: str, value: Any, wanted: Mapping[str, Any]) -> Any:
-    if wanted["type"] == "integer" and isinstance(value, float) and value.is_integer():
-        value = int(value)
     types: tuple[type, ...] = {"string": (str,), "integer": (int,), "number": (int, float)}[wanted["type"]]
+    given, value = value, value if wanted["type"] == "string" else _as_number(value, types)
     if not isinstance(value, types) or isinstance(value, bool):
-        raise QueryError(f"{name} must be {_in_words(wanted)}, not {_shown(value)}")
+        raise QueryError(f"{name} must be {_in_words(wanted)}, not {_shown(given)}")
     if isinstance(value, str):
         fits = len(value) >= wanted.get("minLength", 0) and re.search(wanted.get("pattern", ""), value) is not None
     else:
         # NaN is neither below nor above anything, and so not in the range.
         fits = wanted["minimum"] <= value <= wanted.get("maximum", value)
     if not fits:
-        raise QueryError(f"{name} must be {_in_words(wanted)}, not {_shown(value)}: {wanted['description']}")
+        raise QueryError(f"{name} must be {_in_words(wanted)}, not {_shown(given)}: {wanted['description']}")
     return value
+
+
+def _as_number(value: Any, types: tuple[type, ...]) -> Any:
+    """The number that a model has put into a string, or written with a point that it does not need."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return value
+    return int(value) if isinstance(value, float) and value.is_integer() and float not in types else value
 
 
 def _in_words(wanted: Mapping[str, Any]) -> str:

@@ -4,40 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from openclaw_memory.redaction import redact
 from openclaw_memory.tools.audience import Audience, is_private
-from openclaw_memory.types import SearchResult
+from openclaw_memory.types import SearchResult, Source
+from openclaw_memory.workspace.turns import LABELS, said
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
     from openclaw_memory.search import SearchResults
+    from openclaw_memory.sessions.messages import Message
 
-# Where others read along, and something private was found, so many more answers are asked for: a long-term memory of
-# 2,000 words, as OpenClaw advises, may take that many places before it is left out.
-_PRIVATE_ANSWERS = 60
+# So many more answers are asked for where some of the first must not be shown: a long-term memory of 2,000 words, as
+# OpenClaw advises, may take that many places before it is left out, and so may a conversation that is in view.
+_MORE_ANSWERS = 60
+_SPEAKERS = tuple(f"{label}: " for label in LABELS.values())
 
 
 def found(
-    memory: Memory, query: str, audience: Audience, max_results: int | None, min_score: float | None
+    memory: Memory,
+    query: str,
+    audience: Audience,
+    max_results: int | None,
+    min_score: float | None,
+    in_view: Iterable[Message] = (),
 ) -> SearchResults:
-    """The answers that this audience may see.
+    """The answers that this audience may see, without those of transcripts that are in the messages `in_view`.
 
     Raises:
         QueryError: as `Memory.search`.
     """
-    if audience.private:
-        return memory.search(query, max_results=max_results, min_score=min_score)
     from openclaw_memory.search.wishes import rules_for_one
 
+    messages = list(in_view)
+    if audience.private and not messages:
+        return memory.search(query, max_results=max_results, min_score=min_score, source=audience.source)
+    in_words = cache(lambda: _as_transcript(messages))
+
+    def may_be_shown(hit: SearchResult) -> bool:
+        if not audience.private and is_private(hit.path):
+            return False
+        return hit.source != "sessions" or not all(_stands_in(in_words(), line) for line in hit.snippet.splitlines())
+
+    source: Source | None = audience.source if audience.private else audience.source or "memory"
     wanted = rules_for_one(memory.config.search, query, max_results, min_score, None).max_results
-    for more in (0, _PRIVATE_ANSWERS):
-        results = memory.search(query, max_results=wanted + more, min_score=min_score, source="memory")
-        public = [result for result in results if not is_private(result.path)]
-        if len(public) == len(results):
+    for more in (0, _MORE_ANSWERS):
+        results = memory.search(query, max_results=wanted + more, min_score=min_score, source=source)
+        shown = [hit for hit in results if may_be_shown(hit)]
+        if len(shown) == len(results):
             break
-    return replace(results, results=tuple(public[:wanted]), filtered=0)  # it would count what is private too
+    filtered = results.filtered if audience.private else 0  # it would count what is private too
+    return replace(results, results=tuple(shown[:wanted]), filtered=filtered)
+
+
+def _as_transcript(messages: Iterable[Message]) -> str:
+    """The messages as transcripts are searched and shown, each line between two newlines."""
+    lines = (said({"type": "message", "message": message}, muted=False)[0] for message in messages)
+    return "\n".join(("", *lines, ""))
+
+
+def _stands_in(transcript: str, line: str) -> bool:
+    # A long line is found in pieces, of which only the first one says who spoke.
+    line = line.strip()
+    return (f"\n{line}" if line.startswith(_SPEAKERS) else line) in transcript
 
 
 def within(results: Iterable[SearchResult], max_chars: int) -> tuple[tuple[SearchResult, ...], int]:

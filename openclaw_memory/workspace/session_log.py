@@ -7,7 +7,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -83,6 +83,20 @@ class SessionLog:
             PathNotAllowedError: a symlink, or something that is no file or folder, is in the way.
             WriteError: it could not be written. The transcript is as it was.
         """
+        return self.append_entries([{"type": kind, **fields}])[0]
+
+    def append_entries(self, entries: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Add entries, each with its `type`, in one write, and return their ids; all of them are on the disk then.
+
+        See `append_entry` for what each gets; the first follows the last entry of the log, each other the one before
+        it.
+
+        Raises:
+            QueryError: an entry has no type, or as `append_entry`. None of them was written.
+            PathNotAllowedError, WriteError: as `append_entry`. None of them was written.
+        """
+        if not entries:
+            return []
         place = self._place()
         try:
             self._make_folders()
@@ -92,7 +106,7 @@ class SessionLog:
             descriptor, is_new = open_to_append(place.base, place.parts)
             done = False
             try:
-                entry_id = self._append_locked(descriptor, kind, fields)
+                ids = self._append_locked(descriptor, entries)
                 done = True
             finally:
                 os.close(descriptor)
@@ -100,7 +114,7 @@ class SessionLog:
                     os.unlink(os.path.join(place.base, *place.parts))
             if is_new:
                 flush_folder(place.base, place.parts[:-1], self.path)
-            return entry_id
+            return ids
 
     def entries(self) -> Iterator[dict[str, Any]]:
         """Every entry that can be read, the header first; none where nothing was written yet.
@@ -152,26 +166,29 @@ class SessionLog:
             make_folder(base, name)
             base /= name
 
-    def _append_locked(self, descriptor: int, kind: str, fields: Mapping[str, Any]) -> str:
+    def _append_locked(self, descriptor: int, entries: Sequence[Mapping[str, Any]]) -> list[str]:
         info = os.fstat(descriptor)
         if reason := why_left_out(info, self.rules, self.path):
             raise PathNotAllowedError(f"{self.path} {reason}; nothing was written")
         now = datetime.datetime.now(datetime.UTC).astimezone(self.zone).isoformat(timespec="milliseconds")
         tail = _tail(descriptor, info.st_size)
-        entry = {
-            "type": kind,
-            "id": secrets.token_hex(8),
-            "parentId": _last_id(descriptor, info.st_size, tail),
-            "timestamp": now,
-            **fields,
-        }
-        data = _line(entry, self.path)
+        lines, ids = [], []
+        before = _last_id(descriptor, info.st_size, tail)
         if not info.st_size:
-            data = _line(self._header(now), self.path) + data
+            lines.append(_line(self._header(now), self.path))
         elif not tail.endswith(b"\n"):  # half a line of a writer that was killed: what is added stays apart from it
-            data = b"\n" + data
-        write_whole(descriptor, data, info.st_size, self.path)
-        return str(entry["id"])
+            lines.append(b"\n")
+        for fields in entries:
+            if not fields.get("type"):
+                raise QueryError(
+                    f"an entry for {self.path} has no type: give {{'type': 'message', 'message': {{...}}}}"
+                )
+            entry = {"type": "", "id": secrets.token_hex(8), "parentId": before, "timestamp": now, **fields}
+            lines.append(_line(entry, self.path))
+            before = str(entry["id"])
+            ids.append(before)
+        write_whole(descriptor, b"".join(lines), info.st_size, self.path)
+        return ids
 
     def _header(self, now: str) -> dict[str, Any]:
         header = {"type": "session", "id": self.session_id, "timestamp": now, "cwd": self.cwd or os.getcwd()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -283,7 +284,7 @@ def read_excerpt(file: BinaryIO, path: str, start: int, lines: int) -> tuple[Exc
 def _skipped(file: BinaryIO, lines: int) -> Mark:
     """Where so many lines of a file end, or the file itself, and whether replies are muted there."""
     at, offset, muted = 0, 0, False
-    for line, size, is_ended in islice(_lines(file, 0), lines):
+    for line, size, is_ended in islice(_lines(file, 0), min(lines, sys.maxsize)):
         if not is_ended:
             break
         # Only a turn with a provenance mutes, and only a turn of the user ends that: most lines need not be parsed.

@@ -230,7 +230,7 @@ def flush_plan(given: Any) -> dict[str, Any] | None:
         return None
     folder = Workspace(Path("/nowhere"), journal=Journal(timezone=given.get("tz", "UTC")))
     flush = Flush(folder, "main", rules, clock=lambda: datetime(2026, 11, 21, 12, tzinfo=UTC))
-    turn = FlushTurn(flush, "compaction", None, 0, None)
+    turn = FlushTurn(flush, "compaction", None, 0, None, datetime(2026, 11, 21, 12, tzinfo=UTC))
     return {
         "softThresholdTokens": soft(given.get("cw"), rules),
         "forceFlushTranscriptBytes": rules.force_flush_bytes,

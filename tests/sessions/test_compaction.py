@@ -108,6 +108,7 @@ def test_the_fewest_last_messages_that_have_the_tokens_are_kept(keep, at):
         ([user(), call("a"), user("never answered"), reply()], 2, 2),
         ([user(), reply(), call("a")], 1, 2),
         ([call("a"), user(), result("a")], 1, 0),
+        ([user(), call("a"), call("b"), result("b"), user(), result("a"), user()], 3, 1),
     ],
     ids=[
         "one call",
@@ -122,6 +123,7 @@ def test_the_fewest_last_messages_that_have_the_tokens_are_kept(keep, at):
         "a call without an answer",
         "a call that is still to be answered",
         "all tied together",
+        "a call between another and its answer",
     ],
 )
 def test_a_call_and_its_answers_are_on_one_side(messages, keep, at):
@@ -183,8 +185,16 @@ def test_a_summary_is_summarised_with_what_followed():
         [say("system", "kind"), user(), reply(), user()],
         [say("user", "a summary", type="compaction"), user(), reply(), user()],
         [say("user", "a summary", type="compaction"), user("x"), call("a"), result("a"), result("a")],
+        [user(), user(), reply(), reply()],
     ],
-    ids=["none", "one", "all recent", "only a summary before", "only a summary and the question before"],
+    ids=[
+        "none",
+        "one",
+        "all recent",
+        "only a summary before",
+        "only a summary and the question before",
+        "as many as a summary and the question are",
+    ],
 )
 def test_where_there_is_nothing_to_summarise_nothing_happens_and_it_is_said(messages):
     done = compact(messages, refuse, rules=keeping(3), count=one_each, before=refuse, after=refuse)
@@ -200,6 +210,75 @@ def test_of_a_small_window_no_more_is_kept_than_fits():
     assert len(done.kept) == 4
     pasted = [user(), user("x" * 40_000), reply("x" * 40)]
     assert compact(pasted, lambda _: "short", window=1_000).kept == (pasted[2],)
+
+
+PASTE = "Summarise this log.\n" + "x" * 400_000 + "\nWhat went wrong?"  # 100,000 tokens
+
+
+def after_a_paste(content=PASTE):
+    work = [message for one in "abcdef" for message in (call(one), result(one, "y" * 12_000))]
+    return [user("hi"), reply("hello"), user(content), *work]
+
+
+@pytest.mark.parametrize(
+    "content", [PASTE, [{"type": "text", "text": PASTE}, {"type": "image", "data": "A"}]], ids=["text", "blocks"]
+)
+def test_of_a_question_that_leaves_no_room_the_beginning_and_the_end_stay(log, content):
+    messages = [logged(log, one) for one in after_a_paste(content)]
+    done = compact(messages, lambda _: "short", window=100_000, log=log)
+    assert done.summarised == tuple(messages[:3])
+    assert (done.tokens_before > 118_000, done.tokens_after < 22_000) == (True, True)
+    asked = done.messages[1]
+    text = text_of(asked)
+    assert (text[:1_500], text[-1_500:]) == (PASTE[:1_500], PASTE[-1_500:])
+    assert "397,037 of 400,037 characters of this message were cut here" in text
+    assert isinstance(content, str) or asked["content"][1:] == content[1:]
+    assert is_from_user(asked)
+    assert conversation(log) == done.messages
+    # It is said again after the next compaction, however small the window is now.
+    more = [logged(log, one) for one in (call("g"), result("g", "z" * 800), call("h"), result("h", "z" * 800))]
+    again = compact([*done.messages, *more], lambda _: "short", window=1_000, log=log)
+    assert again.messages[1] == asked
+    assert conversation(log) == again.messages
+
+
+def test_in_a_small_window_less_of_the_question_stays(log):
+    messages = [logged(log, one) for one in (user("x" * 20_000), *[reply("y" * 400)] * 4)]
+    done = compact(messages, lambda _: "short", window=1_000, log=log)  # 750 tokens are free
+    assert text_of(done.messages[1]).count("x") == 2 * 750 // 2
+    assert done.tokens_after < 750
+    assert conversation(log) == done.messages
+
+
+def test_system_messages_and_what_is_kept_take_room_from_the_question():
+    parts = say("system", "s" * 800), user("x" * 1_360), *[reply("y" * 600)] * 2, reply("y" * 1_600)
+    done = compact(parts, lambda _: "short", window=1_000)  # 200, 340 and 400 tokens of the 750 that are free
+    assert done.kept == parts[-1:]
+    assert text_of(done.messages[2]).count("x") == 750
+
+
+def test_a_question_that_fits_in_beside_the_rest_stays_whole():
+    messages = [user("x" * 4_000), *[reply("y" * 4_000)] * 20]
+    done = compact(messages, lambda _: "short", rules=keeping(5_000), window=12_000)  # 9,000 are free
+    assert done.messages[1] is messages[0]
+
+
+@pytest.mark.parametrize("damage", ["many", 0, -3, None])
+def test_a_length_that_is_none_leaves_the_question_whole(log, damage):
+    messages = [logged(log, one) for one in (user("x" * 9_000), reply(), reply())]
+    log.append_entry("compaction", firstKeptEntryId=messages[2]["id"], tokensBefore=1, summary="s", askedChars=damage)
+    assert conversation(log)[1:] == [messages[0], messages[2]]
+
+
+@pytest.mark.parametrize("asked", [user("x" * 200), user("x" * len(SUMMARY.format(summary="so " * 200)))])
+def test_a_summary_that_makes_the_conversation_no_shorter_is_not_used(log, asked):
+    messages = [logged(log, one) for one in (asked, user("three"))]
+    done = compact(messages, lambda _: "so " * 200, rules=keeping(1), log=log, after=refuse)
+    assert (done.messages, done.summary, done.summarised, done.entry_id) == (messages, None, (), None)
+    assert done.kept == tuple(messages)
+    assert "summary of 600 characters" in done.why
+    assert conversation(log) == messages
+    assert [entry["type"] for entry in log.entries()] == ["session", "message", "message"]
 
 
 def test_before_it_asks_for_a_summary_it_shows_what_will_be_lost_and_after_it_what_came_out():
@@ -369,7 +448,7 @@ def test_nothing_was_said_in_a_log_that_is_not_there(log):
 # Laws
 
 IDS = st.sampled_from("abcd")
-TEXTS = st.integers(1, 60).map(lambda length: "x" * length)
+TEXTS = st.one_of(st.integers(1, 60), st.integers(600, 4_000)).map(lambda length: "x" * length)
 MESSAGES = st.lists(
     st.one_of(
         st.builds(user, TEXTS),
@@ -410,15 +489,20 @@ def test_what_is_summarised_and_what_is_kept_are_all_in_their_order(messages, ke
     asked = [one for one in numbered if is_from_user(one)]
     assert not asked or asked[-1] in done.messages
     if done.summary is not None:
+        assert done.tokens_after < done.tokens_before
         assert sum(len(text_of(one)) for one in done.kept) > 0 or calls_of(done.kept[0])
 
 
-@given(st.lists(MESSAGES, min_size=1, max_size=4), st.integers(0, 60))
-@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(MESSAGES, st.sampled_from([None, 100, 400, 2_000])), min_size=1, max_size=4), st.integers(0, 60)
+)
+@settings(max_examples=80, deadline=None)
 def test_a_log_rebuilds_what_the_model_saw_after_any_number_of_compactions(tmp_path_factory, parts, keep):
     log = Workspace.open(tmp_path_factory.mktemp("law")).session_log("s")
     messages = []
-    for part in parts:
+    for part, window in parts:
         messages = [*messages, *(logged(log, message) for message in part)]
-        messages = compact(messages, lambda _: "short", rules=keeping(keep), log=log).messages
+        done = compact(messages, lambda _: "short", rules=keeping(keep), window=window, log=log)
+        assert done.summary is None or done.tokens_after < done.tokens_before
+        messages = done.messages
         assert conversation(log) == messages

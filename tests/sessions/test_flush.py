@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from openclaw_memory.config.parts import Compaction
 from openclaw_memory.errors import ConfigError, QueryError
 from openclaw_memory.fence import fenced
 from openclaw_memory.redaction import redact
-from openclaw_memory.sessions import Flush, read_states, update_state
+from openclaw_memory.sessions import Flush, cycle, read_states, update_state
 from openclaw_memory.sessions.appending import MAX_CHARS
 from openclaw_memory.workspace import Workspace, writing
 from openclaw_memory.workspace.paths import transcripts_place
@@ -40,6 +41,9 @@ class Clock:
 
     def __call__(self) -> datetime.datetime:
         return self.now
+
+    def later(self, **by: float) -> None:
+        self.now += datetime.timedelta(**by)
 
 
 @pytest.fixture
@@ -253,6 +257,11 @@ def test_what_people_wrote_that_day_stays(flush, workspace):
         ({"text": "- x", "path": "MEMORY.md"}, "not_allowed"),
         ({"text": "- x", "path": "memory/2026-11-21-1200.md"}, "not_allowed"),
         ({"text": "- x", "date": "2020-01-01"}, "not_allowed"),
+        (None, "invalid"),
+        ([], "invalid"),
+        ("- x", "invalid"),
+        ({1: 2}, "not_allowed"),
+        ({"text": "- x", "path": ["a"]}, "not_allowed"),
         ({}, "invalid"),
         ({"text": ["- x"]}, "invalid"),
         ({"text": "\ud800"}, "invalid"),
@@ -293,7 +302,8 @@ def test_after_midnight_the_new_day_is_written_and_nothing_twice(flush, workspac
 
     assert "memory/2026-11-22.md" in turn.prompt
     assert turn.path == "memory/2026-11-22.md"
-    assert turn.tool.run({"text": "- before\n- after"}).data["path"] == turn.path
+    assert turn.tool.run({"text": "- before"}).data["existed"]
+    assert turn.tool.run({"text": "- after"}).data["path"] == turn.path
     assert note(workspace) == "# 2026-11-21\n\n- before\n"
     assert (workspace.root / turn.path).read_text() == "# 2026-11-22\n\n- after\n"
 
@@ -338,12 +348,67 @@ def test_messages_that_the_log_has_are_not_added_again(flush):
     assert list(flush.log.entries()) == once
 
 
-def test_other_words_under_a_known_id_are_kept_too(flush):
+def test_a_message_whose_id_the_log_has_is_there_though_its_words_were_cut(flush):
     fail(flush.due(176_000, messages=lambda: [{"role": "user", "content": "one", "id": "m"}]))
     flush.compacted()
-    fail(flush.due(176_000, messages=lambda: [{"role": "user", "content": "two", "id": "m"}]))
+    fail(flush.due(176_000, messages=lambda: [{"role": "user", "content": "o…", "id": "m"}]))
 
-    assert [message["content"] for message in flush.log.messages()] == ["one", "two"]
+    assert [message["content"] for message in flush.log.messages()] == ["one"]
+
+
+def call(number: int, **more: object) -> dict[str, object]:
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": f"c{number}", "function": {"name": "book"}}],
+        **more,
+    }
+
+
+ALIKE = {
+    "answers": [
+        {"role": "assistant", "content": "Shall I book the flight?"},
+        {"role": "user", "content": "Yes."},
+        {"role": "assistant", "content": "Shall I cancel the lease?"},
+        {"role": "user", "content": "Yes."},
+    ],
+    "calls without words": [call(1), call(2)],
+    "calls with the same words": [call(1, content="Booking."), call(2, content="Booking.")],
+    "images": [
+        {"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image", "data": data}]}
+        for data in ("AAA", "BBB")
+    ],
+    "items of OpenAI's": [
+        {"type": "function_call", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "gate code 4711"},
+    ],
+}
+
+
+@pytest.mark.parametrize("messages", ALIKE.values(), ids=ALIKE.keys())
+def test_messages_that_are_alike_are_all_kept_and_once(flush, messages):
+    for _ in range(2):
+        fail(flush.due(176_000, messages=lambda: messages))
+        flush.compacted()
+    assert [entry["message"] for entry in flush.log.entries() if entry["type"] == "message"] == messages
+
+    fail(flush.due(176_000, messages=lambda: [*messages, messages[-1]]))
+    assert len(list(flush.log.entries())) == 1 + len(messages) + 1
+
+
+def test_a_message_that_its_id_finds_stands_for_no_other_one(flush):
+    flush.log.append_entry("message", id="m1", message={"role": "user", "content": "Yes."})
+    yes = {"role": "user", "content": "Yes."}
+    fail(flush.due(176_000, messages=lambda: [yes, {**yes, "id": "m1"}]))
+
+    assert flush.log.messages() == [yes, yes]
+
+
+def test_summaries_and_what_programs_put_in_are_not_kept(flush):
+    kinds = [{"role": "user", "content": "x", "type": kind} for kind in ("compaction", "custom_message")]
+    fail(flush.due(176_000, messages=lambda: kinds))
+
+    assert flush.log.messages() == []
 
 
 def test_the_next_flush_that_goes_well_clears_the_error(flush):
@@ -355,7 +420,19 @@ def test_the_next_flush_that_goes_well_clears_the_error(flush):
     assert flush.state.flush_error is None
 
 
-@pytest.mark.parametrize("reply", ["", "Everything is saved.", "I cannot do that."])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        None,
+        "Everything is saved.",
+        "I cannot do that.",
+        "- Anna moved the launch to Friday.\n- The venue is the old mill.\n\nNO_REPLY",
+        "I will remember: the key hangs behind the clock. NO_REPLY",
+        "The key hangs there. NO_REPLY",
+        "NO_REPLY is not right here: the key hangs behind the clock",
+    ],
+)
 def test_a_reply_that_is_neither_a_note_nor_silent_is_a_failure(flush, reply):
     turn = flush.due(176_000, messages=lambda: TALK)
     for _ in range(3):
@@ -385,14 +462,37 @@ def test_a_note_of_an_earlier_attempt_does_not_stand_for_this_one(flush):
     assert turn.outcome == "saved"
 
 
-def test_a_text_that_could_not_be_written_is_no_success_until_one_is(flush):
+def test_a_text_that_could_not_be_written_is_no_success_until_it_is_in_whatever_pieces(flush):
     turn = flush.due(176_000, messages=lambda: TALK)
+    long = [f"- fact {number} " + "x" * (MAX_CHARS // 2) for number in range(2)]
     turn.tool.run({"text": "- a"})
-    turn.tool.run({"text": "x" * (MAX_CHARS + 1)})
+    assert turn.tool.run({"text": "\n".join(long)}).data["status"] == "invalid"
+    turn.tool.run({"text": long[0]})
     turn.replied("NO_REPLY")
     assert turn.open
-    turn.tool.run({"text": "shorter"})
+    turn.tool.run({"text": long[1]})
     turn.replied("NO_REPLY")
+    assert turn.outcome == "saved"
+
+
+def test_a_refused_text_is_not_made_good_by_another_one(flush, workspace):
+    turn = flush.due(176_000, messages=lambda: TALK)
+    while turn.open:
+        turn.tool.run({"text": "fact one " * MAX_CHARS})
+        turn.tool.run({"text": "fact two"})
+        turn.replied("NO_REPLY")
+
+    assert turn.outcome == "kept"
+    assert "was not written" in flush.state.flush_error
+    assert note(workspace).count("fact two") == 1
+
+
+def test_a_call_without_a_text_is_made_good_by_any(flush):
+    turn = flush.due(176_000, messages=lambda: TALK)
+    turn.tool.run({})
+    turn.replied("NO_REPLY")
+    assert turn.open
+    save(turn, "- a")
     assert turn.outcome == "saved"
 
 
@@ -520,42 +620,137 @@ def test_threads_hold_one_turn_of_a_flush_at_a_time(flush):
     assert len([turn for turn in held if turn is not None]) == 1
 
 
+def in_threads(works) -> None:
+    threads = [threading.Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def test_flushes_at_the_same_time_lose_nothing_and_write_nothing_twice(flush_of, workspace):
-    turns = [flush_of().due(176_000) for _ in range(4)]
+    # Before a compaction nobody waits for the turn of another process.
+    turns = [flush_of().due(176_000, compacting=True) for _ in range(4)]
     ready = threading.Barrier(4)
 
     def work(number: int) -> None:
         ready.wait()
         save(turns[number], "- the same for all", *(f"- fact {number} {part}" for part in range(4)))
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(partial(work, number) for number in range(4))
 
     lines = note(workspace).splitlines()[2:]
     assert sorted(lines) == sorted(["- the same for all", *(f"- fact {n} {p}" for n in range(4) for p in range(4))])
 
 
-def test_a_crash_after_the_note_was_written_writes_no_line_twice(flush_of, workspace):
+def test_flushes_of_a_program_hold_one_turn_at_a_time_and_of_several_too(flush_of):
+    for key, shared in (("one", {}), ("several", None)):
+        ready = threading.Barrier(6)
+        held = []
+
+        def work(flush: Flush, ready=ready, held=held) -> None:
+            ready.wait()
+            held.append(flush.due(176_000))
+
+        in_threads([partial(work, flush_of(key, shared=shared)) for _ in range(6)])
+        assert len([turn for turn in held if turn is not None]) == 1
+
+
+def test_before_a_compaction_a_turn_of_this_program_still_holds_up_others(flush_of):
+    shared = {}
+    turn = flush_of(shared=shared).due(176_000)
+
+    assert flush_of(shared=shared).due(176_000, compacting=True) is None
+    turn.replied("NO_REPLY")
+    assert flush_of(shared=shared).due(176_000, compacting=True) is None
+
+
+def test_a_cycle_that_another_process_flushes_is_taken_over_once_that_must_be_dead(flush_of, clock):
+    turn = flush_of().due(176_000)
+    clock.later(minutes=9)
+    assert flush_of().due(180_000) is None
+    clock.later(minutes=1)
+    assert flush_of().due(180_000) is not None
+    clock.later(minutes=-30)
+    assert flush_of().due(180_000) is not None, "a clock that was put back"
+    turn.replied("NO_REPLY")
+    assert flush_of().due(180_000) is None
+    assert flush_of().state.memory_flush_started_at is None
+
+
+def test_a_state_that_cannot_be_read_is_known_to_all_flushes_of_a_program_and_told_once(flush_of, workspace, caplog):
+    (workspace.root / "sessions").mkdir()
+    (workspace.root / "sessions/sessions.json").write_text('{"main": {"sessionId": "ma')
+    shared = {}
+    turns = [flush_of(shared=shared).due(176_000) for _ in range(3)]
+    assert [turn is not None for turn in turns] == [True, False, False]
+    turns[0].replied("NO_REPLY")
+
+    assert flush_of(shared=shared).due(176_000) is None
+    flush_of(shared=shared).compacted()
+    assert flush_of(shared=shared).due(176_000) is not None
+    assert caplog.text.count("is damaged") == 1
+
+
+def test_what_is_shared_holds_the_latest_sessions_and_those_at_work(flush_of, monkeypatch):
+    monkeypatch.setattr(cycle, "_MAX_SESSIONS", 3)
+    shared = {}
+    turn = flush_of("busy", shared=shared).due(176_000)
+    for number in range(9):
+        flush_of(str(number), shared=shared)
+
+    assert [found.key for found in shared.values() if isinstance(found, cycle.Cycle)] == ["busy", "6", "7", "8"]
+    assert turn.open
+
+
+def test_a_crash_after_the_note_was_written_writes_no_line_twice(flush_of, workspace, clock):
     text = "## Decisions\n\n- The launch is on Friday\n- Anna brings tea\n\nBob wrote the plan."
     flush_of().due(176_000).tool.run({"text": text})  # and the process dies before the mark
     before = note(workspace)
+    clock.later(minutes=10)
     again = flush_of().due(176_000)
-    again.tool.run({"text": "## Decisions\n- Anna brings tea\n- The launch is on Friday"})
-    save(again, text, "- Anna brings tea")
+    save(again, text, "## Decisions\n- Anna brings tea")
 
     assert note(workspace) == before
     assert again.outcome == "saved"
     assert flush_of().due(176_000) is None
 
 
+def test_a_crash_before_midnight_writes_no_line_twice_after_it(flush_of, workspace, clock):
+    clock.later(hours=11.9)
+    flush_of().due(176_000).tool.run({"text": "- a\n- b"})
+    clock.later(minutes=12)
+    save(flush_of().due(176_000), "- a\n- b", "- c")
+
+    assert note(workspace) == "# 2026-11-21\n\n- a\n- b\n"
+    assert (workspace.root / "memory/2026-11-22.md").read_text() == "# 2026-11-22\n\n- c\n"
+
+
+def test_a_flush_that_died_in_an_earlier_cycle_is_none_of_this_one(flush_of, workspace, clock):
+    flush_of().due(176_000).tool.run({"text": "- Anna was ill"})
+    flush_of().compacted()
+    assert flush_of().state.memory_flush_started_at is None
+    clock.later(days=1)
+    save(flush_of().due(176_000), "- Anna was ill")
+
+    assert (workspace.root / "memory/2026-11-22.md").read_text() == "# 2026-11-22\n\n- Anna was ill\n"
+
+
+def test_what_happened_again_on_another_day_is_written_again(flush_of, workspace, clock):
+    flush = flush_of()
+    save(flush.due(176_000), "- Anna was ill")
+    flush.compacted()
+    clock.later(days=1)
+    save(flush.due(176_000), "- Anna was ill")
+
+    assert (workspace.root / "memory/2026-11-22.md").read_text() == "# 2026-11-22\n\n- Anna was ill\n"
+
+
 CRASH = """
 import os, signal, sys
 from openclaw_memory.sessions import Flush
 from openclaw_memory.workspace import Workspace
-turn = Flush(Workspace.open(sys.argv[1]), "main", window=200_000).due(176_000)
+turn = Flush(Workspace.open(sys.argv[1]), "main", window=200_000).due(176_000, compacting=True)
 assert turn.tool.run({"text": "- The launch is on Friday\\n- Anna brings tea"}).ok
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -566,12 +761,73 @@ def test_a_process_killed_after_the_note_was_written_leaves_it_and_no_mark(works
         done = subprocess.run([sys.executable, "-c", CRASH, str(workspace.root)], check=False)
         assert done.returncode == -signal.SIGKILL
     flush = Flush(Workspace(workspace.root), "main", window=200_000)
-    turn = flush.due(176_000)
-    save(turn, "- Anna brings tea\n- The launch is on Friday")
+    assert flush.due(176_000) is None, "the other process may be alive"
+    turn = flush.due(176_000, compacting=True)
+    save(turn, "- The launch is on Friday\n- Anna brings tea")
 
     lines = (workspace.root / turn.path).read_text().splitlines()[2:]
     assert lines == ["- The launch is on Friday", "- Anna brings tea"]
-    assert flush.due(176_000) is None
+    assert flush.due(176_000, compacting=True) is None
+
+
+def test_a_session_that_another_program_replaced_leaves_the_key_to_the_new_one(flush_of, workspace):
+    folder = transcripts_place(workspace.root, Sessions())
+    update_state(folder, "main", session_id="old", compaction_count=3, memory_flush_compaction_count=2)
+    flush = flush_of()
+    turn = flush.due(176_000)
+    update_state(folder, "main", session_id="new", compaction_count=7, memory_flush_compaction_count=7, input_tokens=5)
+    there = read_states(folder)
+    save(turn, "- a")
+    flush.compacted()
+
+    assert read_states(folder) == there
+    assert (flush.state.compaction_count, flush.state.memory_flush_compaction_count) == (4, 3)
+    assert flush_of().session_id == "new"
+
+
+def test_a_session_that_is_named_takes_the_key_once(flush_of, workspace):
+    folder = transcripts_place(workspace.root, Sessions())
+    shared = {}
+    flush_of(session_id="old").compacted()
+    flush_of(session_id="mine", shared=shared).compacted()
+    assert read_states(folder)["main"].session_id == "mine"
+    update_state(folder, "main", session_id="theirs", compaction_count=9)
+    flush_of(session_id="mine", shared=shared).compacted()
+
+    assert (read_states(folder)["main"].session_id, read_states(folder)["main"].compaction_count) == ("theirs", 9)
+    assert flush_of(session_id="mine", shared=shared).state.compaction_count == 2
+
+
+def broken_callback():
+    raise RuntimeError("the index is closed")
+
+
+def test_a_program_that_fails_when_it_is_told_of_a_note_costs_nothing(flush_of, workspace, caplog):
+    flush = flush_of(wrote=broken_callback)
+    save(flush.due(176_000), "- a")
+    assert note(workspace).endswith("- a\n")
+    assert "the index is closed" in caplog.text
+
+    flush.compacted()
+    turn = flush.due(176_000, messages=lambda: TALK)
+    fail(turn)
+    assert turn.outcome == "kept"
+
+
+@pytest.mark.parametrize("tokens", [float("nan"), float("inf"), "many", object()])
+def test_tokens_that_are_no_number_are_unknown(flush, tokens):
+    assert flush.due(tokens) is None
+    save(flush.due(tokens, compacting=True), "- a")
+    flush.compacted(tokens)
+
+    assert flush.state.context_tokens is None
+
+
+def test_a_blank_id_on_the_disk_is_none(flush_of, workspace):
+    (workspace.root / "sessions").mkdir()
+    (workspace.root / "sessions/sessions.json").write_text('{"main": {"sessionId": " "}}')
+
+    assert flush_of().session_id == "main"
 
 
 def test_the_state_of_a_session_that_somebody_else_marked_is_kept(flush, workspace):

@@ -8,6 +8,7 @@ from openclaw_memory.sessions.messages import (
     calls_of,
     chars_of,
     estimated_tokens,
+    for_model,
     is_from_user,
     is_result,
     text_of,
@@ -106,3 +107,11 @@ def test_all_that_is_sent_counts(message, chars):
 
 def test_four_characters_are_a_token_and_each_message_is_rounded_up():
     assert estimated_tokens([{"content": "x" * length} for length in (0, 1, 4, 5)]) == 0 + 1 + 1 + 2
+
+
+@pytest.mark.parametrize("message", [OPENCLAW_CALLS, OPENAI_CALLS, {"role": "tool", "tool_call_id": "a", "name": "n"}])
+def test_to_a_model_a_message_goes_without_what_a_transcript_says_of_it(message):
+    entry = {"id": "e", "parentId": "d", "timestamp": "2026-11-21T09:00:00Z", "type": "compaction", "askedChars": 9}
+    held = {**message, **entry}
+    assert for_model([held]) == [message]
+    assert held == {**message, **entry}

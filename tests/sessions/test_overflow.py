@@ -4,7 +4,7 @@ import pytest
 
 from openclaw_memory.config import Compaction
 from openclaw_memory.sessions.compaction import conversation, logged
-from openclaw_memory.sessions.messages import text_of
+from openclaw_memory.sessions.messages import estimated_tokens, text_of
 from openclaw_memory.sessions.overflow import answered, is_overflow
 from openclaw_memory.workspace import Workspace
 
@@ -54,6 +54,20 @@ def caused(error):
         "invalid params, context window exceeds limit",
         "Your request exceeded model token limit: 128000 (requested: 200000)",
         "prompt too long; exceeded max context length by 12 tokens",
+        "input length and `max_tokens` exceed context limit: 197202 + 21333 > 200000, decrease input length",
+        "Error code: 413 - {'error': {'type': 'request_too_large', 'message': 'Request Entity'}}",
+        "Request exceeds the maximum size",
+        "Request exceeds the maximum allowed number of bytes.",
+        "tokens_limit_reached: Request body too large for gpt-4o model. Max size: 8000 tokens.",
+        "too many tokens: total number of tokens in the prompt cannot exceed 4081",
+        "too many tokens: size limit exceeded by 12 tokens. Try using shorter or fewer inputs",
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 5000 `inputs` tokens",
+        "Input validation error: `inputs` must have less than 1000 tokens. Given: 5000",
+        "Prompt exceeds max length",
+        "Range of input length should be [1, 30720]",
+        "The input exceeds the model's context size of 4096",
+        "Requested tokens (5000) exceed context window of 4096",
+        "The prompt (8200 tokens) is longer than the model's context window",
         "Error code: 400 - {'error': {'code': 'context_length_exceeded'}}",
         ContextOverflowError("whatever"),
         CodedError("Bad Request"),
@@ -69,6 +83,9 @@ def test_a_full_window_is_known_by_what_the_services_say(error):
     [
         "Rate limit reached: please reduce the length of the messages, 12000 tokens per minute (TPM)",
         "429 Too Many Requests",
+        "Too many tokens, please wait before trying again.",
+        "Request too large for gpt-4o on tokens per min: Limit 30000, Requested 41000. tokens_limit_reached",
+        "Too many tokens per day: the request exceeds the context window of your plan",
         "the file exceeds the limit of 100 MB",
         "connection refused",
         "",
@@ -127,10 +144,30 @@ def test_a_full_window_is_flushed_compacted_and_asked_once_more_in_that_order():
 
 
 def test_a_full_window_is_shortened_also_where_the_counter_says_that_all_may_be_kept():
-    model = Model(RuntimeError(TOO_LONG))
-    done = ask(model, rules=Compaction(), window=None, count=lambda messages: 10 * len(messages))
-    assert done.compactions[0].summarised == tuple(TALK[:1])
-    assert done.messages[1:] == [*TALK[1:], done.reply]
+    model, talk = Model(RuntimeError(TOO_LONG)), [*TALK, say("assistant", "four"), say("user", "five")]
+    done = ask(model, talk, rules=Compaction(), window=None, count=lambda messages: 10 * len(messages))
+    assert done.compactions[0].summarised == tuple(talk[:3])
+    assert done.messages[1:] == [*talk[3:], done.reply]
+
+
+def test_a_window_that_is_known_says_how_much_is_kept():
+    talk = [say("assistant", "so") for _ in range(100)]
+    done = ask(Model(RuntimeError(TOO_LONG)), talk, rules=Compaction(), window=20)  # 15 are free
+    assert len(done.compactions[0].kept) == 7
+
+
+@pytest.mark.parametrize("window", [None, 100_000, 1_000_000])
+def test_a_huge_paste_leaves_room_for_the_second_question(window):
+    def model(shown):
+        if (tokens := estimated_tokens(shown)) > 100_000:
+            raise RuntimeError(f"prompt is too long: {tokens} tokens > 100000 maximum")
+        return say("assistant", "done")
+
+    work = [say("assistant", "I look. " * 1_500)] * 6
+    talk = [*TALK, say("user", "Summarise this:\n" + "x" * 380_000), *work]
+    done = ask(model, talk, window=window, rules=Compaction(), count=estimated_tokens)
+    assert done.reply == say("assistant", "done")
+    assert text_of(done.messages[1]).startswith("Summarise this:\nx")
 
 
 def test_a_second_full_window_is_heard():

@@ -23,6 +23,18 @@ SILENT = [
     '{"action": "NO_REPLY"}',
     '{\n  "action": "no_reply"\n}',
     "\ufeffNO_REPLY",
+    "(NO_REPLY)",
+    "- NO_REPLY",
+    "# NO_REPLY",
+    "<THINK>x</THINK>NO_REPLY",
+    "<think>a</think>\n<thinking>b</thinking>NO_REPLY",
+]
+# What is said besides shows nothing either, though a program may want to know that it was said.
+SAYS_NOTHING = [
+    "NO_REPLY: nothing to say",
+    "NO_REPLY. Nothing new.",
+    "NO_REPLY\n\nNo durable memories here.",
+    "NO_REPLY ✅",
 ]
 SHOWN = {
     "": "",
@@ -33,20 +45,44 @@ SHOWN = {
     "No, thanks.": "No, thanks.",
     "NO_REPLYING is no word": "NO_REPLYING is no word",
     "NO_REPLY_TO is a header": "NO_REPLY_TO is a header",
-    "The token is NO_REPLY": "The token is NO_REPLY",
+    "All saved. NO_REPLY": "All saved.",
+    "**All saved.** (NO_REPLY)": "**All saved.**",
+    "- a\n- NO_REPLY": "- a",
+    "Nothing to store. NO_REPLY": "Nothing to store.",
+    "NO_REPLY: nothing but the key": "nothing but the key",
+    "NO_REPLY no\none": "no\none",
+    "<think>a</think>NO_REPLY hi": "<think>a</think>hi",
+    "is`NO_REPLY": "is`NO_REPLY",
     "a\nNO_REPLY is a token": "a\nNO_REPLY is a token",
     "NO_REPLY but this": "but this",
     "**NO_REPLY** **Bold**": "**Bold**",
-    "NO_REPLY NO_REPLY: done": ": done",
+    "NO_REPLY NO_REPLY: done": "done",
     "All is saved.\n\nNO_REPLY": "All is saved.",
-    "All is saved. \n NO_REPLY\n`no_reply`.\n": "All is saved. ",
+    "All is saved. \n NO_REPLY\n`no_reply`.\n": "All is saved.",
     "a\n\nNO": "a\n\nNO",
     "<think>a</think>\nhi": "<think>a</think>\nhi",
     "<think>NO_REPLY": "<think>NO_REPLY",
     '{"action": "REPLY"}': '{"action": "REPLY"}',
 }
 PIECES = st.sampled_from(
-    ["NO_REPLY", "no_reply", "NO", "_", "REPLY", "\n", " ", "*", ".", "a", "<think>", "</think>", "é"]
+    [
+        "NO_REPLY",
+        "no_reply",
+        "NO",
+        "_",
+        "REPLY",
+        "\n",
+        " ",
+        "*",
+        ".",
+        "a",
+        "<think>",
+        "</think>",
+        "é",
+        "nothing",
+        "- ",
+        "(",
+    ]
 )
 
 
@@ -58,6 +94,15 @@ def streamed(*pieces: str) -> str:
 @pytest.mark.parametrize("reply", SILENT)
 def test_a_silent_reply_shows_nothing_however_it_is_split(reply):
     assert is_silent(reply)
+    assert declines(reply)
+    assert without_silent(reply) == streamed(*reply) == ""
+    for first in range(len(reply) + 1):
+        for second in range(first, len(reply) + 1):
+            assert streamed(reply[:first], reply[first:second], reply[second:]) == ""
+
+
+@pytest.mark.parametrize("reply", SAYS_NOTHING)
+def test_a_line_that_says_nothing_is_not_shown_behind_the_token_however_it_is_split(reply):
     assert declines(reply)
     assert without_silent(reply) == streamed(*reply) == ""
     for first in range(len(reply) + 1):
@@ -115,12 +160,28 @@ def test_a_stream_can_be_used_for_the_next_reply():
 
 
 @pytest.mark.parametrize(
-    "reply", ["Nothing to store. NO_REPLY", "NO_REPLY. Nothing new.", "no_reply!", "Saved it.\n\n**NO_REPLY**"]
+    "reply", ["Nothing to store. NO_REPLY", "NO_REPLY. Nothing new.", "no_reply!", "None.\n**NO_REPLY**"]
 )
-def test_a_reply_declines_by_its_first_word_or_its_last(reply):
+def test_a_reply_declines_by_the_token_and_at_most_a_line_that_says_nothing(reply):
     assert declines(reply)
 
 
-@pytest.mark.parametrize("reply", ["", "Done!", "I would say NO_REPLY, but", "NO_REPLYING", "NOREPLY"])
-def test_other_replies_do_not_decline(reply):
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "Done!",
+        "I would say NO_REPLY, but",
+        "NO_REPLYING",
+        "NOREPLY",
+        "Nothing to store.",
+        "All saved. NO_REPLY",
+        "No, the key is behind the clock. NO_REPLY",
+        "- Anna moved the launch.\n- It is in the mill.\n\nNO_REPLY",
+        "Nothing new.\nNothing to save. NO_REPLY",
+        "NO_REPLY is not right here: the key hangs behind the clock, please store it",
+        "NO_REPLY nothing nothing nothing nothing nothing nothing",
+    ],
+)
+def test_a_reply_that_says_anything_else_does_not_decline(reply):
     assert not declines(reply)

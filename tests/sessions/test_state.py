@@ -84,9 +84,46 @@ def test_times_keep_the_form_that_the_file_has(folder, file):
     assert isinstance(entry["updatedAt"], int)
 
 
+def test_times_in_milliseconds_are_read(folder, file):
+    file.write_text('{"a": {"updatedAt": 1771416000500, "memoryFlushAt": 1771416000000.0}, "b": {"updatedAt": 1e300}}')
+
+    states = read_states(folder)
+    assert states["a"].updated_at == "2026-02-18T12:00:00.500Z"
+    assert states["a"].memory_flush_at == "2026-02-18T12:00:00.000Z"
+    assert states["b"] == SessionState()
+
+
+def test_a_file_that_has_not_changed_is_read_once(folder, monkeypatch):
+    update_state(folder, "a", compaction_count=1)
+    seen, reads, read = {}, [], state._read
+    monkeypatch.setattr(state, "_read", lambda *given: reads.append(given) or read(*given))
+    for _ in range(3):
+        assert read_states(folder, seen)["a"].compaction_count == 1
+    assert len(reads) == 1
+
+    update_state(folder, "a", compaction_count=2)
+    assert read_states(folder, seen)["a"].compaction_count == 2
+    read_states(folder, seen).clear()
+    assert read_states(folder, seen)
+
+
+def test_what_changes_may_depend_on_the_state_and_be_nothing(folder, file):
+    update_state(folder, "a", compaction_count=1)
+    before = file.read_bytes()
+    assert state.change_state(folder, "a", lambda _: None).compaction_count == 1
+    assert file.read_bytes() == before
+    state.change_state(folder, "a", lambda found: {"compaction_count": found.compaction_count + 1})
+
+    assert read_states(folder)["a"].compaction_count == 2
+
+
 @pytest.mark.parametrize("value", ["5", -1, True, None, 2.5, [5]])
 def test_a_count_that_is_none_counts_as_absent(folder, file, value):
-    file.write_text(json.dumps({"a": {"compactionCount": value, "memoryFlushCompactionCount": value, "sessionId": 7}}))
+    file.write_text(
+        json.dumps(
+            {"a": {"compactionCount": value, "memoryFlushCompactionCount": value, "sessionId": 7, "chatType": " "}}
+        )
+    )
 
     assert read_states(folder)["a"] == SessionState()
 

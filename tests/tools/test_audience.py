@@ -15,6 +15,11 @@ from openclaw_memory.tools.audience import Audience, audience_of, is_private
         ("agent:main:main", "direct"),
         ("agent:main:telegram:group:1", "group"),
         ("agent:main:Slack:CHANNEL:x", "channel"),
+        ("agent:main:matrix:room:!x", "room"),
+        ("agent:main:telegram:supergroup:1", "group"),
+        ("agent:main:discord:guild:7:channel:1", "channel"),
+        ("agent:main:discord:guild:7", "channel"),
+        ("agent:main:telegram:dm:7:thread:1", "direct"),
         ("agent:group:main", "direct"),  # an agent may be called so
         ("agent:main:groupies", "direct"),
         ("telegram:group:1", "direct"),  # a key of another form, as in OpenClaw
@@ -33,13 +38,16 @@ def test_the_key_of_a_session_tells_its_chat(key, kind):
         ("auto", "agent:main:main", True),
         ("auto", "agent:main:telegram:group:1", False),
         ("auto", "agent:main:slack:channel:x", False),
+        ("auto", "agent:main:matrix:room:!x", False),
     ],
 )
 def test_citations_are_shown_always_never_or_in_direct_chats(mode, key, shown):
     assert shows_citations(mode, key) is shown
 
 
-@pytest.mark.parametrize("key", ["telegram:group:1", "Channel:7", "agent:main:telegram:group:1"])
+@pytest.mark.parametrize(
+    "key", ["telegram:group:1", "Channel:7", "agent:main:telegram:group:1", "matrix:Room:!x", "supergroup:1", "guild:7"]
+)
 def test_what_is_private_stays_hidden_wherever_a_key_speaks_of_several_people(key):
     assert audience_of("on", key) == Audience(private=False, citations=True)
 

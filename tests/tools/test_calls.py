@@ -350,3 +350,30 @@ def test_what_is_no_error_of_ours_is_not_caught(memory, monkeypatch):
     monkeypatch.setattr(memory, "search", broken)
     with pytest.raises(ZeroDivisionError):
         memory_tools(memory)[0].run({"query": "boiler"})
+
+
+def test_tools_of_one_source_neither_search_nor_read_the_other(memory):
+    memory.session_log("monday").append("user", "The boiler hums at night.")
+    memory.sync()
+    seen = {}
+    for source in (None, "memory", "sessions"):
+        tools = {tool.name: tool for tool in memory_tools(memory, source=source, edit=True)}
+        found = tools["memory_search"].run({"query": "boiler", "minScore": 0, "maxResults": 50}).data["results"]
+        read = [path for path in ("MEMORY.md", "sessions/monday.jsonl") if tools["memory_get"].run({"path": path}).ok]
+        seen[source] = {row["path"].startswith("sessions/") for row in found}, read
+    assert seen == {
+        None: ({False, True}, ["MEMORY.md", "sessions/monday.jsonl"]),
+        "memory": ({False}, ["MEMORY.md"]),
+        "sessions": ({True}, ["sessions/monday.jsonl"]),
+    }
+    error = memory_tools(memory, source="memory")[1].run({"path": "sessions/monday.jsonl"}).data
+    assert error["status"] == "not_allowed"
+    assert "source='memory'" in error["error"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"), [({"memory": "notes"}, "not 'notes'"), ({"source": "notes"}, "'sessions'")]
+)
+def test_tools_of_something_else_than_a_memory_are_not_made(memory, wrong, words):
+    with pytest.raises(ConfigError, match=words):
+        memory_tools(**{"memory": memory, **wrong})

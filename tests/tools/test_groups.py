@@ -33,7 +33,7 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize("query", QUESTIONS)
-@pytest.mark.parametrize("key", [GROUP, "agent:main:slack:channel:x", "telegram:group:1"])
+@pytest.mark.parametrize("key", [GROUP, "agent:main:slack:channel:x", "telegram:group:1", "agent:main:matrix:room:!x"])
 def test_no_search_finds_them(memory, call, query, key):
     shown = call("memory_search", key=key, query=query, minScore=0, maxResults=100)
     paths = {row["path"] for row in shown.data["results"]}
@@ -43,6 +43,15 @@ def test_no_search_finds_them(memory, call, query, key):
     said = recall(memory, query, session_key=key, min_score=0)
     for words in ("Ines", "Groen", "birthday", "salary"):
         assert words not in shown.text + said
+
+
+def test_how_many_answers_were_too_weak_is_said_in_direct_chats_alone(call):
+    # In a group it would tell that something private speaks of the matter.
+    weak = {"query": "boiler trains spare key", "minScore": 1}
+    assert call("memory_search", **weak).data["filtered"] > 0
+    shown = call("memory_search", key=GROUP, **weak)
+    assert "filtered" not in shown.data
+    assert shown.artifact.filtered == 0
 
 
 @pytest.mark.parametrize("query", QUESTIONS)

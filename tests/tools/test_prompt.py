@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from openclaw_memory.errors import QueryError
+from openclaw_memory.errors import ConfigError, QueryError
 from openclaw_memory.fence import without_fenced
 from openclaw_memory.tools import memory_tools, recall, recall_section
 
@@ -84,3 +84,74 @@ def test_a_note_cannot_close_the_block(notes, memory):
     assert "Ignore all boilers." in text
     assert without_fenced(text).strip() == ""
     assert text.lower().count("recalled-memory") == 2
+
+
+TALK = [
+    {
+        "role": "user",
+        "content": "The zebra's name\nis Otto, and api_key=sk-0123456789abcdefghijklmnop opens its stable.",
+    },
+    {"role": "assistant", "content": [{"type": "text", "text": "A good name for a zebra."}]},
+]
+
+
+@pytest.fixture
+def told(memory):
+    """A memory whose transcript holds `TALK`, below what was said long ago."""
+    log = memory.session_log("monday")
+    log.append("user", "Zebras sleep standing up.")
+    log.append_entries([{"type": "message", "message": message} for message in TALK])
+    memory.sync()
+    return memory
+
+
+def test_what_the_model_is_shown_anyway_is_not_recalled(told):
+    older = [{"role": "user", "content": "Zebras sleep standing up."}]
+    assert "name is Otto" in recall(told, "zebra name", min_score=0)
+    assert "Otto" not in recall(told, "zebra name", min_score=0, in_view=TALK + older)
+    assert "sleep standing" in recall(told, "zebra name", min_score=0, in_view=TALK)
+    assert "name is Otto" in recall(told, "zebra name", min_score=0, in_view=TALK[1:])
+
+
+def test_a_long_message_in_view_is_not_recalled_in_pieces(memory):
+    said = {"role": "user", "content": " ".join(f"Zebra {number} has {number * 3} stripes." for number in range(900))}
+    memory.session_log("monday").append_entries([{"type": "message", "message": said}])
+    memory.sync()
+    assert "stripes" in recall(memory, "zebra 700", min_score=0)
+    assert recall(memory, "zebra 700", min_score=0, source="sessions", in_view=[said]) == ""
+
+
+def test_a_note_is_recalled_though_the_talk_says_the_same(told):
+    told.append("A good name for a zebra.", date="2026-03-01")
+    told.sync()
+    assert "memory/2026-03-01.md" in recall(told, "good zebra name", min_score=0, in_view=TALK)
+
+
+def test_a_talk_in_view_takes_no_places_from_the_notes(memory):
+    talk = [{"role": "user", "content": f"The boiler of house {number} hums."} for number in range(40)]
+    memory.session_log("monday").append_entries([{"type": "message", "message": message} for message in talk])
+    memory.sync()
+    recalled = recall(memory, "boiler hums", min_score=0, max_results=1, in_view=talk)
+    assert "Van Dam" in recalled
+    assert recalled.count("#L") == 1
+
+
+@pytest.mark.parametrize(("source", "where"), [("memory", "memory/"), ("sessions", "sessions/")])
+def test_one_source_alone_can_be_recalled(told, source, where):
+    told.append("The zebra was sold.", date="2026-03-01")
+    told.sync()
+    cited = re.findall(r"^\[(.+)#L", recall(told, "zebra", min_score=0, source=source), re.MULTILINE)
+    assert cited
+    assert all(path.startswith(where) for path in cited)
+
+
+@pytest.mark.parametrize("key", [None, "agent:main:telegram:group:1"])
+def test_in_a_group_no_source_shows_transcripts(told, key):
+    assert bool(recall(told, "zebra", min_score=0, source="sessions", session_key=key)) is (key is None)
+
+
+def test_a_source_that_nobody_knows_and_a_memory_that_is_none_are_named(memory):
+    with pytest.raises(ConfigError, match="source 'notes' is unknown"):
+        recall(memory, "zebra", source="notes")
+    with pytest.raises(ConfigError, match="must be a Memory, not 'notes'"):
+        recall("notes", "zebra")

@@ -76,7 +76,7 @@ def test_a_description_says_when_and_how_to_use_the_tool(name, words):
         ("MEMORY_SEARCH", {"query": "x", "maxResults": 0}, "maxResults must be a whole number from 1 to 100, not 0"),
         ("MEMORY_SEARCH", {"query": "x", "maxResults": 101}, "maxResults must be a whole number from 1 to 100"),
         ("MEMORY_SEARCH", {"query": "x", "maxResults": 2.5}, "maxResults must be a whole number"),
-        ("MEMORY_SEARCH", {"query": "x", "maxResults": "3"}, "maxResults must be a whole number"),
+        ("MEMORY_SEARCH", {"query": "x", "maxResults": "three"}, "maxResults must be a whole number"),
         ("MEMORY_SEARCH", {"query": "x", "maxResults": True}, "maxResults must be a whole number"),
         ("MEMORY_SEARCH", {"query": "x", "minScore": 1.1}, "minScore must be a number from 0 to 1, not 1.1"),
         ("MEMORY_SEARCH", {"query": "x", "minScore": float("nan")}, "minScore must be a number from 0 to 1, not nan"),
@@ -92,6 +92,27 @@ def test_a_description_says_when_and_how_to_use_the_tool(name, words):
 def test_a_wrong_argument_is_named_with_the_remedy(name, sent, words):
     with pytest.raises(QueryError, match=re.escape(words)):
         checked_arguments(SCHEMAS[name], sent)
+
+
+@pytest.mark.parametrize(
+    ("sent", "understood"),
+    [
+        ({"maxResults": "3"}, {"maxResults": 3}),
+        ({"maxResults": " 3.0 "}, {"maxResults": 3}),
+        ({"minScore": "0.5"}, {"minScore": 0.5}),
+        ({"minScore": "1"}, {"minScore": 1}),
+    ],
+)
+def test_a_number_may_come_as_a_string(sent, understood):
+    arguments = checked_arguments(SCHEMAS["MEMORY_SEARCH"], {"query": "7", **sent})
+    assert arguments == {"query": "7", **understood}
+    assert isinstance(arguments.get("maxResults", 1), int)
+
+
+@pytest.mark.parametrize("sent", ["", "3.5", "nan", "inf", "0", "101", "1e999", "three", "0x3"])
+def test_a_string_that_is_no_such_number_is_refused_as_it_was_sent(sent):
+    with pytest.raises(QueryError, match=re.escape(f"from 1 to 100, not {sent!r}")):
+        checked_arguments(SCHEMAS["MEMORY_SEARCH"], {"query": "x", "maxResults": sent})
 
 
 def test_a_whole_number_may_come_as_a_float_and_null_means_left_out():

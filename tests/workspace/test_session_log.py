@@ -44,6 +44,36 @@ def test_a_log_begins_with_a_header_and_each_entry_names_the_one_before(workspac
     assert workspace.excerpt(log.path, 2, 1).citation == "sessions/s-1.jsonl#L2"
 
 
+def test_entries_that_come_together_follow_each_other_and_cost_one_write(workspace, monkeypatch):
+    log = workspace.session_log("s")
+    first = log.append("user", "one")
+    flushed = []
+    monkeypatch.setattr(os, "fsync", flushed.append)
+    second, third, fourth = log.append_entries(
+        [
+            {"type": "message", "id": "mine", "message": {"role": "user", "content": "two"}},
+            {"type": "compaction", "summary": "both"},
+            {"type": "message", "parentId": first, "message": {"role": "user", "content": "another two"}},
+        ]
+    )
+    assert len(flushed) == 1
+    assert [(entry["id"], entry["parentId"]) for entry in list(log.entries())[2:]] == [
+        ("mine", first),
+        (third, second),
+        (fourth, first),
+    ]
+
+
+@pytest.mark.parametrize("wrong", [{"type": "message", "message": float("nan")}, {"message": {}}])
+def test_of_entries_that_come_together_all_are_written_or_none(workspace, tmp_path, wrong):
+    log = workspace.session_log("s")
+    with pytest.raises(QueryError):
+        log.append_entries([{"type": "message", "message": {"role": "user", "content": "two"}}, wrong])
+    assert list(log.entries()) == []
+    assert log.append_entries([]) == []
+    assert not list(tmp_path.rglob("*.jsonl"))
+
+
 def test_nothing_is_made_before_the_first_entry(workspace, tmp_path):
     log = workspace.session_log("s")
 

@@ -472,6 +472,9 @@ def test_an_excerpt_beyond_the_end_says_how_many_lines_there_are(tmp_path):
 
     with pytest.raises(NotFoundError, match="has 1 lines, none numbered 9"):
         workspace.excerpt(NAME, 9)
+    with pytest.raises(NotFoundError, match="has 1 lines, none numbered 10000000000000000000"):
+        workspace.excerpt(NAME, 10**19)  # more than the machine can count to
+    assert workspace.excerpt(NAME, 1, 10**19).text == "User: x"
     with pytest.raises(QueryError):
         workspace.excerpt(NAME, 0)
     with pytest.raises(NotFoundError, match="does not exist"):
