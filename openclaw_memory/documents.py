@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from openclaw_memory.errors import EmbedderError, NotFoundError, PathNotAllowedError, QueryError
-from openclaw_memory.redaction import redact
+from openclaw_memory.errors import EmbedderError, QueryError
 from openclaw_memory.sync.upkeep import Upkeep
-from openclaw_memory.types import Document, Embedder, SearchResult, Source, Store, StoredChunk, citation
+from openclaw_memory.types import Document, Embedder, Source, Store, StoredChunk
 from openclaw_memory.workspace import Workspace, documents
-from openclaw_memory.workspace.documents import Fields, Known, id_in
+from openclaw_memory.workspace.cited import check_names_no_file, cited_lines, document_of
+from openclaw_memory.workspace.documents import Fields, name_of
+from openclaw_memory.workspace.files import notes_below
+from openclaw_memory.workspace.known import DOCUMENTS_FOLDER, Known, Seen, copied
 
 if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
 # The most that one search brings; see `Memory.search`.
 MOST_RESULTS = 1000
 # Whoever filters, or has long documents, needs more than are wanted: so many times more with each look.
-WIDER = 4
+WIDER = 16
 
-_CITATION = re.compile(r"(.+?)(?:#L([1-9]\d*)(?:-L([1-9]\d*))?)?", re.DOTALL)
 _Result = TypeVar("_Result")
 
 Where = Callable[[Document], bool]
@@ -47,28 +47,32 @@ class Documents:
         """`upkeep` keeps the index of the workspace; `search` is `Memory.search`, `embedder` asks the same index."""
         self._workspace, self._upkeep, self._search, self._embedder = workspace, upkeep, search, embedder
         self._root, self._rules = workspace.root, workspace.rules
-        self._known: Known = {}
+        self._known = Known(self._root, self._rules)
 
     # --- by id ---------------------------------------------------------------------------------------------------
 
-    def add(self, given: Sequence[Document]) -> list[str]:
+    def add(self, given: Iterable[Document]) -> list[str]:
         """Write documents, each in the place of the one with its id, and index them; returns their ids in order.
 
-        Of several with one id the last one counts. Nothing is written where one of them cannot be.
+        Of several with one id the last one counts. Nothing is written where one of them cannot be. A document whose
+        file a person has damaged is mended so. A text, or a text in the metadata, that is the old one as it is shown,
+        with its secrets masked, leaves the old one as it is.
 
         Raises:
-            QueryError: an id is blank, metadata are not JSON, or a text is no Unicode.
+            QueryError: an id is blank, metadata are not JSON, a text is no Unicode, or what was masked when it was read
+                would take the place of the secret.
             WriteError: a document is larger than `files.max_bytes`, or could not be written.
             StoreError: the memory is closed, or its index cannot be written.
         """
         self._upkeep.check_open()
-        for one in given:
+        added = list(given)
+        for one in added:
             if not isinstance(one.metadata, Mapping):
                 raise QueryError(f"the metadata of document {one.id!r} must be a mapping, not {one.metadata!r}")
-        wanted = {one.id: ({"metadata": one.metadata}, one.text) for one in given}
+        wanted = {one.id: ({"metadata": one.metadata}, one.text) for one in added}
         if wanted and self._told(documents.upsert, wanted, self._known):
             self._upkeep.sync()
-        return [one.id for one in given]
+        return [one.id for one in added]
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """The documents with these ids, in their order; unknown ones are left out. A citation is an id as well.
@@ -84,8 +88,10 @@ class Documents:
         for doc_id in ids:
             document = self._by_name(doc_id)
             if document is None:
-                there = there if there is not None else self._paths()
-                document = self._at(there[doc_id][0]) if doc_id in there else self._cited(doc_id)
+                there = there if there is not None else self._paths(ids)
+                document = (
+                    self._at(there[doc_id][0], doc_id) if doc_id in there else cited_lines(self._workspace, doc_id)
+                )
             found.append(document)
         return [document for document in found if document is not None]
 
@@ -93,15 +99,15 @@ class Documents:
         """Remove the documents with these ids, and index that; returns the ids of those that were there.
 
         Raises:
-            PathNotAllowedError: an id cites a person's own file. Nothing was removed.
+            PathNotAllowedError: an id is a path or a citation, not the id of a document. Nothing was removed.
             WriteError: a file could not be removed.
         """
         self._upkeep.check_open()
         _check_ids(ids)
-        there = self._paths()
+        there = self._paths(ids)
         for doc_id in ids:
             if doc_id not in there:
-                self._check_not_a_persons(doc_id)
+                check_names_no_file(self._workspace, self._known, doc_id)
         gone = [doc_id for doc_id in dict.fromkeys(ids) if doc_id in there]
         if gone:
             self._told(documents.remove, [path for doc_id in gone for path in there[doc_id]])
@@ -111,9 +117,15 @@ class Documents:
     def all(self) -> Iterator[Document]:
         """Every document, each once, in the order of their files; what a person wrote is none here."""
         self._upkeep.check_open()
-        for paths in self._paths().values():
-            if (document := self._at(paths[0])) is not None:
+        for doc_id, paths in self._paths().items():
+            if (document := self._at(paths[0], doc_id)) is not None:
                 yield document
+
+    def damaged(self, *, look: bool = False) -> list[str]:
+        """In words, which documents people have damaged above their text; with `look`, every document is looked at."""
+        if look:
+            self._paths()
+        return [self._known.unread[path] for path in sorted(self._known.unread)]
 
     # --- by what they say ----------------------------------------------------------------------------------------
 
@@ -130,7 +142,8 @@ class Documents:
 
         Documents come whole, however long; of people's notes the lines come that answer. With a `min_score` of 0 there
         are k where there are k documents: those that only their vectors find follow by their cosine, none of them with
-        a higher score than the last one found, and all others with 0.
+        a higher score than the last one found, and all others with 0. Scores are those of one search: for a larger
+        k it weighs more candidates, and where more match than `search.candidates` the order may be another one.
 
         Raises:
             QueryError: an argument has a wrong type or value.
@@ -139,7 +152,11 @@ class Documents:
         wanted = min(MOST_RESULTS, k if where is None else WIDER * k)
         while True:
             results = self._search(query, max_results=wanted, min_score=min_score, source=source)
-            found = self._distinct(((self._of_result(hit), hit.score) for hit in results), k, where)
+            hits = (
+                (self._found(one.path, one.start_line, one.end_line, one.snippet, one.source), one.score)
+                for one in results
+            )
+            found = self._distinct(hits, k, where)
             if len(found) >= k or len(results) < wanted or wanted == MOST_RESULTS:
                 break
             wanted = min(MOST_RESULTS, WIDER * wanted)
@@ -147,7 +164,8 @@ class Documents:
             return found
         last = found[-1][1] if found else 1.0
         by_vector = ((document, min(last, max(0.0, cosine))) for document, cosine in self._near(query, k, where))
-        rest = ((document, 0.0) for document in self.all())
+        listed = notes_below(self._root, DOCUMENTS_FOLDER, self._rules)
+        rest = ((self._document(path, seen), 0.0) for path, _ in listed if (seen := self._known.text_at(path)))
         return self._distinct(chain(found, by_vector, rest), k, where)
 
     def near(
@@ -156,22 +174,14 @@ class Documents:
         """The k documents nearest to a vector, shape (dims,), nearest first, with the cosine of the nearest chunk.
 
         Raises:
-            QueryError: k is less than 1.
-            EmbedderError: the vector is not of the index's dimensions.
+            QueryError: k is less than 1, or the vector is not of numbers.
+            EmbedderError: the vector is not of the index's dimensions, or holds a NaN or an infinity.
         """
         _check_k(k)
         unit = _unit(vector)
 
         def nearest(store: Store) -> list[tuple[Document, float]]:
-            wanted = WIDER * k
-            while True:
-                hits = store.search_vector(unit, wanted)
-                chunks = {stored.id: stored for stored in store.chunks(hit.chunk_id for hit in hits)}
-                pairs = ((self._of_chunk(chunks[hit.chunk_id]), hit.score) for hit in hits if hit.chunk_id in chunks)
-                found = self._distinct(pairs, k, where)
-                if len(found) >= k or len(hits) < wanted:
-                    return found
-                wanted *= WIDER
+            return self._distinct(self._nearest(store, unit, WIDER * k), k, where)
 
         return self._reading(nearest)
 
@@ -190,41 +200,57 @@ class Documents:
     # --- by path -------------------------------------------------------------------------------------------------
 
     def put(self, path: str, fields: Mapping[str, Any], text: str) -> None:
-        """Write the document at a path below `memory/`, with these fields above its text. The next sync indexes it.
+        """As `put_all`, for one document."""
+        self.put_all([(path, fields, text)])
+
+    def put_all(self, given: Iterable[tuple[str, Mapping[str, Any], str]]) -> None:
+        """Write documents at paths below `memory/`, with these fields above their texts. The next sync indexes them.
 
         Raises:
-            QueryError: a field is not JSON, or the text no Unicode.
-            PathNotAllowedError: the path lies somewhere else, or a person's own file is there.
-            WriteError: it would be larger than `files.max_bytes`, or could not be written.
+            QueryError: a field is not JSON, a text no Unicode, or one of them holds a secret, which would come back
+                masked and be lost when it is put again. Nothing was written.
+            PathNotAllowedError: a path lies somewhere else, is that of a day's note, or a person's own file is there.
+                Nothing was written.
+            WriteError: one would be larger than `files.max_bytes` (nothing was written), or could not be written.
         """
         self._upkeep.check_open()
-        self._told(documents.write, [Fields(path, fields, text)])
+        wanted = [Fields(*one) for one in given]
+        for path, fields, text in wanted:
+            for name, value in {**fields, "text": text}.items():
+                documents.check_no_secret(value, f"{name} of {path}")
+        if wanted:
+            self._told(documents.write, wanted)
 
-    def fetch(self, path: str) -> tuple[dict[str, Any], str] | None:
+    def fetch(self, path: str) -> tuple[Mapping[str, Any], str] | None:
         """Fields and text of the document at a path; None where there is none, or a person's own file.
+
+        The fields are the same object as long as the file is the same: read them, and change a copy.
 
         Raises:
             PathNotAllowedError: the path can be none of a memory file.
         """
         self._upkeep.check_open()
-        content = documents.read(self._root, self._rules, path)
-        return None if content is None else (_masked(content[0]), redact(content[1]))
+        content = self._known.look(path).content
+        return None if content is None else (content.fields, content.text)
 
-    def drop(self, path: str) -> bool:
-        """Remove the document at a path; whether there was one. The next sync takes it out of the index.
+    def drop(self, *paths: str) -> bool:
+        """Remove the documents at these paths; whether there was any. The next sync takes them out of the index.
 
         Raises:
             PathNotAllowedError: a person's own file is there.
             WriteError: it could not be removed.
         """
         self._upkeep.check_open()
-        return bool(self._told(documents.remove, [path]))
+        return bool(self._told(documents.remove, paths))
 
-    def below(self, folder: str) -> Iterator[tuple[str, dict[str, Any], str]]:
-        """Path, fields and text of every document below a folder of `memory/`, in the order of the paths."""
+    def below(self, folder: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
+        """Path, fields and text of every document below a folder of `memory/`, in the order of the paths.
+
+        The fields are as those of `fetch`: for reading alone.
+        """
         self._upkeep.check_open()
-        for path, fields, text in documents.below(self._root, self._rules, folder):
-            yield path, _masked(dict(fields)), redact(text)
+        for path, content in documents.below(self._root, self._rules, self._known, folder):
+            yield path, content.fields, content.text
 
     # --- inside --------------------------------------------------------------------------------------------------
 
@@ -259,57 +285,58 @@ class Documents:
         except EmbedderError:  # keywords have answered in its place
             return []
 
-    def _paths(self) -> dict[str, list[str]]:
-        return documents.paths_by_id(self._root, self._rules, self._known)
+    def _nearest(self, store: Store, unit: Vector, wanted: int) -> Iterator[tuple[Document | None, float]]:
+        """What is near to a unit vector, nearest first: `wanted` chunks are looked at, then ever more, each once."""
+        looked_at: set[int] = set()
+        while True:
+            hits = store.search_vector(unit, wanted)
+            fresh = [hit for hit in hits if hit.chunk_id not in looked_at]
+            chunks = {stored.id: stored for stored in store.chunks(hit.chunk_id for hit in fresh)}
+            for hit in fresh:
+                if (stored := chunks.get(hit.chunk_id)) is not None:
+                    chunk = stored.chunk
+                    found = self._found(stored.path, chunk.start_line, chunk.end_line, chunk.text, stored.source)
+                    yield found, hit.score
+            if len(hits) < wanted:
+                return
+            looked_at.update(hit.chunk_id for hit in fresh)
+            wanted *= WIDER
+
+    def _paths(self, wanted: Sequence[str] = ()) -> dict[str, list[str]]:
+        named = [doc_id for doc_id in wanted if doc_id.strip()]
+        return documents.paths_by_id(self._root, self._rules, self._known, named)
 
     def _by_name(self, doc_id: str) -> Document | None:
         """The document with an id, if it is in the file that is named after it."""
         if not doc_id.strip():
             return None
-        document = self._at(documents.path_of(doc_id))
-        return document if document is not None and document.id == doc_id else None
+        path = documents.path_of(doc_id)
+        seen = self._known.text_at(path)
+        return self._document(path, seen) if seen is not None and seen.doc_id == doc_id else None
 
-    def _at(self, path: str) -> Document | None:
-        content = documents.read(self._root, self._rules, path)
-        doc_id = id_in(content)
-        if content is None or doc_id is None:
-            return None
-        fields, text = content
-        return Document(doc_id, redact(text), _masked(fields.get("metadata", {})), path)
+    def _at(self, path: str, name: str = "") -> Document | None:
+        """The document in a file, None where there is none; `name` is its id where none can be read in it."""
+        return self._document(path, self._known.look(path), name)
 
-    def _cited(self, doc_id: str) -> Document | None:
-        """The lines of a person's file that an id cites, None where it cites none."""
-        match = _CITATION.fullmatch(doc_id)
-        if match is None or match[2] is None:
+    def _document(self, path: str, seen: Seen, name: str = "") -> Document | None:
+        doc_id, content = seen.doc_id, seen.content
+        if content is None or (doc_id is None and not path.startswith(f"{DOCUMENTS_FOLDER}/")):
             return None
-        start = int(match[2])
-        try:
-            lines = self._workspace.excerpt(match[1], start, int(match[3] or start) - start + 1)
-        except (NotFoundError, PathNotAllowedError, QueryError):
-            return None
-        source: Source = "sessions" if lines.path.startswith("sessions/") else "memory"
-        return _of_lines(lines.path, lines.start_line, lines.end_line, lines.text, source)
-
-    def _check_not_a_persons(self, doc_id: str) -> None:
-        match = _CITATION.fullmatch(doc_id)
-        path = match[1] if match else doc_id
-        try:
-            self._workspace.excerpt(path, lines=1)
-        except (NotFoundError, PathNotAllowedError):
-            return
-        raise PathNotAllowedError(
-            f"{doc_id!r} cites {path} and is no document's id: a person's own file is changed by hand, or with `edit` "
-            "and `delete` of the memory; a document is deleted by the id it was added with"
+        metadata = content.fields.get("metadata")
+        # A copy: what is kept for the next look must not change.
+        return Document(
+            doc_id or name or name_of(path), content.text, copied(metadata) if isinstance(metadata, dict) else {}, path
         )
 
-    def _of_result(self, hit: SearchResult) -> Document | None:
-        document = self._at(hit.path) if hit.source == "memory" else None
-        return document or _of_lines(hit.path, hit.start_line, hit.end_line, hit.snippet, hit.source)
-
-    def _of_chunk(self, stored: StoredChunk) -> Document | None:
-        document = self._at(stored.path) if stored.source == "memory" else None
-        chunk = stored.chunk
-        return document or _of_lines(stored.path, chunk.start_line, chunk.end_line, redact(chunk.text), stored.source)
+    def _found(self, path: str, start: int, end: int, text: str, source: Source) -> Document | None:
+        """What a place in the index, with its text, is of: a document, or lines. None where the file has gone since."""
+        if source == "memory":
+            seen = self._known.text_at(path)
+            if seen is None:
+                return None
+            if (document := self._document(path, seen)) is not None:
+                return document
+        return document_of(path, start, end, text, source)
 
     def _distinct(
         self, pairs: Iterable[tuple[Document | None, float]], k: int, where: Where | None
@@ -324,12 +351,6 @@ class Documents:
         return list(found.values())
 
 
-def _of_lines(path: str, start: int, end: int, text: str, source: Source) -> Document:
-    cited = citation(path, start, end)
-    metadata = {"path": path, "start_line": start, "end_line": end, "source": source, "citation": cited}
-    return Document(cited, text, metadata, path)
-
-
 def _chunks_of(store: Store, document: Document) -> list[StoredChunk]:
     """The chunks that hold any of a document: of a person's file those of its lines."""
     chunks = store.chunks_of(document.path)
@@ -340,21 +361,24 @@ def _chunks_of(store: Store, document: Document) -> list[StoredChunk]:
 
 
 def _unit(vector: Any) -> Vector:
-    """A vector scaled to length 1; one of zeros stays."""
+    """A vector scaled to length 1; one of zeros stays, and one that the index refuses, as it is not finite.
+
+    Raises:
+        QueryError: it is not of numbers.
+    """
     import numpy as np
 
-    row: Vector = np.asarray(vector, dtype=np.float32)
-    length = float(np.linalg.norm(row))
-    return row / np.float32(length) if length > 0 else row
-
-
-def _masked(value: Any) -> Any:
-    """A value of JSON with the secrets in its texts masked."""
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, dict):
-        return {key: _masked(inner) for key, inner in value.items()}
-    return [_masked(inner) for inner in value] if isinstance(value, list) else value
+    try:
+        row = np.asarray(vector, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise QueryError(f"a vector must be a list or an array of numbers, not {vector!r:.80}") from error
+    # Scaled by the largest number first: the squares of large ones would be infinite.
+    largest = float(np.abs(row).max(initial=0))
+    if 0 < largest < np.inf:
+        row = row / largest
+        row = row / np.linalg.norm(row)
+    unit: Vector = row.astype(np.float32)
+    return unit
 
 
 def _check_ids(ids: object) -> None:

@@ -112,7 +112,7 @@ def calling(name: str, call_id: str = "call", **arguments: Any) -> AIMessage:
 
 def facts_in(messages: Sequence[BaseMessage]) -> list[str]:
     """What the messages ask to be remembered, each once, in order."""
-    said = (fact for message in messages[:-1] for fact in FACT.findall(message.text))
+    said = (fact for message in messages for fact in FACT.findall(message.text))
     return list(dict.fromkeys(said))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from langchain_openclaw_memory import _turn
 from langchain_openclaw_memory._messages import openclaw_messages
 from langchain_openclaw_memory._turn import Counter, Model
-from openclaw_memory.errors import ConfigError
 from openclaw_memory.sessions import compaction_threshold
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Wanted:
 
     memory: Memory
     key: str
-    model: Model | None
+    model: Model
     messages: Sequence[BaseMessage]
     window: int | None
     tokens: int
@@ -43,27 +43,29 @@ class Wanted:
 def save(wanted: Wanted) -> bool:
     """Have what should last written down. True where the turn was held, whatever came of it; it raises nothing.
 
-    False where the memory cannot be written, wants no flush, or another one of this session is under way. Where no
-    model is known, and where the model fails, the messages are kept verbatim.
+    False where the memory cannot be written, wants no flush, or another one of this session is under way. Where the
+    flush fails, the messages are kept verbatim.
     """
+    turn: FlushTurn | None = None
     try:
         turn = _begun(wanted)
-        if turn is not None and wanted.model is not None:
+        if turn is not None:
             _turn.flush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)
-        return _ended(wanted, turn)
     except Exception as error:  # noqa: BLE001 - a flush that fails never breaks the turn of the user
-        return _told(wanted, error)
+        return _failed(wanted, turn, error)
+    return _ended(wanted, turn)
 
 
 async def asave(wanted: Wanted) -> bool:
     """`save` that waits for the model; files are read and written in a thread."""
+    turn: FlushTurn | None = None
     try:
         turn = await asyncio.to_thread(_begun, wanted)
-        if turn is not None and wanted.model is not None:
+        if turn is not None:
             await _turn.aflush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)
-        return await asyncio.to_thread(_ended, wanted, turn)
     except Exception as error:  # noqa: BLE001 - as in save
-        return _told(wanted, error)
+        return await asyncio.to_thread(_failed, wanted, turn, error)
+    return _ended(wanted, turn)
 
 
 def compacted(memory: Memory, key: str, session_id: str | None = None) -> None:
@@ -72,6 +74,22 @@ def compacted(memory: Memory, key: str, session_id: str | None = None) -> None:
         memory.flush(key, session_id=session_id).compacted()
     except Exception as error:  # noqa: BLE001 - what is shown by status alone never breaks the turn of the user
         say(f"the compaction of session {key!r} could not be noted: {error}")
+
+
+def log_bytes(memory: Memory, session_id: str) -> int:
+    """How large the transcript of a session is, in bytes; 0 where there is none."""
+    log = memory.session_log(session_id)
+    try:
+        return os.stat(os.path.join(log.folder.base, *log.folder.parts, os.path.basename(log.path))).st_size
+    except OSError:  # there is none yet
+        return 0
+
+
+def can_be_written(memory: Memory) -> bool:
+    """Whether notes can be added to the workspace."""
+    root = memory.workspace.root
+    notes = os.path.join(root, "memory")
+    return os.access(notes if os.path.exists(notes) else root, os.W_OK)
 
 
 def window_of(model: Any) -> int | None:
@@ -90,29 +108,27 @@ def say(words: str) -> None:
 
 def _begun(wanted: Wanted) -> FlushTurn | None:
     session = wanted.memory.flush(wanted.key, window=wanted.window, session_id=wanted.session_id)
-    # Whether this cycle had its flush is known to the caller, and how large the transcript is does not matter to it.
     return session.due(
         wanted.tokens,
-        transcript_bytes=0,
         compacting=wanted.compacting,
-        flushed=False,
+        flushed=False,  # whether this cycle had its flush is known to the caller
         messages=lambda: openclaw_messages(wanted.messages),
     )
 
 
 def _ended(wanted: Wanted, turn: FlushTurn | None) -> bool:
-    if turn is None:
-        return False
-    while turn.open:
-        turn.failed(ConfigError("no model is known yet that could write memories down: give model="))
-    if turn.outcome in {"kept", "lost"}:
+    if turn is not None and turn.outcome in {"kept", "lost"}:
         say(
             f"memories of session {wanted.key!r} could not be saved before the compaction (see Memory.status); "
             f"its messages were {turn.outcome}"
         )
-    return True
+    return turn is not None
 
 
-def _told(wanted: Wanted, error: Exception) -> bool:
-    say(f"the flush of session {wanted.key!r} failed: {error}")
-    return True
+def _failed(wanted: Wanted, turn: FlushTurn | None, error: Exception) -> bool:
+    if turn is None:
+        say(f"the flush of session {wanted.key!r} failed: {error}")
+        return False
+    while turn.open:  # what fails outside of the model fails again: the messages are kept
+        turn.failed(error)
+    return _ended(wanted, turn)

@@ -1,7 +1,8 @@
 """An item of a LangGraph store as a Markdown file: where it lies, its front matter, and the body that is searched.
 
-Front matter: `namespace`, `key`, `value`, `created_at`, `updated_at`, and `text_at` where the body is a part of the
-value. Each item lies at the one path that its namespace and key lead to; a copy of its file elsewhere is no item.
+Front matter: `namespace`, `key`, `value`, `created_at`, `updated_at`, and `text_at` where the body is a text of the
+value, below the label in `text_after` where it has one; else `index`, the fields that the body lists. Each item lies at
+the one path that its namespace and key lead to; a copy of its file elsewhere is no item.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _WINDOWS_DEVICE = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]")
 _SHOWN_OF_A_NAME = 40  # letters; at most 4 bytes each, with mark, digest and suffix below the 255 bytes of a file name
 # Names of fields that add nothing to what their text says.
 _NAMELESS = frozenset({"content", "data", "memory", "text"})
+_MAX_DEPTH = 64  # of values in values: what is nested deeper could not be read again everywhere
 
 
 def path_of(namespace: Sequence[str], key: str) -> str:
@@ -60,12 +62,14 @@ def _marked(name: str) -> str:
     return f"{'-'.join(words)[:_SHOWN_OF_A_NAME]}~{digest}"
 
 
-def json_value(value: Any, where: str = "the value") -> Any:
+def json_value(value: Any, where: str = "the value", depth: int = 0) -> Any:
     """`value` as JSON keeps it: tuples are lists, mappings are dicts.
 
     Raises:
-        QueryError: something in it is not JSON, or is text that is not Unicode.
+        QueryError: something in it is not JSON, is text that is not Unicode, or is nested deeper than 64 levels.
     """
+    if depth > _MAX_DEPTH:
+        raise QueryError(f"the value is nested deeper than {_MAX_DEPTH} levels: make it flatter")
     if isinstance(value, str):
         return checked_text(value, where)
     if value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
@@ -75,11 +79,11 @@ def json_value(value: Any, where: str = "the value") -> Any:
             if not isinstance(name, str):
                 raise QueryError(f"{where} has the key {name!r}, and JSON has only strings: write {str(name)!r}")
         return {
-            checked_text(name, f"a key of {where}"): json_value(part, f"{where}[{name!r}]")
+            checked_text(name, f"a key of {where}"): json_value(part, f"{where}[{name!r}]", depth + 1)
             for name, part in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [json_value(part, f"{where}[{number}]") for number, part in enumerate(value)]
+        return [json_value(part, f"{where}[{number}]", depth + 1) for number, part in enumerate(value)]
     raise QueryError(f"{where} is {value!r}, which is not JSON: put a string, a number, a list or a dict in its place")
 
 
@@ -97,7 +101,7 @@ def checked_text(text: str, where: str) -> str:
 def file_of(item: Item, paths: Sequence[str]) -> tuple[dict[str, Any], str]:
     """Front matter and body of an item, of which what lies at `paths` can be found by a search.
 
-    Where that is one text, the body is this text, and is the only place where it stands: who edits it in an editor
+    Where that is one string, the body is this string, and is the only place where it stands: who edits it in an editor
     changes the value. Else the body lists what can be found, and the `value` of the front matter is the truth.
     """
     fields: dict[str, Any] = {
@@ -107,11 +111,11 @@ def file_of(item: Item, paths: Sequence[str]) -> tuple[dict[str, Any], str]:
         "created_at": item.created_at.isoformat(),
         "updated_at": item.updated_at.isoformat(),
     }
-    texts = list(dict.fromkeys(_texts(item.value, paths)))
-    if len(texts) == 1 and texts[0].is_body:
-        fields["value"] = _with(item.value, texts[0].keys, None)
-        return fields | {"text_at": list(texts[0].keys)}, texts[0].text
-    return fields, "\n".join(map(_line, texts))
+    if text := _only_text(item.value, paths):
+        fields |= {"value": _with(item.value, text.keys, None), "text_at": list(text.keys)}
+        label = "" if text.label != WHOLE or text.keys[-1] in _NAMELESS else f"{_label(text.keys)}: "
+        return fields | ({"text_after": label} if label else {}), label + text.leaf
+    return fields | {"index": list(paths)}, _listed(item.value, paths)
 
 
 def item_in(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
@@ -125,13 +129,23 @@ def item_in(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
     try:
         value = {**fields["value"]}
         if keys := fields.get("text_at"):
-            # Editors save other ends of lines, and blank lines at the end: a text that is a body has none of them.
-            value = _with(value, keys, "\n".join(text.strip().splitlines()))
+            value = _with(value, keys, _saved(text).removeprefix(fields.get("text_after", "")))
+        elif "index" in fields and _saved(text) != _saved(_listed(value, fields["index"])):
+            _LOG.warning(
+                "%s was edited below its front matter, where searches look, and the item is as it was: its text stands "
+                "in several fields, so edit `value` above the text instead",
+                path,
+            )
         created_at, updated_at = (_moment(fields[name]) for name in ("created_at", "updated_at"))
     except (KeyError, TypeError, ValueError):
         _LOG.warning("%s is passed over: mend its front matter, where `value` is a JSON object on one line", path)
         return None
     return Item(value=value, key=key, namespace=namespace, created_at=created_at, updated_at=updated_at)
+
+
+def _saved(text: str) -> str:
+    """A body without what editors change: other ends of lines, and blank lines at the end."""
+    return "\n".join(text.strip().splitlines())
 
 
 def _moment(written: str) -> datetime:
@@ -140,27 +154,42 @@ def _moment(written: str) -> datetime:
 
 
 class _Text(NamedTuple):
-    """A text of a value: the path that was asked for, and the keys that lead to it where they are only keys."""
+    """What can be found of a value: the path that was asked for, and the keys that lead there where they are keys."""
 
     label: str
-    text: str
-    keys: tuple[str, ...] = ()
-    is_body: bool = False
+    keys: tuple[str, ...]
+    leaf: Any
 
 
 def _texts(value: dict[str, Any], paths: Sequence[str]) -> Iterator[_Text]:
     for path in paths:
         if path == WHOLE:
-            for keys, leaf in _leaves(value, ()):
-                is_body = isinstance(leaf, str) and keys[-1] in _NAMELESS and _at(value, keys) == leaf
-                yield _Text(".".join(keys), str(leaf), keys, is_body and _comes_back(leaf))
+            yield from (_Text(WHOLE, keys, leaf) for keys, leaf in _leaves(value, ()))
             continue
         keys = tuple(tokenize_path(path))
-        found = get_text_at_path(value, list(keys))
-        leaf = _at(value, keys)
-        is_body = isinstance(leaf, str) and found == [leaf] and _comes_back(leaf)
-        for text in found:
-            yield _Text(path, text, keys, is_body)
+        yield from (_Text(path, keys, text) for text in get_text_at_path(value, list(keys)))
+
+
+def _only_text(value: dict[str, Any], paths: Sequence[str]) -> _Text | None:
+    """The string that a search can find, if there is but one, and an editor leaves it as it is.
+
+    Beside it may stand numbers, where the whole value is searched; a field that was asked for by its name is a text.
+    """
+    texts = list(_texts(value, paths))
+    strings = {(text.keys, text.leaf): text for text in texts if text.label != WHOLE or isinstance(text.leaf, str)}
+    if len(strings) != 1:
+        return None
+    (text,) = strings.values()
+    is_there = isinstance(text.leaf, str) and _at(value, text.keys) == text.leaf
+    return text if is_there and _comes_back(text.leaf) else None
+
+
+def _listed(value: dict[str, Any], paths: Sequence[str]) -> str:
+    """A line for each text that can be found, below the name that leads there."""
+    found = (
+        (_label(text.keys) if text.label == WHOLE else text.label, str(text.leaf)) for text in _texts(value, paths)
+    )
+    return "\n".join(_line(label, text) for label, text in dict.fromkeys(found))
 
 
 def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -194,9 +223,12 @@ def _comes_back(text: str) -> bool:
     return text.strip() == text != "" and text.splitlines() == text.split("\n") and _shown(text) == text
 
 
-def _line(text: _Text) -> str:
-    label = " ".join(text.label.split())
-    return _shown(f"- {label}: " + "\n  ".join(text.text.splitlines()))
+def _label(keys: Sequence[str]) -> str:
+    return _shown(" ".join(".".join(keys).split()))
+
+
+def _line(label: str, text: str) -> str:
+    return _shown(f"- {' '.join(label.split())}: " + "\n  ".join(text.splitlines()))
 
 
 def _shown(text: str) -> str:

@@ -1,10 +1,10 @@
-"""Which items and namespaces of a LangGraph store match: filters with operators, prefixes and suffixes (pure)."""
+"""What matches: filters with operators, of the store and the vector store, and prefixes and suffixes of namespaces."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory.errors import QueryError
 
@@ -17,42 +17,106 @@ _ORDERS: Mapping[str, Callable[[float, float], bool]] = {
     "$lt": operator.lt,
     "$lte": operator.le,
 }
+_JOINED: Mapping[str, Callable[[Iterable[bool]], bool]] = {"$and": all, "$or": any}
 
 
-def fits(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
-    """Whether a value passes a filter. All of its entries must hold; a key that is not there is None.
+Test: TypeAlias = Callable[[Any], bool]
+
+
+def matching(wanted: Mapping[str, Any] | None) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether values pass a filter, as a function of a value. All of its entries must hold; what is not there is None.
+
+    An entry is a name with what must stand there: a value that is the same, the same entries of a dict, or operators:
+    `$eq $ne $gt $gte $lt $lte` (of numbers), `$in` and `$nin` (of a list: any of its elements), `$not`. `$and`, `$or`
+    and `$not` take filters in place of a name.
 
     Raises:
-        QueryError: the filter has an operator that is none of `$eq $ne $gt $gte $lt $lte`, or compares with no number.
+        QueryError: an operator is unknown, or its operand is none that it takes.
     """
-    return all(_equals(value.get(key), expected) for key, expected in (wanted or {}).items())
+    tests = [_entry(str(name), name, expected) for name, expected in (wanted or {}).items()]
+    return lambda value: all(test(value) for test in tests)
 
 
-def _equals(value: Any, wanted: Any) -> bool:
-    if isinstance(wanted, dict):
-        if any(str(key).startswith("$") for key in wanted):
-            return all(_holds(value, name, operand) for name, operand in wanted.items())
-        return isinstance(value, dict) and all(_equals(value.get(key), part) for key, part in wanted.items())
+def _entry(label: str, name: Any, wanted: Any) -> Test:
+    if label in _JOINED:
+        return _joined(label, wanted, matching)
+    if label == "$not":
+        return _inverse(matching(_mapping(label, wanted)))
+    if label.startswith("$"):
+        raise _unknown(label)
+    test = _test(wanted)
+    return lambda value: test(value.get(name))
+
+
+def _test(wanted: Any) -> Test:
+    """What a value must be: the operators hold, or it is the same."""
+    if isinstance(wanted, Mapping):
+        if any(str(name).startswith("$") for name in wanted):
+            held = [_operator(str(name), operand) for name, operand in wanted.items()]
+            return lambda value: all(test(value) for test in held)
+        parts = {name: _test(part) for name, part in wanted.items()}
+        return lambda value: isinstance(value, dict) and all(test(value.get(name)) for name, test in parts.items())
     if isinstance(wanted, (list, tuple)):
-        return (
+        elements = [_test(part) for part in wanted]
+        return lambda value: (
             isinstance(value, (list, tuple))
-            and len(value) == len(wanted)
-            and all(_equals(part, expected) for part, expected in zip(value, wanted, strict=True))
+            and len(value) == len(elements)
+            and all(test(part) for part, test in zip(value, elements, strict=True))
         )
-    return bool(value == wanted)
+    return lambda value: bool(value == wanted)
 
 
-def _holds(value: Any, name: str, operand: Any) -> bool:
+def _operator(name: str, operand: Any) -> Test:
     if name in {"$eq", "$ne"}:
-        return (value == operand) is (name == "$eq")
+        return lambda value: (value == operand) is (name == "$eq")
+    if name in {"$in", "$nin"}:
+        allowed = [_test(one) for one in _list(name, operand)]
+        return lambda value: any(test(one) for test in allowed for one in _each(value)) is (name == "$in")
+    if name in _JOINED:
+        return _joined(name, operand, _test)
+    if name == "$not":
+        return _inverse(_test(operand))
     if name not in _ORDERS:
-        raise QueryError(f"the filter's operator {name!r} is unknown: use $eq, $ne, $gt, $gte, $lt or $lte")
-    limit = _number(operand)
+        raise _unknown(name)
+    limit, holds = _number(operand), _ORDERS[name]
     if limit is None:
-        raise QueryError(f"the filter's {name} compares numbers, and {operand!r} is none")
-    number = _number(value)
-    # An item without a number there is neither above nor below: as SQL's NULL, it does not match.
-    return number is not None and _ORDERS[name](number, limit)
+        raise QueryError(f"the filter's {name} compares numbers, and {operand!r} is none: use a function for the rest")
+    # What is no number is neither above nor below: as SQL's NULL, it does not match.
+    return lambda value: (number := _number(value)) is not None and holds(number, limit)
+
+
+def _joined(name: str, operand: Any, test_of: Callable[[Any], Test]) -> Test:
+    parts = [test_of(_mapping(name, part)) for part in _list(name, operand)]
+    join = _JOINED[name]
+    return lambda value: join(test(value) for test in parts)
+
+
+def _inverse(test: Test) -> Test:
+    return lambda value: not test(value)
+
+
+def _each(value: Any) -> list[Any]:
+    """A value, and the elements of one that is a list."""
+    return [value, *value] if isinstance(value, (list, tuple)) else [value]
+
+
+def _list(name: str, operand: Any) -> Sequence[Any]:
+    if not isinstance(operand, (list, tuple)):
+        raise QueryError(f"the filter's {name} takes a list, not {operand!r}")
+    return operand
+
+
+def _mapping(name: str, operand: Any) -> Mapping[str, Any]:
+    if not isinstance(operand, Mapping):
+        raise QueryError(f"the filter's {name} takes conditions as a dict, not {operand!r}")
+    return operand
+
+
+def _unknown(name: str) -> QueryError:
+    return QueryError(
+        f"the filter's operator {name!r} is unknown: use a function, which a vector store takes as its `filter`, or "
+        "one of $eq $ne $gt $gte $lt $lte $in $nin, and $and $or $not around them"
+    )
 
 
 def _number(value: Any) -> float | None:

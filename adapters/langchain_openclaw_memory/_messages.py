@@ -8,7 +8,6 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 SUMMARY_SOURCE = "summarization"  # what SummarizationMiddleware writes into `lc_source` of its summaries
-NO_SUMMARY = "none"
 
 
 def is_summary(message: BaseMessage) -> bool:
@@ -16,22 +15,25 @@ def is_summary(message: BaseMessage) -> bool:
     return message.additional_kwargs.get("lc_source") == SUMMARY_SOURCE
 
 
-def cycle_of(messages: Iterable[BaseMessage]) -> str:
-    """Which compaction cycle a conversation is in: the id of its summary, `none` before the first."""
-    for message in messages:
-        if is_summary(message):
-            return message.id or f"summary:{message.text}"
-    return NO_SUMMARY
-
-
-def reported_tokens(messages: Sequence[BaseMessage]) -> int:
-    """The tokens that the provider counted at the last reply; 0 where it did not say, or a summary came since."""
+def last_reply(messages: Sequence[BaseMessage]) -> AIMessage | None:
+    """What the model said last; None where a summary came since."""
     for message in reversed(messages):
         if isinstance(message, AIMessage):
-            return message.usage_metadata["total_tokens"] if message.usage_metadata else 0
+            return message
         if is_summary(message):
             break
-    return 0
+    return None
+
+
+def reported_tokens(messages: Sequence[BaseMessage], *, outdated: str | None = None) -> int:
+    """The tokens that the provider counted at the last reply; 0 where it did not say, or a summary came since.
+
+    `outdated` is the id of a reply that was there before the summary: it counted what is gone.
+    """
+    reply = last_reply(messages)
+    if reply is None or not reply.usage_metadata or (outdated is not None and reply.id == outdated):
+        return 0
+    return reply.usage_metadata["total_tokens"]
 
 
 def openclaw_messages(messages: Iterable[BaseMessage]) -> list[dict[str, Any]]:
@@ -44,11 +46,11 @@ def openclaw_message(message: BaseMessage) -> dict[str, Any] | None:
     """One message as OpenClaw writes it, with its id where it has one; None for what is no part of the talk."""
     known = {"id": message.id} if message.id else {}
     if isinstance(message, HumanMessage):
-        return {"role": "user", "content": message.text, **known}
+        return {"role": "user", "content": _words(message), **known}
     if isinstance(message, ToolMessage):
         result = {"toolCallId": message.tool_call_id, "toolName": message.name or ""}
         failed = {"isError": True} if message.status == "error" else {}
-        return {"role": "toolResult", "content": _blocks(message.text), **result, **failed, **known}
+        return {"role": "toolResult", "content": _blocks(_words(message)), **result, **failed, **known}
     if isinstance(message, AIMessage):
         calls = [
             {"type": "toolCall", "id": call["id"] or "", "name": call["name"], "arguments": call["args"]}
@@ -73,17 +75,36 @@ def without_loose_ends(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
                 whole.append(message)
         elif isinstance(message, AIMessage):
             ids = {call["id"] or "" for call in (*message.tool_calls, *message.invalid_tool_calls)}
+            called |= ids & answered
             if ids <= answered:
-                called |= ids
                 whole.append(message)
-            elif message.text:
-                answered -= ids
-                whole.append(AIMessage(message.text))
-            else:
-                answered -= ids
+            elif message.text or ids & answered:
+                whole.append(_with_calls(message, answered))
         else:
             whole.append(message)
     return whole
+
+
+def _with_calls(message: AIMessage, ids: set[str]) -> AIMessage:
+    # Made anew: providers write calls into the content, too, and each in a way of its own.
+    return AIMessage(
+        message.text,
+        tool_calls=[call for call in message.tool_calls if call["id"] in ids],
+        invalid_tool_calls=[call for call in message.invalid_tool_calls if call["id"] in ids],
+    )
+
+
+def _words(message: BaseMessage) -> str:
+    """The text of a message; of one that has none, what it shows instead: an address, or `[image]`."""
+    if message.text:
+        return message.text
+    shown = (block for block in message.content_blocks if block["type"] in {"image", "audio", "video", "file"})
+    return " ".join(_address(block) or f"[{block['type']}]" for block in shown)
+
+
+def _address(block: Any) -> str | None:
+    address = block.get("url")
+    return None if address is None or address.startswith("data:") else str(address)
 
 
 def _blocks(text: str) -> list[dict[str, Any]]:

@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from langchain_core.messages import AnyMessage
 
 from langchain_openclaw_memory._flushing import window_of
 from langchain_openclaw_memory._messages import reported_tokens
+from openclaw_memory.errors import ConfigError
 
 # ("tokens", 4000), ("messages", 50) or ("fraction", 0.8); {"tokens": 4000, "messages": 10} wants both; of a list, any.
 Clause: TypeAlias = tuple[str, float] | Mapping[str, float]
 Trigger: TypeAlias = Clause | Sequence[Clause]
-# Whether a summary comes next, given the messages and how many tokens they have by the counter.
-Moment: TypeAlias = Callable[[list[AnyMessage], int], bool]
+# How many of the messages a summary takes next, 0 for no summary, given them and their tokens by the counter.
+Moment: TypeAlias = Callable[[list[AnyMessage], int], int]
+
+_KINDS = ("tokens", "messages", "fraction")
+
+
+def clauses_of(trigger: Trigger) -> list[dict[str, float]]:
+    """The clauses of a trigger: all limits of one are to be reached.
+
+    Raises:
+        ConfigError: it is no trigger.
+    """
+    alone = isinstance(trigger, Mapping) or (isinstance(trigger, tuple) and isinstance(next(iter(trigger), None), str))
+    given: Any = [trigger] if alone else trigger
+    try:
+        clauses = [dict(clause if isinstance(clause, Mapping) else [clause]) for clause in given]
+    except (TypeError, ValueError):
+        clauses = [{}]
+    if not all(clause and all(map(_is_limit, clause, clause.values())) for clause in clauses):
+        raise ConfigError(
+            f'{trigger!r} is no trigger: give ("tokens", 100_000), ("messages", 50), ("fraction", 0.8), a mapping of '
+            "these that are to be reached together, or a list of which one is"
+        )
+    return clauses
 
 
 def reached(trigger: Trigger, messages: int, tokens: int, window: int | None) -> bool:
@@ -22,15 +45,20 @@ def reached(trigger: Trigger, messages: int, tokens: int, window: int | None) ->
     sizes = {"messages": messages, "tokens": tokens}
     return any(
         all(_limit(kind, value, window) <= sizes.get(kind, tokens) for kind, value in clause.items())
-        for clause in _clauses(trigger)
+        for clause in clauses_of(trigger)
     )
 
 
-def latest_tokens(trigger: Trigger | None, window: int | None) -> int | None:
+def needs_window(trigger: Trigger) -> bool:
+    """Whether it is never reached where nobody knows the window of the model."""
+    return all("fraction" in clause for clause in clauses_of(trigger))
+
+
+def latest_tokens(trigger: Trigger, window: int | None) -> int | None:
     """From how many tokens on `trigger` is reached at the latest, if tokens alone can reach it; else None."""
     limits = [
         int(_limit(kind, value, window))
-        for clause in _clauses(trigger or [])
+        for clause in clauses_of(trigger)
         if len(clause) == 1
         for kind, value in clause.items()
         if kind == "tokens" or (kind == "fraction" and window is not None)
@@ -39,7 +67,7 @@ def latest_tokens(trigger: Trigger | None, window: int | None) -> int | None:
 
 
 def moment_before(summarization: Any) -> Moment:
-    """Whether `summarization` makes a summary next.
+    """How many messages `summarization` takes into a summary next.
 
     It is asked itself, so that both agree on what a provider reported and on what there is to be cut: a flush that
     comes rounds before its summary misses what is said in between. A version that cannot be asked goes by its trigger.
@@ -47,23 +75,20 @@ def moment_before(summarization: Any) -> Moment:
     should = getattr(summarization, "_should_summarize", None)
     cutoff = getattr(summarization, "_determine_cutoff_index", None)
     if should is not None and cutoff is not None:
-        return lambda messages, counted: bool(should(messages, counted)) and cutoff(messages) > 0
+        return lambda messages, counted: cutoff(messages) if should(messages, counted) else 0
 
-    def by_trigger(messages: list[AnyMessage], counted: int) -> bool:
+    def by_trigger(messages: list[AnyMessage], counted: int) -> int:
         tokens = max(counted, reported_tokens(messages))
-        return reached(summarization.trigger, len(messages), tokens, window_of(summarization.model))
+        due = reached(summarization.trigger, len(messages), tokens, window_of(summarization.model))
+        return len(messages) if due else 0
 
     return by_trigger
 
 
-def _clauses(trigger: Trigger) -> Iterator[Mapping[str, float]]:
-    if isinstance(trigger, Mapping):
-        yield trigger
-    elif isinstance(trigger, tuple) and len(trigger) == 2 and isinstance(trigger[0], str):
-        yield {trigger[0]: trigger[1]}
-    else:
-        for clause in cast("Sequence[Clause]", trigger):
-            yield from _clauses(clause)
+def _is_limit(kind: Any, value: Any) -> bool:
+    if kind not in _KINDS or not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return 0 < value <= 1 if kind == "fraction" else value > 0
 
 
 def _limit(kind: str, value: float, window: int | None) -> float:

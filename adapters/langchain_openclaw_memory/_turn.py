@@ -7,14 +7,17 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.utils import get_buffer_string
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSequence, RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables.configurable import DynamicRunnable
 
 from langchain_openclaw_memory._messages import without_loose_ends
+from langchain_openclaw_memory._session import run_config, thread_of
+from openclaw_memory.errors import ConfigError
 from openclaw_memory.sessions import FLUSH_TAG, SILENT, is_overflow, is_silent
 
 if TYPE_CHECKING:
@@ -26,14 +29,14 @@ Counter = Callable[[Sequence[BaseMessage]], int]
 Request = tuple[Model, list[BaseMessage]]
 Reply = BaseMessage | str
 Asking = Generator[Request, Reply, None]
-Talk = list[BaseMessage] | str  # messages, or a part of a conversation that is too long to be shown at once
+Talk = list[BaseMessage] | str  # messages, or the text of a conversation or of a part of it
 
 MAX_STEPS = 8
 # Below so many tokens a conversation is not cut again: a model that takes no more than this is not to be helped.
 _SMALLEST_PART = 256
-# "nostream" is LangGraph's own word for a call whose tokens its streams leave out.
-_CONFIG: RunnableConfig = {"run_name": "memory_flush", "tags": [FLUSH_TAG, "nostream"], "callbacks": []}
-_PART = "This is a part of the conversation, as text:"
+SOURCE = "openclaw_flush"  # in `lc_source`, by which traces tell calls that no user asked for
+_PART = "This is the conversation, or a part of it, as text:"
+_OF_TOOLS = frozenset({"tools", "tool_choice"})  # what binding tools to a model leaves in its arguments
 _WITHOUT_TOOLS = (
     "You have no tools here. Reply with the notes themselves, as Markdown, and nothing else: they will be saved. "
     f"If there is nothing to store, reply with {SILENT}."
@@ -46,12 +49,13 @@ def flush(turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], *, roo
     The model runs outside of the run that this is called in: its callbacks and streams see nothing. What does not fit
     into `room` tokens, None for no limit that is known, is shown in parts. An error of the model ends up in `turn`.
     """
+    config = _config()
     work = _work(turn, model, messages, room, count)
     step: Callable[[], Any] = lambda: next(work)  # noqa: E731 - the next step differs from case to case
     while (request := _next(step)) is not None:
         asked, shown = request
         try:
-            reply = _alone().run(asked.invoke, shown, _CONFIG)
+            reply = _alone().run(asked.invoke, shown, config)
         except Exception as error:  # noqa: BLE001 - it is told to the turn
             step = _throwing(work, error)
         else:
@@ -62,20 +66,29 @@ async def aflush(
     turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], *, room: int | None, count: Counter
 ) -> None:
     """`flush` that waits for the model; files are written in a thread."""
+    config = _config()
     work = _work(turn, model, messages, room, count)
     step: Callable[[], Any] = lambda: next(work)  # noqa: E731 - as in flush
     while (request := await asyncio.to_thread(_next, step)) is not None:
         asked, shown = request
         try:
-            reply = await asyncio.create_task(_asked(asked, shown), context=_alone())
+            reply = await asyncio.create_task(_asked(asked, shown, config), context=_alone())
         except Exception as error:  # noqa: BLE001 - it is told to the turn
             step = _throwing(work, error)
         else:
             step = _sending(work, reply)
 
 
-async def _asked(model: Model, shown: list[BaseMessage]) -> Any:
-    return await model.ainvoke(shown, _CONFIG)
+async def _asked(model: Model, shown: list[BaseMessage], config: RunnableConfig) -> Any:
+    return await model.ainvoke(shown, config)
+
+
+def _config() -> RunnableConfig:
+    """That of the calls of a flush: of the same thread as the run that is under way, for those who look at traces."""
+    thread = thread_of(run_config())
+    metadata = {"lc_source": SOURCE, **({"thread_id": thread} if thread else {})}
+    # "nostream" is LangGraph's own word for a call whose tokens its streams leave out.
+    return {"run_name": "memory_flush", "tags": [FLUSH_TAG, "nostream"], "metadata": metadata}
 
 
 def _next(step: Callable[[], Any]) -> Any:
@@ -104,26 +117,31 @@ def _alone() -> Context:
 def _work(turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], room: int | None, count: Counter) -> Asking:
     """All attempts of a flush. A part that is done is not shown again by the next attempt."""
     talk = without_loose_ends(messages)
-    left: list[Talk] = [talk]
-    if room is not None and count(talk) > room:
-        left = _parts(talk, room, count)
+    left: list[Talk] = []
+    is_first = True
     while turn.open:
         try:
-            reply = yield from _parts_in_turn(turn, quiet(model), left)
-        except Exception as error:  # noqa: BLE001 - whatever a model or its tool raises is told to the turn
-            size = count(_shown(left[0]))
-            if is_overflow(error) and size > _SMALLEST_PART:
-                left[:1] = _parts(left[0], size // 2, count)
-            else:
-                turn.failed(error)
+            left = left or _fitting(talk, room, count)
+            if not is_first:
+                left = [_text(part) for part in left]
+            reply = yield from _parts_in_turn(turn, quiet(model), left, count)
+        except Exception as error:  # noqa: BLE001 - whatever a model, its tool or a counter raises is told to the turn
+            turn.failed(error)
         else:
             turn.replied(reply)
+        is_first = False
 
 
-def _parts_in_turn(turn: FlushTurn, model: Model, left: list[Talk]) -> Generator[Request, Reply, str]:
+def _parts_in_turn(turn: FlushTurn, model: Model, left: list[Talk], count: Counter) -> Generator[Request, Reply, str]:
     """A look at each part; those that came to something are taken from `left`, but for the last one."""
     while True:
-        reply = yield from _silent_turn(turn, model, _shown(left[0]))
+        try:
+            reply = yield from _silent_turn(turn, model, left[0])
+        except Exception as error:
+            if not (is_overflow(error) and (size := _size(left[0], count)) > _SMALLEST_PART):
+                raise
+            left[:1] = _parts(left[0], size // 2, count)
+            continue
         if len(left) == 1:
             return reply
         if not is_silent(reply):
@@ -132,15 +150,10 @@ def _parts_in_turn(turn: FlushTurn, model: Model, left: list[Talk]) -> Generator
         left.pop(0)
 
 
-def _shown(talk: Talk) -> list[BaseMessage]:
-    return [HumanMessage(f"{_PART}\n\n{talk}")] if isinstance(talk, str) else talk
-
-
-def _silent_turn(turn: FlushTurn, model: Model, talk: list[BaseMessage]) -> Generator[Request, Reply, str]:
+def _silent_turn(turn: FlushTurn, model: Model, talk: Talk) -> Generator[Request, Reply, str]:
     """One look at a conversation: what the model said last, or that it is silent once it has written something."""
     bound, can_call = _with_tool(model, turn)
-    prompt = turn.prompt if can_call else f"{turn.prompt}\n\n{_WITHOUT_TOOLS}"
-    shown: list[BaseMessage] = [SystemMessage(turn.system_prompt), *talk, HumanMessage(prompt)]
+    shown = _shown(turn, talk, can_call)
     wrote, said = False, ""
     for _ in range(MAX_STEPS):
         reply = yield bound, list(shown)
@@ -157,6 +170,18 @@ def _silent_turn(turn: FlushTurn, model: Model, talk: list[BaseMessage]) -> Gene
             wrote = wrote or was_ok
             shown.append(ToolMessage(answer, tool_call_id=call["id"] or "", name=call["name"] or ""))
     return SILENT if wrote else said
+
+
+def _shown(turn: FlushTurn, talk: Talk, can_call: bool) -> list[BaseMessage]:
+    """What a model is asked. The messages as they were are what providers have in their caches.
+
+    A text comes in one message, which every provider takes: some want roles to alternate, no user after a tool, no
+    system prompt, or no call of a tool that is not theirs.
+    """
+    prompt = turn.prompt if can_call else f"{turn.prompt}\n\n{_WITHOUT_TOOLS}"
+    if isinstance(talk, str):
+        return [HumanMessage(f"{turn.system_prompt}\n\n{_PART}\n\n{talk}\n\n{prompt}")]
+    return [SystemMessage(turn.system_prompt), *talk, HumanMessage(prompt)]
 
 
 def _answer(turn: FlushTurn, call: Any) -> tuple[str, bool]:
@@ -187,25 +212,89 @@ def _with_tool(model: Model, turn: FlushTurn) -> tuple[Model, bool]:
     """The model with the tool of the turn, and whether it can call tools at all."""
     schema = {"name": turn.tool.name, "description": turn.tool.description, "parameters": dict(turn.tool.parameters)}
     try:
-        bind: Callable[..., Model] = model.bind_tools  # type: ignore[attr-defined]
-        return bind([{"type": "function", "function": schema}]), True
-    except (NotImplementedError, AttributeError):
+        return _bound(model, [{"type": "function", "function": schema}]), True
+    except NotImplementedError:
         return model, False
 
 
+def _bound(model: Model, tools: list[dict[str, Any]]) -> Model:
+    """The model with these tools instead of its own. What wraps a model stays around it.
+
+    Raises:
+        NotImplementedError: it cannot call tools, or something else makes its reply.
+    """
+    if isinstance(model, RunnableBindingBase):
+        kwargs = {name: value for name, value in model.kwargs.items() if name not in _OF_TOOLS}
+        return model.model_copy(update={"bound": _bound(model.bound, tools), "kwargs": kwargs})
+    if isinstance(model, RunnableWithFallbacks):
+        fallbacks = [_bound(other, tools) for other in model.fallbacks]
+        return model.model_copy(update={"runnable": _bound(model.runnable, tools), "fallbacks": fallbacks})
+    bind: Callable[..., Model] | None = getattr(model, "bind_tools", None)
+    if bind is None:
+        raise NotImplementedError
+    return bind(tools)
+
+
 def quiet(model: Model) -> Model:
-    """The model without the callbacks that were given to itself: they belong to the talk with the user."""
-    if isinstance(model, BaseChatModel):
+    """The model without the callbacks that were given to itself: they belong to the talk with the user.
+
+    They are looked for in what LangChain puts around a model; of several to choose from, it is the one of the run.
+    """
+    if isinstance(model, DynamicRunnable):
+        return quiet(model.prepare()[0])
+    if isinstance(model, BaseLanguageModel):
         return model.model_copy(update={"callbacks": None}) if model.callbacks else model
     if isinstance(model, RunnableBindingBase):
         config = {key: value for key, value in model.config.items() if key != "callbacks"}
         return model.model_copy(update={"bound": quiet(model.bound), "config": config, "config_factories": []})
+    if isinstance(model, RunnableWithFallbacks):
+        fallbacks = [quiet(other) for other in model.fallbacks]
+        return model.model_copy(update={"runnable": quiet(model.runnable), "fallbacks": fallbacks})
+    if isinstance(model, RunnableSequence):
+        return RunnableSequence(*(quiet(step) for step in model.steps), name=model.name)
     return model
+
+
+def chat_model(model: Model | str) -> Model:
+    """The model that `model` names, or is: a name as that of `init_chat_model`, for example `openai:gpt-5-mini`.
+
+    For whoever takes a model in a constructor, so that a wrong one is told there and not by a flush that fails.
+
+    Raises:
+        ConfigError: there is no such model, or a package that it needs is missing.
+    """
+    if isinstance(model, Runnable):
+        return model
+    if not isinstance(model, str):
+        raise ConfigError(f"model={model!r} is no chat model: give one, or a name such as 'openai:gpt-5-mini'")
+    try:
+        from langchain.chat_models import init_chat_model
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"a model by its name, {model!r}, needs LangChain's agents: give the model itself, or "
+            'pip install "openclaw-memory-index[langchain-agents]"'
+        ) from error
+    try:
+        return init_chat_model(model)
+    except Exception as error:
+        raise ConfigError(f"the model {model!r} cannot be made, give another one: {error}") from error
+
+
+def _size(talk: Talk, count: Counter) -> int:
+    return count([HumanMessage(talk)] if isinstance(talk, str) else talk)
+
+
+def _text(talk: Talk) -> str:
+    return talk if isinstance(talk, str) else get_buffer_string(talk)
+
+
+def _fitting(talk: list[BaseMessage], room: int | None, count: Counter) -> list[Talk]:
+    return [talk] if room is None or count(talk) <= room else _parts(talk, room, count)
 
 
 def _parts(talk: Talk, room: int, count: Counter) -> list[Talk]:
     """The conversation as text, cut into parts of at most about `room` tokens, at ends of lines where there are any."""
-    text = talk if isinstance(talk, str) else get_buffer_string(talk)
+    text = _text(talk)
     tokens = max(1, count([HumanMessage(text)]))
     size = max(1, len(text) * max(room, _SMALLEST_PART) // tokens)
     parts: list[Talk] = []

@@ -3,14 +3,12 @@
 # No `from __future__ import annotations`: LangGraph reads the annotations of the state at run time.
 
 import asyncio
-import inspect
 import warnings
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Mapping
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, Self
 
-from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT, SummarizationMiddleware
+from langchain.agents.middleware.summarization import SummarizationMiddleware
 from langchain.agents.middleware.types import (
     AgentMiddleware,
     AgentState,
@@ -19,46 +17,63 @@ from langchain.agents.middleware.types import (
     ModelResponse,
     PrivateStateAttr,
 )
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage
-from langchain_core.messages.utils import count_tokens_approximately, get_buffer_string
-from langchain_core.output_parsers import StrOutputParser
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
-from langchain_core.runnables.base import coerce_to_runnable
+from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from langchain_openclaw_memory._flushing import Wanted, asave, compacted, save, say, window_of
-from langchain_openclaw_memory._messages import NO_SUMMARY, cycle_of, reported_tokens
-from langchain_openclaw_memory._session import run_config, session_of, thread_of
-from langchain_openclaw_memory._trigger import Moment, Trigger, latest_tokens, moment_before, reached
+from langchain_openclaw_memory._cycles import NO_SUMMARY, Mark, summary_of, talk_of, without_system
+from langchain_openclaw_memory._flushing import (
+    Wanted,
+    asave,
+    can_be_written,
+    compacted,
+    log_bytes,
+    save,
+    say,
+    window_of,
+)
+from langchain_openclaw_memory._memory import checked_memory
+from langchain_openclaw_memory._messages import last_reply, reported_tokens
+from langchain_openclaw_memory._session import flushed_session, kind_of, run_config
+from langchain_openclaw_memory._trigger import (
+    Moment,
+    Trigger,
+    clauses_of,
+    latest_tokens,
+    moment_before,
+    needs_window,
+    reached,
+)
+from langchain_openclaw_memory._turn import Model, chat_model
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.sessions import flush_due, flush_threshold, is_overflow
+from openclaw_memory.sessions import flush_due, is_overflow
 
 if TYPE_CHECKING:
     from openclaw_memory import Memory
 
-_REMEMBERED = 256  # conversations whose latest flush is remembered where no graph state holds it
+_REMEMBERED = 256  # flushes that are kept in mind for where no graph state holds their marks
+_WAITING = 64  # conversations at once that wait for the model that is to be asked
 
 
 class MemoryFlushState(AgentState[Any]):
     """What the flush keeps in the state of the graph, apart from its input and output.
 
-    `memory_flush_marker` is the cycle that had its flush, `memory_flush_seen` the latest one seen: each the id of the
-    summary that the cycle began with, `none` before the first.
+    `memory_flush_marker` is the mark of the latest flush, empty once a summary came. `memory_flush_seen` is the id of
+    the summary that was seen last, `none` before the first, and that of the last reply there was then.
     """
 
-    memory_flush_marker: NotRequired[Annotated[str | None, PrivateStateAttr]]
-    memory_flush_seen: NotRequired[Annotated[str | None, PrivateStateAttr]]
+    memory_flush_marker: NotRequired[Annotated[list[Any], PrivateStateAttr]]
+    memory_flush_seen: NotRequired[Annotated[list[str], PrivateStateAttr]]
 
 
 class _Look(NamedTuple):
-    """What a look at the conversation found: its cycle, the flush that is due, if any, and what the state is told."""
+    """What a look at the conversation found: the flush that is due, and what its mark is; what the state is told."""
 
-    cycle: str
-    conversation: tuple[str, str]
-    wanted: Wanted | None
-    update: dict[str, Any]
+    wanted: Wanted | None = None
+    mark: Mark | None = None
+    update: Mapping[str, Any] = {}
+    key: str = ""
 
 
 class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
@@ -68,14 +83,17 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
     the conversation is not changed. A flush that fails never breaks the run; the messages are then kept verbatim in
     the transcript of the session, and `memory.status()` says so.
 
-    `model` writes the memories; None means the one that the agent asks. The flush is due from
-    `window - reserve - soft threshold` tokens on (of 200,000: 176,000; see `memory.config.compaction`), or where
-    `trigger` is reached, which is written as that of `SummarizationMiddleware`. `window` is in tokens, by default what
-    the profile of the model says. The conversation has as many tokens as `token_counter` counts, or the provider said
-    at the last reply, whichever is more. The session is `session_key`, by default the thread of the run, or `main`.
+    `model`, or the one of that name, writes the memories; None means the one that the agent asks. The flush is due from
+    `window - reserve - soft threshold` tokens on (of 200,000: 176,000), where the transcript of the session has grown
+    by 2 MiB (see `memory.config.compaction` for both), or where `trigger` is reached, which is written as that of
+    `SummarizationMiddleware`. `window` is in tokens, by default what the profile of the model says. The conversation
+    has as many tokens as `token_counter` counts, or the provider said at the last reply, whichever is more. The
+    session is `session_key`, by default the thread of the run; without a thread, each conversation is one. Runs with
+    `configurable={"run_kind": "heartbeat"}` or `"cli"` are not flushed.
 
     Raises:
-        ConfigError: nobody knows the window, and there is no `trigger`.
+        ConfigError: an argument is none of these, or nobody knows the window, and there is no `trigger`.
+        QueryError: `session_key` is empty.
     """
 
     state_schema = MemoryFlushState
@@ -83,7 +101,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
     def __init__(
         self,
         memory: "Memory",
-        model: BaseChatModel | None = None,
+        model: Model | str | None = None,
         *,
         window: int | None = None,
         token_counter: Callable[..., int] = count_tokens_approximately,
@@ -91,264 +109,257 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         session_key: str | None = None,
     ) -> None:
         super().__init__()
-        self.memory, self.model, self.window = memory, model, window
+        _check(memory, window, trigger)
+        self.memory, self.window = memory, window
+        self.model = chat_model(model) if model is not None else None
         self.token_counter, self.trigger, self.session_key = token_counter, trigger, session_key
+        self._log = memory.flush(session_key).session_id if session_key is not None else "main"
         self._last_moment: Moment | None = None
-        self._learned: BaseChatModel | None = None
-        self._flushed: OrderedDict[tuple[str, str], str] = OrderedDict()
-        self._warned = False
-        if model is not None:
-            self._check_window(model)
+        self._waiting: OrderedDict[str, list[AnyMessage]] = OrderedDict()
+        self._marks: deque[tuple[str, Mark]] = deque(maxlen=_REMEMBERED)
+        self._told: set[str] = set()
+        if self.model is not None and (words := self._unknown_window(self.model)):
+            raise ConfigError(words)
 
     @classmethod
     def before(
         cls,
-        summarization: Any,
+        summarization: SummarizationMiddleware[Any, Any],
         memory: "Memory",
-        model: BaseChatModel | None = None,
+        model: Model | str | None = None,
         *,
-        window: int | None = None,
-        trigger: Trigger | None = None,
         session_key: str | None = None,
     ) -> Self:
-        """The flush that comes just before `summarization` (a `SummarizationMiddleware`) makes a summary.
+        """The flush that comes just before `summarization` makes a summary.
 
-        Its trigger and token counter are taken over, and its model where none is given. With `window` or `trigger` it
-        may come earlier. Place it before `summarization` in the list of middleware.
+        Its trigger and token counter are taken over, and its model where none is given. Place it before
+        `summarization` in the list of middleware.
+
+        Raises:
+            ConfigError: `summarization` is no `SummarizationMiddleware`; or nobody knows the window, and it has no
+                trigger.
 
         Warns:
-            UserWarning: the flush would come too late, or never: the summarization has no trigger, one beyond the
-                window of the model, or one that is reached before `window` or `trigger` is.
+            UserWarning: the summarization has no trigger, or one beyond the window of its model: no summary would
+                come. The flush goes by the window then.
         """
-        writer = model or summarization.model
-        made = cls(
-            memory,
-            model=None,
-            window=window,
-            token_counter=summarization.token_counter,
-            trigger=trigger,
-            session_key=session_key,
-        )
-        made.model = writer
-        if summarization.trigger is None:
-            warnings.warn(
-                "the SummarizationMiddleware has no trigger and never makes a summary: give it one, for example "
-                'trigger=("fraction", 0.8); the flush goes by the size of the window alone',
-                UserWarning,
-                stacklevel=2,
+        if not isinstance(summarization, SummarizationMiddleware):
+            raise ConfigError(
+                f"{type(summarization).__name__} is no SummarizationMiddleware of LangChain: give "
+                "MemoryFlushMiddleware.before(summarization, memory). For another that shortens the messages of the "
+                "state, use MemoryFlushMiddleware(memory, model, trigger=...); where the state keeps them all and the "
+                "model alone is shown less, run the agent with MemoryFlushCallback(memory, model)"
             )
-            made._check_window(writer)
-            return made
-        made._last_moment = moment_before(summarization)
-        if words := made._too_late(summarization):
+        checked_memory(memory)
+        writer, counter = chat_model(model or summarization.model), summarization.token_counter
+        window = window_of(summarization.model) or window_of(writer)
+        if words := _without_summary(summarization, window):
             warnings.warn(words, UserWarning, stacklevel=2)
+            return cls(memory, writer, window=window, token_counter=counter, session_key=session_key)
+        made = cls(memory, token_counter=counter, session_key=session_key)
+        made.model, made._last_moment = writer, moment_before(summarization)
         return made
 
     def before_model(self, state: MemoryFlushState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """Flush where it is due; the state is told of it."""
         look = self._look(state)
-        if look.wanted is None or not save(look.wanted):
-            return look.update or None
-        return look.update | self._marked(look)
+        return self._update(look, look.wanted is not None and save(look.wanted))
 
     async def abefore_model(self, state: MemoryFlushState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
-        """Flush where it is due; the state is told of it."""
-        look = self._look(state)
-        if look.wanted is None or not await asave(look.wanted):
-            return look.update or None
-        return look.update | self._marked(look)
+        """Flush where it is due; the state is told of it. What looks at files does so in a thread."""
+        look = await asyncio.to_thread(self._look, state)
+        return self._update(look, look.wanted is not None and await asave(look.wanted))
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-        """Learn which model the agent asks; where the conversation is too long for it, flush before that is told."""
-        look = self._first_look(request)
-        update = self._marked(look) if look and look.wanted and save(look.wanted) else None
+        """Flush with the model that the agent asks, where no other is given; and where it is shown too much."""
+        look = self._waited(request)
+        update = self._update(look, look.wanted is not None and save(look.wanted))
         try:
             response = handler(request)
         except Exception as error:
-            if is_overflow(error) and (last := self._last_look(request)).wanted and save(last.wanted):
-                self._remember(last)
+            if is_overflow(error):
+                last = self._due(request.state, self.model or request.model, overflow=True)
+                self._update(last, last.wanted is not None and save(last.wanted))
             raise
         return _with_update(response, update)
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-        """Learn which model the agent asks; where the conversation is too long for it, flush before that is told."""
-        look = self._first_look(request)
-        update = self._marked(look) if look and look.wanted and await asave(look.wanted) else None
+        """Flush with the model that the agent asks, where no other is given; and where it is shown too much."""
+        look = await asyncio.to_thread(self._waited, request) if self.model is None else _Look()
+        update = self._update(look, look.wanted is not None and await asave(look.wanted))
         try:
             response = await handler(request)
         except Exception as error:
-            if is_overflow(error) and (last := self._last_look(request)).wanted and await asave(last.wanted):
-                self._remember(last)
+            if is_overflow(error):
+                last = await asyncio.to_thread(self._due, request.state, self.model or request.model, overflow=True)
+                self._update(last, last.wanted is not None and await asave(last.wanted))
             raise
         return _with_update(response, update)
 
-    def _look(self, state: Mapping[str, Any], *, overflow: bool = False) -> _Look:
+    def _look(self, state: Mapping[str, Any]) -> _Look:
         messages: list[AnyMessage] = state["messages"]
-        cycle, config = cycle_of(messages), run_config()
-        key, thread = session_of(self.session_key, config) or "main", thread_of(config)
-        # A thread that is used again for another conversation begins with another message.
-        conversation = (key, (messages[0].id if messages else None) or "")
-        update = self._compacted(state, cycle, key, thread)
-        marker = state.get("memory_flush_marker")
-        if marker == cycle or self._flushed.get(conversation) == cycle or not messages:
-            return _Look(cycle, conversation, None, update)
+        seen = self._seen(state)
+        if self.model is not None:
+            look = self._due(state, self.model)
+            return look._replace(update={**seen, **look.update})
+        # Only the call of the model tells which one this run asks. A summary may have taken the messages by then.
+        if messages and messages[-1].id:
+            self._waiting[messages[-1].id] = messages
+            while len(self._waiting) > _WAITING:
+                self._waiting.popitem(last=False)
+        return _Look(update=seen)
+
+    def _waited(self, request: ModelRequest[Any]) -> _Look:
+        """The look at what waited for this call of the model."""
+        if self.model is not None:
+            return _Look()
+        # A summary keeps the latest message, and others may have added some.
+        ids = (message.id or "" for message in reversed(request.state["messages"]))
+        before = next((self._waiting.pop(known) for known in ids if known in self._waiting), None)
+        if before is None:
+            return _Look()
+        if words := self._unknown_window(request.model):
+            self._say_once("window", words)
+            return _Look()
+        return self._due({**request.state, "messages": before}, request.model)
+
+    def _due(self, state: Mapping[str, Any], model: Model, *, overflow: bool = False) -> _Look:
+        """The flush that is due; none where it cannot be told, which is said."""
+        try:
+            return self._wanted(state["messages"], state, model, overflow=overflow)
+        except Exception as error:  # noqa: BLE001 - a counter, a file: no flush ever breaks the turn of the user
+            say(f"whether memories are to be saved could not be told: {type(error).__name__}: {error}")
+            return _Look()
+
+    def _wanted(self, messages: list[AnyMessage], state: Mapping[str, Any], model: Model, *, overflow: bool) -> _Look:
+        config, rules = run_config(), self.memory.config.compaction
+        key, thread = flushed_session(self.session_key, config)
         counted = self.token_counter(messages)
-        tokens = max(counted, reported_tokens(messages))
-        window = self._window()
-        compacting = overflow or self._compacts(messages, counted, tokens)
-        reason = flush_due(self.memory.config.compaction, window=window, tokens=tokens, compacting=compacting)
-        writer = self.model or self._learned
-        if reason is None or (writer is None and not compacting):
-            return _Look(cycle, conversation, None, update)
-        wanted = Wanted(
-            self.memory, key, writer, messages, window, tokens, self.token_counter, compacting, session_id=thread
+        tokens = max(counted, reported_tokens(messages, outdated=_outdated(messages, state)))
+        taken = self._last_moment(messages, counted) if self._last_moment is not None else 0
+        window = self.window if self._last_moment is not None else self.window or window_of(model)
+        compacting = overflow or taken > 0 or self._triggered(len(messages), tokens, window)
+        size = log_bytes(self.memory, thread or self._log) if rules.force_flush_bytes else 0
+        due = flush_due(
+            rules, window=window, tokens=tokens, transcript_bytes=size, compacting=compacting, kind=kind_of(config)
         )
-        return _Look(cycle, conversation, wanted, update)
+        talk = talk_of(messages) if due is not None else None
+        if talk is None:
+            return _Look()
+        marker = state.get("memory_flush_marker")
+        marks = [Mark(*marker)] if marker else self._marks_of(key)
+        lost = len(without_system(messages[:taken]))
+        had = next((mark for mark in marks if talk.had_its_flush(mark, lost)), None)
+        if had is not None:  # the state is not told of a flush whose run failed
+            return _Look(update={} if marker else {"memory_flush_marker": list(had)})
+        # Conversations without a thread may run at once: none of them waits for the flush of another.
+        name = key if thread or self.session_key else f"{key}:{talk.first}"
+        wanted = Wanted(self.memory, name, model, messages, window, tokens, self.token_counter, compacting, thread)
+        return _Look(wanted, talk.mark, key=key)
 
-    def _first_look(self, request: ModelRequest[Any]) -> _Look | None:
-        """Where the model was not known before this call, the look that could not be taken before it."""
-        known, self._learned = self._learned, request.model
-        if self.model is not None or known is not None:
-            return None
-        self._check_window(request.model)
-        return self._look({**request.state, "messages": request.messages})
+    def _triggered(self, messages: int, tokens: int, window: int | None) -> bool:
+        return self.trigger is not None and reached(self.trigger, messages, tokens, window)
 
-    def _last_look(self, request: ModelRequest[Any]) -> _Look:
-        return self._look({**request.state, "messages": request.messages}, overflow=True)
-
-    def _compacts(self, messages: list[AnyMessage], counted: int, tokens: int) -> bool:
-        """Whether this is the last moment before a summary, or the one that was asked for."""
-        if self._last_moment is not None and self._last_moment(messages, counted):
-            return True
-        window = self.window or window_of(self.model or self._learned)
-        return self.trigger is not None and reached(self.trigger, len(messages), tokens, window)
-
-    def _compacted(self, state: Mapping[str, Any], cycle: str, key: str, thread: str | None) -> dict[str, Any]:
-        """What the state is told where the conversation was compacted since the latest look."""
-        seen = state.get("memory_flush_seen") or NO_SUMMARY
-        if cycle == seen:
+    def _seen(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """What the state is told where the conversation was compacted since the latest look, which is noted."""
+        messages: list[AnyMessage] = state["messages"]
+        summary, seen = summary_of(messages), state.get("memory_flush_seen")
+        if seen and seen[0] == summary:
             return {}
-        if cycle != NO_SUMMARY:
-            compacted(self.memory, key, thread)
-            if self.memory.config.compaction.flush and state.get("memory_flush_marker") != seen and not self._warned:
-                self._warned = True
-                say(
-                    f"the conversation of session {key!r} was summarised before its memories were saved: place "
-                    "MemoryFlushMiddleware before the SummarizationMiddleware, and make it with "
-                    "MemoryFlushMiddleware.before(summarization, memory=...)"
-                )
-        return {"memory_flush_seen": cycle}
+        reply = last_reply(messages) if seen else None
+        told = {"memory_flush_seen": [summary, (reply.id if reply else None) or ""]}
+        # Without a state that outlives the run nobody knows when the summary was made.
+        if not seen or summary == NO_SUMMARY:
+            return told
+        config = run_config()
+        key, thread = flushed_session(self.session_key, config)
+        compacted(self.memory, key, thread)
+        wanted = self.memory.config.compaction.flush and kind_of(config) == "chat"
+        if wanted and not state.get("memory_flush_marker") and can_be_written(self.memory):
+            self._say_once(
+                "order",
+                f"the conversation of session {key!r} was summarised before its memories were saved: place "
+                "MemoryFlushMiddleware before the SummarizationMiddleware, and make it with "
+                "MemoryFlushMiddleware.before(summarization, memory=...)",
+            )
+        return {**told, "memory_flush_marker": []}
 
-    def _marked(self, look: _Look) -> dict[str, Any]:
-        if thread_of(run_config()) is None:  # what a run without a thread keeps in its state is gone with the run
-            self._remember(look)
-        return {"memory_flush_marker": look.cycle}
+    def _marks_of(self, key: str) -> list[Mark]:
+        return [mark for known, mark in self._marks.copy() if known == key]
 
-    def _remember(self, look: _Look) -> None:
-        if not look.conversation[1]:
-            return
-        self._flushed[look.conversation] = look.cycle
-        while len(self._flushed) > _REMEMBERED:
-            self._flushed.popitem(last=False)
+    def _update(self, look: _Look, held: bool) -> dict[str, Any] | None:
+        """What the state is told after a look, whose flush was `held` or not."""
+        update = dict(look.update)
+        if look.wanted is not None and look.mark is not None and held:
+            self._marks.append((look.key, look.mark))  # a state may be gone with its run
+            update["memory_flush_marker"] = list(look.mark)
+        elif look.wanted is not None and not can_be_written(self.memory):
+            self._say_once(
+                "read-only",
+                f"no memories can be saved before a compaction: {self.memory.workspace.root} is read-only; give this "
+                "process the right to write to its folder memory/",
+            )
+        return update or None
 
-    def _window(self) -> int | None:
-        if self.window is None and self._last_moment is not None:
+    def _say_once(self, topic: str, words: str) -> None:
+        if topic not in self._told:
+            self._told.add(topic)
+            say(words)
+
+    def _unknown_window(self, model: Model) -> str | None:
+        """Why no flush would ever be due with this model, if so."""
+        if self.window or window_of(model) or (self.trigger is not None and not needs_window(self.trigger)):
             return None
-        return self.window or window_of(self.model or self._learned)
+        return (
+            f"nobody knows how many tokens {type(model).__name__} can read, so that no flush would be due: give "
+            'window=200_000, trigger=("tokens", 100_000), a model with profile={"max_input_tokens": 200_000}, or '
+            "make it with MemoryFlushMiddleware.before(summarization, memory=...)"
+        )
 
-    def _check_window(self, model: BaseChatModel) -> None:
-        if self.trigger is None and self._last_moment is None and self.window is None and window_of(model) is None:
-            raise ConfigError(
-                f"nobody knows how many tokens {type(model).__name__} can read, so that no flush would be due: give "
-                'window=200_000, trigger=("tokens", 100_000), a model with profile={"max_input_tokens": 200_000}, or '
-                "make it with MemoryFlushMiddleware.before(summarization, memory=...)"
-            )
 
-    def _too_late(self, summarization: Any) -> str | None:
-        window = window_of(summarization.model)
-        limit = latest_tokens(summarization.trigger, window)
-        rules = self.memory.config.compaction
-        wanted = [flush_threshold(self.window, rules), latest_tokens(self.trigger, self.window or window)]
-        if limit is not None and window is not None and limit > window:
-            self.window = self.window or window
-            return (
-                f"the flush would come too late: the trigger of the SummarizationMiddleware, {limit:,} tokens, lies "
-                f"beyond the {window:,} tokens that its model can read: lower it; the flush goes by the window instead"
-            )
-        own = [tokens for tokens in wanted if tokens is not None]
-        if limit is not None and own and min(own) >= limit:
-            return (
-                f"the flush would come too late: it is due from {min(own):,} tokens on, and SummarizationMiddleware "
-                f"makes its summary from {limit:,} on; it will come just before the summary instead: leave out window= "
-                "and trigger=, or lower them"
-            )
+def _check(memory: Any, window: Any, trigger: Any) -> None:
+    checked_memory(memory)
+    if window is not None and (not isinstance(window, int) or isinstance(window, bool) or window <= 0):
+        raise ConfigError(f"window={window!r} is no number of tokens: give a whole one above 0, like 200_000")
+    if trigger is not None:
+        clauses_of(trigger)
+
+
+def _without_summary(summarization: Any, window: int | None) -> str | None:
+    """Why this summarization never makes a summary, if so."""
+    if not summarization.trigger:
+        return (
+            "the SummarizationMiddleware has no trigger and never makes a summary: give it one, for example "
+            'trigger=("fraction", 0.8); the flush goes by the size of the window alone'
+        )
+    limit = latest_tokens(summarization.trigger, window)
+    if limit is None or window is None or limit <= window:
         return None
+    return (
+        f"the flush would come too late: the trigger of the SummarizationMiddleware, {limit:,} tokens, lies "
+        f"beyond the {window:,} tokens that its model can read: lower it; the flush goes by the window instead"
+    )
+
+
+def _outdated(messages: list[AnyMessage], state: Mapping[str, Any]) -> str | None:
+    """The id of the reply that was there when the latest summary was first seen.
+
+    What its provider counted may be gone: whether it is from before or after the summary, nobody can tell.
+    """
+    seen = state.get("memory_flush_seen")
+    if not seen:
+        return None
+    if seen[0] == summary_of(messages):
+        return seen[1] or None
+    reply = last_reply(messages)
+    return reply.id if reply else None
 
 
 def _with_update(
     response: ModelResponse[Any], update: dict[str, Any] | None
 ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
     return ExtendedModelResponse(model_response=response, command=Command(update=update)) if update else response
-
-
-def flushing_summarizer(
-    summarizer: BaseChatModel | Runnable[list[AnyMessage], str] | Callable[[list[AnyMessage]], Any],
-    memory: "Memory",
-    model: BaseChatModel | None = None,
-    *,
-    token_counter: Callable[..., int] = count_tokens_approximately,
-    session_key: str | None = None,
-    summary_prompt: str = DEFAULT_SUMMARY_PROMPT,
-) -> Runnable[list[AnyMessage], str]:
-    """A summarizer for `SummarizationMiddleware(model, summarizer=...)` that saves memories before it summarises.
-
-    It is shown exactly the messages that are about to be lost: give the middleware `trim_tokens_to_summarize=None`, or
-    it shows the latest 4,000 tokens of them alone. `summarizer` is a chat model, which is given `summary_prompt`, or
-    what takes the messages and returns their summary. `model` writes the memories, by default the summarizer's.
-
-    Raises:
-        ConfigError: the installed version of LangChain has no such hook, or `model` is missing.
-    """
-    if "summarizer" not in inspect.signature(SummarizationMiddleware.__init__).parameters:
-        raise ConfigError(
-            f"langchain {version('langchain')} has no SummarizationMiddleware(summarizer=...): install a newer one, or "
-            "use MemoryFlushMiddleware.before(summarization, memory=...), which needs no such hook"
-        )
-    writer = model or (summarizer if isinstance(summarizer, BaseChatModel) else None)
-    if writer is None:
-        raise ConfigError(f"{summarizer!r} is no chat model, so that nobody can write the memories: give model=")
-    summarise = _prompted(summarizer, summary_prompt) if isinstance(summarizer, BaseChatModel) else summarizer
-    inner: Runnable[list[AnyMessage], str] = coerce_to_runnable(summarise)
-
-    def wanted(messages: list[AnyMessage]) -> Wanted:
-        config = run_config()
-        key = session_of(session_key, config) or "main"
-        tokens = token_counter(messages)
-        return Wanted(memory, key, writer, messages, None, tokens, token_counter, session_id=thread_of(config))
-
-    def flush_then_summarise(messages: list[AnyMessage], config: RunnableConfig) -> str:
-        due = wanted(messages)
-        save(due)
-        summary = inner.invoke(messages, config)
-        compacted(memory, due.key, due.session_id)
-        return summary
-
-    async def aflush_then_summarise(messages: list[AnyMessage], config: RunnableConfig) -> str:
-        due = wanted(messages)
-        await asave(due)
-        summary = await inner.ainvoke(messages, config)
-        await asyncio.to_thread(compacted, memory, due.key, due.session_id)
-        return summary
-
-    return RunnableLambda(flush_then_summarise, afunc=aflush_then_summarise, name="flushing_summarizer")
-
-
-def _prompted(model: BaseChatModel, prompt: str) -> Runnable[list[AnyMessage], str]:
-    def request(messages: list[AnyMessage]) -> str:
-        return prompt.format(messages=get_buffer_string(messages, format="xml")).rstrip()
-
-    return RunnableLambda(request) | model.with_retry() | StrOutputParser()

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+import threading
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables.config import run_in_executor
 
-from langchain_openclaw_memory._messages import is_summary
-from langchain_openclaw_memory._session import run_config, session_of
-from openclaw_memory.errors import QueryError
+from langchain_openclaw_memory._memory import checked_memory, itself
+from langchain_openclaw_memory._messages import is_summary, openclaw_messages
+from langchain_openclaw_memory._session import run_config, session_of, thread_of
+from openclaw_memory.errors import ConfigError, QueryError
 from openclaw_memory.sessions import FLUSH_TAG
 from openclaw_memory.tools import recall
 
@@ -23,27 +26,41 @@ if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
 
     from openclaw_memory import Memory
+    from openclaw_memory.types import Source
 
 _log = logging.getLogger(__name__)
 
-# Blocks that are kept, so that all model calls of one turn show the same: turns that may be at work at the same time.
+# Blocks that are kept, so that all model calls of one turn show the same: turns that may be at work at the same time,
+# or wait for a person's approval.
 TURNS = 64
 # Longer messages hold something pasted, with the question above or below it: the rest would drown that.
 LONGEST_QUESTION = 1000
+
+
+class _Turn(NamedTuple):
+    """A message of the user's that is being answered: where it was said, its id, and what to look up for it."""
+
+    thread: str | None
+    session_key: str | None
+    message_id: str | None
+    question: str
 
 
 class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     """Puts one fenced, bounded block of relevant memory before the user's message, in what the model is shown alone.
 
     The conversation in the agent's state stays as it is, so that nothing recalled piles up in it. The block is made
-    from the latest message of the user's, stays the same for all model calls of that turn, and is left out where that
-    message is blank or nothing is relevant. A memory that fails costs the block, never the turn: a warning is logged.
+    from the latest message of the user's, stays the same until that is answered, and is left out where that message is
+    blank or nothing is relevant. What a transcript holds of the conversation that the model is shown anyway is no part
+    of it. A memory that fails costs the block, never the turn: one warning is logged for each kind of failure.
 
-    `max_chars` bounds the block, by default `config.recall.max_chars`; `max_results` and `min_score` (0..1) are those
-    of `Memory.search`. Without `session_key`, that of the run counts: see `memory_tools`.
+    `max_chars` bounds the block, by default `config.recall.max_chars`; `max_results`, `min_score` (0..1) and `source`
+    are those of `Memory.search`: with `source="memory"`, what was said in other conversations is never shown. Without
+    `session_key`, that of the run counts: see `memory_tools`.
 
     Raises:
-        QueryError: at the first call, where one of these has a wrong type or value.
+        ConfigError: `memory` is no memory.
+        ConfigError, QueryError: at the first call, where one of the others has a wrong type or value.
     """
 
     def __init__(
@@ -54,47 +71,82 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         max_results: int | None = None,
         min_score: float | None = None,
         session_key: str | None = None,
+        source: Source | None = None,
     ) -> None:
         super().__init__()
         self.session_key = session_key
+        self._recall = partial(
+            recall,
+            checked_memory(memory),
+            max_chars=max_chars,
+            max_results=max_results,
+            min_score=min_score,
+            source=source,
+        )
+        self._blocks: OrderedDict[_Turn, str] = OrderedDict()
+        self._lock = threading.Lock()
+        self._told: set[type[Exception]] = set()
 
-        def block(query: str, key: str | None, message_id: str) -> str:  # noqa: ARG001 - a part of the cache's key
-            return recall(
-                memory, query, max_chars=max_chars, max_results=max_results, min_score=min_score, session_key=key
-            )
-
-        self._block = lru_cache(maxsize=TURNS)(block)
+    __deepcopy__ = itself
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        return handler(self._with_memories(request))
+        turn, shown = self._with_memories(request)
+        return self._answered(turn, handler(shown))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        return await handler(await run_in_executor(None, self._with_memories, request))
+        turn, shown = await run_in_executor(None, self._with_memories, request)
+        return self._answered(turn, await handler(shown))
 
-    def _with_memories(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+    def _with_memories(self, request: ModelRequest[Any]) -> tuple[_Turn | None, ModelRequest[Any]]:
         config = run_config()
         place = _latest_of_the_user(request.messages)
         if place is None or FLUSH_TAG in ((config or {}).get("tags") or ()):
-            return request
+            return None, request
         message = request.messages[place]
         if not (query := _question(message)):
-            return request
-        try:
-            block = self._block(query, session_of(self.session_key, config), message.id or "")
-        except QueryError:  # wrong from the first call on, whatever the memory holds
-            raise
-        except Exception:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
-            _log.warning("nothing could be recalled for this turn: the memory failed", exc_info=True)
-            return request
-        if not block:
-            return request
+            return None, request
+        turn = _Turn(thread_of(config), session_of(self.session_key, config), message.id, query)
+        if not (block := self._block(turn, request.messages)):
+            return turn, request
         messages = [*request.messages]
         messages[place] = _below(block, message)
-        return request.override(messages=messages)
+        return turn, request.override(messages=messages)
+
+    def _block(self, turn: _Turn, messages: Sequence[AnyMessage]) -> str:
+        with self._lock:
+            if (block := self._blocks.get(turn)) is not None:
+                return block
+        try:
+            block = self._recall(turn.question, session_key=turn.session_key, in_view=openclaw_messages(messages))
+        except (ConfigError, QueryError):  # wrong from the first call on, whatever the memory holds
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
+            self._tell(error)
+            return ""
+        with self._lock:
+            self._blocks[turn] = block
+            while len(self._blocks) > TURNS:
+                self._blocks.popitem(last=False)
+        return block
+
+    def _tell(self, error: Exception) -> None:
+        if type(error) not in self._told:
+            self._told.add(type(error))
+            _log.warning("nothing could be recalled, as the memory failed: %s: %s", type(error).__name__, error)
+        _log.debug("nothing could be recalled for this turn", exc_info=error)
+
+    def _answered(self, turn: _Turn | None, response: ModelResponse[Any]) -> ModelResponse[Any]:
+        """The response; where it ends the turn, the next one is shown what the memory holds then."""
+        said = getattr(response, "result", [response])
+        goes_on = any(getattr(message, "tool_calls", None) for message in said)
+        if turn is not None and (not goes_on or getattr(response, "structured_response", None) is not None):
+            with self._lock:
+                self._blocks.pop(turn, None)
+        return response
 
 
 def _latest_of_the_user(messages: list[AnyMessage]) -> int | None:

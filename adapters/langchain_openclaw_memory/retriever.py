@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import run_in_executor
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema  # noqa: TC002 - pydantic reads the annotation at run time
 
 from langchain_openclaw_memory._documents import documents_of
 from openclaw_memory import Memory
+from openclaw_memory.errors import QueryError
 from openclaw_memory.types import Source
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ class OpenClawRetriever(BaseRetriever):
     """
 
     # The memory is a live object: it is part of no dump, and of no trace.
-    memory: Memory = Field(exclude=True, repr=False)
+    memory: SkipJsonSchema[Memory] = Field(exclude=True, repr=False)
     k: int = Field(default=6, ge=1, le=1000)
     min_score: float | None = Field(default=None, ge=0, le=1)
     source: Source | None = None
@@ -45,6 +47,8 @@ class OpenClawRetriever(BaseRetriever):
         min_score: float | None = None,
         source: Source | None = None,
     ) -> list[Document]:
+        if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
+            raise QueryError(f"k must be a whole number of at least 1, not {k!r}")
         found = self.memory.search(
             query,
             max_results=self.k if k is None else k,

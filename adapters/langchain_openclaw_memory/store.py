@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from langgraph.store.base import (
     BaseStore,
@@ -31,11 +31,9 @@ from langchain_openclaw_memory._items import (
     json_value,
     path_of,
 )
-from langchain_openclaw_memory._matching import fits, namespaces_of
-from openclaw_memory.errors import QueryError, SyncBusyError
-
-if TYPE_CHECKING:
-    from openclaw_memory import Memory
+from langchain_openclaw_memory._matching import matching, namespaces_of
+from openclaw_memory import Memory
+from openclaw_memory.errors import ConfigError, QueryError, SyncBusyError
 
 # The notes of people and of other namespaces are found as well: so many times more are asked for with each look.
 _WIDER = 4
@@ -46,27 +44,38 @@ _MOST_RESULTS = 1000  # of one search; see `Memory.search`
 class OpenClawStore(BaseStore):
     """A LangGraph store over a memory: `create_agent(..., store=OpenClawStore(memory))`.
 
-    An item is the file `memory/<namespace>/<key>.md`. Its value stands in the front matter; the body is what a search
-    can find of it. Where that is one text (a field named `text`, `content`, `memory` or `data`, or the only one
-    that `index` names), the body is the one place where this text stands, and who corrects it there corrects the value.
-    In a body that lists several fields, the value in the front matter is the truth. Notes that people wrote are no
-    items, and are neither overwritten nor deleted.
+    An item is the file `memory/<namespace>/<key>.md`; a label or key that is no plain file name is there with its
+    readable letters, `~` and a digest. Its value stands in the front matter; the body is what a search can find of it.
+    Where that is one string, the body is the one place where this string stands, and who corrects it there corrects the
+    value. A body that lists several strings only shows them: who edits it is told, in the log, to edit `value` above
+    it. Notes that people wrote are no items, and are neither overwritten nor deleted.
 
     It answers as LangGraph's `InMemoryStore` does, with these differences: values are JSON; `created_at` stays when an
     item is put again; a namespace ends with its last item; and without a query, items come in the order in which they
     were created.
+    Filters know `$in $nin $and $or $not` as well.
     A search with a query indexes what has changed first; while somebody else does so for long, it answers from the
     index as it is. The score is that of `memory.search`; items that the query does not find follow, unscored, as far
-    as the limit lets them. What is put with `index=False` is never found by its words. Secrets are masked in what is
-    read.
+    as the limit lets them. What is put with `index=False` is never found by its words. A value that holds a secret is
+    refused; one that a person wrote into a file is masked when it is read.
     """
 
-    __slots__ = ("_fields", "_memory")
+    __slots__ = ("_fields", "_memory", "_read_before")
 
     def __init__(self, memory: Memory, *, fields: Sequence[str] = (WHOLE,)) -> None:
-        """`fields` are the paths of a value that can be found by a search, where `put` names none; "$" is all of it."""
+        """`fields` are the paths of a value that can be found by a search, where `put` names none; "$" is all of it.
+
+        Raises:
+            ConfigError: `memory` is no memory.
+        """
+        given: object = memory
+        if not isinstance(given, Memory):
+            wrong = repr(given) if isinstance(given, str | None) else f"a {type(given).__name__}"
+            raise ConfigError(f"OpenClawStore takes a Memory, not {wrong}: OpenClawStore(Memory.open(PATH))")
         self._memory = memory
         self._fields = tuple(fields)
+        # The items of files, while these are as they were: the fields are the same object then.
+        self._read_before: dict[str, tuple[Mapping[str, Any], str, Item | None]] = {}
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Do these operations. What is read is read before anything is written; of two puts of an item the last counts.
@@ -75,7 +84,8 @@ class OpenClawStore(BaseStore):
 
         Raises:
             InvalidNamespaceError: a namespace is empty, or one of its labels is, or holds a period.
-            QueryError: a value is not JSON, or a filter has an unknown operator. Nothing was written.
+            QueryError: a value is not JSON, is nested too deeply or holds a secret, as a name may, or a filter has an
+                unknown operator. Nothing was written.
             PathNotAllowedError: a person's own file is in the place of an item.
             WriteError: a file could not be written.
         """
@@ -86,8 +96,7 @@ class OpenClawStore(BaseStore):
             if isinstance(op, PutOp):
                 puts[op.namespace, op.key] = _checked(op)
         results = [self._read(op) for op in wanted]
-        for op in puts.values():
-            self._write(op)
+        self._write(puts.values())
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -110,21 +119,36 @@ class OpenClawStore(BaseStore):
     def _item(self, namespace: tuple[str, ...], key: str) -> Item | None:
         path = path_of(namespace, key)
         found = self._memory.documents.fetch(path)
-        return item_in(path, *found) if found else None
+        item = self._parsed(path, *found) if found else None
+        return _copy(item) if item else None
 
     def _below(self, folder: str) -> dict[str, Item]:
-        """The items below a folder by their paths, the oldest first."""
-        found = ((path, item_in(path, fields, text)) for path, fields, text in self._memory.documents.below(folder))
+        """The items below a folder by their paths, the oldest first. They are shared: for reading alone."""
+        below = self._memory.documents.below(folder)
+        found = [(path, self._parsed(path, fields, text)) for path, fields, text in below]
         items = [(path, item) for path, item in found if item is not None]
+        if folder == FOLDER:  # all that there is: forget what is gone
+            there = {path for path, _ in found}
+            for path in self._read_before.keys() - there:
+                self._read_before.pop(path, None)
         return dict(sorted(items, key=lambda entry: (entry[1].created_at, entry[1].namespace, entry[1].key)))
 
+    def _parsed(self, path: str, fields: Mapping[str, Any], text: str) -> Item | None:
+        """The item in a file, parsed again only where it says something else: what is odd in it is told once."""
+        before = self._read_before.get(path)
+        if before is None or (before[0] is not fields and before[:2] != (fields, text)):
+            before = (fields, text, item_in(path, fields, text))
+        self._read_before[path] = (fields, text, before[2])
+        return before[2]
+
     def _search(self, op: SearchOp) -> Iterator[SearchItem]:
-        prefix = tuple(op.namespace_prefix)
-        items = {path: item for path, item in self._below(folder_of(prefix)).items() if fits(item.value, op.filter)}
+        fits = matching(op.filter)
+        below = self._below(folder_of(tuple(op.namespace_prefix)))
+        items = {path: item for path, item in below.items() if fits(item.value)}
         scores = self._scores(op.query, items, op.offset + op.limit) if op.query else {}
         ranked = [*scores, *(path for path in items if path not in scores)]
         for path in ranked[op.offset : op.offset + op.limit]:
-            item = items[path]
+            item = _copy(items[path])
             yield SearchItem(
                 item.namespace, item.key, item.value, item.created_at, item.updated_at, score=scores.get(path)
             )
@@ -146,29 +170,35 @@ class OpenClawStore(BaseStore):
                 return scores
             wanted, scores = _WIDER * wanted, {}
 
-    def _write(self, op: PutOp) -> None:
-        path = path_of(op.namespace, op.key)
-        documents = self._memory.documents
-        if op.value is None:
-            documents.drop(path)
-            return
-        now = datetime.now(UTC)
-        before = self._item(op.namespace, op.key)
-        item = Item(
-            value=dict(op.value),
-            key=op.key,
-            namespace=op.namespace,
-            created_at=before.created_at if before else now,
-            updated_at=now,
-        )
-        paths: Sequence[str] = self._fields if op.index is None else op.index or ()
-        documents.put(path, *file_of(item, paths))
-        written = documents.fetch(path)
-        if written and (written[0].get("key") != op.key or written[0].get("namespace") != list(op.namespace)):
-            documents.drop(path)
-            raise QueryError(
-                "a namespace or key holds a secret, which is masked when it is read: name the item otherwise"
-            )
+    def _write(self, puts: Iterable[PutOp]) -> None:
+        """Put, all at once, and then delete."""
+        began = datetime.now(UTC)
+        written: list[tuple[str, Mapping[str, Any], str]] = []
+        gone: list[str] = []
+        for number, op in enumerate(puts):
+            now = began + timedelta(microseconds=number)  # the order of a batch is that of its items
+            path = path_of(op.namespace, op.key)
+            if op.value is None:
+                gone.append(path)
+                continue
+            before = self._item(op.namespace, op.key)
+            created_at = before.created_at if before else now
+            item = Item(value=dict(op.value), key=op.key, namespace=op.namespace, created_at=created_at, updated_at=now)
+            fields: Sequence[str] = self._fields if op.index is None else op.index or ()
+            written.append((path, *file_of(item, fields)))
+        self._memory.documents.put_all(written)
+        self._memory.documents.drop(*gone)
+
+
+def _copy(item: Item) -> Item:
+    """An item whose value its caller may change."""
+    return Item(
+        value=json_value(item.value),
+        key=item.key,
+        namespace=item.namespace,
+        created_at=item.created_at,
+        updated_at=item.updated_at,
+    )
 
 
 def _checked(op: PutOp) -> PutOp:

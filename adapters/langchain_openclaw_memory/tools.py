@@ -10,19 +10,21 @@ from langchain_core.runnables import RunnableConfig  # noqa: TC002 - LangChain l
 from langchain_core.runnables.config import run_in_executor
 from langchain_core.tools import BaseTool, BaseToolkit
 from pydantic import ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema  # noqa: TC002 - pydantic reads the annotation at run time
 
 from langchain_openclaw_memory._documents import documents_of
 from langchain_openclaw_memory._session import session_of
 from openclaw_memory import Memory
 from openclaw_memory import tools as core
-from openclaw_memory.types import Tool, ToolAnswer
+from openclaw_memory.types import Source, Tool, ToolAnswer
 
 
 class MemoryTool(BaseTool):
     """One of the memory's tools. Its content is the answer as compact JSON, whose `status` says what went wrong.
 
-    The artifact of `memory_search` is a list of documents, as `OpenClawRetriever` returns them; that of every other
-    tool, and of an answer that is not `ok`, is the answer itself. Both are plain enough for any checkpointer.
+    The artifact of `memory_search` is a list of the documents that `OpenClawRetriever` returns, each as a dict
+    (`Document(**item)` makes it a document again); that of every other tool, and of an answer that is not `ok`, is the
+    answer itself. Both are plain data, so that they are the same before a checkpoint and after it.
     """
 
     tool_for: Callable[[str | None], Tool] = Field(exclude=True, repr=False)
@@ -43,27 +45,38 @@ class OpenClawToolkit(BaseToolkit):
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    memory: Memory = Field(exclude=True, repr=False)
+    memory: SkipJsonSchema[Memory] = Field(exclude=True, repr=False)
     session_key: str | None = None
     edit: bool = False
     append: bool = True
+    source: Source | None = None
 
     def get_tools(self) -> list[BaseTool]:
-        return memory_tools(self.memory, session_key=self.session_key, edit=self.edit, append=self.append)
+        return memory_tools(
+            self.memory, session_key=self.session_key, edit=self.edit, append=self.append, source=self.source
+        )
 
 
 def memory_tools(
-    memory: Memory, *, session_key: str | None = None, edit: bool = False, append: bool = True
+    memory: Memory,
+    *,
+    session_key: str | None = None,
+    edit: bool = False,
+    append: bool = True,
+    source: Source | None = None,
 ) -> list[BaseTool]:
     """`memory_search` and `memory_get`, `memory_append` unless told otherwise, and with `edit` the ones that change.
 
     `session_key` says where the agent speaks: in groups and channels less is shown. Without one, each call takes that
-    of its run: `configurable["session_key"]`, else the `thread_id`. What a model can mend is an answer, and no
-    exception.
+    of its run: `configurable["session_key"]`, else the `thread_id`. With `source` "memory" no transcript is searched or
+    read, with "sessions" no note. What a model can mend is an answer, and no exception.
+
+    Raises:
+        ConfigError: `memory` is no memory, or `source` is unknown.
     """
 
     def tool_for(name: str, key: str | None) -> Tool:
-        tools = core.memory_tools(memory, session_key=key, edit=edit, append=append)
+        tools = core.memory_tools(memory, session_key=key, edit=edit, append=append, source=source)
         return next(tool for tool in tools if tool.name == name)
 
     return [
@@ -74,7 +87,7 @@ def memory_tools(
             tool_for=partial(tool_for, tool.name),
             session_key=session_key,
         )
-        for tool in core.memory_tools(memory, session_key=session_key, edit=edit, append=append)
+        for tool in core.memory_tools(memory, session_key=session_key, edit=edit, append=append, source=source)
     ]
 
 
@@ -82,5 +95,5 @@ def _artifact(answer: ToolAnswer) -> Any:
     from openclaw_memory import SearchResults  # loads numpy, as the first search does
 
     if answer.ok and isinstance(answer.artifact, SearchResults):
-        return documents_of(answer.artifact)
+        return [document.model_dump() for document in documents_of(answer.artifact)]
     return dict(answer.data)

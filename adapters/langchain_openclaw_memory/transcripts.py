@@ -8,31 +8,42 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
+from zlib import crc32
 
 from langchain.agents.middleware.types import AgentMiddleware, AgentState
-from langchain_core.messages import BaseMessage
-from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from langchain_openclaw_memory._flushing import say
+from langchain_openclaw_memory._memory import checked_memory, itself
 from langchain_openclaw_memory._messages import is_summary, openclaw_message
 from langchain_openclaw_memory._session import run_config, thread_of
-from openclaw_memory.errors import ConfigError, OpenClawMemoryError
+from openclaw_memory.errors import ConfigError, OpenClawMemoryError, QueryError
+from openclaw_memory.sessions import conversation, estimated_tokens
 
 if TYPE_CHECKING:
     from openclaw_memory import Memory
 
-_SESSIONS = 256  # whose entries are kept in mind; those of others are read again from their logs
+_SESSIONS = 64  # whose entries are kept in mind; those of others are read again from their logs
+
+
+class _Entry(NamedTuple):
+    """The latest entry of a message: its place in the log, its id, and the CRC-32 of the text, None where unknown."""
+
+    place: int
+    id: str
+    crc: int | None
 
 
 @dataclass(slots=True)
-class _Written:
-    """What a log has: the ids of its entries in their order, and its size; and what the model was shown at last."""
+class _Known:
+    """What a log has: the entry of each message by the message's id, how many entries there are, and its size."""
 
-    places: dict[str, int]
-    size: int
-    shown: Sequence[BaseMessage] = ()
+    entries: dict[str, _Entry] = field(default_factory=dict)
+    count: int = 0
+    size: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -41,19 +52,25 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     The session is `session_id`, by default the thread of the run. Place it before the middleware that compacts: what
     that takes away is in the log then, and its summary becomes a compaction entry. A conversation that goes on from an
-    earlier point of its thread is a branch of the log. The entries are found once the memory is synced. A log that
-    cannot be written is told once, and never breaks the run.
+    earlier point of its thread is a branch of the log. The entries are found once the memory is synced.
+
+    Nothing in a log is ever changed. Where the text of a message is another than when it was written, the new text is
+    a further entry, whose `corrects` names the message: in the place of the old one, on a branch, where it is the last
+    of what was written, else at the end. A message that no log can hold (over 8 MiB, arguments that are no JSON) has an
+    entry that says so. That, and a log that cannot be written, is told once, and never breaks the run.
 
     Raises:
-        ConfigError: a run has no thread, and there is no `session_id`.
+        ConfigError: `memory` is no memory; or a run has no thread, and there is no `session_id`.
     """
 
     def __init__(self, memory: "Memory", *, session_id: str | None = None) -> None:
         super().__init__()
-        self.memory, self.session_id = memory, session_id
-        self._written: OrderedDict[str, _Written] = OrderedDict()
+        self.memory, self.session_id = checked_memory(memory), session_id
+        self._known: OrderedDict[str, _Known] = OrderedDict()
         self._lock = threading.Lock()
-        self._told = False
+        self._told: set[str] = set()
+
+    __deepcopy__ = itself
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Write what came since the latest call of the model: what the user said, what tools answered."""
@@ -83,64 +100,126 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _write(self, messages: Sequence[BaseMessage], session: str) -> None:
         try:
             log = self.memory.session_log(session)
-            written = self._of(session)
-            with written.lock:
+            known = self._of(session)
+            with known.lock:
                 # Others write to it too: a flush that failed, another process.
-                if (size := _size(log)) != written.size:
-                    written.places, written.size = _places(log), size
-                if _write_new(messages, log, written):
-                    written.size = _size(log)
-                written.shown = messages
+                if (size := _size(log)) != known.size:
+                    _read(log, known)
+                known.size = -1  # where writing fails, what was noted is not true
+                if entries := _new_entries(messages, log, known):
+                    if left_out := _append(log, entries):
+                        self._tell("left out", f"a message of session {session!r} is not in its transcript: {left_out}")
+                    size = _size(log)
+                known.size = size
         except OpenClawMemoryError as error:
-            if not self._told:
-                self._told = True
-                say(f"the transcript of session {session!r} is not written: {error}")
+            self._tell("failed", f"the transcript of session {session!r} is not written: {error}")
 
-    def _of(self, session: str) -> _Written:
+    def _tell(self, what: str, words: str) -> None:
+        if what not in self._told:
+            self._told.add(what)
+            say(words)
+
+    def _of(self, session: str) -> _Known:
         with self._lock:
-            written = self._written.setdefault(session, _Written({}, 0))
-            self._written.move_to_end(session)
-            while len(self._written) > _SESSIONS:
-                self._written.popitem(last=False)
-            return written
+            known = self._known.setdefault(session, _Known())
+            self._known.move_to_end(session)
+            while len(self._known) > _SESSIONS:
+                self._known.popitem(last=False)
+            return known
 
 
-def _write_new(messages: Sequence[BaseMessage], log: Any, written: _Written) -> bool:
-    """Add what the log does not have; whether there was something."""
-    places, before = written.places, len(written.places)
-    above: str | None = None  # the entry that the next one follows
+def _new_entries(messages: Sequence[BaseMessage], log: Any, known: _Known) -> list[dict[str, Any]]:
+    """The entries that the log does not have yet, which are noted in `known`."""
+    entries = known.entries
+    there = [at for at, message in enumerate(messages) if message.id in entries]
+    tip = max((entries[messages[at].id or ""] for at in there), default=None)
+    above: _Entry | None = None  # the latest entry of the messages before
+    new: list[dict[str, Any]] = []
     for at, message in enumerate(messages):
         if message.id is None:
             continue
-        if message.id not in places:
-            if (entry := _entry(message, messages[at + 1 :], written)) is None:
+        before, is_last = entries.get(message.id), not there or at >= there[-1]
+        if before is None or _is_edited(message, before):
+            entry = _entry(message, messages[at + 1 :], log, known)
+            if entry is None:
                 continue
-            # The last entry is the parent by default; a conversation that goes on from an earlier one is a branch.
-            branch = {"parentId": above} if above is not None and places[above] != len(places) - 1 else {}
-            kind, fields = entry
-            log.append_entry(kind, id=message.id, **branch, **fields)
-            places[message.id] = len(places)
-        if above is None or places[message.id] > places[above]:
-            above = message.id
-    return len(places) != before
+            if before is not None:
+                entry |= {"id": uuid4().hex, "corrects": message.id}
+                if not is_last and isinstance(message, AIMessage):  # its calls were answered where they were made
+                    entry["message"]["content"] = [{"type": "text", "text": message.text}]
+            # What comes last follows what stands above it; what stands between others follows them all.
+            parent = above if is_last else tip
+            if parent is None and before is not None:
+                entry["parentId"] = None
+            elif parent is not None and parent.place != known.count - 1:
+                entry["parentId"] = parent.id
+            new.append(entry)
+            entries[message.id] = before = _Entry(known.count, entry["id"], entry.get("crc"))
+            tip = before
+            known.count += 1
+        above = before if above is None else max(above, before)
+    return new
 
 
-def _entry(
-    message: BaseMessage, following: Sequence[BaseMessage], written: _Written
-) -> tuple[str, dict[str, Any]] | None:
-    """The type and the fields of the entry for a message; None where there is nothing to write."""
+def _entry(message: BaseMessage, following: Sequence[BaseMessage], log: Any, known: _Known) -> dict[str, Any] | None:
+    """The entry for a message; None where there is nothing to write."""
     if is_summary(message):
-        kept = next((known.id for known in following if known.id in written.places), None)
-        tokens = count_tokens_approximately(written.shown)
-        return "compaction", {"summary": message.text, "firstKeptEntryId": kept, "tokensBefore": tokens}
+        kept = next((other.id for other in following if other.id in known.entries), None)
+        first = {"firstKeptEntryId": kept and known.entries[kept].id}
+        tokens = estimated_tokens(conversation(log))
+        return {"type": "compaction", "id": message.id, "summary": message.text, **first, "tokensBefore": tokens}
     if (converted := openclaw_message(message)) is None:
         return None
-    return "message", {"message": {key: value for key, value in converted.items() if key != "id"}}
+    spoken = {key: value for key, value in converted.items() if key != "id"}
+    crc = {"crc": _crc(message.text)} if _can_be_edited(message) else {}
+    return {"type": "message", "id": message.id, **crc, "message": spoken}
 
 
-def _places(log: Any) -> dict[str, int]:
-    ids = (entry["id"] for entry in log.entries() if entry.get("type") != "session" and "id" in entry)
-    return {entry_id: at for at, entry_id in enumerate(dict.fromkeys(ids))}
+def _can_be_edited(message: BaseMessage) -> bool:
+    # Answers of tools are often shortened later: they stay as the tools gave them.
+    return isinstance(message, HumanMessage | AIMessage) and not is_summary(message)
+
+
+def _is_edited(message: BaseMessage, entry: _Entry) -> bool:
+    return entry.crc is not None and _crc(message.text) != entry.crc
+
+
+def _crc(text: str) -> int:
+    return crc32(text.encode("utf-8", "replace"))  # as checkpointers do with what is no text
+
+
+def _append(log: Any, entries: list[dict[str, Any]]) -> str:
+    """Add the entries in one write; one that cannot be written is added without its words. Says why, or ""."""
+    try:
+        log.append_entries(entries)
+    except QueryError as error:
+        if len(entries) == 1:
+            log.append_entries([_without_words(entries[0], str(error))])
+            return str(error)
+        half = len(entries) // 2
+        first, second = _append(log, entries[:half]), _append(log, entries[half:])
+        return first or second
+    return ""
+
+
+def _without_words(entry: dict[str, Any], why: str) -> dict[str, Any]:
+    words = f"[left out: {why}]"
+    if "message" not in entry:
+        return {**entry, "summary": words}
+    blocks = entry["message"]["content"]
+    calls = [{**block, "arguments": {}} for block in blocks if isinstance(block, dict) and block["type"] == "toolCall"]
+    return {**entry, "message": {**entry["message"], "content": [{"type": "text", "text": words}, *calls]}}
+
+
+def _read(log: Any, known: _Known) -> None:
+    known.entries, known.count = {}, 0
+    for entry in log.entries():
+        if entry.get("type") == "session" or not isinstance(entry.get("id"), str):
+            continue
+        crc = entry.get("crc")
+        of = entry.get("corrects", entry["id"])
+        known.entries[str(of)] = _Entry(known.count, entry["id"], crc if isinstance(crc, int) else None)
+        known.count += 1
 
 
 def _size(log: Any) -> int:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
+from langchain_openclaw_memory._matching import matching
+from langchain_openclaw_memory._memory import itself
 from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.errors import ConfigError, QueryError
+from openclaw_memory.errors import ConfigError, EmbedderError, QueryError
 from openclaw_memory.types import Document as Written
 
 if TYPE_CHECKING:
@@ -20,9 +23,9 @@ if TYPE_CHECKING:
 
     from langchain_core.embeddings import Embeddings
 
-    from openclaw_memory.types import Source
+    from openclaw_memory.types import Embedder, Source
 
-# Metadata that must be the same, or a function that says of a document whether it counts.
+# Metadata that must be the same or pass operators, or a function that says of a document whether it counts.
 Filter: TypeAlias = Mapping[str, Any] | Callable[[Document], bool]
 
 
@@ -35,8 +38,20 @@ class OpenClawVectorStore(VectorStore):
     """
 
     def __init__(self, memory: Memory) -> None:
+        """A store over a memory that is open.
+
+        Raises:
+            ConfigError: it is something else.
+        """
+        if not isinstance(memory, Memory):
+            raise ConfigError(
+                f"OpenClawVectorStore takes a Memory, not {_named(memory)}: OpenClawVectorStore(Memory.open(PATH)), or "
+                "OpenClawVectorStore.from_texts(texts, embedding, workspace=PATH)"
+            )
         self.memory = memory
         self._documents = memory.documents
+
+    __deepcopy__ = itself
 
     @classmethod
     def from_texts(
@@ -48,11 +63,17 @@ class OpenClawVectorStore(VectorStore):
         ids: list[str] | None = None,
         workspace: str | os.PathLike[str] | None = None,
         config: MemoryConfig | None = None,
+        index_path: str | os.PathLike[str] | None = None,
         **kwargs: Any,
     ) -> Self:
         """A store over the memory in the folder `workspace`, which is made where there is none, with these texts added.
 
-        The index is of `embedding`. `store.memory` is the memory, to be closed when it is needed no more.
+        `store.memory` is the memory, to be closed when it is needed no more. An index holds the vectors of one
+        embedder, and another one builds it again. So that neither does that to the other, an `embedding` that is not
+        what `Memory.open(workspace, config=config)` uses has an index of its own beside that one, named after its
+        identity: its first use embeds all notes of the workspace once, and later ones what has changed. It is opened by
+        `Memory.open(workspace, embedder=LangChainEmbedder(embedding), index_path=store.memory.index_path)`, too.
+        `index_path` names another file.
 
         Raises:
             ConfigError: no `workspace` is named, or `embedding` are no embeddings.
@@ -66,7 +87,8 @@ class OpenClawVectorStore(VectorStore):
             )
         embedder = embedding.embedder if isinstance(embedding, OpenClawEmbeddings) else LangChainEmbedder(embedding)
         Path(workspace).expanduser().mkdir(mode=0o700, parents=True, exist_ok=True)
-        store = cls(Memory.open(workspace, embedder=embedder, config=config))
+        index = index_path or _index_of(workspace, embedder, config)
+        store = cls(Memory.open(workspace, embedder=embedder, config=config, index_path=index))
         store.add_texts(texts, metadatas, ids=ids)
         return store
 
@@ -146,7 +168,9 @@ class OpenClawVectorStore(VectorStore):
     ) -> list[tuple[Document, float]]:
         """The k documents that answer best, best first, with their scores from 0 to 1: larger is better.
 
-        `filter` is metadata that must be the same, or a function of a document. `source` "memory" leaves out
+        `filter` is metadata that must be the same, a function of a document, or operators: `{"page": {"$gte": 3}}`,
+        `{"$or": [{"kind": "a"}, {"tags": {"$in": ["b", "c"]}}]}`; there are `$eq $ne $gt $gte $lt $lte $in $nin`, and
+        `$and $or $not` around them. A list is equal to a list; `$in` looks into one. `source` "memory" leaves out
         transcripts, "sessions" leaves out all else. There are k results, if there are k documents and no `min_score`.
 
         Raises:
@@ -156,21 +180,36 @@ class OpenClawVectorStore(VectorStore):
         found = self._documents.find(query, k, where=_where(filter), min_score=min_score, source=source)
         return [(_shown(one), score) for one, score in found]
 
-    def similarity_search_by_vector(
-        self,
-        embedding: list[float],
-        k: int = 4,
-        *,
-        filter: Filter | None = None,  # noqa: A002 - LangChain's name
-        **kwargs: Any,
-    ) -> list[Document]:
-        """The k documents nearest to a vector of the store's own embeddings.
+    def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
+        """The k documents nearest to a vector of the store's own embeddings; `min_score` is the least cosine.
+
+        Takes `filter` and `source` as well, as `similarity_search_with_score` does.
 
         Raises:
             EmbedderError: it has other dimensions than the vectors of the index.
         """
-        _refuse(kwargs, "similarity_search_by_vector")
-        return [_shown(one) for one, _ in self._documents.near(embedding, k, where=_where(filter))]
+        return [_shown(one) for one in self._near(embedding, k, **kwargs)]
+
+    def _near(
+        self,
+        embedding: list[float],
+        k: int,
+        *,
+        filter: Filter | None = None,  # noqa: A002 - LangChain's name
+        min_score: float = 0.0,
+        source: Source | None = None,
+        **kwargs: Any,
+    ) -> list[Written]:
+        _refuse(kwargs, "a search by a vector")
+        where = _where(filter)
+        if source not in {None, "memory", "sessions"}:
+            raise QueryError(f"source must be 'memory', 'sessions' or None, not {source!r}")
+
+        def counts(one: Written) -> bool:
+            return _is_of(one, source) and (where is None or where(one))
+
+        # A cosine may be below 0: without a least score there are k of k documents.
+        return [one for one, cosine in self._documents.near(embedding, k, where=counts) if not 0 < min_score > cosine]
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         return _within_bounds
@@ -180,10 +219,11 @@ class OpenClawVectorStore(VectorStore):
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
-        """The k of the `fetch_k` documents nearest to `query` that say different things; `filter` as elsewhere.
+        """The k of the `fetch_k` documents nearest to `query` that say different things.
 
-        `lambda_mult` of 1 looks at nearness alone, 0 at difference alone. Where search is by keywords alone there are
-        no vectors to compare: the k that answer best are returned.
+        `filter`, `source` and `min_score` as in `similarity_search_by_vector`. `lambda_mult` of 1 looks at nearness
+        alone, 0 at difference alone. Where search is by keywords alone there are no vectors to compare: the k that
+        answer best are returned.
 
         Raises:
             EmbedderError: the question cannot be embedded.
@@ -200,24 +240,33 @@ class OpenClawVectorStore(VectorStore):
         k: int = 4,
         fetch_k: int = 20,
         lambda_mult: float = 0.5,
-        *,
-        filter: Filter | None = None,  # noqa: A002 - LangChain's name
         **kwargs: Any,
     ) -> list[Document]:
         """As `max_marginal_relevance_search`, for a vector of the store's own embeddings.
 
         Carbonell & Goldstein (1998): lambda_mult * nearness - (1 - lambda_mult) * likeness to what was chosen before.
         """
-        _refuse(kwargs, "max_marginal_relevance_search")
         import numpy as np
         from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
-        near = [one for one, _ in self._documents.near(embedding, max(k, fetch_k), where=_where(filter))]
+        near = self._near(embedding, max(k, fetch_k), **kwargs)
         pairs = zip(near, self._documents.vectors(near), strict=True)
         comparable = [(one, vector) for one, vector in pairs if vector is not None]
         vectors: list[Any] = [vector for _, vector in comparable]
         chosen = maximal_marginal_relevance(np.array(embedding, dtype=np.float32), vectors, lambda_mult, k)
         return [_shown(comparable[at][0]) for at in chosen]
+
+
+def _index_of(workspace: str | os.PathLike[str], embedder: Embedder, config: MemoryConfig | None) -> Path | None:
+    """The file for the index of an embedder, None where it is the one that the workspace itself uses."""
+    with Memory.open(workspace, config=config) as usual:
+        try:
+            own = usual.embedder
+        except EmbedderError:  # it cannot be had, and is another one
+            own = None
+        if usual.index_path is None or (own is not None and own.identity == embedder.identity):
+            return None
+        return usual.index_path.with_name(f"index-{sha256(embedder.identity.encode()).hexdigest()[:12]}.sqlite")
 
 
 def _shown(document: Written) -> Document:
@@ -228,17 +277,25 @@ def _where(wanted: Filter | None) -> Callable[[Written], bool] | None:
     """The filter as a function of our documents.
 
     Raises:
-        QueryError: it is neither metadata nor a function.
+        QueryError: it is neither metadata nor a function, or has an operator that is unknown.
     """
     if wanted is None:
         return None
     if callable(wanted):
         return lambda document: bool(wanted(_shown(document)))
     if isinstance(wanted, Mapping):
-        return lambda document: all(
-            name in document.metadata and document.metadata[name] == value for name, value in wanted.items()
-        )
+        fits = matching(wanted)
+        return lambda document: fits(document.metadata)
     raise QueryError(f"filter must be a mapping of metadata, or a function of a document, not {wanted!r}")
+
+
+def _is_of(document: Written, source: Source | None) -> bool:
+    """Whether a document is of a source; transcripts, and nothing else, are cited below `sessions/`."""
+    return source is None or document.path.startswith("sessions/") is (source == "sessions")
+
+
+def _named(wrong: object) -> str:
+    return repr(wrong) if isinstance(wrong, str | None) else f"a {type(wrong).__name__}"
 
 
 def _within_bounds(score: float) -> float:

@@ -1,7 +1,8 @@
 """The front matter of a document that a program wrote: fields as JSON, one a line, above the text (pure).
 
 Such a file is `---`, `openclaw_memory: 1`, a line `name: JSON` for each field, `---`, the text, and a line feed. It is
-YAML as other programs read it. What stands above the text is no memory: it is not cut, embedded or indexed.
+YAML as other programs read it, and what they or people write there is read as far as it is simple YAML. What stands
+above the text is no memory: it is not cut, embedded or indexed.
 """
 
 from __future__ import annotations
@@ -9,28 +10,46 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from openclaw_memory.errors import QueryError
 
 VERSION = 1
 MAX_DEPTH = 64  # of values in values: what is nested deeper could not be read again everywhere
 
-_OPENING = re.compile(r"---\r?\nopenclaw_memory:[^\n]*\n")
-_CLOSING = re.compile(r"^---\r?(?:\n|\Z)", re.MULTILINE)
-_VERSION = re.compile(rf"---\r?\nopenclaw_memory: *{VERSION} *\r?\n")
+_OPENING = re.compile(r"---\r?\nopenclaw_memory:[^\n]*(?:\n|\Z)")
+_CLOSING = re.compile(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
+_VERSION = re.compile(rf"---\r?\nopenclaw_memory: *{VERSION}\s*(?:\n|\Z)")
 _NAME = re.compile(r"(?!openclaw_memory)[a-z_]+")
-_FIELD = re.compile(rf"({_NAME.pattern}): (.*)")
+# Lines as `composed` writes them: what they look like where nothing else tells them from the text.
+_WRITTEN = re.compile(r"(?:[a-z_]+: (?:[\[{\"].*|-?\d[\d.eE+-]*|true|false|null)\r?(?:\n|\Z))*")
+# YAML as people write it: a name, plain or in quotation marks, and what follows the colon.
+_FIELD = re.compile(r"""("[^"]*"|'[^']*'|[^\s"'#:\[{&*!|>%@`-][^:]*)[ \t]*:(?:[ \t]+(.*)|)""")
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+_CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None, "~": None}
 # Ends of lines to YAML, or marks that editors take out, which JSON would let stand.
 _BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
+
+
+class Matter(NamedTuple):
+    """A document as its file says it; `damage` says in words what of its front matter cannot be read."""
+
+    fields: dict[str, Any]
+    text: str
+    damage: tuple[str, ...] = ()
 
 
 def matter_end(text: str) -> int:
     """How many characters of a file come before the text of its document; 0 where a program wrote no front matter."""
     opening = _OPENING.match(text) if text.startswith("---") else None
-    closing = _CLOSING.search(text, opening.end()) if opening else None
-    return closing.end() if closing else 0
+    if opening is None:
+        return 0
+    closing = _CLOSING.search(text, opening.end())
+    # Somebody has removed the closing line: the text begins below what only a program writes.
+    above = closing or _WRITTEN.match(text, opening.end())
+    return above.end() if above else opening.end()
 
 
 def composed(fields: Mapping[str, Any], text: str) -> str:
@@ -45,29 +64,90 @@ def composed(fields: Mapping[str, Any], text: str) -> str:
     return f"---\nopenclaw_memory: {VERSION}\n{''.join(lines)}---\n{text}\n"
 
 
-def parsed(file: str) -> tuple[dict[str, Any], str] | None:
+def parsed(file: str) -> Matter | None:
     """Fields and text of a document, as `composed` puts them together; None where the file is none.
 
-    The last line feed is not of the text; a file that lacks it, as some editors leave it, is read all the same. A value
-    that is not JSON counts as the string it is: other programs write YAML without quotation marks.
+    A file that begins as one of ours is ours, whatever happened to it since: what cannot be read is left out of the
+    fields, and said in `damage`. The last line feed is not of the text; a file that lacks it, as some editors leave it,
+    is read all the same. Plain YAML is read too: strings without quotation marks, and mappings and lists in blocks.
     """
     opening = _VERSION.match(file) if file.startswith("---") else None
-    end = matter_end(file) if opening else 0
-    if opening is None or not end:
+    if opening is None:
         return None
+    end = matter_end(file)
+    above = file[opening.end() : end]
+    closing = _CLOSING.search(above)
+    lines = [line.rstrip("\r") for line in above[: closing.start() if closing else None].split("\n")]
+    fields, unread = _table(lines)
+    damage = [f"line {number + 3} cannot be read" for number in unread]
+    if closing is None:
+        damage.append("the line `---` between fields and text is missing")
+    return Matter(fields, file[end:].removesuffix("\n"), tuple(damage))
+
+
+def _table(lines: Sequence[str]) -> tuple[dict[str, Any], list[int]]:
+    """The fields that lines hold, and the numbers, from 0, of those that cannot be read."""
     fields: dict[str, Any] = {}
-    for line in file[opening.end() : end].split("\n"):
-        if (match := _FIELD.fullmatch(line.rstrip("\r"))) is not None:
-            fields[match[1]] = _value(match[2])
-    text = file[end:]
-    return fields, text.removesuffix("\n")
+    unread: list[int] = []
+    starts = [at for at, line in enumerate(lines) if line.strip() and line[0] not in " \t#" and not _is_item(line)]
+    if any(line.strip() and not line.startswith("#") for line in lines[: starts[0] if starts else None]):
+        unread.append(0)
+    for start, stop in pairwise([*starts, len(lines)]):
+        try:
+            match = _FIELD.fullmatch(lines[start])
+            if match is None:
+                raise ValueError(lines[start])
+            written = (match[2] or "").strip()
+            inside = [line for line in lines[start + 1 : stop] if line.strip() and not line.lstrip().startswith("#")]
+            if written and inside:  # a value that goes on in the lines below it
+                raise ValueError(written)
+            fields[match[1].strip().strip("\"'")] = _value(written) if written else _block(inside)
+        except (ValueError, RecursionError):
+            unread.append(start)
+    return fields, unread
+
+
+def _block(lines: Sequence[str]) -> Any:
+    """What indented lines hold: a mapping, a list of plain values, or nothing.
+
+    Raises:
+        ValueError: they are something else.
+    """
+    if not lines:
+        return None
+    indent = min(len(line) - len(line.lstrip(" ")) for line in lines)
+    inner = [line[indent:] for line in lines]
+    if all(_is_item(line) for line in inner):
+        return [_value(line[1:].strip()) for line in inner]
+    fields, unread = _table(inner)
+    if unread:
+        raise ValueError(inner[unread[0]])
+    return fields
+
+
+def _is_item(line: str) -> bool:
+    return line == "-" or line.startswith("- ")
 
 
 def _value(written: str) -> Any:
+    """A value on one line: JSON, or a plain or quoted string of YAML.
+
+    Raises:
+        ValueError: it is neither.
+    """
     try:
         return json.loads(written)
     except (ValueError, RecursionError):
-        return written.strip()
+        plain = _COMMENT.sub("", written).strip()
+    if plain.startswith("'") and plain.endswith("'") and len(plain) > 1:
+        return plain[1:-1].replace("''", "'")
+    if not plain or plain.lower() in _CONSTANTS:
+        return _CONSTANTS[plain.lower() or "~"]
+    if plain[0] in "[{\"'":
+        if plain != written:
+            return json.loads(plain)
+        raise ValueError(written)
+    return json.loads(plain) if re.fullmatch(r"-?(?:0|[1-9]\d*)(?:\.\d+)?", plain) else plain
 
 
 def _json(value: Any, name: str) -> str:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import count
-from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
-from openclaw_memory.chunking.matter import composed, parsed
+from openclaw_memory.chunking.matter import Matter, composed, parsed
 from openclaw_memory.config import Files
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError, UndecodableError, WriteError
 from openclaw_memory.redaction import redact
+from openclaw_memory.workspace.dates import note_date
 from openclaw_memory.workspace.files import notes_below
-from openclaw_memory.workspace.journal import checked_text
+from openclaw_memory.workspace.journal import checked_text, day_path
+from openclaw_memory.workspace.known import DOCUMENTS_FOLDER, Known
 from openclaw_memory.workspace.paths import NOTES_FOLDER, Place, locate
 from openclaw_memory.workspace.reading import decode, opened
 from openclaw_memory.workspace.writing import (
@@ -28,16 +30,14 @@ from openclaw_memory.workspace.writing import (
     writing,
 )
 
-DOCUMENTS_FOLDER = f"{NOTES_FOLDER}/notes"
-
 _NAME_CHARS = 80
 _UNSAFE = re.compile(r"[^a-z0-9_-]+")
 # Windows takes these for devices, whatever follows after a dot.
 _RESERVED = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]")
 
-_Stamp: TypeAlias = tuple[int, int, int]
-# What is known of files that were read before: the id in them, None where they have none, while the stamp is the same.
-Known: TypeAlias = MutableMapping[str, tuple[_Stamp, str | None]]
+# What `redact` puts in the place of a secret that it shows the ends of.
+_MASK = re.compile(r"""[^\s"']{6}…[^\s"']{4}""")
+_HIDDEN = "***"  # and of one that it shows nothing of
 
 
 class Fields(NamedTuple):
@@ -55,7 +55,7 @@ class _File:
     place: Place
     info: os.stat_result | None
     text: str
-    content: tuple[dict[str, Any], str] | None
+    content: Matter | None
 
 
 def file_name(doc_id: str) -> str:
@@ -90,7 +90,8 @@ def write(root: Path, rules: Files, documents: Sequence[Fields]) -> list[str]:
 
     Raises:
         QueryError: a field is not JSON, or a text no Unicode: nothing was written.
-        PathNotAllowedError: a path lies not below `memory/`, is left out by the globs, or is that of a person's file.
+        PathNotAllowedError: a path lies not below `memory/`, is left out by the globs, or is that of a day's note or of
+            a person's file: nothing was written.
         WriteError: a file would be too large (nothing was written), or could not be written (those before it are).
     """
     with writing(root, documents[0].path if documents else NOTES_FOLDER):
@@ -100,30 +101,20 @@ def write(root: Path, rules: Files, documents: Sequence[Fields]) -> list[str]:
 def upsert(root: Path, rules: Files, documents: Mapping[str, tuple[Mapping[str, Any], str]], known: Known) -> list[str]:
     """Write documents by their ids, in the files that have them or in new ones; returns the paths that changed.
 
-    A name that a person's file has is left to it: the document gets another one. `known` is kept for the next call.
+    A name that a person's file has is left to it: the document gets another one.
 
     Raises:
         QueryError, PathNotAllowedError, WriteError: as `write`.
     """
     names = {doc_id: file_name(doc_id) for doc_id in documents}
     with writing(root, DOCUMENTS_FOLDER):
-        there = paths_by_id(root, rules, known)
+        there = paths_by_id(root, rules, known, documents)
         taken = _names_taken(root)
         placed: list[Fields] = []
         for doc_id, (fields, text) in documents.items():
             path = there[doc_id][0] if doc_id in there else f"{DOCUMENTS_FOLDER}/{_free(names[doc_id], taken)}.md"
             placed.append(Fields(path, {"id": doc_id, **fields}, text))
         return _write(root, rules, placed)
-
-
-def read(root: Path, rules: Files, path: str) -> tuple[dict[str, Any], str] | None:
-    """Fields and text of a document; None where there is none, or a file that no program wrote.
-
-    Raises:
-        PathNotAllowedError: the path can be none of a memory file, or passes a symlink.
-        WorkspaceError: the file cannot be read.
-    """
-    return _file(locate(root, rules, path), rules).content
 
 
 def remove(root: Path, rules: Files, paths: Iterable[str]) -> list[str]:
@@ -134,8 +125,11 @@ def remove(root: Path, rules: Files, paths: Iterable[str]) -> list[str]:
         WriteError: a file could not be removed.
     """
     removed: list[str] = []
-    for place in [_own_place(root, rules, path) for path in paths]:
-        with writing(root, place.path):
+    places = [_own_place(root, rules, path) for path in paths]
+    if not places:
+        return removed
+    with writing(root, places[0].path):
+        for place in places:
             file = _file(place, rules)
             if file.info is None:
                 continue
@@ -146,41 +140,54 @@ def remove(root: Path, rules: Files, paths: Iterable[str]) -> list[str]:
     return removed
 
 
-def below(root: Path, rules: Files, folder: str = DOCUMENTS_FOLDER) -> Iterator[Fields]:
+def below(root: Path, rules: Files, known: Known, folder: str = DOCUMENTS_FOLDER) -> Iterator[tuple[str, Matter]]:
     """Every document below a folder of `memory/`, in the order of their paths; a person's files are passed over.
 
     Raises:
         PathNotAllowedError: the folder does not lie there.
         WorkspaceError: a folder or a file cannot be read.
     """
-    inside = locate(root, rules, f"{folder}/any.md")
-    for path, _ in notes_below(root, inside.path.rpartition("/")[0], rules):
-        if (content := read(root, rules, path)) is not None:
-            yield Fields(path, *content)
+    # The globs say which files count, and nothing of a folder.
+    inside = locate(root, replace(rules, include=(), exclude=()), f"{folder}/any.md")
+    inner = inside.path.rpartition("/")[0]
+    seen: set[str] = set()
+    for path, info in notes_below(root, inner, rules):
+        seen.add(path)
+        if (content := known.look(path, info).content) is not None:
+            yield path, content
+    known.forget_all_but(seen, inner)
 
 
-def paths_by_id(root: Path, rules: Files, known: Known) -> dict[str, list[str]]:
-    """The files of each document by its id: more than one where a person has copied it, that of its own name first."""
+def paths_by_id(root: Path, rules: Files, known: Known, wanted: Iterable[str] = ()) -> dict[str, list[str]]:
+    """The files of each document by its id: more than one where a person has copied it, that of its own name first.
+
+    A document whose id a person has removed or damaged counts by the name of its file: as the one of the `wanted` ids
+    that leads to this name, or as one whose id is the name. It comes after those that have that id.
+    """
+    names = {path_of(doc_id): doc_id for doc_id in wanted}
     found: dict[str, list[str]] = {}
+    nameless: dict[str, str] = {}
+    seen: set[str] = set()
     for path, info in notes_below(root, DOCUMENTS_FOLDER, rules):
-        stamp = (info.st_ino, info.st_size, info.st_mtime_ns)
-        if path not in known or known[path][0] != stamp:
-            known[path] = (stamp, id_in(read(root, rules, path)))
-        doc_id = known[path][1]
+        seen.add(path)
+        is_one, doc_id = known.id_at(path, info)
         if doc_id is not None:
-            own = path == path_of(doc_id)
-            found.setdefault(doc_id, []).insert(0 if own else len(found.get(doc_id, ())), path)
+            found.setdefault(doc_id, []).append(path)
+        elif is_one:
+            nameless[path] = names.get(path, name_of(path))
+    for doc_id, paths in found.items():
+        if len(paths) > 1:
+            own = path_of(doc_id)
+            paths.sort(key=lambda path: path != own)
+    for path, name in nameless.items():
+        found.setdefault(name, []).append(path)
+    known.forget_all_but(seen, DOCUMENTS_FOLDER)
     return found
 
 
-def id_in(content: tuple[Mapping[str, Any], str] | None) -> str | None:
-    """The id of a document that has one, and metadata that are a table."""
-    if content is None:
-        return None
-    fields, _ = content
-    doc_id = fields.get("id")
-    is_one = isinstance(doc_id, str) and bool(doc_id.strip()) and isinstance(fields.get("metadata", {}), dict)
-    return doc_id if is_one else None
+def name_of(path: str) -> str:
+    """The name of a file, without its ending."""
+    return PurePosixPath(path).stem
 
 
 def _write(root: Path, rules: Files, documents: Sequence[Fields]) -> list[str]:
@@ -190,14 +197,18 @@ def _write(root: Path, rules: Files, documents: Sequence[Fields]) -> list[str]:
     base = str(root)
     for document in documents:
         place = _own_place(root, rules, document.path)
-        text = composed(document.fields, checked_text(document.text, f"the text of {place.path}"))
+        _check_not_a_day(place.path)
+        fields, inner = document.fields, checked_text(document.text, f"the text of {place.path}")
+        file = _file(place, rules)
+        if file.content is not None:
+            fields, inner = _unmasked(fields, file.content.fields), _unmasked(inner, file.content.text)
+        text = composed(fields, inner)
         data = text.encode()
         if len(data) > rules.max_bytes:
             raise WriteError(
                 f"{place.path} would have {len(data):,} bytes, more than files.max_bytes ({rules.max_bytes:,}), and "
                 "never be read again: part it, or raise files.max_bytes"
             )
-        file = _file(place, rules)
         if file.text == text and file.info is not None:
             continue
         if file.info is not None:
@@ -216,10 +227,50 @@ def _check_replaceable(file: _File, text: str) -> None:
         raise _not_ours(path, "overwritten")
     if info.st_nlink > 1:
         raise WriteError(f"{path} has {info.st_nlink} hard links, which a change would part: copy it first")
-    shown = redact(file.text)
-    masks = [] if shown == file.text else [word for word in shown.split() if word not in file.text and word in text]
-    if masks:
+    if masks := lost_secrets(file.text, text):
         raise QueryError(f"{masks[0]!r} stands for a secret in {path}, which would be lost: change that file by hand")
+
+
+def _unmasked(new: Any, old: Any) -> Any:
+    """A new value of JSON, in which each text that is the old one as it was shown is the old one again."""
+    if isinstance(new, str) and isinstance(old, str):
+        return old if new == redact(old) else new
+    if isinstance(new, Mapping) and isinstance(old, Mapping):
+        return {key: _unmasked(inner, old[key]) if key in old else inner for key, inner in new.items()}
+    if isinstance(new, list | tuple) and isinstance(old, list):
+        return [*map(_unmasked, new, old), *new[len(old) :]]
+    return new
+
+
+def lost_secrets(old: str, new: str) -> list[str]:
+    """What stands for secrets of an old text in a new one that was made of it as it is shown."""
+    shown = redact(old)
+    if shown == old:
+        return []
+    masks = [mask for mask in _MASK.findall(shown) if mask in new and mask not in old]
+    is_hidden = min(shown.count(_HIDDEN), new.count(_HIDDEN)) > old.count(_HIDDEN)
+    return [*masks, _HIDDEN] if is_hidden else masks
+
+
+def check_no_secret(value: Any, where: str) -> None:
+    """Check that a value of JSON, which is called `where` in words, comes back as it is.
+
+    Raises:
+        QueryError: a text in it holds a secret.
+    """
+    if isinstance(value, str):
+        if (shown := redact(value)) != value:
+            raise QueryError(
+                f"{redact(where)} holds a secret ({shown[:60]!r}), which is masked when it is read, and would be lost "
+                "when it is put again: keep secrets elsewhere, and put what leads there"
+            )
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            check_no_secret(key, where)
+            check_no_secret(inner, f"{where}[{key!r}]")
+    elif isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            check_no_secret(inner, f"{where}[{number}]")
 
 
 def _file(place: Place, rules: Files) -> _File:
@@ -246,6 +297,15 @@ def _own_place(root: Path, rules: Files, path: str) -> Place:
     if place.parts[0] != NOTES_FOLDER or place.base != str(root):
         raise PathNotAllowedError(f"{path!r} is not below {NOTES_FOLDER}/, where documents are kept: name a path there")
     return place
+
+
+def _check_not_a_day(path: str) -> None:
+    day = note_date(path.lower())
+    if day is not None and path.lower() == day_path(day):
+        raise PathNotAllowedError(
+            f"{path} is the note of a day, to which people and agents add lines that a document would lose: name a "
+            f"path in a folder of {NOTES_FOLDER}/, such as {DOCUMENTS_FOLDER}/"
+        )
 
 
 def _not_ours(path: str, what: str) -> PathNotAllowedError:

@@ -29,7 +29,7 @@ LINES = st.lists(
 )
 def test_what_is_composed_is_read_again_as_it_was(fields, text):
     file = composed(fields, text)
-    assert parsed(file) == (fields, text)
+    assert parsed(file) == (fields, text, ())
     assert file[matter_end(file) :] == f"{text}\n"
 
 
@@ -62,7 +62,6 @@ def test_a_document_is_cut_as_its_text_is_further_down(style, text):
     [
         "---\ntitle: x\n---\ntext",
         "text\n---\nopenclaw_memory: 1\n---\n",
-        "---\nopenclaw_memory: 1\nno end",
         '---\nopenclaw_memory: 2\nid: "a"\n---\ntext',
         "",
         "---",
@@ -82,7 +81,64 @@ def test_files_that_other_programs_saved_are_read():
     assert parsed('---\r\nopenclaw_memory: 1\r\nid: doc-1\r\nmetadata: {"a": 1}\r\n---\r\nedited') == (
         {"id": "doc-1", "metadata": {"a": 1}},
         "edited",
+        (),
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "fields"),
+    [
+        ("metadata:\n  a: 2", {"metadata": {"a": 2}}),
+        (
+            "metadata:\n    a: two words\n    b: 'it''s'\n    c: \"d: e\"",
+            {"metadata": {"a": "two words", "b": "it's", "c": "d: e"}},
+        ),
+        ("metadata:\n  deep:\n    tags:\n      - x # why\n      - 3", {"metadata": {"deep": {"tags": ["x", 3]}}}),
+        ("# mine\n\ntags:\n- a\n- b\nid: plain # said so", {"tags": ["a", "b"], "id": "plain"}),
+        (
+            "a: True\nb: ~\nc: 2026-11-22\nd: 007\ne: 1.5 # about\nf: [1] # all",
+            {"a": True, "b": None, "c": "2026-11-22", "d": "007", "e": 1.5, "f": [1]},
+        ),
+        ("metadata:", {"metadata": None}),
+        ('"quoted key": 1', {"quoted key": 1}),
+    ],
+)
+def test_plain_yaml_that_a_person_writes_is_read(written, fields):
+    assert parsed(f"---\nopenclaw_memory: 1\n{written}\n---\ntext\n") == (fields, "text", ())
+
+
+@pytest.mark.parametrize(
+    ("written", "fields", "line"),
+    [
+        ('id: "x"\nmetadata: {"a": 1, b: 2}', {"id": "x"}, 4),
+        ('id: "x"\nmetadata: ["a", ]\nmore: 1', {"id": "x", "more": 1}, 4),
+        ('id "x"\nmetadata: {"a": 1}', {"metadata": {"a": 1}}, 3),
+        ("id: x\nmetadata:\n  a: 1\n  nonsense", {"id": "x"}, 4),
+        ("metadata:\n  a: {b: 1}\nid: x", {"id": "x"}, 3),
+        ("id: x\ntext: one\n  and two", {"id": "x"}, 4),
+        ('metadata: "open\nid: x', {"id": "x"}, 3),
+        ("  odd\nid: x", {"id": "x"}, 3),
+        ("<<<<<<< HEAD\nid: x", {"id": "x"}, 3),
+    ],
+)
+def test_what_cannot_be_read_is_said_and_the_rest_is_read(written, fields, line):
+    file = f"---\nopenclaw_memory: 1\n{written}\n---\ntext\n"
+    assert parsed(file) == (fields, "text", (f"line {line} cannot be read",))
+
+
+@pytest.mark.parametrize("text", ["The text.\nnote: call Anna", "", "- a\n- b"])
+def test_a_document_whose_closing_line_is_gone_is_still_one(text):
+    file = composed({"id": "x", "metadata": {"n": 1}}, text).replace("}\n---\n", "}\n")
+    fields, read, damage = parsed(file)
+    assert (fields, read) == ({"id": "x", "metadata": {"n": 1}}, text)
+    assert "`---`" in damage[0]
+    assert not any("metadata" in piece.text for piece in chunk(file, "memory/notes/a.md", Chunking()))
+
+
+@settings(max_examples=100)
+@given(above=st.text(st.sampled_from("ab: -#\n\r\t\"'{}[],0.~"), max_size=40), text=WORDS)
+def test_whatever_stands_above_the_text_a_file_of_ours_stays_ours(above, text):
+    assert parsed(f"---\nopenclaw_memory: 1\n{above}\n---\n{text}\n") is not None
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """What frameworks put into a memory: kept as files that a person may change, found whole, deleted only by its id."""
 
+import math
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -9,8 +11,16 @@ from hypothesis import strategies as st
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import Sync
-from openclaw_memory.errors import EmbedderError, PathNotAllowedError, QueryError, StoreError
+from openclaw_memory.errors import (
+    EmbedderError,
+    PathNotAllowedError,
+    QueryError,
+    StoreError,
+    WorkspaceError,
+    WriteError,
+)
 from openclaw_memory.types import Document
+from openclaw_memory.workspace import known
 
 KEY = "sk-proj-abcdefghij0123456789ABCDEFGHIJ"
 
@@ -104,6 +114,113 @@ def test_a_persons_lines_are_not_deleted_and_nothing_else_is_then(documents, mem
     assert "Zeppelin" in memory.get("memory/2026-11-21.md").text
 
 
+@pytest.mark.parametrize("doc_id", ["memory/notes/venue.md", "memory/notes/venue.md#L6", "memory/store/x.md"])
+def test_the_path_of_a_document_is_not_told_to_be_a_persons_file(documents, doc_id):
+    documents.put("memory/store/x.md", {}, "text")
+    with pytest.raises(PathNotAllowedError, match="of a document: delete it by the id") as refused:
+        documents.delete([doc_id])
+    assert "person" not in str(refused.value)
+
+
+@pytest.mark.parametrize("doc_id", ["memory\\notes\\venue.md", "../venue.md", "memory/notes/nobody.md", "MEMORY.md#L1"])
+def test_the_path_of_no_file_is_an_id_that_is_not_there(documents, doc_id):
+    assert documents.delete([doc_id, "venue"]) == ["venue"]
+
+
+def test_documents_may_come_one_by_one_of_a_generator(documents):
+    assert documents.add(Document(f"g{n}", f"generated {n}") for n in range(3)) == ["g0", "g1", "g2"]
+    assert [one.text for one in documents.get(["g0", "g2"])] == ["generated 0", "generated 2"]
+
+
+@pytest.fixture
+def indexed(tmp_path):
+    """A memory whose searches ask the index as it is, though files have changed since."""
+    with Memory.open(tmp_path, config=MemoryConfig(sync=Sync(on_search=False))) as memory:
+        memory.documents.add([Document("walrus", "The walrus sleeps."), Document("mill", "The old mill.")])
+        yield memory
+
+
+def unlinked(file):
+    file.unlink()
+
+
+def a_symlink(file):
+    elsewhere = file.with_name("elsewhere.txt")
+    file.rename(elsewhere)
+    file.symlink_to(elsewhere)
+
+
+def a_folder(file):
+    file.unlink()
+    file.mkdir()
+
+
+def no_text(file):
+    file.write_bytes(b"\xff\x00\xfe")
+
+
+@pytest.mark.parametrize("becomes", [unlinked, a_symlink, a_folder, no_text])
+def test_a_file_that_is_no_document_any_more_is_left_out_of_what_is_found(indexed, becomes):
+    documents = indexed.documents
+    vector = indexed.embedder.embed_query("The walrus sleeps.")
+    assert ids(documents.near(vector, 1)) == ids(documents.find("walrus", 1)) == ["walrus"]
+    becomes(indexed.workspace.root / "memory/notes/walrus.md")
+    assert ids(documents.find("walrus", 2)) == ["mill"]
+    assert ids(documents.near(vector, 2)) == ["mill"]
+    assert ids(documents.get(["walrus", "mill"])) == ["mill"]
+    documents.add([Document("walrus", "The walrus is awake.")])
+    assert [one.text for one in documents.get(["walrus"])] == ["The walrus is awake."]
+
+
+def test_a_file_that_cannot_be_read_keeps_no_other_from_being_found(indexed, monkeypatch):
+    opened = known.opened
+
+    def refuses(place, rules):
+        if place.parts[-1] == "walrus.md":
+            raise WorkspaceError("walrus.md cannot be read")
+        return opened(place, rules)
+
+    monkeypatch.setattr(known, "opened", refuses)
+    fresh = indexed.documents
+    (indexed.workspace.root / "memory/notes/walrus.md").touch()
+    assert ids(fresh.find("walrus", 2)) == ["mill"]
+    with pytest.raises(WorkspaceError, match=r"walrus\.md cannot be read"):
+        list(fresh.all())
+
+
+def test_what_is_dropped_is_found_no_more_before_the_next_sync(indexed):
+    indexed.documents.put("memory/store/x.md", {"id": "x"}, "A zebra runs.")
+    indexed.sync()
+    assert ids(indexed.documents.find("zebra", 1)) == ["x"]
+    indexed.documents.drop("memory/store/x.md")
+    assert all("zebra" not in one.text for one, _ in indexed.documents.find("zebra", 3))
+
+
+def test_what_is_looked_for_in_transcripts_is_not_filled_up_with_notes(documents, memory):
+    memory.session_log("tuesday").append("user", "The ferry is late.")
+    memory.sync()
+    found = documents.find("ferry", 3, source="sessions")
+    assert [one.path for one, _ in found] == ["sessions/tuesday.jsonl"]
+
+
+def test_a_write_that_fails_half_way_makes_searches_know_that_the_index_is_behind(indexed, monkeypatch):
+    indexed.sync()
+    assert not indexed.search("walrus").stale
+    replace, calls = os.replace, []
+
+    def fails_at_the_second(*arguments, **named):
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+        replace(*arguments, **named)
+
+    monkeypatch.setattr(os, "replace", fails_at_the_second)
+    with pytest.raises(WriteError):
+        indexed.documents.put_all([("memory/store/a.md", {}, "a"), ("memory/store/b.md", {}, "b")])
+    monkeypatch.undo()
+    assert indexed.search("walrus").stale
+
+
 def test_a_document_follows_what_a_person_writes_in_its_file(documents, memory):
     file = memory.workspace.root / "memory/notes/venue.md"
     file.write_text(file.read_text().replace("old mill by the river", "lighthouse"))
@@ -158,6 +275,25 @@ def test_a_vector_is_scaled_and_one_that_does_not_fit_is_refused(documents, memo
         documents.near([1.0, 2.0], 1)
 
 
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [
+        *((number, EmbedderError) for number in (math.nan, math.inf, -math.inf)),
+        *((number, QueryError) for number in ("a", 10**400, 1j, [1.0, [2.0]])),
+    ],
+)
+def test_a_vector_is_of_finite_numbers(documents, number, error):
+    with pytest.raises(error, match=r"a vector must be|NaN or an infinity"):
+        documents.near([number, *[0.5] * 255], 1)
+
+
+def test_a_vector_of_huge_numbers_is_scaled_as_well(documents, memory):
+    vector = memory.embedder.embed_query("mill").astype(np.float64)
+    scores = [score for _, score in documents.near(vector, 3)]
+    for factor in (1e-300, 1e300):
+        assert [score for _, score in documents.near(vector * factor, 3)] == pytest.approx(scores)
+
+
 def test_each_document_has_a_unit_vector_where_it_has_any(documents, memory):
     memory.append("Anna's boat is called Zeppelin.", date="2026-11-21")
     memory.sync()
@@ -179,7 +315,9 @@ def test_without_vectors_keywords_answer_and_places_are_filled(tmp_path):
 
 def test_secrets_are_masked_in_what_is_returned_and_kept_in_the_file(documents, memory):
     documents.add([Document("s", f"the zeppelin key is {KEY}", {"nested": [{"key": KEY}]})])
-    documents.put("memory/store/s.md", {"value": {"key": KEY}}, KEY)
+    documents.put("memory/store/s.md", {"value": {"key": "here"}}, "here")
+    file = memory.workspace.root / "memory/store/s.md"
+    file.write_text(file.read_text().replace("here", KEY))
     shown = [
         *documents.get(["s"]),
         *documents.find("zeppelin", 1),
@@ -189,6 +327,94 @@ def test_secrets_are_masked_in_what_is_returned_and_kept_in_the_file(documents, 
     ]
     assert KEY not in repr(shown)
     assert KEY in (memory.workspace.root / "memory/notes/s.md").read_text()
+
+
+def test_a_document_that_was_read_masked_is_written_back_with_its_secrets(documents, memory):
+    file = memory.workspace.root / "memory/notes/s.md"
+    documents.add([Document("s", f"the key is {KEY}", {"keys": [{"key": KEY}], "n": 1})])
+    before = file.read_text()
+    (shown,) = documents.get(["s"])
+    documents.add([shown])
+    assert file.read_text() == before
+    documents.add([Document("s", shown.text, {**shown.metadata, "n": 2})])
+    assert file.read_text() == before.replace('"n": 1', '"n": 2')
+    documents.add([Document("s", "new text", {**shown.metadata, "keys": [*shown.metadata["keys"], "more"]})])
+    assert file.read_text() == before.replace(f"the key is {KEY}", "new text").replace("}]", '}, "more"]')
+
+
+@pytest.mark.parametrize("moved", ["to another name", "into the text"])
+def test_what_was_masked_does_not_take_the_place_of_the_secret(documents, memory, moved):
+    documents.add([Document("s", "text", {"key": KEY, "n": 1})])
+    mask = documents.get(["s"])[0].metadata["key"]
+    new = Document("s", "text", {"other": mask}) if moved == "to another name" else Document("s", f"it was {mask}")
+    with pytest.raises(QueryError, match="stands for a secret"):
+        documents.add([new])
+    assert KEY in (memory.workspace.root / "memory/notes/s.md").read_text()
+
+
+def test_a_secret_in_a_persons_lines_is_masked_however_they_are_found(memory):
+    (memory.workspace.root / "MEMORY.md").write_text(f"The zeppelin key is {KEY}.\n")
+    memory.sync()
+    near = memory.documents.near(memory.embedder.embed_query("zeppelin key"), 1)
+    found = memory.documents.find("zeppelin key", 1)
+    assert ids(near) == ids(found) == ["MEMORY.md#L1"]
+    assert KEY not in repr([*near, *found])
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"), [({"value": {"a": [{"b": KEY}]}}, ""), ({}, f"the key is {KEY}"), ({"value": {KEY: 1}}, "")]
+)
+def test_what_would_come_back_masked_is_not_put(documents, memory, fields, text):
+    with pytest.raises(QueryError, match="holds a secret") as refused:
+        documents.put_all([("memory/users/good.md", {}, ""), ("memory/users/x.md", fields, text)])
+    assert KEY not in str(refused.value)
+    assert not (memory.workspace.root / "memory/users").exists()
+
+
+def test_a_damaged_document_is_found_told_of_mended_and_deleted(documents, memory, caplog):
+    file = memory.workspace.root / "memory/notes/venue.md"
+    file.write_text(file.read_text().replace('{"n": 2}', '{"n": 2, b}'))
+    memory.sync()
+    (found,) = documents.get(["venue"])
+    assert (found.text, found.metadata) == ("The venue is the old mill by the river.", {})
+    assert ids(documents.find("old mill", 1)) == ["venue"]
+    assert sum("venue.md" in record.getMessage() for record in caplog.records) == 1
+    assert "venue.md" in documents.damaged()[0]
+    documents.add([Document("venue", "The venue is a tent.", {"n": 3})])
+    assert documents.get(["venue"])[0].metadata == {"n": 3}
+    assert documents.damaged() == []
+    file.write_text(file.read_text().replace('id: "venue"', "id"))
+    assert documents.damaged(look=True) != []
+    assert documents.delete(["venue"]) == ["venue"]
+    assert not file.exists()
+    assert documents.damaged(look=True) == []
+
+
+def test_metadata_in_yaml_of_a_person_are_read(documents, memory):
+    file = memory.workspace.root / "memory/notes/venue.md"
+    file.write_text(file.read_text().replace('metadata: {"n": 2}', "metadata:\n  n: 7\n  kind: old mill"))
+    memory.sync()
+    assert documents.get(["venue"])[0].metadata == {"n": 7, "kind": "old mill"}
+    assert ids(documents.find("anything", 3, where=lambda one: one.metadata.get("kind") == "old mill")) == ["venue"]
+    assert not any("kind" in hit.snippet for hit in memory.search("kind old mill"))
+
+
+def test_who_changes_what_was_returned_changes_no_document(documents):
+    documents.get(["launch"])[0].metadata["tags"].append("mine")
+    assert documents.get(["launch"])[0].metadata["tags"] == ["a", None]
+
+
+WORDS = st.lists(st.sampled_from("ferry mill river launch venue Friday boat harbour".split()), min_size=1, max_size=6)
+
+
+@settings(max_examples=12, deadline=None)
+@given(texts=st.lists(WORDS, min_size=3, max_size=14), query=WORDS, k=st.integers(1, 4))
+def test_more_that_are_wanted_only_add_to_what_is_found_where_all_is_weighed(tmp_path_factory, texts, query, k):
+    with Memory.open(tmp_path_factory.mktemp("law")) as memory:
+        memory.documents.add([Document(str(n), " ".join(words), {"n": n}) for n, words in enumerate(texts)])
+        for where in (None, lambda one: one.metadata["n"] % 2 == 0):
+            few = memory.documents.find(" ".join(query), k, where=where)
+            assert few == memory.documents.find(" ".join(query), 2 * k, where=where)[:k]
 
 
 @pytest.mark.parametrize("metadata", [None, "words", [1]])

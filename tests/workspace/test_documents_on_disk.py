@@ -1,6 +1,7 @@
 """Documents as files: names that are safe everywhere, nothing of a person's overwritten, whole files only."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from openclaw_memory.config import Files
 from openclaw_memory.errors import PathNotAllowedError, QueryError, WriteError
 from openclaw_memory.workspace import documents
+from openclaw_memory.workspace import known as known_module
 from openclaw_memory.workspace.documents import Fields, file_name
+from openclaw_memory.workspace.known import Known
 
 RULES = Files()
 NOTES = "memory/notes"
@@ -18,11 +21,13 @@ OURS = '---\nopenclaw_memory: 1\nid: "a"\n---\ntext\n'
 
 
 def put(root: Path, **texts: str) -> list[str]:
-    return documents.upsert(root, RULES, {name: ({"metadata": {}}, text) for name, text in texts.items()}, {})
+    return documents.upsert(
+        root, RULES, {name: ({"metadata": {}}, text) for name, text in texts.items()}, Known(root, RULES)
+    )
 
 
 def stored(root: Path) -> dict[str, str]:
-    return {fields["id"]: text for _, fields, text in documents.below(root, RULES)}
+    return {one.fields["id"]: one.text for _, one in documents.below(root, RULES, Known(root, RULES))}
 
 
 @settings(max_examples=200)
@@ -42,20 +47,20 @@ def test_every_id_has_a_name_that_every_system_takes(doc_id):
 )
 def test_ids_that_differ_never_share_a_file(tmp_path, one, other):
     assert file_name(one).casefold() != file_name(other).casefold()
-    documents.upsert(tmp_path, RULES, {one: ({}, "1"), other: ({}, "2")}, {})
+    documents.upsert(tmp_path, RULES, {one: ({}, "1"), other: ({}, "2")}, Known(tmp_path, RULES))
     assert stored(tmp_path) == {one: "1", other: "2"}
 
 
 @pytest.mark.parametrize("doc_id", ["", " \n", "\ud800", 5, None])
 def test_what_is_no_id_is_refused_and_nothing_written(tmp_path, doc_id):
     with pytest.raises(QueryError):
-        documents.upsert(tmp_path, RULES, {"good": ({}, ""), doc_id: ({}, "")}, {})
+        documents.upsert(tmp_path, RULES, {"good": ({}, ""), doc_id: ({}, "")}, Known(tmp_path, RULES))
     assert stored(tmp_path) == {}
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..", "a\\..\\b", "C:\\x", "memory/notes/x.md"])
 def test_no_id_leads_out_of_the_folder(tmp_path, name):
-    (path,) = documents.upsert(tmp_path, RULES, {name: ({}, "text")}, {})
+    (path,) = documents.upsert(tmp_path, RULES, {name: ({}, "text")}, Known(tmp_path, RULES))
     assert (tmp_path / path).parent == tmp_path / NOTES
     assert stored(tmp_path) == {name: "text"}
 
@@ -121,8 +126,32 @@ def test_a_persons_file_is_neither_overwritten_nor_removed(tmp_path, content):
             change()
     assert file.read_bytes() == before
     assert not (tmp_path / "memory" / "new.md").exists()
-    assert documents.read(tmp_path, RULES, "memory/x.md") is None
-    assert list(documents.below(tmp_path, RULES, "memory")) == []
+    known = Known(tmp_path, RULES)
+    assert known.look("memory/x.md").content is None
+    assert list(documents.below(tmp_path, RULES, known, "memory")) == []
+
+
+@pytest.mark.parametrize("path", ["memory/2026-02-18.md", "./memory/2026-02-18.md"])
+def test_the_note_of_a_day_is_no_document(tmp_path, path):
+    with pytest.raises(PathNotAllowedError, match=r"2026-02-18\.md is the note of a day.*memory/notes"):
+        documents.write(tmp_path, RULES, [Fields("memory/new.md", {}, ""), Fields(path, {}, "")])
+    assert list(tmp_path.glob("memory/*.md")) == []
+
+
+@pytest.mark.parametrize("path", ["memory/2026-02-30.md", "memory/2026-02-18-trip.md", "memory/anna/2026-02-18.md"])
+def test_what_only_looks_like_the_note_of_a_day_may_be_a_document(tmp_path, path):
+    assert documents.write(tmp_path, RULES, [Fields(path, {}, "")]) == [path]
+
+
+@pytest.mark.skipif(not hasattr(os, "link"), reason="this system has no hard links")
+def test_a_file_with_another_name_is_not_parted_from_it(tmp_path):
+    rules = Files(allow_hard_links=True)
+    put(tmp_path, a="1")
+    os.link(tmp_path / NOTES / "a.md", tmp_path / "other name.md")
+    with pytest.raises(WriteError, match="2 hard links"):
+        documents.upsert(tmp_path, rules, {"b": ({}, "new"), "a": ({}, "2")}, Known(tmp_path, rules))
+    assert [path.name for path in (tmp_path / NOTES).iterdir()] == ["a.md"]
+    assert (tmp_path / "other name.md").read_text().endswith("---\n1\n")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="making a symlink needs rights there")
@@ -149,7 +178,7 @@ def test_no_symlink_is_written_through_or_removed(tmp_path, target):
 def test_what_would_never_be_read_again_is_not_written(tmp_path):
     rules = Files(max_bytes=200, exclude=("memory/private/",))
     with pytest.raises(WriteError, match=r"files\.max_bytes"):
-        documents.upsert(tmp_path, rules, {"good": ({}, ""), "large": ({}, "ä" * 100)}, {})
+        documents.upsert(tmp_path, rules, {"good": ({}, ""), "large": ({}, "ä" * 100)}, Known(tmp_path, rules))
     assert stored(tmp_path) == {}
     with pytest.raises(PathNotAllowedError, match=r"files\.exclude"):
         documents.write(tmp_path, rules, [Fields("memory/private/x.md", {}, "")])
@@ -166,7 +195,7 @@ def test_a_secret_that_was_shown_masked_is_not_lost_by_writing_it_back(tmp_path)
     put(tmp_path, a=f"the key is {secret}")
     with pytest.raises(QueryError, match="stands for a secret"):
         put(tmp_path, a="the key is sk-pro…GHIJ and more")
-    assert secret in stored(tmp_path)["a"]
+    assert secret in (tmp_path / NOTES / "a.md").read_text()
 
 
 def test_a_write_that_ends_half_way_leaves_whole_files_only(tmp_path, monkeypatch):
@@ -192,12 +221,147 @@ def test_only_what_was_there_is_removed(tmp_path):
     assert stored(tmp_path) == {"b": "2"}
 
 
-def test_what_was_read_before_is_read_again_only_where_it_changed(tmp_path, monkeypatch):
+@pytest.fixture
+def reads(monkeypatch):
+    """The paths of files that are really read."""
+    opened, paths = known_module.opened, []
+    monkeypatch.setattr(known_module, "opened", lambda place, rules: paths.append(place.path) or opened(place, rules))
+    return paths
+
+
+def settle(*files: Path) -> None:
+    """Wait until what is written from now on has another stamp than these files have."""
+    while any(time.time_ns() - max(file.stat().st_mtime_ns, file.stat().st_ctime_ns) < 30_000_000 for file in files):
+        time.sleep(0.005)
+
+
+def test_what_was_read_before_is_read_again_only_where_it_changed(tmp_path, reads):
     put(tmp_path, a="1", b="2")
-    known = {}
+    files = [tmp_path / NOTES / name for name in ("a.md", "b.md")]
+    settle(*files)
+    known = Known(tmp_path, RULES)
     assert documents.paths_by_id(tmp_path, RULES, known) == {"a": [f"{NOTES}/a.md"], "b": [f"{NOTES}/b.md"]}
-    (tmp_path / NOTES / "b.md").write_text(OURS.replace('"a"', '"renamed by hand"'))
-    read, reads = documents.read, []
-    monkeypatch.setattr(documents, "read", lambda root, rules, path: reads.append(path) or read(root, rules, path))
+    files[1].write_text(OURS.replace('"a"', '"renamed by hand"'))
+    settle(*files)
+    reads.clear()
     assert set(documents.paths_by_id(tmp_path, RULES, known)) == {"a", "renamed by hand"}
+    assert [known.look(f"{NOTES}/{name}.md").content.text for name in "ab"] == ["1", "text"]
     assert reads == [f"{NOTES}/b.md"]
+
+
+def test_a_change_right_after_a_look_is_seen_though_size_and_stamp_are_the_same(tmp_path):
+    put(tmp_path, a="0")
+    known, file = Known(tmp_path, RULES), tmp_path / NOTES / "a.md"
+    for text in "123456789" * 5:
+        file.write_text(OURS.replace("text", text))
+        assert known.look(f"{NOTES}/a.md").content.text == text
+
+
+def test_no_more_is_kept_than_there_is_room_for(tmp_path, reads, monkeypatch):
+    put(tmp_path, a="1", b="2", c="3")
+    settle(*(tmp_path / NOTES).glob("*.md"))
+    monkeypatch.setattr(known_module, "MOST_BYTES", 2 * 1024 + 200)
+    known = Known(tmp_path, RULES)
+    for _ in range(2):
+        assert [known.look(f"{NOTES}/{name}.md").content.text for name in "abc"] == ["1", "2", "3"]
+    assert len(reads) == 6, "in turns, each pushes another one out"
+    assert known.look(f"{NOTES}/c.md").doc_id == "c"
+    documents.paths_by_id(tmp_path, RULES, known)
+    assert len(reads) == 6, "ids are kept all the same"
+
+
+@pytest.mark.parametrize("folder", ["memory/notes", "memory/users"])
+def test_what_is_gone_takes_no_room(tmp_path, reads, monkeypatch, folder):
+    monkeypatch.setattr(known_module, "MOST_BYTES", 2 * 1024 + 200)
+    known, (a, b, c) = Known(tmp_path, RULES), (f"{folder}/{name}.md" for name in "abc")
+    documents.write(tmp_path, RULES, [Fields(path, {}, "") for path in (a, b, c)])
+    settle(*(tmp_path / folder).glob("*.md"))
+    for path in (a, b):
+        assert known.look(path).content is not None
+    documents.remove(tmp_path, RULES, [b])
+    (tmp_path / c).rename(tmp_path / "c")
+    assert [path for path, _ in documents.below(tmp_path, RULES, known, folder)] == [a]
+    assert [b in kept for kept in vars(known).values() if isinstance(kept, dict)] == [False] * 3
+    (tmp_path / "c").rename(tmp_path / c)
+    settle(tmp_path / c)
+    for path in (c, a):
+        assert known.look(path).content is not None
+    assert reads == [a, b, c]
+
+
+def test_a_look_at_one_folder_forgets_nothing_of_others(tmp_path, reads):
+    paths = ["memory/users/a.md", "memory/notes/b.md"]
+    documents.write(tmp_path, RULES, [Fields(path, {"id": path}, "") for path in paths])
+    settle(*(tmp_path / path for path in paths))
+    known = Known(tmp_path, RULES)
+    for _ in range(2):
+        assert [path for path, _ in documents.below(tmp_path, RULES, known, "memory/users")] == paths[:1]
+        assert documents.paths_by_id(tmp_path, RULES, known) == {paths[1]: paths[1:]}
+    assert reads == paths
+
+
+def test_globs_that_leave_files_out_do_not_keep_others_from_being_listed(tmp_path):
+    for name in ("any", "x", "y"):
+        documents.write(tmp_path, RULES, [Fields(f"memory/users/{name}.md", {}, name)])
+    rules = Files(include=("memory/users/x.md",))
+    assert [path for path, _ in documents.below(tmp_path, rules, Known(tmp_path, rules), "memory/users")] == [
+        "memory/users/x.md"
+    ]
+
+
+# A person's hand
+
+DAMAGED = {
+    "a value": '---\nopenclaw_memory: 1\nid: "x"\nmetadata: {"a": 1, b: 2}\n---\nOld text.\n',
+    "the id": '---\nopenclaw_memory: 1\nid "x"\nmetadata: {"a": 1}\n---\nOld text.\n',
+    "no id": '---\nopenclaw_memory: 1\nmetadata: {"a": 1}\n---\nOld text.\n',
+    "a blank id": '---\nopenclaw_memory: 1\nid: ""\n---\nOld text.\n',
+    "no end": '---\nopenclaw_memory: 1\nid: "x"\nmetadata: {"a": 1}\nOld text.\n',
+    "a list": '---\nopenclaw_memory: 1\nid: "x"\nmetadata: [1]\n---\nOld text.\n',
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_document_is_told_once_and_stays_one(tmp_path, caplog, content):
+    put(tmp_path, x="Old text.")
+    file = tmp_path / NOTES / "x.md"
+    file.write_text(content)
+    known = Known(tmp_path, RULES)
+    for _ in range(3):
+        assert documents.paths_by_id(tmp_path, RULES, known) == {"x": [f"{NOTES}/x.md"]}
+        assert known.look(f"{NOTES}/x.md").content.text == "Old text."
+    assert [f"{NOTES}/x.md" in record.getMessage() for record in caplog.records] == [True]
+    assert list(known.unread) == [f"{NOTES}/x.md"]
+    assert documents.upsert(tmp_path, RULES, {"x": ({"metadata": {}}, "New.")}, known) == [f"{NOTES}/x.md"]
+    assert os.listdir(tmp_path / NOTES) == ["x.md"]
+    assert stored(tmp_path) == {"x": "New."}
+    assert known.look(f"{NOTES}/x.md").content.text == "New."
+    assert known.unread == {}
+
+
+def test_a_document_without_its_id_is_found_by_the_name_that_its_id_leads_to(tmp_path):
+    (path,) = put(tmp_path, **{"Doc/Ä 1": "Old."})
+    file = tmp_path / path
+    file.write_text(file.read_text().replace('id: "Doc/Ä 1"\n', ""))
+    known = Known(tmp_path, RULES)
+    assert documents.paths_by_id(tmp_path, RULES, known, ["Doc/Ä 1"]) == {"Doc/Ä 1": [path]}
+    assert documents.paths_by_id(tmp_path, RULES, known) == {file.stem: [path]}
+    assert documents.upsert(tmp_path, RULES, {"Doc/Ä 1": ({}, "New.")}, known) == [path]
+    assert stored(tmp_path) == {"Doc/Ä 1": "New."}
+
+
+def test_a_document_that_has_the_id_comes_before_one_that_only_has_its_name(tmp_path):
+    put(tmp_path, a="1")
+    folder = tmp_path / NOTES
+    (folder / "a.md").rename(folder / "moved.md")
+    (folder / "a.md").write_text(DAMAGED["no id"])
+    assert documents.paths_by_id(tmp_path, RULES, Known(tmp_path, RULES)) == {
+        "a": [f"{NOTES}/moved.md", f"{NOTES}/a.md"]
+    }
+
+
+@pytest.mark.parametrize("around", ["{}", "({})", "{},", "x={}\nand more"])
+def test_a_mask_is_noticed_whatever_stands_around_it(tmp_path, around):
+    put(tmp_path, a="the key is sk-proj-abcdefghij0123456789ABCDEFGHIJ.")
+    with pytest.raises(QueryError, match="stands for a secret"):
+        put(tmp_path, a=around.format("sk-pro…GHIJ"))

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import uuid
 
 import pytest
 from langchain.agents import create_agent
@@ -9,12 +10,15 @@ from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models.fake import FakeListLLM
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, get_buffer_string
 from langchain_openclaw_memory import MemoryFlushCallback
 from langgraph.checkpoint.memory import InMemorySaver
-from scripted_chat import SUMMARY, writes_facts
+from pydantic import Field
+from scripted_chat import FACT as ASKED
+from scripted_chat import SUMMARY, ScriptedChat, calling, saying, writes_facts
 
 from openclaw_memory.errors import ConfigError
+from openclaw_memory.sessions import FLUSH_TAG
 
 FACT = "Please remember: the boiler code is 4711."
 WINDOW = 4_000  # flushed from 1,500 tokens on: a quarter is reserved, and half of the rest is soft at most
@@ -135,13 +139,166 @@ def test_conversations_of_other_threads_are_flushed_each_for_itself(memory, scri
     assert flushes(flush_model) == 2
 
 
-def test_what_a_chain_asks_in_between_is_not_taken_for_the_conversation(memory, model, scripted, flush_model):
-    callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
+def summarise(scripted, callback, messages, form="xml"):
+    """As `SummarizationMiddleware` asks for a summary."""
+    prompt = f"Summarise.\n<messages>{get_buffer_string(messages, format=form)}</messages>"
+    scripted(SUMMARY).invoke(prompt, {"callbacks": [callback], "metadata": {"lc_source": "summarization"}})
+
+
+@pytest.mark.parametrize("form", ["xml", "prefix"])
+def test_what_is_flushed_before_a_summary_is_what_is_summarised(memory, model, scripted, flush_model, form):
+    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
     config = {"callbacks": [callback]}
-    model.invoke([HumanMessage(FACT), AIMessage("Noted."), HumanMessage("Go on.")], config)
+    talk = [HumanMessage(f"{FACT} A < B & C."), AIMessage("Noted."), HumanMessage("Read the page.")]
+    model.invoke(talk, config)
+    model.invoke([HumanMessage(f"What is this page about? {words(2_000)}")], config)
     model.invoke([HumanMessage("Give this talk a title.")], config)
-    scripted(SUMMARY).invoke("Summarise.", {**config, "metadata": {"lc_source": "summarization"}})
-    assert "4711" in flush_model.requests[0].text
+    summarise(scripted, callback, talk[:1], form)
+    assert [message.text for message in flush_model.requests[0].messages[1:-1]] == [*(m.text for m in talk), "ok"]
+    assert "4711" in notes(memory)
+
+
+def test_a_conversation_that_was_summarised_is_let_go_and_another_one_is_not(memory, model, scripted, flush_model):
+    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
+    talks = [[HumanMessage(f"Please remember: talk {name} is long.")] for name in ("one", "two")]
+    for talk in talks:
+        model.invoke(talk, {"callbacks": [callback]})
+    summarise(scripted, callback, talks[0])
+    (conversation,) = callback._conversations.values()
+    assert [view.messages[0].text for view in conversation.views.values()] == [talks[1][0].text]
+    summarise(scripted, callback, talks[1])
+    assert ["talk one" in notes(memory), "talk two" in notes(memory)] == [True, True]
+    assert flushes(flush_model) == 2
+
+
+def test_after_a_restart_the_request_for_the_summary_itself_is_flushed(memory, scripted, flush_model):
+    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
+    summarise(scripted, callback, [HumanMessage(FACT)])
+    assert "4711" in notes(memory)
+
+
+def test_a_tool_that_asks_a_model_about_a_long_page_does_not_hide_the_conversation(memory, scripted, flush_model):
+    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
+    helper = scripted("the page is about hats")
+
+    def read_page(page: str) -> str:
+        """Read a page."""
+        return helper.invoke([HumanMessage(f"What is page {page} about? {words(2_000)}")]).text
+
+    def script(request):
+        return calling("read_page", page="x") if request.messages[-1].text == "Read it." else "ok"
+
+    shortens = SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 8), keep=("messages", 2))
+    agent = create_agent(scripted(script), [read_page], middleware=[shortens], checkpointer=InMemorySaver())
+    for text in (FACT, "Read it.", "Go on.", "And on."):
+        agent.invoke(
+            {"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": "tuesday"}, "callbacks": [callback]}
+        )
+    assert len(helper.requests) == 1
+    assert "4711" in notes(memory)
+
+
+@pytest.mark.parametrize("window", [2_000, WINDOW, 200_000])
+@pytest.mark.parametrize(("longest", "keep"), [(30, 10), (10, 10), (12, 3)])
+def test_of_a_history_that_is_trimmed_nothing_is_lost(memory, model, flush_model, window, longest, keep):
+    callback = MemoryFlushCallback(memory, flush_model, window=window)
+    talk = []
+    for number in range(40):
+        talk.append(HumanMessage(f"Please remember: number {number} is blue.\n{words(30)}"))
+        if len(talk) > longest:
+            talk = talk[-keep:]
+        talk.append(model.invoke([SystemMessage("Be kind."), *talk], {"callbacks": [callback]}))
+    still_there = set(ASKED.findall("\n".join(message.text for message in talk)))
+    for number in range(40):
+        fact = f"number {number} is blue."
+        assert fact in notes(memory) or fact in still_there
+    assert flushes(flush_model) < 40 / 2
+    (conversation,) = callback._conversations.values()
+    assert len(conversation.views) == 1
+
+
+@pytest.mark.parametrize("summary", [HumanMessage("What was said, in short."), AIMessage("What was said, in short.")])
+def test_a_history_that_the_chain_itself_summarises_is_flushed_first(memory, model, flush_model, summary):
+    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
+    config = {"callbacks": [callback]}
+    talk = [HumanMessage(FACT), AIMessage("Noted."), HumanMessage("Go on.")]
+    reply = model.invoke(talk, config)
+    model.invoke([summary, *talk[2:], reply, HumanMessage("And now?")], config)
+    assert "4711" in notes(memory)
+    assert flushes(flush_model) == 1
+
+
+ASKS = {
+    "the same": lambda talk: talk,
+    "its latest message": lambda talk: talk[-1:],
+    "with other examples": lambda talk: [HumanMessage("2 + 2"), AIMessage("4"), talk[-1]],
+    "with the same examples": lambda talk: [*talk[:-1], HumanMessage("Something else.")],
+    "after another document": lambda talk: [HumanMessage("No news."), *talk[1:], AIMessage("ok"), HumanMessage("So?")],
+    "something else": lambda _: [HumanMessage("Give this talk a title.")],
+}
+
+
+@pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
+def test_what_a_chain_asks_besides_is_not_taken_for_a_shorter_history(memory, model, flush_model, ask):
+    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
+    config = {"callbacks": [callback]}
+    talk = [HumanMessage("Hello!"), AIMessage("Good day."), HumanMessage(FACT)]
+    for _ in range(3):
+        reply = model.invoke(talk, config)
+        model.invoke(ask(talk), config)
+        talk = [*talk, reply, HumanMessage("Go on.")]
+    assert flush_model.requests == []
+
+
+def test_a_talk_that_says_the_same_again_and_again_is_not_taken_for_a_shorter_one(memory, model, flush_model):
+    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
+    talk = [HumanMessage("Go on.")]
+    for _ in range(4):
+        talk = [*talk, model.invoke(talk, {"callbacks": [callback]}), HumanMessage("Go on.")]
+    assert flush_model.requests == []
+
+
+class Stuck(ScriptedChat):
+    """Never replies, and says when it was asked."""
+
+    asked: asyncio.Event = Field(default_factory=asyncio.Event)
+
+    async def _agenerate(self, *_, **__):
+        self.asked.set()
+        await asyncio.Event().wait()
+
+
+async def cancelled(model, messages, callback):
+    model.asked.clear()
+    call = asyncio.create_task(model.ainvoke(messages, {"callbacks": [callback]}))
+    await model.asked.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+
+async def test_of_a_conversation_whose_calls_are_cancelled_one_is_held(memory, flush_model):
+    callback, model = MemoryFlushCallback(memory, flush_model, window=200_000), Stuck(script=saying("never"))
+    talk = [HumanMessage(FACT)]
+    for number in range(5):
+        await cancelled(model, talk, callback)
+        talk.append(HumanMessage(f"Number {number}."))
+    assert [len(run.messages) for run in callback._runs.values()] == [5]
+
+
+def test_of_calls_that_never_end_not_all_are_held(memory, flush_model):
+    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
+    for number in range(300):
+        callback.on_chat_model_start({}, [[HumanMessage(f"Talk {number}")]], run_id=uuid.uuid4())
+    assert len(callback._runs) == 256
+    assert [run.messages[0].text for run in callback._runs.values()][-1] == "Talk 299"
+
+
+def test_calls_of_a_flush_are_known_by_their_tag(memory, flush_model):
+    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
+    callback.on_chat_model_start({}, [[HumanMessage(FACT)]], run_id=uuid.uuid4(), tags=[FLUSH_TAG])
+    assert not callback._runs
+    assert not callback._conversations
 
 
 class Ticking:
@@ -219,3 +376,10 @@ def test_a_window_that_nobody_knows_is_an_error_that_says_what_to_do(memory, scr
     with pytest.raises(ConfigError, match="window=200_000"):
         MemoryFlushCallback(memory, scripted("ok"))
     assert MemoryFlushCallback(memory, scripted("ok", profile={"max_input_tokens": 8_000})).window == 8_000
+
+
+def test_a_model_by_its_name_is_made_at_once(memory, monkeypatch, flush_model):
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", {"house:large": flush_model}.__getitem__)
+    assert MemoryFlushCallback(memory, "house:large", window=WINDOW).model is flush_model
+    with pytest.raises(ConfigError, match="'house:small'"):
+        MemoryFlushCallback(memory, "house:small", window=WINDOW)

@@ -15,8 +15,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from scripted_chat import SUMMARY, asks_memory, calling, tells_facts, writes_facts
 
-from openclaw_memory.errors import ConfigError
-
 # Clauses came with a later version than the lowest that is supported.
 needs_clauses = pytest.mark.skipif(
     not hasattr(summarization, "TriggerClause"), reason="this version of LangChain has no clauses of triggers"
@@ -219,13 +217,15 @@ def test_a_token_count_of_the_provider_brings_the_flush_as_it_brings_the_summary
     assert [cycle.split() for cycle in told.cycles()] == [["reply", "flush"]] + [["reply", "flush"]] * 2
 
 
-def test_a_restart_between_cycles_changes_nothing(tmp_path, make_agent, told):
+def test_a_restart_between_cycles_changes_nothing(tmp_path, make_agent, told, caplog):
     """Each turn has a process of its own, as far as objects can tell."""
     for text in (FACT, *CHATTER, QUESTION):
         with SqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as saver:
             state = make_agent(checkpointer=saver).invoke(says(text), thread())
     assert "4711" in state["messages"][-1].text
-    assert [cycle.count("flush") for cycle in told.cycles()] == [2, 1, 1, 1][: len(told.cycles())]
+    assert len(told.cycles()) >= 3
+    assert [cycle.count("flush") for cycle in told.cycles()] == [2] + [1] * (len(told.cycles()) - 1)
+    assert not caplog.text
 
 
 def test_a_restart_between_the_flush_and_the_summary_brings_no_second_flush(tmp_path, memory, scripted, told):
@@ -242,9 +242,9 @@ def test_a_thread_that_is_used_for_another_conversation_is_flushed_again(memory,
     flush = MemoryFlushMiddleware(memory, scripted(told.script("flush", lambda _: "NO_REPLY")), trigger=("messages", 3))
     saver = InMemorySaver()
     agent = create_agent(scripted("ok"), [], middleware=[flush], checkpointer=saver)
-    for _ in range(2):
+    for topic in ("trains", "boats"):
         for text in CHATTER[:4]:
-            agent.invoke(says(text), thread())
+            agent.invoke(says(f"{topic}: {text}"), thread())
         saver.delete_thread("tuesday")
     assert told.events == ["flush", "flush"]
 
@@ -386,37 +386,7 @@ def test_the_model_of_the_agent_writes_where_no_other_is_given(memory, scripted)
     agent = create_agent(model, [], middleware=[MemoryFlushMiddleware(memory)], checkpointer=InMemorySaver())
     agent.invoke(says(FACT + " so it goes" * 1_500), thread())
     assert "4711" in notes(memory)
-    assert agent.get_state(thread()).values["memory_flush_marker"] == "none"
-
-
-def test_messages_are_kept_where_a_summary_comes_before_any_model_is_known(memory, scripted):
-    flush = MemoryFlushMiddleware(memory, trigger=("messages", 1))
-    create_agent(scripted("ok"), [], middleware=[flush]).invoke(says(FACT))
-    memory.sync()
-    assert "4711" in memory.search("boiler code", source="sessions")[0].snippet
-
-
-def test_a_window_that_nobody_knows_is_an_error_that_says_what_to_do(memory, scripted):
-    with pytest.raises(ConfigError, match="window=200_000"):
-        MemoryFlushMiddleware(memory, scripted("ok"))
-    agent = create_agent(scripted("ok"), [], middleware=[MemoryFlushMiddleware(memory)])
-    with pytest.raises(ConfigError, match="window=200_000"):
-        agent.invoke(says("Hello."))
-
-
-@pytest.mark.parametrize(
-    ("trigger", "options", "words"),
-    [
-        (None, {"window": 8_000}, "no trigger"),
-        (("tokens", 9_000), {}, "beyond the 8,000 tokens"),
-        (("tokens", 4_000), {"window": 200_000}, "due from 176,000 tokens on"),
-        (("fraction", 0.5), {"trigger": ("tokens", 5_000)}, "due from 5,000 tokens on"),
-    ],
-)
-def test_a_flush_that_would_come_too_late_is_warned_of(memory, scripted, trigger, options, words):
-    shortens = SummarizationMiddleware(scripted(SUMMARY, profile={"max_input_tokens": 8_000}), trigger=trigger)
-    with pytest.warns(UserWarning, match=words):
-        MemoryFlushMiddleware.before(shortens, memory=memory, **options)
+    assert agent.get_state(thread()).values["memory_flush_marker"]
 
 
 def test_a_flush_that_stands_after_the_summarization_says_so(memory, scripted, caplog):
@@ -446,5 +416,7 @@ def test_threads_of_one_agent_are_flushed_each_for_itself(memory, make_agent):
 def test_a_memory_that_is_closed_holds_up_no_agent(memory, scripted, told):
     flush = MemoryFlushMiddleware(memory, scripted(told.script("flush", writes_facts)), trigger=("messages", 1))
     memory.close()
-    assert create_agent(scripted("ok"), [], middleware=[flush]).invoke(says(FACT))["messages"][-1].text == "ok"
+    agent = create_agent(scripted("ok"), [], middleware=[flush], checkpointer=InMemorySaver())
+    assert agent.invoke(says(FACT), thread())["messages"][-1].text == "ok"
     assert told.events == []
+    assert "memory_flush_marker" not in agent.get_state(thread()).values

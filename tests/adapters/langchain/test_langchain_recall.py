@@ -4,14 +4,15 @@ import logging
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import SummarizationMiddleware
+from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationMiddleware
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_openclaw_memory import RecallMiddleware, memory_tools
+from langchain_openclaw_memory import RecallMiddleware, TranscriptMiddleware, memory_tools
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from openclaw_memory import Memory
-from openclaw_memory.errors import QueryError
+from openclaw_memory.errors import ConfigError, QueryError
 from openclaw_memory.sessions import FLUSH_TAG
 
 QUESTION = "Who services the boiler?"
@@ -140,22 +141,108 @@ async def test_a_long_message_in_one_piece_is_looked_up_as_it_is(memory):
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_a_memory_that_fails_costs_the_block_and_not_the_turn(memory, asynchronous, caplog):
-    model = model_saying("I do not know.")
+async def test_a_memory_that_fails_costs_the_block_and_not_the_turn_and_is_told_once(memory, asynchronous, caplog):
+    model = model_saying("I do not know.", "No.")
     agent = agent_with(memory, model)
     memory.close()
-    with caplog.at_level(logging.WARNING):
-        done = await asked(agent, QUESTION, asynchronous)
+    with caplog.at_level(logging.DEBUG, logger="langchain_openclaw_memory.recall"):
+        for _ in range(2):
+            done = await asked(agent, QUESTION, asynchronous)
     assert model.seen[0][1].content == QUESTION
-    assert done["messages"][-1].content == "I do not know."
-    (record,) = caplog.records
-    assert record.name == "langchain_openclaw_memory.recall"
-    assert "closed" in str(record.exc_info[1])
+    assert done["messages"][-1].content == "No."
+    (told,) = (record for record in caplog.records if record.levelno == logging.WARNING)
+    assert told.name == "langchain_openclaw_memory.recall"
+    assert "closed; open it again" in told.getMessage()
+    assert told.exc_info is None
+    assert len([record for record in caplog.records if record.exc_info]) == 2
 
 
-@pytest.mark.parametrize("wrong", [{"max_chars": 0}, {"max_results": 0}, {"min_score": 2}])
+async def test_another_kind_of_failure_is_told_too(memory, monkeypatch, caplog):
+    agent = agent_with(memory, model_saying("1", "2", "3"))
+    for error in (OSError("gone"), OSError("gone"), MemoryError("full")):
+        monkeypatch.setattr(memory, "search", lambda *_, error=error, **__: (_ for _ in ()).throw(error))
+        await asked(agent, QUESTION)
+    told = [record.getMessage().rpartition("failed: ")[2] for record in caplog.records]
+    assert told == ["OSError: gone", "MemoryError: full"]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_the_same_message_in_another_run_is_shown_what_the_memory_holds_then(memory, asynchronous):
+    model = model_saying("Van Dam.", "Jansen.")
+    agent = create_agent(model, middleware=[RecallMiddleware(memory)])
+    for fact in (None, "The boiler is serviced by Jansen from now on."):
+        if fact:
+            memory.append(fact, date="2026-03-02")
+            memory.sync()
+        given = {"messages": [HumanMessage(QUESTION, id="q1")]}
+        await agent.ainvoke(given) if asynchronous else agent.invoke(given)
+    assert ["Jansen" in messages[0].text for messages in model.seen] == [False, True]
+
+
+async def test_a_turn_that_waits_for_approval_goes_on_with_the_same_block(memory):
+    model = model_saying(AIMessage("", tool_calls=[SEARCH]), "Van Dam.")
+    agent = create_agent(
+        model,
+        memory_tools(memory),
+        middleware=[RecallMiddleware(memory), HumanInTheLoopMiddleware(interrupt_on={"memory_search": True})],
+        checkpointer=InMemorySaver(),
+    )
+    await asked(agent, QUESTION)
+    memory.append("The boiler is serviced by Jansen from now on.", date="2026-03-02")
+    memory.sync()
+    agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+    first, second = (messages[0].text for messages in model.seen)
+    assert first == second
+
+
+def chat_with_a_transcript(memory, model, *more):
+    middleware = [TranscriptMiddleware(memory), *more, RecallMiddleware(memory)]
+    return create_agent(model, middleware=middleware, checkpointer=InMemorySaver())
+
+
+async def test_the_conversation_that_the_model_is_shown_anyway_is_not_recalled(memory):
+    model = model_saying(*["Noted."] * 3)
+    agent = chat_with_a_transcript(memory, model)
+    for text in ("My cat is called Tom.", "What is my cat called?", "thanks!"):
+        await asked(agent, text)
+        memory.sync()
+    assert "Tom" not in "".join(messages[-1].text for messages in model.seen[1:])
+    # Of another thread it is recalled.
+    other = model_saying("Tom.")
+    another_thread = {"configurable": {"thread_id": "2"}}
+    await asked(chat_with_a_transcript(memory, other), "What is my cat called?", config=another_thread)
+    assert "My cat is called Tom." in other.seen[0][-1].text
+
+
+async def test_after_a_summary_the_older_part_of_the_talk_is_recalled(memory):
+    model, summariser = model_saying(*["Noted."] * 5), model_saying(*["They spoke of pets."] * 5)
+    summarization = SummarizationMiddleware(summariser, trigger=("messages", 5), keep=("messages", 2))
+    agent = chat_with_a_transcript(memory, model, summarization)
+    for text in ("My cat is called Tom.", "Hello.", "Hello again.", "What is my cat called?"):
+        await asked(agent, text)
+        memory.sync()
+    assert "pets" in model.seen[-1][0].text
+    assert "My cat is called Tom." in model.seen[-1][-1].text
+
+
+async def test_of_notes_alone_no_conversation_is_recalled(memory):
+    memory.session_log("monday").append("user", "Who services the boiler? Jansen does.")
+    memory.sync()
+    both, alone = model_saying("Hm."), model_saying("Hm.")
+    await asked(agent_with(memory, both), QUESTION)
+    await asked(agent_with(memory, alone, source="memory"), QUESTION)
+    assert ["Jansen" in model.seen[0][-1].text for model in (both, alone)] == [True, False]
+    assert FACT in alone.seen[0][-1].text
+
+
+def test_something_else_than_a_memory_is_refused_at_once():
+    with pytest.raises(ConfigError, match="not 'notes'"):
+        RecallMiddleware("notes")
+
+
+@pytest.mark.parametrize("wrong", [{"max_chars": 0}, {"max_results": 0}, {"min_score": 2}, {"source": "notes"}])
 async def test_a_wrong_setting_is_told_at_the_first_call(memory, wrong):
-    with pytest.raises(QueryError, match=next(iter(wrong))):
+    with pytest.raises((ConfigError, QueryError), match=next(iter(wrong))):
         await asked(agent_with(memory, model_saying("Hm."), **wrong), QUESTION)
 
 

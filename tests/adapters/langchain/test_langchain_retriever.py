@@ -79,6 +79,25 @@ def test_a_document_names_its_lines_and_how_it_was_found(retriever):
     }
 
 
+@pytest.mark.parametrize("k", [0, -1, True, "3", 2.0])
+async def test_a_wrong_k_of_one_call_is_told_by_its_name(retriever, k):
+    with pytest.raises(QueryError, match=f"k must be a whole number of at least 1, not {k!r}"):
+        retriever.invoke(QUESTION, k=k)
+    with pytest.raises(QueryError, match="k must be"):
+        await retriever.ainvoke(QUESTION, k=k)
+
+
+def test_its_fields_have_a_schema_without_the_memory():
+    properties = OpenClawRetriever.model_json_schema()["properties"]
+    assert {"k", "min_score", "source"} <= set(properties)
+    assert "memory" not in properties
+
+
+def test_a_path_is_no_memory():
+    with pytest.raises(ValidationError, match="instance of Memory"):
+        OpenClawRetriever(memory="notes")
+
+
 def test_what_is_found_is_what_the_memory_finds_in_its_order(retriever, memory):
     found = memory.search(QUESTION, max_results=6)
     assert [document.id for document in retriever.invoke(QUESTION)] == [result.citation for result in found]

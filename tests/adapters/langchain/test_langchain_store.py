@@ -21,8 +21,9 @@ from langgraph.store.base import (
     SearchOp,
 )
 
-from openclaw_memory import Memory
-from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError, QueryError, SyncBusyError
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import Files
+from openclaw_memory.errors import ConfigError, OpenClawMemoryError, PathNotAllowedError, QueryError, SyncBusyError
 
 USERS = ("users", "anna")
 
@@ -228,6 +229,20 @@ def test_invalid_namespaces_are_refused_in_a_batch_too(store, op):
     assert store.get(USERS, "a") is None, "nothing was written"
 
 
+def test_filters_know_more_operators_than_langgraphs_own(store):
+    store.batch([PutOp(USERS, name, {"name": name, "n": n}) for n, name in enumerate("abc")])
+    assert keys(store.search(USERS, filter={"name": {"$in": ["a", "c"]}})) == ["a", "c"]
+    assert keys(store.search(USERS, filter={"$or": [{"name": "a"}, {"n": {"$gte": 2}}]})) == ["a", "c"]
+    assert keys(store.search(USERS, filter={"$not": {"n": {"$lt": 1}}, "name": {"$nin": ["c"]}})) == ["b"]
+
+
+def test_what_is_returned_is_the_callers(store):
+    store.put(USERS, "a", {"tags": ["x"]})
+    for item in (store.get(USERS, "a"), store.search(USERS)[0]):
+        item.value["tags"].append("mine")
+    assert store.search(USERS)[0].value == store.get(USERS, "a").value == {"tags": ["x"]}
+
+
 def test_a_time_to_live_is_refused(store):
     with pytest.raises(NotImplementedError):
         store.put(USERS, "a", {"n": 1}, ttl=5)
@@ -355,6 +370,57 @@ def test_fields_of_the_store_are_searched_where_an_item_names_none(memory):
 
 
 @pytest.mark.parametrize(
+    ("value", "shown", "corrected"),
+    [
+        ({"text": "Anna eats no nuts.", "n": 2}, "Anna eats no nuts.", {"text": "Anna eats no eggs.", "n": 2}),
+        (
+            {"diet": {"rule": "no nuts"}, "since": 2019, "strict": True},
+            "diet.rule: no nuts",
+            {"diet": {"rule": "no eggs"}, "since": 2019, "strict": True},
+        ),
+        ({"n": 1, "rule": "rule: nuts"}, "rule: rule: nuts", {"n": 1, "rule": "rule: eggs"}),
+    ],
+)
+def test_the_only_string_of_a_value_is_corrected_in_the_body(store, memory, value, shown, corrected):
+    store.put(USERS, "diet", value)
+    path = memory.workspace.root / "memory/users/anna/diet.md"
+    assert body(path) == shown
+    assert store.get(USERS, "diet").value == value
+    path.write_text(path.read_text(encoding="utf-8").replace("nuts", "eggs"), encoding="utf-8")
+    assert store.get(USERS, "diet").value == corrected
+    assert store.search(USERS, query="eggs")[0].value == corrected
+
+
+def test_a_label_that_a_person_deletes_was_no_part_of_the_value(store, memory):
+    store.put(USERS, "colour", {"favourite": "blue"})
+    path = memory.workspace.root / "memory/users/anna/colour.md"
+    path.write_text(path.read_text(encoding="utf-8").replace("\nfavourite: blue", "\ngreen"), encoding="utf-8")
+    assert store.get(USERS, "colour").value == {"favourite": "green"}
+
+
+@pytest.mark.parametrize("index", [None, ["name", "city"]])
+def test_an_edit_that_changes_no_value_is_told_once(store, memory, caplog, index):
+    value = {"name": "Anna", "city": "Utrecht"}
+    store.put(USERS, "who", value, index=index)
+    path = memory.workspace.root / "memory/users/anna/who.md"
+    path.write_text(path.read_text(encoding="utf-8").replace("- city: Utrecht", "- city: Delft"), encoding="utf-8")
+    for _ in range(2):
+        assert store.get(USERS, "who").value == value
+        assert store.search(USERS, query="Delft")[0].value == value
+    assert [("who.md" in said, "`value` above the text" in said) for said in caplog.messages] == [(True, True)]
+
+
+@pytest.mark.parametrize("index", [None, False, ["name"], ["name", "city"], ["n"], ["$", "name"]])
+@pytest.mark.parametrize("value", [{"name": " Anna ", "city": "U\r\nt\n", "n": 1}, {"name": "Anna"}, {"n": [1, 2]}, {}])
+def test_what_nobody_edited_is_not_told(store, memory, caplog, value, index):
+    store.put(USERS, "who", value, index=index)
+    path = memory.workspace.root / "memory/users/anna/who.md"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n") + b"\r\n \r\n")
+    assert store.get(USERS, "who").value == value
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
     "saved",
     [
         lambda file: file,
@@ -425,9 +491,57 @@ def test_a_key_that_is_a_secret_is_refused_and_not_kept(store, memory):
     assert files(memory) == []
 
 
-def test_secrets_in_a_value_are_masked_when_it_is_read(store):
-    store.put(USERS, "token", {"text": "The token is ghp_" + "a1B2" * 9, "also": ["ghp_" + "a1B2" * 9]})
-    assert "a1B2a1B2a1B2" not in str(store.get(USERS, "token").value)
+SECRET = "ghp_" + "a1B2" * 9
+TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
+
+
+@pytest.mark.parametrize(
+    "value", [{"text": f"The token is {SECRET}"}, {"a": [{"jwt": TOKEN}]}, {SECRET: 1}], ids=["text", "deep", "name"]
+)
+def test_a_value_that_would_come_back_masked_is_refused_and_nothing_is_written(store, memory, value):
+    with pytest.raises(QueryError, match="keep secrets elsewhere") as refused:
+        store.batch([PutOp(USERS, "good", {"n": 1}), PutOp(USERS, "bad", value)])
+    assert SECRET not in str(refused.value)
+    assert files(memory) == []
+
+
+def test_a_secret_that_a_person_wrote_is_masked_and_not_lost_by_putting_it_back(store, memory):
+    store.put(USERS, "door", {"text": "The token is here.", "n": 1})
+    path = memory.workspace.root / "memory/users/anna/door.md"
+    path.write_text(path.read_text(encoding="utf-8").replace("here", SECRET), encoding="utf-8")
+    value = store.get(USERS, "door").value
+    assert SECRET not in str(value)
+    store.put(USERS, "door", value | {"n": 2})
+    assert SECRET in path.read_text(encoding="utf-8")
+    assert store.get(USERS, "door").value == value | {"n": 2}
+    with pytest.raises(QueryError, match="stands for a secret"):
+        store.put(USERS, "door", {"text": f"Changed: {value['text']}"})
+    assert SECRET in path.read_text(encoding="utf-8")
+
+
+def test_nesting_too_deep_is_refused_before_anything_is_written(store, memory):
+    deep = {}
+    for _ in range(3000):
+        deep = {"a": deep}
+    for too_deep in (deep, {"a": json.loads("[" * 65 + "]" * 65)}):
+        with pytest.raises(QueryError, match="deeper than 64"):
+            store.batch([PutOp(USERS, "good", {"n": 1}), PutOp(USERS, "gone", None), PutOp(USERS, "bad", too_deep)])
+    assert files(memory) == []
+
+
+@pytest.mark.parametrize("given", ["notes", None, 3])
+def test_what_is_no_memory_is_refused_with_what_to_do(given):
+    with pytest.raises(ConfigError, match=r"OpenClawStore\(Memory\.open\(PATH\)\)"):
+        OpenClawStore(given)
+
+
+def test_globs_that_leave_files_out_do_not_break_lists_and_searches(notes):
+    config = MemoryConfig(files=Files(include=("memory/users/**/a.md",)))
+    with Memory.open(notes, embedder=None, config=config) as memory:
+        store = OpenClawStore(memory)
+        store.put(USERS, "a", {"n": 1})
+        assert store.list_namespaces() == [USERS]
+        assert keys(store.search(("users",), query="n")) == ["a"]
 
 
 def test_nothing_is_written_through_a_symlink(store, memory, tmp_path):

@@ -16,6 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from openclaw_memory import Memory
 from openclaw_memory import tools as core
+from openclaw_memory.errors import ConfigError
 
 QUESTION = "Who services the boiler?"
 EXAMPLES = {
@@ -98,13 +99,14 @@ def call(tool: BaseTool, arguments, **configurable) -> ToolMessage:
     return tool.invoke(said, config={"configurable": configurable})
 
 
-def test_a_search_answers_in_json_and_hands_over_documents(tools, memory):
+def test_a_search_answers_in_json_and_hands_over_documents_as_plain_data(tools, memory):
     message = call(tools["memory_search"], {"query": QUESTION})
     answer = json.loads(message.content)
     assert answer["status"] == "ok"
     assert answer["results"][0]["citation"] == "memory/household.md#L1-L3"
-    assert message.artifact == OpenClawRetriever(memory=memory).invoke(QUESTION)
-    assert isinstance(message.artifact[0], Document)
+    assert json.loads(json.dumps(message.artifact)) == message.artifact
+    documents = [Document(**item) for item in message.artifact]
+    assert documents == OpenClawRetriever(memory=memory).invoke(QUESTION)
 
 
 def test_a_search_that_finds_nothing_hands_over_an_empty_list(tools):
@@ -162,7 +164,7 @@ def test_in_the_session_of_a_group_less_is_shown(tools, configurable):
     assert "MEMORY.md" in paths(alone)
     assert "MEMORY.md" not in paths(together)
     assert not [result for result in json.loads(together.content)["results"] if "citation" in result]
-    assert "MEMORY.md" not in {document.metadata["path"] for document in together.artifact}
+    assert "MEMORY.md" not in {document["metadata"]["path"] for document in together.artifact}
 
 
 def test_a_session_that_is_given_wins_over_that_of_the_run(memory):
@@ -173,6 +175,23 @@ def test_a_session_that_is_given_wins_over_that_of_the_run(memory):
 @pytest.mark.parametrize("thread", [1, "5f0c1d8e-9a53-4f3e-8b4d-7d3c2f7a1b10"])
 def test_a_thread_of_any_name_is_a_direct_chat(tools, thread):
     assert "MEMORY.md" in paths(call(tools["memory_search"], KEY, thread_id=thread))
+
+
+def test_tools_of_notes_alone_show_no_conversation(memory):
+    memory.session_log("monday").append("user", "The spare key is below the mat.")
+    memory.sync()
+    toolkit = OpenClawToolkit(memory=memory, source="memory")
+    for (search, *_), is_there in ((memory_tools(memory), True), (toolkit.get_tools(), False)):
+        assert ("sessions/monday.jsonl" in paths(call(search, KEY))) is is_there
+
+
+def test_something_else_than_a_memory_is_refused_at_once():
+    with pytest.raises(ConfigError, match="not 'notes'"):
+        memory_tools("notes")
+
+
+def test_a_toolkit_has_a_schema():
+    assert set(OpenClawToolkit.model_json_schema()["properties"]) == {"session_key", "edit", "append", "source"}
 
 
 def test_a_toolkit_has_the_tools(memory):
@@ -213,14 +232,15 @@ async def ran(agent, asynchronous, **configurable):
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_an_agent_searches_and_the_answer_passes_a_checkpoint(memory, asynchronous, caplog):
+async def test_an_agent_searches_and_the_answer_is_the_same_after_a_checkpoint(memory, asynchronous, caplog):
     run = agent(memory, calling("memory_search", KEY), AIMessage("With Mrs. Groen."))
-    await ran(run, asynchronous)
+    before = (await ran(run, asynchronous))["messages"][-2]
     # Read back from the checkpoint, in which a foreign type would be a warning.
     answered = run.get_state({"configurable": {"thread_id": "1"}}).values["messages"][-2]
     assert isinstance(answered, ToolMessage)
     assert "Mrs. Groen" in answered.content
-    assert Document.model_validate(answered.artifact[0]).id == "MEMORY.md#L1-L4"
+    assert answered.artifact == before.artifact
+    assert answered.artifact[0]["id"] == "MEMORY.md#L1-L4"
     assert not caplog.records
 
 

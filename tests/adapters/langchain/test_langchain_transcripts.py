@@ -3,7 +3,7 @@
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_openclaw_memory import MemoryFlushMiddleware, TranscriptMiddleware
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted_chat import SUMMARY, calling, saying
@@ -94,6 +94,121 @@ def test_a_conversation_that_goes_on_from_an_earlier_point_is_a_branch(memory, s
     assert "Two." in str(entries(memory))
 
 
+def edited(agent, saver_config, message):
+    return agent.update_state(saver_config, {"messages": [message]})
+
+
+def texts(memory):
+    return [text for _, text in spoken(memory)]
+
+
+def test_a_message_that_is_edited_later_is_written_again_as_it_is_now(memory, scripted):
+    saver = InMemorySaver()
+
+    def agent():
+        return create_agent(scripted("ok"), [], middleware=[TranscriptMiddleware(memory)], checkpointer=saver)
+
+    agent().invoke({"messages": [HumanMessage("The code is 1111.", id="h1")]}, THREAD)
+    edited(agent(), THREAD, HumanMessage("The code is 4711.", id="h1"))
+    for text in ("Thanks.", "Bye."):
+        agent().invoke(says(text), THREAD)
+    assert texts(memory) == ["The code is 1111.", "ok", "The code is 4711.", "Thanks.", "ok", "Bye.", "ok"]
+    assert [entry["corrects"] for entry in entries(memory) if "corrects" in entry] == ["h1"]
+    edited(agent(), THREAD, HumanMessage("The code is 1111.", id="h1"))
+    agent().invoke(says("Hm."), THREAD)
+    assert texts(memory)[-3:] == ["The code is 1111.", "Hm.", "ok"]
+    ids = [entry["id"] for entry in entries(memory)]
+    assert len(set(ids)) == len(ids)
+
+
+def test_a_question_that_is_edited_and_asked_again_is_a_branch(memory, scripted):
+    agent = create_agent(scripted("ok"), [], middleware=[TranscriptMiddleware(memory)], checkpointer=InMemorySaver())
+    for number, text in enumerate(("One.", "Two.")):
+        agent.invoke({"messages": [HumanMessage(text, id=f"h{number}")]}, THREAD)
+    asked = [state for state in agent.get_state_history(THREAD) if len(state.values["messages"]) in {1, 3}]
+    agent.invoke(None, edited(agent, asked[0].config, HumanMessage("Another two.", id="h1")))
+    assert texts(memory) == ["One.", "ok", "Another two.", "ok"]
+    agent.invoke(None, edited(agent, asked[-1].config, HumanMessage("Another one.", id="h0")))
+    assert texts(memory) == ["Another one.", "ok"]
+    assert "Two." in str(entries(memory))
+
+
+def test_what_a_program_shortens_later_stays_as_the_tool_gave_it(memory, scripted):
+    model = scripted(calling("weather", place="Delft"), "Take a hat.")
+    agent = create_agent(model, [weather], middleware=[TranscriptMiddleware(memory)], checkpointer=InMemorySaver())
+    answer = agent.invoke(says("Do I need a hat?"), THREAD)["messages"][2]
+    edited(agent, THREAD, answer.model_copy(update={"content": "[cleared]"}))
+    agent.invoke(says("Thanks."), THREAD)
+    assert "[cleared]" not in texts(memory)
+
+
+def test_the_calls_of_an_edited_reply_are_not_made_again(memory, scripted):
+    model = scripted(calling("weather", place="Delft"), "Take a hat.")
+    agent = create_agent(model, [weather], middleware=[TranscriptMiddleware(memory)], checkpointer=InMemorySaver())
+    call = agent.invoke(says("Do I need a hat?"), THREAD)["messages"][1]
+    edited(agent, THREAD, call.model_copy(update={"content": "I look it up."}))
+    agent.invoke(says("Thanks."), THREAD)
+    assert [text_of(entry["message"]) for entry in entries(memory) if "corrects" in entry] == ["I look it up."]
+    assert str(entries(memory)).count("toolCall'") == 1
+
+
+@pytest.mark.parametrize(("bad", "size"), [("x" * 9_000_000, 9_000_000), ("\ud800 lone", 0)])
+def test_a_message_that_no_log_can_hold_costs_none_of_the_others(memory, scripted, caplog, bad, size):
+    saver = InMemorySaver()
+    for text in ("One.", bad, "Three.", "Four."):
+        agent = create_agent(scripted("ok"), [], middleware=[TranscriptMiddleware(memory)], checkpointer=saver)
+        agent.invoke(says(text), THREAD)
+    first, second, *rest = [text for text in texts(memory) if text != "ok"]
+    assert (first, rest) == ("One.", ["Three.", "Four."])
+    assert second.startswith("[left out: ") if size else second == bad
+    assert len(caplog.records) == (1 if size else 0)
+
+
+def test_a_call_whose_arguments_are_no_json_is_kept_without_them(memory, scripted):
+    model = scripted(calling("weather", place=float("nan")), "Take a hat.")
+    agent = create_agent(model, [weather], middleware=[TranscriptMiddleware(memory)])
+    agent.invoke(says("Do I need a hat?"), THREAD)
+    assert [role for role, _ in spoken(memory)] == ["user", "assistant", "toolResult", "assistant"]
+    note, call = entries(memory)[1]["message"]["content"]
+    assert note["text"].startswith("[left out: ")
+    assert call == {"type": "toolCall", "id": "call", "name": "weather", "arguments": {}}
+
+
+def test_a_long_conversation_is_written_at_once_and_never_again(memory, monkeypatch):
+    talk = [(HumanMessage if at % 2 else AIMessage)(f"Message {at}.", id=str(at)) for at in range(300)]
+    talk[200].content = "x" * 9_000_000
+    writes = []
+    append = type(memory.session_log("s")).append_entries
+    monkeypatch.setattr(
+        type(memory.session_log("s")),
+        "append_entries",
+        lambda log, new: (append(log, new), writes.append(len(new)))[0],
+    )
+    transcripts = TranscriptMiddleware(memory, session_id="s")
+    for _ in range(2):
+        transcripts.after_agent({"messages": talk}, None)
+    assert sum(writes) == 300
+    assert len(writes) < 12
+    assert [entry["id"] for entry in entries(memory, "s")] == [message.id for message in talk]
+
+
+def test_what_could_not_be_written_is_written_later(memory, caplog):
+    talk = [HumanMessage("One.", id="1"), AIMessage("ok", id="2")]
+    transcripts = TranscriptMiddleware(memory, session_id="s")
+    folder = memory.workspace.root / "sessions"
+    folder.write_text("in the way")
+    transcripts.before_model({"messages": talk[:1]}, None)
+    folder.unlink()
+    transcripts.after_agent({"messages": talk}, None)
+    assert [text for _, text in spoken(memory, "s")] == ["One.", "ok"]
+    assert len(caplog.records) == 1
+
+
+def test_something_else_than_a_memory_is_refused_at_once():
+    with pytest.raises(ConfigError, match="not 'notes'"):
+        TranscriptMiddleware("notes")
+
+
 @pytest.mark.parametrize("flush_first", [False, True])
 def test_the_turns_of_a_flush_never_appear_and_what_a_failed_one_keeps_is_not_written_again(
     memory, scripted, flush_first
@@ -109,6 +224,32 @@ def test_the_turns_of_a_flush_never_appear_and_what_a_failed_one_keeps_is_not_wr
     said = [text_of(entry["message"]) for entry in entries(memory)]
     assert [text for text in said if text != "ok"] == ["One.", "Two.", "Three."]
     assert "flush" not in str(entries(memory))
+
+
+def test_an_agent_in_a_tool_of_an_agent_has_a_transcript_of_its_own(memory, scripted):
+    expert = create_agent(scripted("Sunny."), [], middleware=[TranscriptMiddleware(memory)])
+
+    def ask_the_expert(question: str) -> str:
+        """Asks somebody who knows."""
+        return expert.invoke(says(question))["messages"][-1].text
+
+    chief = create_agent(
+        scripted(calling("ask_the_expert", question="How is it in Delft?"), "Take a hat."),
+        [ask_the_expert],
+        middleware=[TranscriptMiddleware(memory)],
+        checkpointer=InMemorySaver(),
+    )
+    chief.invoke(says("Do I need a hat?"), THREAD)
+    chief.invoke(says("Thanks."), THREAD)
+    assert [text for _, text in spoken(memory)] == [
+        "Do I need a hat?",
+        "",
+        "Sunny.",
+        "Take a hat.",
+        "Thanks.",
+        "Take a hat.",
+    ]
+    assert spoken(memory, "tuesday:tools") == [("user", "How is it in Delft?"), ("assistant", "Sunny.")]
 
 
 def test_system_prompts_are_no_part_of_the_talk(memory, scripted):

@@ -9,6 +9,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.indexing import InMemoryRecordManager, aindex, index
 from langchain_openclaw_memory import LangChainEmbedder, OpenClawEmbeddings, OpenClawVectorStore
 from langchain_tests.integration_tests import VectorStoreIntegrationTests
+from pydantic import PrivateAttr
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError, PathNotAllowedError, QueryError
@@ -109,6 +110,65 @@ def test_a_filter_is_metadata_or_a_function(store, wanted, call):
     assert ids(getattr(store, call)("When is the launch?", k=3, filter=wanted)) == ["cook"]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ({"n": {"$eq": 2}}, {"venue"}),
+        ({"n": {"$ne": 2}}, {"launch", "again", "cook"}),
+        ({"n": {"$gt": 1, "$lt": 3}}, {"venue"}),
+        ({"n": {"$gte": 2}}, {"venue", "cook"}),
+        ({"n": {"$lte": 0}}, {"launch"}),
+        ({"of": {"$in": ["venue", "cook", "nobody"]}}, {"venue", "cook"}),
+        ({"of": {"$nin": ["venue", "cook"]}}, {"launch", "again"}),
+        ({"$and": [{"n": {"$gt": 0}}, {"of": {"$in": ["launch", "again"]}}]}, {"again"}),
+        ({"$or": [{"n": 0}, {"of": "cook"}]}, {"launch", "cook"}),
+        ({"$not": {"n": {"$lt": 2}}}, {"venue", "cook"}),
+        ({"n": {"$not": {"$in": [0, 1, 2]}}}, {"cook"}),
+        ({"n": {"$or": [{"$lt": 1}, {"$gt": 2}]}}, {"launch", "cook"}),
+        ({"of": ["cook"]}, set()),
+        ({}, set(FACTS)),
+        ({"nobody": {"$gt": 0}}, set()),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("call", ["similarity_search", "max_marginal_relevance_search"])
+def test_a_filter_may_have_operators(store, wanted, expected, call):
+    assert set(ids(getattr(store, call)("ferry", k=9, filter=wanted))) == expected
+
+
+def test_a_filter_looks_into_a_list_with_in_and_is_equal_to_a_list_without(store):
+    store.add_texts(["tagged"], [{"tags": ["a", "b"]}], ids=["tagged"])
+    for wanted in ({"tags": {"$in": ["b", "c"]}}, {"tags": ["a", "b"]}):
+        assert ids(store.similarity_search("tagged", k=9, filter=wanted)) == ["tagged"]
+    assert ids(store.similarity_search("tagged", k=9, filter={"tags": ["a"]})) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "named"),
+    [
+        ({"of": {"$regex": "x"}}, r"\$regex"),
+        ({"of": "nobody", "n": {"$near": 1}}, r"\$near"),
+        ({"$nor": [{"n": 1}]}, r"\$nor"),
+        ({"$and": [{"$or": [{"n": {"$exists": True}}]}]}, r"\$exists"),
+    ],
+    ids=str,
+)
+def test_an_operator_that_is_unknown_is_named_though_nothing_could_match(memory, wanted, named):
+    store = OpenClawVectorStore(memory)
+    for _ in range(2):
+        with pytest.raises(QueryError, match=f"{named}.*use a function"):
+            store.similarity_search("anything", filter=wanted)
+        store.add_texts(["one"])
+
+
+@pytest.mark.parametrize(
+    "wanted", [{"n": {"$in": 3}}, {"n": {"$in": "abc"}}, {"$and": {"n": 1}}, {"$not": 3}, {"n": {"$gt": "2020-01-01"}}]
+)
+def test_an_operand_that_an_operator_does_not_take_is_refused(store, wanted):
+    with pytest.raises(QueryError, match=r"\$"):
+        store.similarity_search("launch", filter=wanted)
+
+
 def test_a_filter_of_another_kind_is_refused(store):
     with pytest.raises(QueryError, match="filter"):
         store.similarity_search("launch", filter="cook")
@@ -139,6 +199,63 @@ def test_marginal_relevance_does_not_say_the_same_twice(store):
     assert set(ids(store.similarity_search(question, k=2))) == {"launch", "again"}
     assert len({"launch", "again"} & set(ids(store.max_marginal_relevance_search(question, k=2, lambda_mult=0.2)))) == 1
     assert set(ids(store.max_marginal_relevance_search(question, k=2, lambda_mult=1.0))) == {"launch", "again"}
+
+
+@pytest.mark.parametrize("embedder", ["default", None])
+def test_marginal_relevance_takes_the_same_arguments_with_vectors_and_without(tmp_path, embedder):
+    with Memory.open(tmp_path, embedder=embedder) as memory:
+        store = OpenClawVectorStore(memory)
+        store.add_texts(list(FACTS.values()), ids=list(FACTS))
+        question = FACTS["venue"]
+        assert ids(store.max_marginal_relevance_search(question, k=2, min_score=0.8)) == ["venue"]
+        assert store.max_marginal_relevance_search(question, k=2, source="sessions") == []
+        assert len(store.max_marginal_relevance_search(question, k=2, source="memory")) == 2
+        with pytest.raises(QueryError, match="source"):
+            store.max_marginal_relevance_search(question, source="notes")
+        with pytest.raises(TypeError, match="fitler"):
+            store.max_marginal_relevance_search(question, fitler={})
+
+
+@pytest.mark.parametrize("given", [OpenClawEmbeddings("hashing"), "notes", None])
+def test_what_is_no_memory_is_refused_with_what_to_do(given):
+    with pytest.raises(ConfigError, match=r"Memory\.open\(PATH\).*from_texts"):
+        OpenClawVectorStore(given)
+
+
+class Counting(DeterministicFakeEmbedding):
+    _embedded: list[str] = PrivateAttr(default_factory=list)
+
+    def embed_documents(self, texts):
+        self._embedded.extend(texts)
+        return super().embed_documents(texts)
+
+
+def test_stores_with_different_embeddings_do_not_build_each_others_index_again(tmp_path):
+    one, other = Counting(size=8), Counting(size=16)
+    with Memory.open(tmp_path) as memory:
+        memory.append("Anna's boat is called Zeppelin.", date="2026-11-21")
+        memory.sync()
+        stores = [
+            OpenClawVectorStore.from_texts([f"text {number}"], embedding, workspace=tmp_path, ids=[str(number)])
+            for number, embedding in enumerate([one, other])
+        ]
+        shared = OpenClawVectorStore.from_texts(["shared"], OpenClawEmbeddings(), workspace=tmp_path)
+        assert shared.memory.index_path == memory.index_path
+        assert len({store.memory.index_path for store in [*stores, shared]}) == 3
+        for embedding in (one, other):
+            embedding._embedded.clear()
+        for number, store in enumerate(stores):
+            store.add_texts(["new"], ids=[f"new {number}"])
+            assert ids(store.similarity_search("text 0", k=1)) == ["0"]
+        assert not memory.sync().rebuilt
+        assert memory.search("Zeppelin").mode == "hybrid"
+        assert (len(one._embedded), len(other._embedded)) == (3, 2), "what is new to each, and nothing twice"
+        for store in [*stores, shared]:
+            store.memory.close()
+    with Memory.open(tmp_path, embedder=LangChainEmbedder(one), index_path=stores[0].memory.index_path) as again:
+        one._embedded.clear()
+        again.sync()
+        assert not any("text" in text for text in one._embedded)
 
 
 def test_keywords_alone_answer_where_there_are_no_vectors(tmp_path):

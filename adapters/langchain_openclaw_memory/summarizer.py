@@ -1,0 +1,88 @@
+"""A summarizer for LangChain's own summarization that saves memories before it summarises."""
+
+# No `from __future__ import annotations`: RunnableLambda reads those of the functions it is given.
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT, SummarizationMiddleware
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AnyMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables.base import coerce_to_runnable
+
+from langchain_openclaw_memory._flushing import Wanted, asave, compacted, save
+from langchain_openclaw_memory._session import flushed_session, run_config
+from langchain_openclaw_memory._turn import Model, chat_model
+from openclaw_memory.errors import ConfigError
+
+if TYPE_CHECKING:
+    from openclaw_memory import Memory
+
+
+def flushing_summarizer(
+    summarizer: str | BaseChatModel | Runnable[list[AnyMessage], str] | Callable[[list[AnyMessage]], Any],
+    memory: "Memory",
+    model: Model | str | None = None,
+    *,
+    token_counter: Callable[..., int] = count_tokens_approximately,
+    session_key: str | None = None,
+    summary_prompt: str = DEFAULT_SUMMARY_PROMPT,
+) -> Runnable[list[AnyMessage], str]:
+    """A summarizer for `SummarizationMiddleware(model, summarizer=...)` that saves memories before it summarises.
+
+    It is shown exactly the messages that are about to be lost if the middleware has `trim_tokens_to_summarize=None`.
+    Without that, the middleware shows it the latest 4,000 tokens of them alone, and nothing where one message is longer
+    than that: what it is not shown is lost, and nothing says so.
+
+    `summarizer` is a chat model, by itself or by its name (`openai:gpt-5-mini`), which is given `summary_prompt` as
+    `SummarizationMiddleware` does it, or what takes the messages and returns their summary. `model` writes the
+    memories, by default the summarizer's.
+
+    Raises:
+        ConfigError: the installed version of LangChain has no such hook, or `model` is missing or unknown.
+    """
+    if "summarizer" not in inspect.signature(SummarizationMiddleware.__init__).parameters:
+        raise ConfigError(
+            f"langchain {version('langchain')} has no SummarizationMiddleware(summarizer=...): install a newer one, or "
+            "use MemoryFlushMiddleware.before(summarization, memory=...), which needs no such hook"
+        )
+    made = chat_model(summarizer) if isinstance(summarizer, str) else summarizer
+    writer = chat_model(model) if model is not None else made
+    if not isinstance(writer, Runnable) or (model is None and not isinstance(writer, BaseChatModel)):
+        raise ConfigError(f"{summarizer!r} is no chat model, so that nobody can write the memories: give model=")
+    inner: Any = _as_langchain_does(made, summary_prompt) if isinstance(made, BaseChatModel) else made
+    summarise: Runnable[list[AnyMessage], str] = coerce_to_runnable(inner)
+
+    def wanted(messages: list[AnyMessage]) -> Wanted:
+        key, thread = flushed_session(session_key, run_config())
+        return Wanted(memory, key, writer, messages, None, token_counter(messages), token_counter, session_id=thread)
+
+    def flush_then_summarise(messages: list[AnyMessage], config: RunnableConfig) -> str:
+        due = wanted(messages)
+        save(due)
+        summary = summarise.invoke(messages, config)
+        compacted(memory, due.key, due.session_id)
+        return summary
+
+    async def aflush_then_summarise(messages: list[AnyMessage], config: RunnableConfig) -> str:
+        due = wanted(messages)
+        await asave(due)
+        summary = await summarise.ainvoke(messages, config)
+        await asyncio.to_thread(compacted, memory, due.key, due.session_id)
+        return summary
+
+    return RunnableLambda(flush_then_summarise, afunc=aflush_then_summarise, name="flushing_summarizer")
+
+
+def _as_langchain_does(model: BaseChatModel, prompt: str) -> Runnable[list[AnyMessage], str]:
+    """The summaries of `SummarizationMiddleware` itself, which knows what to try again and how to cut what is too long.
+
+    Its own hook takes either a chat model or what is called with the messages, and never both.
+    """
+    own = SummarizationMiddleware(model, summary_prompt=prompt, trim_tokens_to_summarize=None)
+    return RunnableLambda(own._create_summary, afunc=own._acreate_summary, name="summary")

@@ -1,0 +1,79 @@
+"""What the flush for agents is made with, and what it says where that is wrong."""
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
+from langchain_core.messages import HumanMessage
+from langchain_openclaw_memory import MemoryFlushMiddleware
+from scripted_chat import SUMMARY, writes_facts
+
+from openclaw_memory.errors import ConfigError
+
+FACT = "Please remember: the boiler code is 4711."
+
+
+def says(text):
+    return {"messages": [HumanMessage(text)]}
+
+
+def notes(memory):
+    return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
+
+
+def test_a_window_that_nobody_knows_is_an_error_that_says_what_to_do(memory, scripted):
+    with pytest.raises(ConfigError, match="window=200_000"):
+        MemoryFlushMiddleware(memory, scripted("ok"))
+    with pytest.raises(ConfigError, match="window=200_000"):
+        MemoryFlushMiddleware(memory, scripted("ok"), trigger=("fraction", 0.5))
+
+
+def test_a_window_that_turns_out_to_be_unknown_breaks_no_run_and_is_told_once(memory, scripted, caplog):
+    agent = create_agent(scripted("ok"), [], middleware=[MemoryFlushMiddleware(memory)])
+    for _ in range(3):
+        assert agent.invoke(says("Hello."))["messages"][-1].text == "ok"
+    assert caplog.text.count("window=200_000") == 1
+
+
+@pytest.mark.parametrize(
+    ("trigger", "words"), [(None, "no trigger"), (("tokens", 9_000), "beyond the 8,000 tokens")], ids=str
+)
+def test_before_a_summary_that_never_comes_the_flush_goes_by_the_window_and_says_so(memory, scripted, trigger, words):
+    shortens = SummarizationMiddleware(scripted(SUMMARY, profile={"max_input_tokens": 8_000}), trigger=trigger)
+    with pytest.warns(UserWarning, match=words):
+        flush = MemoryFlushMiddleware.before(shortens, memory=memory, model=scripted(writes_facts))
+    create_agent(scripted("ok"), [], middleware=[flush, shortens]).invoke(says(FACT + " so it goes" * 2_500))
+    assert "4711" in notes(memory)
+
+
+class OtherSummarization(AgentMiddleware):
+    """It shortens what the model is shown, and has no trigger that could be read."""
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda memory, model: MemoryFlushMiddleware.before(OtherSummarization(), memory, model),
+            "MemoryFlushCallback",
+        ),
+        (MemoryFlushMiddleware.before, "is no SummarizationMiddleware"),
+        (
+            lambda memory, model: MemoryFlushMiddleware.before(SummarizationMiddleware(model), model, memory),
+            "Memory.open",
+        ),
+        (lambda memory, model: MemoryFlushMiddleware(model, memory), "Memory.open"),
+        (lambda memory, model: MemoryFlushMiddleware(memory, model, window="200k"), "'200k'"),
+        (lambda memory, model: MemoryFlushMiddleware(memory, model, window=0), "window=0"),
+        (lambda memory, model: MemoryFlushMiddleware(memory, model, window=True), "window=True"),
+        (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger=("message", 50)), "is no trigger"),
+        (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger=5_000), "5000 is no trigger"),
+        (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger="tokens"), "is no trigger"),
+        (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger=("fraction", 80)), "is no trigger"),
+        (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger={"tokens": "5k"}), "is no trigger"),
+        (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger=[{}]), "is no trigger"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:the SummarizationMiddleware has no trigger")
+def test_what_is_given_wrongly_is_refused_with_what_to_give_instead(memory, scripted, make, words):
+    with pytest.raises(ConfigError, match=words):
+        make(memory, scripted("ok"))

@@ -1,0 +1,410 @@
+"""The flush in runs of every kind: without a checkpointer, nested, with other middleware around it, at its limits."""
+
+import asyncio
+import json
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    ClearToolUsesEdit,
+    ContextEditingMiddleware,
+    SummarizationMiddleware,
+    wrap_model_call,
+)
+from langchain_core.exceptions import ContextOverflowError
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_openclaw_memory import MemoryFlushMiddleware
+from langchain_openclaw_memory._session import thread_of
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_config
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from scripted_chat import SUMMARY, calling, writes_facts
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import Compaction, Embedding
+from openclaw_memory.errors import ConfigError
+
+FACT = "Please remember: the boiler code is 4711."
+
+
+def thread(name="tuesday", **more):
+    return {"configurable": {"thread_id": name, **more}}
+
+
+def says(text):
+    return {"messages": [HumanMessage(text)]}
+
+
+def notes(memory):
+    return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
+
+
+def sessions(memory):
+    return json.loads((memory.workspace.root / "sessions" / "sessions.json").read_text())
+
+
+@pytest.fixture
+def silent(scripted):
+    return scripted("NO_REPLY")
+
+
+@pytest.fixture
+def shortens(scripted):
+    """Makes a summarization, by default after 8 messages."""
+    return lambda trigger=("messages", 8), keep=("messages", 2): SummarizationMiddleware(
+        scripted(SUMMARY), trigger=trigger, keep=keep
+    )
+
+
+class Cuts(AgentMiddleware):
+    """Keeps the latest messages alone, once there are too many."""
+
+    def __init__(self, most, keep):
+        super().__init__()
+        self.most, self.keep = most, keep
+
+    def before_model(self, state, runtime):  # noqa: ARG002
+        if len(state["messages"]) < self.most:
+            return None
+        return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *state["messages"][-self.keep :]]}
+
+
+@pytest.mark.parametrize(("most", "keep", "flushes"), [(8, 2, 6), (13, 12, 6)], ids=["compaction", "sliding"])
+def test_whatever_cuts_the_conversation_each_part_of_it_is_flushed_once(memory, scripted, silent, most, keep, flushes):
+    flush = MemoryFlushMiddleware(memory, silent, trigger=("messages", most - 1))
+    agent = create_agent(scripted("ok"), [], middleware=[flush, Cuts(most, keep)], checkpointer=InMemorySaver())
+    for number in range(20):
+        state = agent.invoke(says(f"Fact {number}."), thread())
+    read = "\n".join(request.text for request in silent.requests)
+    left = "\n".join(message.text for message in state["messages"])
+    assert all(f"Fact {number}." in read + left for number in range(20))
+    assert len(silent.requests) <= flushes
+
+
+def as_dicts(messages):
+    return [
+        {"role": {"human": "user", "ai": "assistant"}[message.type], "content": message.text} for message in messages
+    ]
+
+
+@pytest.mark.parametrize("config", [None, thread()], ids=["no thread", "thread"])
+@pytest.mark.parametrize("back", [list, as_dicts], ids=["objects", "dicts"])
+def test_a_history_that_the_caller_keeps_is_flushed_once_while_it_grows(memory, scripted, silent, config, back):
+    agent = create_agent(
+        scripted("ok"), [], middleware=[MemoryFlushMiddleware(memory, silent, trigger=("messages", 3))]
+    )
+    history = []
+    for number in range(8):
+        history = back(agent.invoke({"messages": [*history, HumanMessage(f"c {number}")]}, config)["messages"])
+    assert len(silent.requests) == 1
+
+
+def test_an_agent_within_a_graph_is_flushed_once_while_it_grows_and_has_a_session_of_its_own(memory, scripted, silent):
+    flush = MemoryFlushMiddleware(memory, silent, trigger=("messages", 3))
+    graph = StateGraph(MessagesState)
+    graph.add_node("worker", create_agent(scripted("ok"), [], middleware=[flush]))
+    graph.add_edge(START, "worker")
+    graph = graph.compile(checkpointer=InMemorySaver())
+    for number in range(6):
+        graph.invoke(says(f"c {number}"), thread())
+    assert len(silent.requests) == 1
+    assert list(sessions(memory)) == ["tuesday:worker"]
+
+
+def test_an_agent_whose_graph_keeps_what_was_summarised_has_a_flush_before_each_summary(memory, scripted, shortens):
+    happened = []
+    silent = scripted(lambda _: happened.append("flush") or "NO_REPLY")
+    middleware = shortens()
+    middleware.model.script = lambda _: happened.append("summary") or SUMMARY
+    flush = MemoryFlushMiddleware.before(middleware, memory, silent)
+    graph = StateGraph(MessagesState)
+    graph.add_node("worker", create_agent(scripted("ok"), [], middleware=[flush, middleware]))
+    graph.add_edge(START, "worker")
+    graph = graph.compile(checkpointer=InMemorySaver())
+    for number in range(8):
+        graph.invoke(says(f"c {number}"), thread())
+    assert happened == ["flush", "summary"] * 4
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name"),
+    [
+        ("", "t"),
+        ("model:1f", "t"),
+        ("worker:1f|model:2e", "t:worker"),
+        ("worker:1f|1|model:2e", "t:worker"),
+        ("tools:1f|tools:2e|model:3d", "t:tools:tools"),
+    ],
+)
+def test_a_nested_run_has_a_name_without_the_ids_of_its_tasks(namespace, name):
+    assert thread_of({"configurable": {"thread_id": "t", "checkpoint_ns": namespace}}) == name
+    assert thread_of({"configurable": {"checkpoint_ns": namespace}}) is None
+
+
+def test_a_cycle_that_had_no_flush_is_told_though_the_one_before_had_one(memory, scripted, silent, shortens, caplog):
+    flush = MemoryFlushMiddleware(memory, silent, window=8_000)
+    agent = create_agent(scripted("ok"), [], middleware=[flush, shortens()], checkpointer=InMemorySaver())
+    for number in range(12):
+        agent.invoke(says(f"c {number}" + " and so on" * 2_500 * (number == 0)), thread())
+    assert len(silent.requests) >= 1
+    assert "place MemoryFlushMiddleware before" in caplog.text
+
+
+async def test_an_agent_in_a_tool_has_the_same_session_in_each_call(memory, scripted, silent):
+    flush = MemoryFlushMiddleware(memory, silent, trigger=("messages", 1))
+    inner = create_agent(scripted("ok"), [], middleware=[flush])
+
+    async def ask(question: str) -> str:
+        """Ask the other agent."""
+        return (await inner.ainvoke(says(question)))["messages"][-1].text
+
+    calls = [calling("ask", f"call-{number}", question=f"Question {number}?") for number in range(2)]
+    outer = create_agent(scripted(*calls, "done"), [ask], checkpointer=InMemorySaver())
+    await outer.ainvoke(says("Ask twice."), thread())
+    assert len(silent.requests) == 2
+    assert list(sessions(memory)) == ["tuesday:tools"]
+
+
+def test_a_summary_is_counted_once_and_only_where_the_state_outlives_the_run(
+    memory, scripted, silent, shortens, caplog
+):
+    middleware = shortens()
+    flush = MemoryFlushMiddleware.before(middleware, memory, silent)
+    kept = create_agent(scripted("ok"), [], middleware=[flush, middleware], checkpointer=InMemorySaver())
+    passing = create_agent(scripted("ok"), [], middleware=[flush, middleware])
+    history = []
+    for number in range(13):
+        state = kept.invoke(says(f"c {number}"), thread("kept"))
+        history = passing.invoke({"messages": [*history, HumanMessage(f"c {number}")]}, thread("passing"))["messages"]
+    assert len(state["messages"]) == len(history)
+    assert sessions(memory)["kept"]["compactionCount"] == 3
+    assert sessions(memory)["passing"].get("compactionCount", 0) == 0
+    assert not caplog.text
+
+
+def test_what_the_provider_counted_before_a_summary_brings_no_flush_after_it(memory, scripted, silent, shortens):
+    replies = iter([*["ok"] * 6, RuntimeError("503"), RuntimeError("503")])
+    model = scripted(lambda _: next(replies, "ok"), usage=lambda shown: 7_000 if len(shown) >= 8 else 100)
+    flush = MemoryFlushMiddleware(memory, silent, window=12_000)
+    agent = create_agent(
+        model, [], middleware=[flush, shortens(("messages", 13), ("messages", 3))], checkpointer=InMemorySaver()
+    )
+    flushed = []
+    for number in range(11):
+        try:
+            agent.invoke(says(f"c {number}"), thread())
+        except RuntimeError:
+            assert number in {6, 7}  # just after the summary
+        flushed.append(len(silent.requests))
+    assert flushed == [0] * 5 + [1] * 5 + [2]
+
+
+def test_where_too_little_is_there_for_a_summary_there_is_no_flush(memory, scripted, silent, shortens):
+    middleware = shortens(("messages", 2), ("messages", 20))
+    flush = MemoryFlushMiddleware.before(middleware, memory, silent)
+    agent = create_agent(scripted("ok"), [], middleware=[flush, middleware], checkpointer=InMemorySaver())
+    for number in range(5):
+        agent.invoke(says(f"c {number}"), thread())
+    assert silent.requests == []
+
+
+def test_each_conversation_is_flushed_by_the_model_that_it_is_held_with(memory, scripted):
+    def writes(request):
+        return "NO_REPLY" if request.tools else "ok"
+
+    models = {name: scripted(writes, profile={"max_input_tokens": 4_000}) for name in ("alice", "bob")}
+    chosen = wrap_model_call(
+        lambda request, handler: handler(request.override(model=models[get_config()["configurable"]["thread_id"]]))
+    )
+    agent = create_agent(
+        models["alice"], [], middleware=[chosen, MemoryFlushMiddleware(memory)], checkpointer=InMemorySaver()
+    )
+    for name, text in (("bob", "Hello."), ("alice", "alice's diary " * 900), ("bob", "Again."), ("alice", "Again.")):
+        agent.invoke(says(text), thread(name))
+    assert not any(request.tools for request in models["bob"].requests)
+    assert any("alice's diary" in request.text for request in models["alice"].requests if request.tools)
+
+
+@pytest.mark.parametrize("keep", [1, 3])
+async def test_the_model_of_the_agent_is_shown_what_a_summary_took_before_it_was_known(
+    memory, scripted, shortens, keep
+):
+    model = scripted(lambda request: writes_facts(request) if "memory_append" in request.tools else "ok")
+    middleware = shortens(("messages", 4), ("messages", keep))
+    flush = MemoryFlushMiddleware(memory, trigger=("messages", 4))
+    agent = create_agent(model, [], middleware=[flush, middleware])
+    history = [HumanMessage(FACT), AIMessage("ok"), HumanMessage("Well."), AIMessage("ok"), HumanMessage("So?")]
+    state = await agent.ainvoke({"messages": history})
+    assert SUMMARY in state["messages"][0].text
+    assert "4711" in notes(memory)
+    assert not any("memory_append" in message.text for message in state["messages"])
+
+
+def test_an_overflow_flushes_what_was_said_and_not_what_others_made_of_it(memory, scripted):
+    clears = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=10, keep=0)])
+    flush = MemoryFlushMiddleware(memory, scripted(writes_facts), window=200_000)
+    agent = create_agent(scripted(ContextOverflowError("too long")), [], middleware=[clears, flush])
+    answer = ToolMessage(f"{FACT} {'x ' * 200}", tool_call_id="call", name="look")
+    with pytest.raises(ContextOverflowError):
+        agent.invoke({"messages": [HumanMessage("Look."), calling("look"), answer, AIMessage("."), HumanMessage("?")]})
+    assert "4711" in notes(memory)
+
+
+def test_a_flush_at_an_overflow_counts_for_the_summary_that_follows(memory, scripted, silent, shortens, caplog):
+    middleware = shortens(("messages", 2), ("messages", 1))
+    flush = MemoryFlushMiddleware.before(middleware, memory, silent)
+    model = scripted(ContextOverflowError("too long"), "ok")
+    agent = create_agent(model, [], middleware=[flush, middleware], checkpointer=InMemorySaver())
+    with pytest.raises(ContextOverflowError):
+        agent.invoke(says(FACT), thread())
+    for text in ("Again.", "And?"):
+        agent.invoke(says(text), thread())
+    assert len(silent.requests) == 2
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("fails", [1, 6])
+@pytest.mark.parametrize("last", range(1, 6))
+async def test_a_counter_that_fails_for_a_while_breaks_no_run_and_loses_nothing(memory, scripted, last, fails):
+    counted = []
+
+    def counter(messages):
+        counted.append(messages)
+        if last <= len(counted) < last + fails:
+            raise TimeoutError("the counting service is down")
+        return count_tokens_approximately(messages)
+
+    flush = MemoryFlushMiddleware(
+        memory,
+        scripted(writes_facts, profile={"max_input_tokens": 100_000}),
+        trigger=("messages", 1),
+        token_counter=counter,
+    )
+    agent = create_agent(scripted("ok"), [], middleware=[flush], checkpointer=InMemorySaver())
+    agent.invoke(says(FACT), thread())
+    for _ in range(8):
+        state = await agent.ainvoke(says("And?"), thread())
+    assert state["messages"][-1].text == "ok"
+    kept = list(memory.session_log("tuesday").messages()) if (memory.workspace.root / "sessions").exists() else []
+    assert "4711" in notes(memory) + str(kept)
+
+
+async def test_an_asynchronous_run_leaves_all_work_with_files_to_threads(
+    memory, scripted, silent, shortens, monkeypatch
+):
+    on_loop, flush_of = [], Memory.flush
+
+    def watched(self, *args, **options):
+        on_loop.append(asyncio._get_running_loop() is not None)
+        return flush_of(self, *args, **options)
+
+    middleware = shortens()
+    flush = MemoryFlushMiddleware.before(middleware, memory, silent)
+    monkeypatch.setattr(Memory, "flush", watched)
+    agent = create_agent(scripted("ok"), [], middleware=[flush, middleware], checkpointer=InMemorySaver())
+    for number in range(9):
+        await agent.ainvoke(says(f"c {number}"), thread())
+    assert sessions(memory)["tuesday"]["compactionCount"] == 2
+    assert on_loop
+    assert not any(on_loop)
+
+
+def test_who_reads_along_gives_no_session_its_name(memory, scripted, shortens, silent):
+    group = "agent:main:telegram:group:1"
+    entry = {"sessionId": "g-2", "updatedAt": 1763790000000, "chatType": "group", "sessionFile": "g-2.jsonl"}
+    folder = memory.workspace.root / "sessions"
+    folder.mkdir()
+    (folder / "sessions.json").write_text(json.dumps({group: entry}))
+
+    def run(**options):
+        middleware = shortens()
+        flush = MemoryFlushMiddleware.before(middleware, memory, silent, **options)
+        agent = create_agent(scripted("ok"), [], middleware=[flush, middleware], checkpointer=InMemorySaver())
+        for number in range(6):
+            agent.invoke(says(f"c {number}"), thread("web-77", session_key=group))
+        return sessions(memory)
+
+    states = run()
+    assert states[group] == entry
+    assert states["web-77"]["sessionId"] == "web-77"
+    assert states["web-77"]["compactionCount"] == 1
+    of_group = run(session_key=group)[group]
+    assert of_group["sessionId"] == "g-2"
+    assert of_group["compactionCount"] == 1
+
+
+@pytest.mark.parametrize(("kind", "flushes"), [("heartbeat", 0), ("cli", 0), ("chat", 1), (None, 1)])
+def test_runs_that_are_no_talk_are_not_flushed(memory, scripted, silent, kind, flushes):
+    flush = MemoryFlushMiddleware(memory, silent, trigger=("messages", 1))
+    create_agent(scripted("ok"), [], middleware=[flush]).invoke(says("c"), thread(run_kind=kind))
+    assert len(silent.requests) == flushes
+
+
+@pytest.mark.parametrize(("size", "flushes"), [(0, 0), (1_000, 1)])
+@pytest.mark.parametrize(("options", "session"), [({}, "tuesday"), ({"session_key": "agent:main:main"}, "s-1")])
+def test_a_transcript_that_has_grown_much_brings_the_flush(tmp_path, scripted, silent, size, flushes, options, session):
+    (tmp_path / "sessions").mkdir()
+    (tmp_path / "sessions" / "sessions.json").write_text('{"agent:main:main": {"sessionId": "s-1"}}')
+    config = MemoryConfig(embedding=Embedding(provider="none"), compaction=Compaction(force_flush_bytes=1_000))
+    with Memory.open(tmp_path, config=config) as memory:
+        flush = MemoryFlushMiddleware(memory, silent, window=200_000, **options)
+        memory.session_log(session).append_entry("note", text="x" * size)
+        agent = create_agent(scripted("ok"), [], middleware=[flush], checkpointer=InMemorySaver())
+        for number in range(3):
+            agent.invoke(says(f"c {number}"), thread())
+    assert len(silent.requests) == flushes
+
+
+def test_a_workspace_that_is_read_only_is_told_once_as_what_it_is(
+    memory, scripted, silent, shortens, monkeypatch, caplog
+):
+    monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
+    middleware = shortens()
+    flush = MemoryFlushMiddleware.before(middleware, memory, silent)
+    agent = create_agent(scripted("ok"), [], middleware=[flush, middleware], checkpointer=InMemorySaver())
+    for number in range(13):
+        agent.invoke(says(f"c {number}"), thread())
+    assert silent.requests == []
+    assert caplog.text.count("is read-only") == 1
+    assert "place MemoryFlushMiddleware" not in caplog.text
+
+
+def test_a_retry_of_the_models_call_brings_no_second_flush(memory, scripted):
+    @wrap_model_call
+    def twice(request, handler):
+        handler(request)
+        return handler(request)
+
+    model = scripted(lambda request: "NO_REPLY" if request.tools else "ok")
+    flush = MemoryFlushMiddleware(memory, trigger=("messages", 1))
+    create_agent(model, [], middleware=[twice, flush]).invoke(says("c"))
+    assert len([request for request in model.requests if request.tools]) == 1
+
+
+def test_conversations_without_a_thread_do_not_wait_for_each_others_flush(memory, scripted):
+    def slow(request):
+        time.sleep(0.1)
+        return writes_facts(request)
+
+    flush = MemoryFlushMiddleware(memory, scripted(slow), trigger=("messages", 1))
+    agent = create_agent(scripted(lambda _: "ok"), [], middleware=[flush])
+
+    def talk(number):
+        agent.invoke({"messages": [HumanMessage(f"Please remember that box {number} is full.")]})
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(talk, range(4)))
+
+    (note,) = (memory.workspace.root / "memory").glob("*.md")
+    assert [number for number in range(4) if f"box {number} is full" not in note.read_text(encoding="utf-8")] == []
+
+
+def test_the_model_may_be_a_name_and_a_wrong_one_is_told_at_once(memory):
+    with pytest.raises(ConfigError, match="nobody:nothing"):
+        MemoryFlushMiddleware(memory, "nobody:nothing", window=200_000)
