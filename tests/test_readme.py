@@ -33,7 +33,7 @@ def test_the_first_screen_holds_the_commands_and_the_example():
     assert lines.index("```python") < 22
     assert len(lines) <= 180
     assert "pip install . && openclaw-memory demo" in README
-    assert 'pip install -e ".[dev]" && pytest' in README
+    assert 'pip install -e ".[dev]" && pytest -n 2' in README
 
 
 @pytest.mark.parametrize("command", sorted(commands.commands))
