@@ -6,11 +6,11 @@ setup:
 
 # Run the tests: `just test tests/store -k vector`.
 test *arguments:
-    pytest {{arguments}}
+    pytest -n 2 {{arguments}}
 
 # Run the long tests too.
 nightly:
-    pytest -m "nightly or not nightly"
+    pytest -n 2 -m "nightly or not nightly"
 
 # Check style and types.
 lint:
