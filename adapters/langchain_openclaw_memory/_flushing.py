@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_openclaw_memory import _turn
 from langchain_openclaw_memory._messages import openclaw_messages
 from langchain_openclaw_memory._turn import Counter, Model
+from openclaw_memory.say import say
 from openclaw_memory.sessions import compaction_threshold
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def save(wanted: Wanted) -> bool:
             _turn.flush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)
     except Exception as error:  # noqa: BLE001 - a flush that fails never breaks the turn of the user
         return _failed(wanted, turn, error)
-    return _ended(wanted, turn)
+    return turn is not None
 
 
 async def asave(wanted: Wanted) -> bool:
@@ -65,7 +65,7 @@ async def asave(wanted: Wanted) -> bool:
             await _turn.aflush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)
     except Exception as error:  # noqa: BLE001 - as in save
         return await asyncio.to_thread(_failed, wanted, turn, error)
-    return _ended(wanted, turn)
+    return turn is not None
 
 
 def compacted(memory: Memory, key: str, session_id: str | None = None) -> None:
@@ -76,20 +76,16 @@ def compacted(memory: Memory, key: str, session_id: str | None = None) -> None:
         say(f"the compaction of session {key!r} could not be noted: {error}")
 
 
-def log_bytes(memory: Memory, session_id: str) -> int:
-    """How large the transcript of a session is, in bytes; 0 where there is none."""
-    log = memory.session_log(session_id)
-    try:
-        return os.stat(os.path.join(log.folder.base, *log.folder.parts, os.path.basename(log.path))).st_size
-    except OSError:  # there is none yet
-        return 0
+def transcript_growth(memory: Memory, key: str, session_id: str | None) -> int:
+    """How many bytes the transcript of a session has grown by since its latest compaction.
 
-
-def can_be_written(memory: Memory) -> bool:
-    """Whether notes can be added to the workspace."""
-    root = memory.workspace.root
-    notes = os.path.join(root, "memory")
-    return os.access(notes if os.path.exists(notes) else root, os.W_OK)
+    Below `compaction.force_flush_bytes`, where it does not matter yet, since it began.
+    """
+    log = memory.session_log(session_id) if session_id else memory.flush(key).log
+    size = log.size
+    if size < memory.config.compaction.force_flush_bytes:
+        return size
+    return max(0, size - memory.flush(key, session_id=session_id).state.compacted_bytes)
 
 
 def window_of(model: Any) -> int | None:
@@ -97,13 +93,6 @@ def window_of(model: Any) -> int | None:
     profile = getattr(model, "profile", None)
     size = profile.get("max_input_tokens") if isinstance(profile, dict) else None
     return size if isinstance(size, int) and size > 0 else None
-
-
-def say(words: str) -> None:
-    """One line for whoever runs the agent, on stderr where nobody has set up logging."""
-    import logging
-
-    logging.getLogger("openclaw_memory").warning(words)
 
 
 def _begun(wanted: Wanted) -> FlushTurn | None:
@@ -116,19 +105,10 @@ def _begun(wanted: Wanted) -> FlushTurn | None:
     )
 
 
-def _ended(wanted: Wanted, turn: FlushTurn | None) -> bool:
-    if turn is not None and turn.outcome in {"kept", "lost"}:
-        say(
-            f"memories of session {wanted.key!r} could not be saved before the compaction (see Memory.status); "
-            f"its messages were {turn.outcome}"
-        )
-    return turn is not None
-
-
 def _failed(wanted: Wanted, turn: FlushTurn | None, error: Exception) -> bool:
     if turn is None:
         say(f"the flush of session {wanted.key!r} failed: {error}")
         return False
     while turn.open:  # what fails outside of the model fails again: the messages are kept
         turn.failed(error)
-    return _ended(wanted, turn)
+    return True

@@ -25,6 +25,8 @@ def session_of(given: str | None, config: RunnableConfig | None) -> str | None:
 def flushed_session(given: str | None, config: RunnableConfig | None) -> tuple[str, str | None]:
     """The session whose memories are saved, and the id of its transcript: `given`, else the thread, else `main`.
 
+    Under `main`, the middleware of the flush keeps each conversation without a thread as a session of its own.
+
     The id is that of the thread where the session is the thread's own; None where `sessions.json` says it. The
     `session_key` of a run says who reads along, and is no name for what the run itself says.
     """

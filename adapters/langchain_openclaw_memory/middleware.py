@@ -26,11 +26,9 @@ from langchain_openclaw_memory._cycles import NO_SUMMARY, Mark, summary_of, talk
 from langchain_openclaw_memory._flushing import (
     Wanted,
     asave,
-    can_be_written,
     compacted,
-    log_bytes,
     save,
-    say,
+    transcript_growth,
     window_of,
 )
 from langchain_openclaw_memory._memory import checked_memory
@@ -47,6 +45,7 @@ from langchain_openclaw_memory._trigger import (
 )
 from langchain_openclaw_memory._turn import Model, chat_model
 from openclaw_memory.errors import ConfigError
+from openclaw_memory.say import say
 from openclaw_memory.sessions import flush_due, is_overflow
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ _WAITING = 64  # conversations at once that wait for the model that is to be ask
 
 
 class MemoryFlushState(AgentState[Any]):
-    """What the flush keeps in the state of the graph, apart from its input and output.
+    """What the flush keeps in the state of the graph, apart from its input and output; streams of states show it.
 
     `memory_flush_marker` is the mark of the latest flush, empty once a summary came. `memory_flush_seen` is the id of
     the summary that was seen last, `none` before the first, and that of the last reply there was then.
@@ -113,7 +112,8 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         self.memory, self.window = memory, window
         self.model = chat_model(model) if model is not None else None
         self.token_counter, self.trigger, self.session_key = token_counter, trigger, session_key
-        self._log = memory.flush(session_key).session_id if session_key is not None else "main"
+        if session_key is not None:
+            memory.flush(session_key)  # an empty one is refused here
         self._last_moment: Moment | None = None
         self._waiting: OrderedDict[str, list[AnyMessage]] = OrderedDict()
         self._marks: deque[tuple[str, Mark]] = deque(maxlen=_REMEMBERED)
@@ -232,7 +232,9 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         try:
             return self._wanted(state["messages"], state, model, overflow=overflow)
         except Exception as error:  # noqa: BLE001 - a counter, a file: no flush ever breaks the turn of the user
-            say(f"whether memories are to be saved could not be told: {type(error).__name__}: {error}")
+            self._told.add("order")  # why a summary may come first is told here
+            words = f"whether memories are to be saved could not be told: {type(error).__name__}: {error}"
+            self._say_once(type(error).__name__, words)
             return _Look()
 
     def _wanted(self, messages: list[AnyMessage], state: Mapping[str, Any], model: Model, *, overflow: bool) -> _Look:
@@ -243,9 +245,10 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         taken = self._last_moment(messages, counted) if self._last_moment is not None else 0
         window = self.window if self._last_moment is not None else self.window or window_of(model)
         compacting = overflow or taken > 0 or self._triggered(len(messages), tokens, window)
-        size = log_bytes(self.memory, thread or self._log) if rules.force_flush_bytes else 0
+        is_named = bool(thread or self.session_key)
+        grown = transcript_growth(self.memory, key, thread) if is_named and rules.force_flush_bytes else 0
         due = flush_due(
-            rules, window=window, tokens=tokens, transcript_bytes=size, compacting=compacting, kind=kind_of(config)
+            rules, window=window, tokens=tokens, transcript_bytes=grown, compacting=compacting, kind=kind_of(config)
         )
         talk = talk_of(messages) if due is not None else None
         if talk is None:
@@ -257,7 +260,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         if had is not None:  # the state is not told of a flush whose run failed
             return _Look(update={} if marker else {"memory_flush_marker": list(had)})
         # Conversations without a thread may run at once: none of them waits for the flush of another.
-        name = key if thread or self.session_key else f"{key}:{talk.first}"
+        name = key if is_named else f"{key}:{talk.first}"
         wanted = Wanted(self.memory, name, model, messages, window, tokens, self.token_counter, compacting, thread)
         return _Look(wanted, talk.mark, key=key)
 
@@ -277,9 +280,10 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
             return told
         config = run_config()
         key, thread = flushed_session(self.session_key, config)
-        compacted(self.memory, key, thread)
+        if thread or self.session_key:
+            compacted(self.memory, key, thread)
         wanted = self.memory.config.compaction.flush and kind_of(config) == "chat"
-        if wanted and not state.get("memory_flush_marker") and can_be_written(self.memory):
+        if wanted and not state.get("memory_flush_marker") and self.memory.workspace.can_be_written:
             self._say_once(
                 "order",
                 f"the conversation of session {key!r} was summarised before its memories were saved: place "
@@ -297,7 +301,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         if look.wanted is not None and look.mark is not None and held:
             self._marks.append((look.key, look.mark))  # a state may be gone with its run
             update["memory_flush_marker"] = list(look.mark)
-        elif look.wanted is not None and not can_be_written(self.memory):
+        elif look.wanted is not None and not self.memory.workspace.can_be_written:
             self._say_once(
                 "read-only",
                 f"no memories can be saved before a compaction: {self.memory.workspace.root} is read-only; give this "

@@ -7,7 +7,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 from zlib import crc32
@@ -16,11 +15,11 @@ from langchain.agents.middleware.types import AgentMiddleware, AgentState
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.runtime import Runtime
 
-from langchain_openclaw_memory._flushing import say
 from langchain_openclaw_memory._memory import checked_memory, itself
 from langchain_openclaw_memory._messages import is_summary, openclaw_message
 from langchain_openclaw_memory._session import run_config, thread_of
 from openclaw_memory.errors import ConfigError, OpenClawMemoryError, QueryError
+from openclaw_memory.say import say
 from openclaw_memory.sessions import conversation, estimated_tokens
 
 if TYPE_CHECKING:
@@ -103,13 +102,13 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             known = self._of(session)
             with known.lock:
                 # Others write to it too: a flush that failed, another process.
-                if (size := _size(log)) != known.size:
+                if (size := log.size) != known.size:
                     _read(log, known)
                 known.size = -1  # where writing fails, what was noted is not true
                 if entries := _new_entries(messages, log, known):
                     if left_out := _append(log, entries):
                         self._tell("left out", f"a message of session {session!r} is not in its transcript: {left_out}")
-                    size = _size(log)
+                    size = log.size
                 known.size = size
         except OpenClawMemoryError as error:
             self._tell("failed", f"the transcript of session {session!r} is not written: {error}")
@@ -220,10 +219,3 @@ def _read(log: Any, known: _Known) -> None:
         of = entry.get("corrects", entry["id"])
         known.entries[str(of)] = _Entry(known.count, entry["id"], crc if isinstance(crc, int) else None)
         known.count += 1
-
-
-def _size(log: Any) -> int:
-    try:
-        return Path(log.folder.base, *log.folder.parts, Path(log.path).name).stat().st_size
-    except OSError:
-        return 0

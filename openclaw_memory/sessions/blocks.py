@@ -24,18 +24,19 @@ def missing(text: str, note: str, title: str, others: Iterable[tuple[str, str]] 
     A section is all that stands below a heading, or above the first one: its lines may depend on each other, and so it
     is there as a whole, line after line below the same headings, or is added as a whole. `title` is the heading of the
     note, `# 2026-11-21`, which says nothing of what follows it. What is added brings its headings along; where they
-    cannot end those at the end of the note, the title does, once more. What `others` have, notes with their titles, is
-    not added either.
+    cannot end those at the end of the note, the title does, once more. A section that begins with the lines that the
+    note ends with is added without them. What `others` have, notes with their titles, is not added either.
     """
     there, fence = _sections(note, title)
     wanted, unclosed = _sections(text, title)
     wanted[-1].lines.extend(unclosed)
     added = list(fence)
-    at = there[-1].path
+    at, end = there[-1].path, [] if fence else there[-1].lines
     there += [section for other in others for section in _sections(*other)[0]]
     for section in wanted:
         if not any(_holds(other, section) for other in there):
-            lines = "\n".join(section.lines).strip("\n")
+            new = _behind(end, section.lines) if section.path == at and len(added) == len(fence) else section.lines
+            lines = "\n".join(new).strip("\n")
             added += [*_way(at, section.path, title), *([lines] if lines else [])]
             at = section.path
             there.append(section)
@@ -76,6 +77,16 @@ def _holds(there: _Section, wanted: _Section) -> bool:
         return False
     lines, sought = list(filter(None, there.lines)), list(filter(None, wanted.lines))
     return any(lines[at : at + len(sought)] == sought for at in range(len(lines) - len(sought) + 1))
+
+
+def _behind(end: list[str], lines: list[str]) -> list[str]:
+    """The lines that follow those with which a section, to be gone on with, ends already."""
+    last = list(filter(None, end))
+    said = [] if any(map(_FENCE.match, lines)) else [at for at, line in enumerate(lines) if line]
+    for size in range(min(len(last), len(said)), 0, -1):
+        if last[-size:] == [lines[at] for at in said[:size]]:
+            return lines[said[size - 1] + 1 :]
+    return lines
 
 
 def _way(at: Path, to: Path, title: str) -> Path:

@@ -19,7 +19,6 @@ begins the next one. Notes, marks and logs are written under locks: other thread
 from __future__ import annotations
 
 import datetime
-import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -37,7 +36,7 @@ from openclaw_memory.sessions.thresholds import Kind, Reason, flush_due
 from openclaw_memory.types import Tool, ToolAnswer
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.journal import day_path, local_now
-from openclaw_memory.workspace.paths import NOTES_FOLDER, transcripts_place
+from openclaw_memory.workspace.paths import transcripts_place
 from openclaw_memory.workspace.session_log import log_name
 
 Outcome: TypeAlias = Literal["saved", "nothing", "kept", "lost"]
@@ -122,7 +121,7 @@ class Flush:
         Another process that holds a turn has ten minutes for it, unless a compaction comes next: rather is something
         saved twice than lost.
         """
-        size = self._log_bytes() if transcript_bytes is None else transcript_bytes
+        size = self.log.size if transcript_bytes is None else transcript_bytes
         tokens = _whole(tokens)
         decide = partial(flush_due, self.rules, window=self.window, tokens=tokens, compacting=compacting, kind=kind)
         if decide(transcript_bytes=size) is None:
@@ -133,7 +132,7 @@ class Flush:
             state = self.state
             grown = size - state.compacted_bytes if transcript_bytes is None and size >= state.compacted_bytes else size
             done = state.flushed if flushed is None else flushed
-            reason = decide(transcript_bytes=grown, flushed=done, writable=_can_be_written(self.workspace))
+            reason = decide(transcript_bytes=grown, flushed=done, writable=self.workspace.can_be_written)
             if reason is None:
                 return None
             begun = self._cycle.claim(self.now(), once=flushed is None, at_any_rate=compacting)
@@ -147,7 +146,7 @@ class Flush:
     def compacted(self, tokens: int | None = None) -> None:
         """Say that the conversation was compacted, to so many tokens: a new cycle begins, with a flush of its own."""
         with self._cycle.lock:
-            done = {"compaction_count": self.state.compaction_count + 1, "compacted_bytes": self._log_bytes()}
+            done = {"compaction_count": self.state.compaction_count + 1, "compacted_bytes": self.log.size}
             # A flush that was begun before and never ended is none of the new cycle.
             self.save(**done, memory_flush_started_at=None, **_context(_whole(tokens)))
 
@@ -165,13 +164,6 @@ class Flush:
     def now(self, moment: datetime.datetime | None = None) -> datetime.datetime:
         """A moment, by default this one, in the time zone of the notes."""
         return local_now(self.workspace.journal.timezone, moment or self._clock())
-
-    def _log_bytes(self) -> int:
-        folder = self.log.folder
-        try:
-            return os.stat(os.path.join(folder.base, *folder.parts, log_name(self.session_id))).st_size
-        except OSError:  # there is none yet
-            return 0
 
 
 class FlushTurn:
@@ -281,7 +273,8 @@ class FlushTurn:
             self._flush.wrote()
         except Exception as error:  # noqa: BLE001 - whatever it is, the user's turn goes on
             return "lost", f"not all messages could be kept in {self._flush.log.path}: {error}"
-        return "kept", f"the messages are in {self._flush.log.path}, {added} of them since now"
+        when = f"{added} of them since now" if added else "which had them"
+        return "kept", f"the messages are in {self._flush.log.path}, {when}"
 
     def _end(self, outcome: Outcome, error: str | None = None) -> None:
         self.outcome = outcome
@@ -311,8 +304,3 @@ def _lines_of(arguments: Any) -> set[str]:
     """The lines of the text in a call, one that any text makes good where there is none."""
     text = arguments.get("text") if isinstance(arguments, Mapping) else None
     return {"", *(line.strip() for line in text.split("\n"))} if isinstance(text, str) else {""}
-
-
-def _can_be_written(workspace: Workspace) -> bool:
-    notes = os.path.join(workspace.root, NOTES_FOLDER)
-    return os.access(notes if os.path.exists(notes) else workspace.root, os.W_OK)

@@ -16,7 +16,7 @@ from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryErro
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace import files, reading
 from openclaw_memory.workspace.files import Scan
-from openclaw_memory.workspace.paths import is_transcript, locate
+from openclaw_memory.workspace.paths import NOTES_FOLDER, is_transcript, locate
 
 if TYPE_CHECKING:
     import datetime
@@ -66,6 +66,12 @@ class Workspace:
                 f"(as its owner: `chmod u+rx {quote(str(root))}`), or name a folder of your own"
             )
         return cls(root, rules or Files(), sessions or Sessions())
+
+    @property
+    def can_be_written(self) -> bool:
+        """Whether this process may add notes."""
+        notes = self.root / NOTES_FOLDER
+        return os.access(notes if notes.exists() else self.root, os.W_OK)
 
     def scan(self) -> Scan:
         """The memory files as they are on disk now, and what was left out and why.

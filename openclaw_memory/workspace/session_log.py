@@ -62,6 +62,14 @@ class SessionLog:
         """The path by which the transcript is searched and read."""
         return f"{TRANSCRIPTS}/{log_name(self.session_id)}"
 
+    @property
+    def size(self) -> int:
+        """How large the transcript is, in bytes; 0 where there is none."""
+        try:
+            return os.stat(os.path.join(self.folder.base, *self.folder.parts, log_name(self.session_id))).st_size
+        except OSError:
+            return 0
+
     def append(self, role: str, content: str | list[Any], **extra: Any) -> str:
         """Add a message and return the id of its entry; it is on the disk then.
 

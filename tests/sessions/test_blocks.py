@@ -142,3 +142,17 @@ def test_the_lines_of_a_section_stay_together(text, note):
             below = []
         elif line:
             below.append(line)
+
+
+@pytest.mark.parametrize(
+    ("text", "added"),
+    [
+        ("- b\n- c", "- c"),
+        ("- a\n- b\n- c", "- c"),
+        ("- a\n- c", "- a\n- c"),
+        ("- a\n- b", ""),
+        ("```\n- b\n```", "```\n- b\n```"),
+    ],
+)
+def test_what_the_note_ends_with_is_not_said_again_by_what_goes_on_with_it(text, added):
+    assert missing(text, f"{TITLE}\n\n- a\n- b\n", TITLE) == added

@@ -408,3 +408,38 @@ def test_conversations_without_a_thread_do_not_wait_for_each_others_flush(memory
 def test_the_model_may_be_a_name_and_a_wrong_one_is_told_at_once(memory):
     with pytest.raises(ConfigError, match="nobody:nothing"):
         MemoryFlushMiddleware(memory, "nobody:nothing", window=200_000)
+
+
+def test_what_was_kept_by_a_summary_is_not_noted_twice(memory, scripted):
+    shortens = SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 6), keep=("messages", 4))
+    flush = MemoryFlushMiddleware.before(shortens, memory=memory, model=scripted(writes_facts))
+    agent = create_agent(scripted(lambda _: "ok"), [], middleware=[flush, shortens], checkpointer=InMemorySaver())
+    for number in range(12):
+        agent.invoke(says(f"Please remember that box {number} is full."), thread())
+
+    (note,) = (memory.workspace.root / "memory").glob("*.md")
+    lines = [line for line in note.read_text(encoding="utf-8").splitlines() if "box" in line]
+    assert len(lines) == len(set(lines)) >= 8
+
+
+def test_compactions_without_a_thread_are_booked_to_no_other_session(memory, scripted):
+    shortens = SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 4), keep=("messages", 1))
+    flush = MemoryFlushMiddleware.before(shortens, memory=memory, model=scripted(writes_facts))
+    agent = create_agent(scripted(lambda _: "ok"), [], middleware=[flush, shortens])
+    messages = []
+    for number in range(6):
+        messages = agent.invoke({"messages": [*messages, *says(f"Box {number}.")["messages"]]})["messages"]
+
+    assert memory.flush("main").state.compaction_count == 0
+
+
+def test_a_memory_that_cannot_be_asked_is_told_once(memory, scripted, caplog):
+    shortens = SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 4), keep=("messages", 1))
+    flush = MemoryFlushMiddleware.before(shortens, memory=memory, model=scripted(writes_facts))
+    agent = create_agent(scripted(lambda _: "ok"), [], middleware=[flush, shortens], checkpointer=InMemorySaver())
+    memory.close()
+    for number in range(5):
+        agent.invoke(says(f"Box {number}."), thread())
+
+    assert caplog.text.count("could not be told") <= 1
+    assert "place MemoryFlushMiddleware before" not in caplog.text

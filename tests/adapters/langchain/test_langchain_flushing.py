@@ -3,7 +3,7 @@
 import pytest
 from langchain_core.messages import HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
-from langchain_openclaw_memory._flushing import Wanted, asave, compacted, log_bytes, save
+from langchain_openclaw_memory._flushing import Wanted, asave, compacted, save, transcript_growth
 
 
 class Unreadable:
@@ -29,7 +29,7 @@ async def test_what_fails_beside_the_model_keeps_the_messages_verbatim(memory, r
     assert await run(is_async, memory)
     assert "4711" in str(list(memory.session_log("tuesday").messages()))
     assert "no profile today" in memory.flush("tuesday").state.flush_error
-    assert "its messages were kept" in caplog.text
+    assert "the messages are in sessions/tuesday.jsonl" in caplog.text
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -41,7 +41,12 @@ async def test_a_flush_that_could_not_begin_counts_for_none(memory, run, caplog,
     assert "could not be noted" in caplog.text
 
 
-def test_a_transcript_that_is_not_there_has_no_bytes(memory):
-    assert log_bytes(memory, "tuesday") == 0
-    memory.session_log("tuesday").append_entry("note", text="x")
-    assert log_bytes(memory, "tuesday") == (memory.workspace.root / "sessions" / "tuesday.jsonl").stat().st_size
+def test_a_transcript_has_grown_by_what_came_after_its_latest_compaction(memory):
+    assert transcript_growth(memory, "tuesday", "tuesday") == 0
+    log = memory.session_log("tuesday")
+    log.append_entries([{"type": "note", "text": "x" * 1_000_000}] * 3)
+    assert transcript_growth(memory, "tuesday", "tuesday") == log.size > 3_000_000
+    compacted(memory, "tuesday", "tuesday")
+    assert transcript_growth(memory, "tuesday", "tuesday") == 0
+    log.append_entry("note", text="y")
+    assert 0 < transcript_growth(memory, "tuesday", "tuesday") < 200
