@@ -38,7 +38,7 @@ class Recorder:
         if len(self.packs) > self.down_after:
             raise ConnectionResetError("down")
         if len(self.packs) > self.hang_after:
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(60)  # until it is cancelled
         if self.slow and self.slow in texts:
             await asyncio.sleep(0.5)
         if self.refuse and self.refuse in texts:
