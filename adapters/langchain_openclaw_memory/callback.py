@@ -14,10 +14,11 @@ from uuid import UUID
 from xml.sax.saxutils import escape
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, LLMResult
 
+from langchain_openclaw_memory._cycles import without_system
 from langchain_openclaw_memory._flushing import Wanted, save, window_of
 from langchain_openclaw_memory._messages import SUMMARY_SOURCE
 from langchain_openclaw_memory._turn import Model, chat_model
@@ -209,7 +210,7 @@ class MemoryFlushCallback(BaseCallbackHandler):
     def _started(
         self, messages: Sequence[BaseMessage], run_id: UUID, tags: list[str] | None, metadata: dict[str, Any] | None
     ) -> None:
-        talk = [message for message in messages if not isinstance(message, SystemMessage)]
+        talk = without_system(messages)
         if FLUSH_TAG in (tags or ()) or not talk:
             return
         told = metadata or {}

@@ -6,7 +6,7 @@ import logging
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,9 +32,9 @@ _log = logging.getLogger(__name__)
 
 # Blocks that are kept, so that all model calls of one turn show the same: turns that may be at work at the same time,
 # or wait for a person's approval.
-TURNS = 64
+_TURNS = 64
 # Longer messages hold something pasted, with the question above or below it: the rest would drown that.
-LONGEST_QUESTION = 1000
+_LONGEST_QUESTION = 1000
 
 
 class _Turn(NamedTuple):
@@ -121,7 +121,7 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             if (block := self._blocks.get(turn)) is not None:
                 return block
         try:
-            block = self._recall(turn.question, session_key=turn.session_key, in_view=openclaw_messages(messages))
+            block = self._recall(turn.question, session_key=turn.session_key, in_view=_talk(messages))
         except (ConfigError, QueryError):  # wrong from the first call on, whatever the memory holds
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
@@ -129,7 +129,7 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             return ""
         with self._lock:
             self._blocks[turn] = block
-            while len(self._blocks) > TURNS:
+            while len(self._blocks) > _TURNS:
                 self._blocks.popitem(last=False)
         return block
 
@@ -149,6 +149,11 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return response
 
 
+def _talk(messages: Sequence[AnyMessage]) -> Iterator[dict[str, Any]]:
+    """The conversation, made ready only where it is looked at: where something of a transcript was found."""
+    yield from openclaw_messages(messages)
+
+
 def _latest_of_the_user(messages: list[AnyMessage]) -> int | None:
     """The place of the latest message that a person wrote, or None."""
     for place in range(len(messages) - 1, -1, -1):
@@ -161,7 +166,7 @@ def _latest_of_the_user(messages: list[AnyMessage]) -> int | None:
 def _question(message: AnyMessage) -> str:
     """What to look up for a message, "" where it has no words: of a long one, the shorter of its two outer parts."""
     text = str(message.text).strip()
-    if len(text) <= LONGEST_QUESTION:
+    if len(text) <= _LONGEST_QUESTION:
         return text
     parts = re.split(r"\n\s*\n", text)
     return min(parts[-1], parts[0], key=len)

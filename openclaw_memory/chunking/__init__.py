@@ -17,7 +17,7 @@ from openclaw_memory.chunking.tokens import chunk_openclaw
 from openclaw_memory.config import Chunking
 from openclaw_memory.types import Chunk
 
-__all__ = ["STYLES", "Chunker", "chunk"]
+__all__ = ["STYLES", "Chunker", "chunk", "moved_down"]
 
 Chunker: TypeAlias = Callable[[str, str, Chunking, date | None], list[Chunk]]
 
@@ -38,11 +38,11 @@ def chunk(text: str, path: str, rules: Chunking, *, note_date: date | None = Non
     """
     above = matter_end(text)
     pieces = [piece for piece in STYLES[rules.style](text[above:], path, rules, note_date) if piece.text.strip()]
-    return [_below(piece, text.count("\n", 0, above), above) for piece in pieces] if above else pieces
+    return [moved_down(piece, text.count("\n", 0, above), above) for piece in pieces] if above else pieces
 
 
-def _below(piece: Chunk, lines: int, chars: int) -> Chunk:
-    """A chunk of a text that begins so many lines, and characters, further down."""
+def moved_down(piece: Chunk, lines: int, chars: int) -> Chunk:
+    """A chunk of a text that begins so many lines, and characters, further down in its file."""
     return replace(
         piece,
         start_line=piece.start_line + lines,

@@ -46,7 +46,7 @@ def append_new(
     """
     path = day_path(day)
     try:
-        text = fit_to_write(_checked(arguments, path))
+        text = redact_talk(without_recalled(_checked(arguments, path)))
         if not text.strip() or is_silent(text):
             return _refused(NOTHING_TO_SAVE, f"there is no text to save: reply with {SILENT} if there is nothing")
         with _alone(workspace, path):
@@ -80,11 +80,6 @@ def _checked(arguments: object, path: str) -> str:
     if len(text) > MAX_CHARS:
         raise QueryError(f"the text has {len(text):,} characters, of which {MAX_CHARS:,} are taken at once: part it")
     return checked_text(text, "text")
-
-
-def fit_to_write(text: str) -> str:
-    """The text without recalled memory, with secrets masked as in talk."""
-    return redact_talk(without_recalled(text))
 
 
 @contextmanager

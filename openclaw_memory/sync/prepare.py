@@ -9,7 +9,7 @@ from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from openclaw_memory.chunking import chunk
+from openclaw_memory.chunking import chunk, moved_down
 from openclaw_memory.chunking.matter import matter_end
 from openclaw_memory.config import Chunking
 from openclaw_memory.embeddings import vector_key
@@ -68,18 +68,9 @@ def rows(text: str, path: str, rules: Chunking, *, vectors: bool) -> list[ChunkR
 
 def transcript_rows(part: Part, path: str, rules: Chunking, *, vectors: bool) -> list[ChunkRow]:
     """The chunks of a part of a transcript, cut as a note of its day is, with lines and offsets in the whole."""
-    lines, chars = part.first_line - 1, part.start_char
-
-    def placed(piece: Chunk) -> Chunk:
-        return replace(
-            piece,
-            start_line=piece.start_line + lines,
-            end_line=piece.end_line + lines,
-            start_char=piece.start_char + chars,
-            section=piece.section and piece.section + lines,
-        )
-
-    return _rows(map(placed, chunk(part.text, path, rules, note_date=part.day)), path, part.day, vectors=vectors)
+    pieces = chunk(part.text, path, rules, note_date=part.day)
+    placed = (moved_down(piece, part.first_line - 1, part.start_char) for piece in pieces)
+    return _rows(placed, path, part.day, vectors=vectors)
 
 
 def transcript_pieces(

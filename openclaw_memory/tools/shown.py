@@ -38,10 +38,7 @@ def found(
     """
     from openclaw_memory.search.wishes import rules_for_one
 
-    messages = list(in_view)
-    if audience.private and not messages:
-        return memory.search(query, max_results=max_results, min_score=min_score, source=audience.source)
-    in_words = cache(lambda: _as_transcript(messages))
+    in_words = cache(lambda: _as_transcript(in_view))
 
     def may_be_shown(hit: SearchResult) -> bool:
         if not audience.private and is_private(hit.path):
