@@ -35,8 +35,9 @@ What is indexed, and what works less well than it could, is in the status:
 >>> folder.cleanup()
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from openclaw_memory.late import late_names
 
 __version__ = "0.1.0"
 
@@ -85,15 +86,4 @@ _MODULES = {
     "workspace": ("Workspace",),
 }
 
-
-def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            value = getattr(import_module(f"openclaw_memory.{module}"), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module 'openclaw_memory' has no attribute {name!r}; it has {', '.join(__all__)}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = late_names(__name__, _MODULES, __all__)

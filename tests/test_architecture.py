@@ -14,7 +14,7 @@ CORE = ROOT / "openclaw_memory"
 
 # Lower may not import higher. Names on one line may import each other.
 LAYERS = (
-    {"types", "errors", "say"},
+    {"types", "errors", "say", "late"},
     {"config"},
     {"text", "stopwords", "utf16", "redaction", "fence", "chunking", "workspace"},
     {"embeddings", "store"},

@@ -1,7 +1,8 @@
 """What happens to a conversation: its memories are saved, it is compacted, and old answers of tools are pruned."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from openclaw_memory.late import late_names
 
 __all__ = [
     "FLUSH_TAG",
@@ -62,15 +63,4 @@ _MODULES = {
     "thresholds": ("compaction_threshold", "flush_due", "flush_threshold", "reserve"),
 }
 
-
-def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            value = getattr(import_module(f"openclaw_memory.sessions.{module}"), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module 'openclaw_memory.sessions' has no attribute {name!r}; it has {', '.join(__all__)}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = late_names(__name__, _MODULES, __all__)
