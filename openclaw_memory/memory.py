@@ -304,7 +304,7 @@ class Memory:
         """What frameworks add to this memory: documents with ids and metadata, each a Markdown file of its own."""
         from openclaw_memory.documents import Documents
 
-        return Documents(self.workspace, self._upkeep, self.search, lambda: self.embedder)
+        return Documents(self.workspace, self._upkeep, self.search, lambda: self.embedder, self.index_path)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -338,6 +338,7 @@ class Memory:
             CorruptIndexError: the index is damaged; `sync(force=True)` builds a new one.
         """
         self._upkeep.check_open()
+        from openclaw_memory.sessions.cycle import unsaved_failures
         from openclaw_memory.sessions.state import failed_flushes
         from openclaw_memory.sync import describe, somebody_is_at_work
         from openclaw_memory.sync.status import status
@@ -368,7 +369,7 @@ class Memory:
             config=self.config,
             last_error=self._upkeep.last_error,
             watcher=self._upkeep.told_of_watcher(),
-            flush=failed_flushes(self.workspace),
+            flush=failed_flushes(self.workspace) | unsaved_failures(self._flushes),
         )
 
     def close(self) -> None:
@@ -378,6 +379,8 @@ class Memory:
         """
         self._upkeep.close()
         self._embedders.close()
+        if "documents" in vars(self):
+            self.documents.close()
 
     def __enter__(self) -> Self:
         return self

@@ -19,6 +19,10 @@ from openclaw_memory.errors import QueryError
 VERSION = 1
 MAX_DEPTH = 64  # of values in values: what is nested deeper could not be read again everywhere
 
+# The field that says whose vector came with a document, and in it the vector itself, float32 in base64, where nothing
+# could make it again.
+EMBEDDING, MODEL, VECTOR = "embedding", "model", "vector"
+
 _OPENING = re.compile(r"---\r?\nopenclaw_memory:[^\n]*(?:\n|\Z)")
 _CLOSING = re.compile(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _VERSION = re.compile(rf"---\r?\nopenclaw_memory: *{VERSION}\s*(?:\n|\Z)")
@@ -29,6 +33,7 @@ _WRITTEN = re.compile(r"(?:[a-z_]+: (?:[\[{\"].*|-?\d[\d.eE+-]*|true|false|null)
 _FIELD = re.compile(r"""("[^"]*"|'[^']*'|[^\s"'#:\[{&*!|>%@`-][^:]*)[ \t]*:(?:[ \t]+(.*)|)""")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None, "~": None}
+_NUMBERS = re.compile(rf"""^({EMBEDDING}: \{{.*"{VECTOR}": ")[A-Za-z0-9+/=]+""", re.MULTILINE)
 # Ends of lines to YAML, or marks that editors take out, which JSON would let stand.
 _BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 
@@ -83,6 +88,12 @@ def parsed(file: str) -> Matter | None:
     if closing is None:
         damage.append("the line `---` between fields and text is missing")
     return Matter(fields, file[end:].removesuffix("\n"), tuple(damage))
+
+
+def as_shown(file: str) -> str:
+    """A file as it is shown: thousands of characters that say nothing, the vector of a document, are a `…`."""
+    end = matter_end(file)
+    return _NUMBERS.sub(r"\1…", file[:end]) + file[end:] if end else file
 
 
 def _table(lines: Sequence[str]) -> tuple[dict[str, Any], list[int]]:

@@ -5,7 +5,7 @@ frameworks exchange with a memory; `protocols` are the parts that can be replace
 """
 
 from openclaw_memory.types.answers import Progress, SearchResult, Status, SyncReport
-from openclaw_memory.types.documents import Document
+from openclaw_memory.types.documents import Document, Maker
 from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source, citation
 from openclaw_memory.types.index import (
     Chunk,
@@ -29,6 +29,7 @@ __all__ = [
     "FileRecord",
     "Hit",
     "IndexMeta",
+    "Maker",
     "Matrix",
     "MemoryFile",
     "Progress",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from openclaw_memory.types.protocols import Matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,9 +15,29 @@ class Document:
 
     What a search finds in a person's own notes is a document too: its id is its citation, and its metadata are `path`,
     `start_line`, `end_line`, `source` and `citation`.
+
+    `fields` are JSON as well, and stand above the text beside the metadata, by names of `a-z` and `_`: what a framework
+    needs to make its own object again. `model` is the identity of the model whose vector came with the document, ""
+    where none did.
     """
 
     id: str
     text: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
     path: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """What makes the vectors that documents come with; vectors of two identities are never compared.
+
+    `identity` is as that of an `Embedder`, `model` its name for people. `make` returns vectors, shape (n, dims), for n
+    documents: for those that a person has changed since, and for all when the index is gone. None: nobody can make them
+    again, so that they are kept above the text of their documents.
+    """
+
+    identity: str
+    model: str
+    make: Callable[[Sequence[Document]], Matrix] | None = None

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from openclaw_memory.chunking.matter import Matter, composed, parsed
+from openclaw_memory.chunking.matter import EMBEDDING, VECTOR, Matter, composed, parsed
 from openclaw_memory.config import Files
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError, UndecodableError, WriteError
 from openclaw_memory.redaction import redact
@@ -183,6 +183,18 @@ def paths_by_id(root: Path, rules: Files, known: Known, wanted: Iterable[str] = 
         found.setdefault(name, []).append(path)
     known.forget_all_but(seen, DOCUMENTS_FOLDER)
     return found
+
+
+def vector_above(root: Path, rules: Files, path: str) -> str | None:
+    """The vector above the text of a document, in base64; None where there is none.
+
+    Raises:
+        PathNotAllowedError, WorkspaceError: the file cannot be read.
+    """
+    content = _file(_own_place(root, rules, path), rules).content
+    embedding = content.fields.get(EMBEDDING) if content is not None else None
+    vector = embedding.get(VECTOR) if isinstance(embedding, dict) else None
+    return vector if isinstance(vector, str) else None
 
 
 def name_of(path: str) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
 
-from openclaw_memory.chunking.matter import Matter, parsed
+from openclaw_memory.chunking.matter import EMBEDDING, VECTOR, Matter, parsed
 from openclaw_memory.config import Files
 from openclaw_memory.errors import NotFoundError, UndecodableError, WorkspaceError
 from openclaw_memory.redaction import redact
@@ -138,7 +138,7 @@ class Known:
             if not isinstance(matter.fields.get("metadata", {}), dict):
                 damage.append("its `metadata` are no table")
             self._tell(path, damage)
-        return Seen(doc_id, Matter(masked(matter.fields), redact(matter.text), matter.damage))
+        return Seen(doc_id, Matter(masked(without_vector(matter.fields)), redact(matter.text), matter.damage))
 
     def _tell(self, path: str, damage: list[str]) -> None:
         if not damage:
@@ -175,6 +175,14 @@ def id_of(matter: Matter) -> str | None:
     if isinstance(doc_id, int) and not isinstance(doc_id, bool):
         return str(doc_id)
     return doc_id if isinstance(doc_id, str) and doc_id.strip() else None
+
+
+def without_vector(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a document without the numbers of its vector, which are long, and say nothing to people."""
+    embedding = fields.get(EMBEDDING)
+    if not isinstance(embedding, dict) or VECTOR not in embedding:
+        return dict(fields)
+    return {**fields, EMBEDDING: {name: value for name, value in embedding.items() if name != VECTOR}}
 
 
 def masked(value: Any) -> Any:

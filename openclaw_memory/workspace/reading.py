@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from openclaw_memory.chunking.matter import as_shown
 from openclaw_memory.config import Files
 from openclaw_memory.errors import (
     NotFoundError,
@@ -163,8 +164,11 @@ def check_range(start: int, lines: int) -> None:
 
 
 def shown_excerpt(path: str, text: str, start: int, lines: int) -> Excerpt:
-    """As `excerpt_of`, with secrets masked; its `hash` is that of the lines as they stand in the file."""
-    safe = redact(text)
+    """As `excerpt_of`, with secrets masked, and without the vector of a document.
+
+    Its `hash` is that of the lines as they stand in the file.
+    """
+    safe = redact(as_shown(text))
     excerpt = excerpt_of(path, safe, start, lines)
     if safe is text or safe == text:
         return excerpt

@@ -124,15 +124,17 @@ class SessionLog:
                 flush_folder(place.base, place.parts[:-1], self.path)
             return ids
 
-    def entries(self) -> Iterator[dict[str, Any]]:
+    def entries(self, start: int = 0) -> Iterator[dict[str, Any]]:
         """Every entry that can be read, the header first; none where nothing was written yet.
+
+        With `start`, those from this byte on, such as the `size` of before.
 
         Raises:
             PathNotAllowedError, WorkspaceError: the file is a symlink or no ordinary file, or cannot be read.
         """
         try:
             with opened(self._place(), self.rules) as descriptor, open(descriptor, "rb", closefd=False) as file:
-                yield from read_records(file)
+                yield from read_records(file, start)
         except NotFoundError:
             return
 

@@ -152,9 +152,9 @@ def lines_added(file: BinaryIO, mark: str, within: int) -> int | None:
     return file.read(within).count(b"\n")
 
 
-def read_records(file: BinaryIO) -> Iterator[dict[str, Any]]:
-    """Every record of an open file that can be read."""
-    for line, _, _ in _lines(file, 0):
+def read_records(file: BinaryIO, start: int = 0) -> Iterator[dict[str, Any]]:
+    """Every record of an open file that can be read, from the byte `start` on."""
+    for line, _, _ in _lines(file, start):
         if line is not None and (record := parse(line)) is not None:
             yield record
 

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from openclaw_memory.documents.checks import check_ids, check_k, chunks_of, unit_of
+from openclaw_memory.documents.found import OURS, Where, distinct, document_in
+from openclaw_memory.documents.precomputed import Precomputed
 from openclaw_memory.errors import EmbedderError, QueryError
 from openclaw_memory.sync.upkeep import Upkeep
-from openclaw_memory.types import Document, Embedder, Source, Store, StoredChunk
+from openclaw_memory.text import query_terms
+from openclaw_memory.types import Document, Embedder, Hit, Maker, Source, Store
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.cited import check_names_no_file, cited_lines, document_of
-from openclaw_memory.workspace.documents import Fields, name_of
+from openclaw_memory.workspace.documents import Fields
 from openclaw_memory.workspace.files import notes_below
-from openclaw_memory.workspace.known import DOCUMENTS_FOLDER, Known, Seen, copied
+from openclaw_memory.workspace.known import DOCUMENTS_FOLDER, Known
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from openclaw_memory.search import SearchResults
     from openclaw_memory.types import Vector
 
@@ -23,10 +30,7 @@ if TYPE_CHECKING:
 MOST_RESULTS = 1000
 # Whoever filters, or has long documents, needs more than are wanted: so many times more with each look.
 WIDER = 16
-
 _Result = TypeVar("_Result")
-
-Where = Callable[[Document], bool]
 
 
 class Documents:
@@ -43,16 +47,25 @@ class Documents:
         upkeep: Upkeep,
         search: Callable[..., SearchResults],
         embedder: Callable[[], Embedder | None],
+        index_path: Path | None = None,
     ) -> None:
-        """`upkeep` keeps the index of the workspace; `search` is `Memory.search`, `embedder` asks the same index."""
+        """`upkeep` keeps the index of the workspace; `search` is `Memory.search`, `embedder` asks the same index.
+
+        `index_path` is the file of that index: the vectors that come with documents are indexed beside it.
+        """
         self._workspace, self._upkeep, self._search, self._embedder = workspace, upkeep, search, embedder
         self._root, self._rules = workspace.root, workspace.rules
         self._known = Known(self._root, self._rules)
+        self.precomputed = Precomputed(workspace, upkeep, self._of_file, index_path)
+        """The vectors that came with documents; see `Precomputed`."""
 
     # --- by id ---------------------------------------------------------------------------------------------------
 
-    def add(self, given: Iterable[Document]) -> list[str]:
+    def add(self, given: Iterable[Document], vectors: Any = None, maker: Maker | None = None) -> list[str]:
         """Write documents, each in the place of the one with its id, and index them; returns their ids in order.
+
+        `vectors`, shape (n, dims) and of any length each, come with them, made by `maker`: `precomputed` finds the
+        documents by them. Without any, only the memory's own index does.
 
         Of several with one id the last one counts. Nothing is written where one of them cannot be. A document whose
         file a person has damaged is mended so. A text, or a text in the metadata, that is the old one as it is shown,
@@ -63,15 +76,31 @@ class Documents:
                 would take the place of the secret.
             WriteError: a document is larger than `files.max_bytes`, or could not be written.
             StoreError: the memory is closed, or its index cannot be written.
+            EmbedderError: the vectors have other dimensions, or are of another model, than those that came before;
+                or they are no finite numbers. Nothing was written.
         """
         self._upkeep.check_open()
         added = list(given)
         for one in added:
             if not isinstance(one.metadata, Mapping):
                 raise QueryError(f"the metadata of document {one.id!r} must be a mapping, not {one.metadata!r}")
-        wanted = {one.id: ({"metadata": one.metadata}, one.text) for one in added}
+            if ours := OURS & one.fields.keys():
+                raise QueryError(f"a field of document {one.id!r} cannot be called {min(ours)!r}: call it another name")
+        rows = None
+        about: list[dict[str, Any]] = [{}] * len(added)
+        if vectors is not None and maker is not None and added:
+            rows = self.precomputed.checked(vectors, len(added), maker)
+            about = self.precomputed.above(rows, maker)
+        elif vectors is not None and maker is None:
+            raise EmbedderError("vectors came without word of what made them: give maker=Maker(identity, model)")
+        wanted = {
+            one.id: ({"metadata": one.metadata, **one.fields, **embedding}, one.text)
+            for one, embedding in zip(added, about, strict=True)
+        }
         if wanted and self._told(documents.upsert, wanted, self._known):
             self._upkeep.sync()
+        if rows is not None and maker is not None:
+            self.precomputed.index(dict(zip([one.id for one in added], rows, strict=True)), maker)
         return [one.id for one in added]
 
     def get(self, ids: Sequence[str]) -> list[Document]:
@@ -82,7 +111,7 @@ class Documents:
             WorkspaceError: a file cannot be read.
         """
         self._upkeep.check_open()
-        _check_ids(ids)
+        check_ids(ids)
         there: dict[str, list[str]] | None = None
         found: list[Document | None] = []
         for doc_id in ids:
@@ -103,7 +132,7 @@ class Documents:
             WriteError: a file could not be removed.
         """
         self._upkeep.check_open()
-        _check_ids(ids)
+        check_ids(ids)
         there = self._paths(ids)
         for doc_id in ids:
             if doc_id not in there:
@@ -122,10 +151,17 @@ class Documents:
                 yield document
 
     def damaged(self, *, look: bool = False) -> list[str]:
-        """In words, which documents people have damaged above their text; with `look`, every document is looked at."""
+        """In words, which documents people have damaged above their text, and which have lost their vectors.
+
+        With `look`, every document is looked at.
+        """
         if look:
             self._paths()
-        return [self._known.unread[path] for path in sorted(self._known.unread)]
+        return [self._known.unread[path] for path in sorted(self._known.unread)] + self.precomputed.told()
+
+    def close(self) -> None:
+        """Close what is open beside the memory's own index."""
+        self.precomputed.close()
 
     # --- by what they say ----------------------------------------------------------------------------------------
 
@@ -148,7 +184,7 @@ class Documents:
         Raises:
             QueryError: an argument has a wrong type or value.
         """
-        _check_k(k)
+        check_k(k)
         wanted = min(MOST_RESULTS, k if where is None else WIDER * k)
         while True:
             results = self._search(query, max_results=wanted, min_score=min_score, source=source)
@@ -156,7 +192,7 @@ class Documents:
                 (self._found(one.path, one.start_line, one.end_line, one.snippet, one.source), one.score)
                 for one in results
             )
-            found = self._distinct(hits, k, where)
+            found = distinct(hits, k, where)
             if len(found) >= k or len(results) < wanted or wanted == MOST_RESULTS:
                 break
             wanted = min(MOST_RESULTS, WIDER * wanted)
@@ -165,23 +201,48 @@ class Documents:
         last = found[-1][1] if found else 1.0
         by_vector = ((document, min(last, max(0.0, cosine))) for document, cosine in self._near(query, k, where))
         listed = notes_below(self._root, DOCUMENTS_FOLDER, self._rules)
-        rest = ((self._document(path, seen), 0.0) for path, _ in listed if (seen := self._known.text_at(path)))
-        return self._distinct(chain(found, by_vector, rest), k, where)
+        rest = ((document_in(path, seen), 0.0) for path, _ in listed if (seen := self._known.text_at(path)))
+        return distinct(chain(found, by_vector, rest), k, where)
+
+    def matching(
+        self, query: str, k: int, *, where: Where | None = None, source: Source | None = None
+    ) -> list[tuple[Document, float]]:
+        """The k documents that have words of the question, best first, with the BM25 of the best chunk in them, > 0.
+
+        Of people's notes the chunks come as they are cut.
+
+        Raises:
+            QueryError: k is less than 1, or the question is no string.
+        """
+        check_k(k)
+        if not isinstance(query, str):
+            raise QueryError(f"query must be a string, not {type(query).__name__}")
+        terms = query_terms(query)
+
+        def best(store: Store) -> list[tuple[Document, float]]:
+            by_words = partial(store.search_text, terms, source=source)
+            return distinct(self._hits(store, by_words, k if where is None else WIDER * k), k, where)
+
+        return self._reading(best) if terms else []
 
     def near(
-        self, vector: Vector | Sequence[float], k: int, *, where: Where | None = None
+        self, vector: Vector | Sequence[float], k: int, *, where: Where | None = None, widen: bool = True
     ) -> list[tuple[Document, float]]:
         """The k documents nearest to a vector, shape (dims,), nearest first, with the cosine of the nearest chunk.
+
+        These are the vectors of the memory's own index; those that came with documents are in `precomputed`. Without
+        `widen` only the nearest 16 k chunks are looked at: fewer than k may come where they do not fit.
 
         Raises:
             QueryError: k is less than 1, or the vector is not of numbers.
             EmbedderError: the vector is not of the index's dimensions, or holds a NaN or an infinity.
         """
-        _check_k(k)
-        unit = _unit(vector)
+        check_k(k)
+        unit = unit_of(vector)
 
         def nearest(store: Store) -> list[tuple[Document, float]]:
-            return self._distinct(self._nearest(store, unit, WIDER * k), k, where)
+            by_vector = partial(store.search_vector, unit)
+            return distinct(self._hits(store, by_vector, WIDER * k, widen=widen), k, where)
 
         return self._reading(nearest)
 
@@ -190,10 +251,10 @@ class Documents:
         import numpy as np
 
         def means(store: Store) -> list[Vector | None]:
-            of_each = [[stored.id for stored in _chunks_of(store, document)] for document in found]
+            of_each = [[stored.id for stored in chunks_of(store, document)] for document in found]
             stored = store.vectors([at for ids in of_each for at in ids])
             rows = [[stored[at] for at in ids if at in stored] for ids in of_each]
-            return [_unit(np.sum(some, axis=0)) if some else None for some in rows]
+            return [unit_of(np.sum(some, axis=0)) if some else None for some in rows]
 
         return self._reading(means)
 
@@ -285,11 +346,13 @@ class Documents:
         except EmbedderError:  # keywords have answered in its place
             return []
 
-    def _nearest(self, store: Store, unit: Vector, wanted: int) -> Iterator[tuple[Document | None, float]]:
-        """What is near to a unit vector, nearest first: `wanted` chunks are looked at, then ever more, each once."""
+    def _hits(
+        self, store: Store, search: Callable[[int], list[Hit]], wanted: int, *, widen: bool = True
+    ) -> Iterator[tuple[Document | None, float]]:
+        """What a search for chunks finds, best first: `wanted` of them are looked at, then ever more, each once."""
         looked_at: set[int] = set()
         while True:
-            hits = store.search_vector(unit, wanted)
+            hits = search(wanted)
             fresh = [hit for hit in hits if hit.chunk_id not in looked_at]
             chunks = {stored.id: stored for stored in store.chunks(hit.chunk_id for hit in fresh)}
             for hit in fresh:
@@ -297,7 +360,7 @@ class Documents:
                     chunk = stored.chunk
                     found = self._found(stored.path, chunk.start_line, chunk.end_line, chunk.text, stored.source)
                     yield found, hit.score
-            if len(hits) < wanted:
+            if len(hits) < wanted or not widen:
                 return
             looked_at.update(hit.chunk_id for hit in fresh)
             wanted *= WIDER
@@ -312,21 +375,16 @@ class Documents:
             return None
         path = documents.path_of(doc_id)
         seen = self._known.text_at(path)
-        return self._document(path, seen) if seen is not None and seen.doc_id == doc_id else None
+        return document_in(path, seen) if seen is not None and seen.doc_id == doc_id else None
 
     def _at(self, path: str, name: str = "") -> Document | None:
         """The document in a file, None where there is none; `name` is its id where none can be read in it."""
-        return self._document(path, self._known.look(path), name)
+        return document_in(path, self._known.look(path), name)
 
-    def _document(self, path: str, seen: Seen, name: str = "") -> Document | None:
-        doc_id, content = seen.doc_id, seen.content
-        if content is None or (doc_id is None and not path.startswith(f"{DOCUMENTS_FOLDER}/")):
-            return None
-        metadata = content.fields.get("metadata")
-        # A copy: what is kept for the next look must not change.
-        return Document(
-            doc_id or name or name_of(path), content.text, copied(metadata) if isinstance(metadata, dict) else {}, path
-        )
+    def _of_file(self, path: str) -> Document | None:
+        """The document that a file holds now; None where it holds none, or cannot be read."""
+        seen = self._known.text_at(path)
+        return None if seen is None else document_in(path, seen)
 
     def _found(self, path: str, start: int, end: int, text: str, source: Source) -> Document | None:
         """What a place in the index, with its text, is of: a document, or lines. None where the file has gone since."""
@@ -334,58 +392,6 @@ class Documents:
             seen = self._known.text_at(path)
             if seen is None:
                 return None
-            if (document := self._document(path, seen)) is not None:
+            if (document := document_in(path, seen)) is not None:
                 return document
         return document_of(path, start, end, text, source)
-
-    def _distinct(
-        self, pairs: Iterable[tuple[Document | None, float]], k: int, where: Where | None
-    ) -> list[tuple[Document, float]]:
-        """The first k of those that fit, each id once."""
-        found: dict[str, tuple[Document, float]] = {}
-        for document, score in pairs:
-            if document is not None and document.id not in found and (where is None or where(document)):
-                found[document.id] = (document, score)
-                if len(found) == k:
-                    break
-        return list(found.values())
-
-
-def _chunks_of(store: Store, document: Document) -> list[StoredChunk]:
-    """The chunks that hold any of a document: of a person's file those of its lines."""
-    chunks = store.chunks_of(document.path)
-    if document.metadata.get("citation") != document.id:
-        return chunks
-    first, last = document.metadata["start_line"], document.metadata["end_line"]
-    return [one for one in chunks if one.chunk.start_line <= last and first <= one.chunk.end_line]
-
-
-def _unit(vector: Any) -> Vector:
-    """A vector scaled to length 1; one of zeros stays, and one that the index refuses, as it is not finite.
-
-    Raises:
-        QueryError: it is not of numbers.
-    """
-    import numpy as np
-
-    try:
-        row = np.asarray(vector, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise QueryError(f"a vector must be a list or an array of numbers, not {vector!r:.80}") from error
-    # Scaled by the largest number first: the squares of large ones would be infinite.
-    largest = float(np.abs(row).max(initial=0))
-    if 0 < largest < np.inf:
-        row = row / largest
-        row = row / np.linalg.norm(row)
-    unit: Vector = row.astype(np.float32)
-    return unit
-
-
-def _check_ids(ids: object) -> None:
-    if not isinstance(ids, Sequence) or isinstance(ids, str) or not all(isinstance(one, str) for one in ids):
-        raise QueryError(f"ids must be a list of strings, not {ids!r}")
-
-
-def _check_k(k: object) -> None:
-    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
-        raise QueryError(f"k must be a whole number of at least 1, not {k!r}")
