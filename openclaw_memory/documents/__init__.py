@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from openclaw_memory.documents.checks import check_ids, check_k, chunks_of, unit_of
-from openclaw_memory.documents.found import OURS, Where, distinct, document_in
+from openclaw_memory.documents.found import OURS, WIDER, Where, distinct, document_in, owned, stored_hits
 from openclaw_memory.documents.precomputed import Precomputed
 from openclaw_memory.errors import EmbedderError, QueryError
 from openclaw_memory.sync.upkeep import Upkeep
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 # The most that one search brings; see `Memory.search`.
 MOST_RESULTS = 1000
-# Whoever filters, or has long documents, needs more than are wanted: so many times more with each look.
-WIDER = 16
+
 _Result = TypeVar("_Result")
 
 
@@ -122,7 +121,7 @@ class Documents:
                     self._at(there[doc_id][0], doc_id) if doc_id in there else cited_lines(self._workspace, doc_id)
                 )
             found.append(document)
-        return [document for document in found if document is not None]
+        return [owned(document) for document in found if document is not None]
 
     def delete(self, ids: Sequence[str]) -> list[str]:
         """Remove the documents with these ids, and index that; returns the ids of those that were there.
@@ -148,7 +147,7 @@ class Documents:
         self._upkeep.check_open()
         for doc_id, paths in self._paths().items():
             if (document := self._at(paths[0], doc_id)) is not None:
-                yield document
+                yield owned(document)
 
     def damaged(self, *, look: bool = False) -> list[str]:
         """In words, which documents people have damaged above their text, and which have lost their vectors.
@@ -349,21 +348,10 @@ class Documents:
     def _hits(
         self, store: Store, search: Callable[[int], list[Hit]], wanted: int, *, widen: bool = True
     ) -> Iterator[tuple[Document | None, float]]:
-        """What a search for chunks finds, best first: `wanted` of them are looked at, then ever more, each once."""
-        looked_at: set[int] = set()
-        while True:
-            hits = search(wanted)
-            fresh = [hit for hit in hits if hit.chunk_id not in looked_at]
-            chunks = {stored.id: stored for stored in store.chunks(hit.chunk_id for hit in fresh)}
-            for hit in fresh:
-                if (stored := chunks.get(hit.chunk_id)) is not None:
-                    chunk = stored.chunk
-                    found = self._found(stored.path, chunk.start_line, chunk.end_line, chunk.text, stored.source)
-                    yield found, hit.score
-            if len(hits) < wanted or not widen:
-                return
-            looked_at.update(hit.chunk_id for hit in fresh)
-            wanted *= WIDER
+        """What a search for chunks finds, best first."""
+        for stored, score in stored_hits(store, search, wanted, widen=widen):
+            chunk = stored.chunk
+            yield self._found(stored.path, chunk.start_line, chunk.end_line, chunk.text, stored.source), score
 
     def _paths(self, wanted: Sequence[str] = ()) -> dict[str, list[str]]:
         named = [doc_id for doc_id in wanted if doc_id.strip()]

@@ -1,36 +1,46 @@
-"""What files hold as documents, and the first of those that were found, each once."""
+"""What files hold as documents, what a search finds of them, and the first of those, each once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TypeAlias
 
 from openclaw_memory.chunking.matter import EMBEDDING, MODEL
-from openclaw_memory.types import Document
+from openclaw_memory.types import Document, Hit, Store, StoredChunk
 from openclaw_memory.workspace.documents import name_of
 from openclaw_memory.workspace.known import DOCUMENTS_FOLDER, Seen, copied
 
 Where: TypeAlias = Callable[[Document], bool]
 
+# Whoever filters, or has long documents, needs more than are wanted: so many times more with each look.
+WIDER = 16
 # What stands above the text for this library itself.
 OURS = frozenset({"id", "metadata", EMBEDDING})
 
 
 def document_in(path: str, seen: Seen, name: str = "") -> Document | None:
-    """The document that was seen in a file, None where there is none; `name` is its id where none can be read in it."""
+    """The document that was seen in a file, None where there is none; `name` is its id where none can be read in it.
+
+    It is for reading alone, as what was seen is; `owned` makes one to give away.
+    """
     doc_id, content = seen.doc_id, seen.content
     if content is None or (doc_id is None and not path.startswith(f"{DOCUMENTS_FOLDER}/")):
         return None
     metadata, embedding = content.fields.get("metadata"), content.fields.get(EMBEDDING)
-    # Copies: what is kept for the next look must not change.
     return Document(
         doc_id or name or name_of(path),
         content.text,
-        copied(metadata) if isinstance(metadata, dict) else {},
+        metadata if isinstance(metadata, dict) else {},
         path,
-        {field: copied(value) for field, value in content.fields.items() if field not in OURS},
+        {field: value for field, value in content.fields.items() if field not in OURS},
         str(embedding.get(MODEL, "")) if isinstance(embedding, dict) else "",
     )
+
+
+def owned(document: Document) -> Document:
+    """A document with metadata and fields of its own: what is kept for the next look must not change."""
+    return replace(document, metadata=copied(document.metadata), fields=copied(document.fields))
 
 
 def distinct(
@@ -40,7 +50,23 @@ def distinct(
     found: dict[str, tuple[Document, float]] = {}
     for document, score in pairs:
         if document is not None and document.id not in found and (where is None or where(document)):
-            found[document.id] = (document, score)
+            found[document.id] = (owned(document), score)
             if len(found) == k:
                 break
     return list(found.values())
+
+
+def stored_hits(
+    store: Store, search: Callable[[int], list[Hit]], wanted: int, *, widen: bool = True
+) -> Iterator[tuple[StoredChunk, float]]:
+    """The chunks that a search finds, best first: `wanted` of them are looked at, then ever more, each once."""
+    looked_at: set[int] = set()
+    while True:
+        hits = search(wanted)
+        fresh = [hit for hit in hits if hit.chunk_id not in looked_at]
+        chunks = {stored.id: stored for stored in store.chunks(hit.chunk_id for hit in fresh)}
+        yield from ((chunks[hit.chunk_id], hit.score) for hit in fresh if hit.chunk_id in chunks)
+        if len(hits) < wanted or not widen:
+            return
+        looked_at.update(hit.chunk_id for hit in fresh)
+        wanted *= WIDER

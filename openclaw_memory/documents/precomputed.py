@@ -10,19 +10,20 @@ import threading
 import time
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from openclaw_memory.chunking.matter import EMBEDDING, MODEL, VECTOR
 from openclaw_memory.documents.checks import check_k, rows_of, unit_of
 from openclaw_memory.documents.following import Read, begin, follow
-from openclaw_memory.documents.found import Where
+from openclaw_memory.documents.found import WIDER, Where, distinct, stored_hits
 from openclaw_memory.errors import CorruptIndexError, EmbedderError
 from openclaw_memory.say import say
 from openclaw_memory.sync.compare import compare
 from openclaw_memory.sync.records import LAST_SYNC
-from openclaw_memory.types import Document, FileRecord, Hit, Maker, MemoryFile
+from openclaw_memory.types import Document, FileRecord, Maker, MemoryFile
 from openclaw_memory.workspace.documents import vector_above
 from openclaw_memory.workspace.files import notes_below
 from openclaw_memory.workspace.known import DOCUMENTS_FOLDER
@@ -37,8 +38,6 @@ _Result = TypeVar("_Result")
 
 # The name of the note in this index that says up to which sync of the memory's own it follows the files.
 _FOLLOWED = "documents"
-# Documents that do not fit are passed over: so many times more are looked at each time.
-_WIDER = 16
 
 
 class Precomputed:
@@ -154,30 +153,11 @@ class Precomputed:
 
     def _nearest(self, unit: Vector, k: int, where: Where | None, maker: Maker | None) -> list[tuple[Document, float]]:
         store = self._current(maker)
-        found: list[tuple[Document, float]] = []
         if store is None or not store.chunk_count():
-            return found
-        looked_at: set[int] = set()
-        wanted = k if where is None else _WIDER * k
-        while True:
-            hits = store.search_vector(unit, wanted)
-            fresh = [hit for hit in hits if hit.chunk_id not in looked_at]
-            for document, cosine in self._documents_of(store, fresh):
-                if where is None or where(document):
-                    found.append((document, cosine))
-                    if len(found) == k:
-                        return found
-            if len(hits) < wanted:
-                return found
-            looked_at.update(hit.chunk_id for hit in fresh)
-            wanted *= _WIDER
-
-    def _documents_of(self, store: SqliteStore, hits: Sequence[Hit]) -> Iterable[tuple[Document, float]]:
-        paths = {stored.id: stored.path for stored in store.chunks(hit.chunk_id for hit in hits)}
-        for hit in hits:
-            document = self._document_at(paths[hit.chunk_id]) if hit.chunk_id in paths else None
-            if document is not None and document.model:
-                yield document, hit.score
+            return []
+        hits = stored_hits(store, partial(store.search_vector, unit), k if where is None else WIDER * k)
+        documents = ((self._document_at(stored.path), cosine) for stored, cosine in hits)
+        return distinct(((one, cosine) for one, cosine in documents if one is not None and one.model), k, where)
 
     def _vectors(self, documents: Sequence[Document]) -> list[Vector | None]:
         store = self._current(None)
