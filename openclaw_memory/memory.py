@@ -338,8 +338,7 @@ class Memory:
             CorruptIndexError: the index is damaged; `sync(force=True)` builds a new one.
         """
         self._upkeep.check_open()
-        from openclaw_memory.sessions.cycle import unsaved_failures
-        from openclaw_memory.sessions.state import failed_flushes
+        from openclaw_memory.sessions.cycle import failures
         from openclaw_memory.sync import describe, somebody_is_at_work
         from openclaw_memory.sync.status import status
 
@@ -369,7 +368,7 @@ class Memory:
             config=self.config,
             last_error=self._upkeep.last_error,
             watcher=self._upkeep.told_of_watcher(),
-            flush=failed_flushes(self.workspace) | unsaved_failures(self._flushes),
+            flush=failures(self.workspace, self._flushes),
         )
 
     def close(self) -> None:

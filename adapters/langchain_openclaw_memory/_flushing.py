@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_openclaw_memory import _turn
 from langchain_openclaw_memory._messages import openclaw_messages
 from langchain_openclaw_memory._turn import Counter, Model
 from openclaw_memory.say import say
-from openclaw_memory.sessions import compaction_threshold
+from openclaw_memory.sessions import compaction_threshold, gave_up, hold
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -46,14 +47,7 @@ def save(wanted: Wanted) -> bool:
     False where the memory cannot be written, wants no flush, or another one of this session is under way. Where the
     flush fails, the messages are kept verbatim.
     """
-    turn: FlushTurn | None = None
-    try:
-        turn = _begun(wanted)
-        if turn is not None:
-            _turn.flush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)
-    except Exception as error:  # noqa: BLE001 - a flush that fails never breaks the turn of the user
-        return _failed(wanted, turn, error)
-    return turn is not None
+    return hold(wanted.key, partial(_begun, wanted), partial(_drive, wanted))
 
 
 async def asave(wanted: Wanted) -> bool:
@@ -64,7 +58,7 @@ async def asave(wanted: Wanted) -> bool:
         if turn is not None:
             await _turn.aflush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)
     except Exception as error:  # noqa: BLE001 - as in save
-        return await asyncio.to_thread(_failed, wanted, turn, error)
+        return await asyncio.to_thread(gave_up, wanted.key, turn, error)
     return turn is not None
 
 
@@ -105,10 +99,5 @@ def _begun(wanted: Wanted) -> FlushTurn | None:
     )
 
 
-def _failed(wanted: Wanted, turn: FlushTurn | None, error: Exception) -> bool:
-    if turn is None:
-        say(f"the flush of session {wanted.key!r} failed: {error}")
-        return False
-    while turn.open:  # what fails outside of the model fails again: the messages are kept
-        turn.failed(error)
-    return True
+def _drive(wanted: Wanted, turn: FlushTurn) -> None:
+    _turn.flush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)

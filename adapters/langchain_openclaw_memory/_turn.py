@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextvars import Context, copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseLanguageModel
@@ -18,7 +19,17 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_openclaw_memory._messages import without_loose_ends
 from langchain_openclaw_memory._session import run_config, thread_of
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.sessions import FLUSH_TAG, SILENT, is_overflow, is_silent
+from openclaw_memory.sessions import (
+    FLUSH_TAG,
+    MAX_STEPS,
+    SILENT,
+    Look,
+    called,
+    driven,
+    in_one_message,
+    is_silent,
+    prompt_of,
+)
 
 if TYPE_CHECKING:
     from openclaw_memory.sessions import FlushTurn
@@ -31,16 +42,8 @@ Reply = BaseMessage | str
 Asking = Generator[Request, Reply, None]
 Talk = list[BaseMessage] | str  # messages, or the text of a conversation or of a part of it
 
-MAX_STEPS = 8
-# Below so many tokens a conversation is not cut again: a model that takes no more than this is not to be helped.
-_SMALLEST_PART = 256
 SOURCE = "openclaw_flush"  # in `lc_source`, by which traces tell calls that no user asked for
-_PART = "This is the conversation, or a part of it, as text:"
 _OF_TOOLS = frozenset({"tools", "tool_choice"})  # what binding tools to a model leaves in its arguments
-_WITHOUT_TOOLS = (
-    "You have no tools here. Reply with the notes themselves, as Markdown, and nothing else: they will be saved. "
-    f"If there is nothing to store, reply with {SILENT}."
-)
 
 
 def flush(turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], *, room: int | None, count: Counter) -> None:
@@ -115,42 +118,14 @@ def _alone() -> Context:
 
 
 def _work(turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], room: int | None, count: Counter) -> Asking:
-    """All attempts of a flush. A part that is done is not shown again by the next attempt."""
     talk = without_loose_ends(messages)
-    left: list[Talk] = []
-    is_first = True
-    while turn.open:
-        try:
-            left = left or _fitting(talk, room, count)
-            if not is_first:
-                left = [_text(part) for part in left]
-            reply = yield from _parts_in_turn(turn, quiet(model), left, count)
-        except Exception as error:  # noqa: BLE001 - whatever a model, its tool or a counter raises is told to the turn
-            turn.failed(error)
-        else:
-            turn.replied(reply)
-        is_first = False
+    asked = quiet(model)
+    return driven(
+        turn, talk, lambda part: _silent_turn(turn, asked, part), room=room, size=partial(_size, count), text=_text
+    )
 
 
-def _parts_in_turn(turn: FlushTurn, model: Model, left: list[Talk], count: Counter) -> Generator[Request, Reply, str]:
-    """A look at each part; those that came to something are taken from `left`, but for the last one."""
-    while True:
-        try:
-            reply = yield from _silent_turn(turn, model, left[0])
-        except Exception as error:
-            if not (is_overflow(error) and (size := _size(left[0], count)) > _SMALLEST_PART):
-                raise
-            left[:1] = _parts(left[0], size // 2, count)
-            continue
-        if len(left) == 1:
-            return reply
-        if not is_silent(reply):
-            # Told as an error: notes of another part would make the turn take this reply for a good one.
-            raise RuntimeError(f"the model answered a part of the conversation with {reply[:80]!r}, and wrote no note")
-        left.pop(0)
-
-
-def _silent_turn(turn: FlushTurn, model: Model, talk: Talk) -> Generator[Request, Reply, str]:
+def _silent_turn(turn: FlushTurn, model: Model, talk: Talk) -> Look:
     """One look at a conversation: what the model said last, or that it is silent once it has written something."""
     bound, can_call = _with_tool(model, turn)
     shown = _shown(turn, talk, can_call)
@@ -160,52 +135,23 @@ def _silent_turn(turn: FlushTurn, model: Model, talk: Talk) -> Generator[Request
         message = reply if isinstance(reply, AIMessage) else AIMessage(reply if isinstance(reply, str) else reply.text)
         said = message.text
         if not can_call and not is_silent(said):
-            return SILENT if _saved(turn, {"text": said}) else said
+            return SILENT if turn.tool.run({"text": said}).ok else said
         calls = [*message.tool_calls, *message.invalid_tool_calls]
         if not calls:
             break
         shown.append(message)
         for call in calls:
-            answer, was_ok = _answer(turn, call)
-            wrote = wrote or was_ok
-            shown.append(ToolMessage(answer, tool_call_id=call["id"] or "", name=call["name"] or ""))
+            answer = called(turn, call["name"], call["args"])
+            wrote = wrote or answer.ok
+            shown.append(ToolMessage(answer.text, tool_call_id=call["id"] or "", name=call["name"] or ""))
     return SILENT if wrote else said
 
 
 def _shown(turn: FlushTurn, talk: Talk, can_call: bool) -> list[BaseMessage]:
-    """What a model is asked. The messages as they were are what providers have in their caches.
-
-    A text comes in one message, which every provider takes: some want roles to alternate, no user after a tool, no
-    system prompt, or no call of a tool that is not theirs.
-    """
-    prompt = turn.prompt if can_call else f"{turn.prompt}\n\n{_WITHOUT_TOOLS}"
+    """What a model is asked. The messages as they were are what providers have in their caches."""
     if isinstance(talk, str):
-        return [HumanMessage(f"{turn.system_prompt}\n\n{_PART}\n\n{talk}\n\n{prompt}")]
-    return [SystemMessage(turn.system_prompt), *talk, HumanMessage(prompt)]
-
-
-def _answer(turn: FlushTurn, call: Any) -> tuple[str, bool]:
-    """What a call of a tool is answered with, and whether it wrote."""
-    if call["name"] != turn.tool.name:
-        known = f"there is no tool {call['name']!r} here: {turn.tool.name} is the only one"
-        return f'{{"status":"invalid","error":{_quoted(known)}}}', False
-    if not isinstance(call["args"], dict):
-        return (
-            f'{{"status":"invalid","error":{_quoted("the arguments are no JSON object: " + str(call["args"]))}}}',
-            False,
-        )
-    answer = turn.tool.run(call["args"])
-    return answer.text, answer.ok
-
-
-def _saved(turn: FlushTurn, arguments: dict[str, Any]) -> bool:
-    return turn.tool.run(arguments).ok
-
-
-def _quoted(text: str) -> str:
-    import json
-
-    return json.dumps(text, ensure_ascii=False)
+        return [HumanMessage(in_one_message(turn, talk, can_call=can_call))]
+    return [SystemMessage(turn.system_prompt), *talk, HumanMessage(prompt_of(turn, can_call=can_call))]
 
 
 def _with_tool(model: Model, turn: FlushTurn) -> tuple[Model, bool]:
@@ -280,29 +226,9 @@ def chat_model(model: Model | str) -> Model:
         raise ConfigError(f"the model {model!r} cannot be made, give another one: {error}") from error
 
 
-def _size(talk: Talk, count: Counter) -> int:
+def _size(count: Counter, talk: Talk) -> int:
     return count([HumanMessage(talk)] if isinstance(talk, str) else talk)
 
 
 def _text(talk: Talk) -> str:
     return talk if isinstance(talk, str) else get_buffer_string(talk)
-
-
-def _fitting(talk: list[BaseMessage], room: int | None, count: Counter) -> list[Talk]:
-    return [talk] if room is None or count(talk) <= room else _parts(talk, room, count)
-
-
-def _parts(talk: Talk, room: int, count: Counter) -> list[Talk]:
-    """The conversation as text, cut into parts of at most about `room` tokens, at ends of lines where there are any."""
-    text = _text(talk)
-    tokens = max(1, count([HumanMessage(text)]))
-    size = max(1, len(text) * max(room, _SMALLEST_PART) // tokens)
-    parts: list[Talk] = []
-    at = 0
-    while at < len(text):
-        end = min(len(text), at + size)
-        if end < len(text) and (line := text.rfind("\n", at + size // 2, end)) >= 0:
-            end = line + 1
-        parts.append(text[at:end])
-        at = end
-    return parts or [text]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -19,7 +18,7 @@ from langchain_openclaw_memory._messages import is_summary, openclaw_messages
 from langchain_openclaw_memory._session import run_config, session_of, thread_of
 from openclaw_memory.errors import ConfigError, QueryError
 from openclaw_memory.sessions import FLUSH_TAG
-from openclaw_memory.tools import recall
+from openclaw_memory.tools import question_in, recall
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest, ModelResponse
@@ -33,8 +32,6 @@ _log = logging.getLogger(__name__)
 # Blocks that are kept, so that all model calls of one turn show the same: turns that may be at work at the same time,
 # or wait for a person's approval.
 _TURNS = 64
-# Longer messages hold something pasted, with the question above or below it: the rest would drown that.
-_LONGEST_QUESTION = 1000
 
 
 class _Turn(NamedTuple):
@@ -107,7 +104,7 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         if place is None or FLUSH_TAG in ((config or {}).get("tags") or ()):
             return None, request
         message = request.messages[place]
-        if not (query := _question(message)):
+        if not (query := question_in(str(message.text))):
             return None, request
         turn = _Turn(thread_of(config), session_of(self.session_key, config), message.id, query)
         if not (block := self._block(turn, request.messages)):
@@ -161,15 +158,6 @@ def _latest_of_the_user(messages: list[AnyMessage]) -> int | None:
         if isinstance(message, HumanMessage) and not is_summary(message):
             return place
     return None
-
-
-def _question(message: AnyMessage) -> str:
-    """What to look up for a message, "" where it has no words: of a long one, the shorter of its two outer parts."""
-    text = str(message.text).strip()
-    if len(text) <= _LONGEST_QUESTION:
-        return text
-    parts = re.split(r"\n\s*\n", text)
-    return min(parts[-1], parts[0], key=len)
 
 
 def _below(block: str, message: AnyMessage) -> AnyMessage:

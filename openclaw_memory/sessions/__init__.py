@@ -6,42 +6,58 @@ from openclaw_memory.late import late_names
 
 __all__ = [
     "FLUSH_TAG",
+    "MAX_STEPS",
     "SILENT",
     "Answered",
     "ChatType",
     "Compacted",
+    "Conversations",
     "Flush",
     "FlushTurn",
+    "Look",
     "Message",
+    "Reading",
     "SessionState",
     "SilentStream",
     "answered",
     "answers_to",
+    "called",
     "calls_of",
     "chat_type",
     "compact",
     "compaction_threshold",
     "conversation",
     "cut",
+    "driven",
     "estimated_tokens",
     "flush_due",
     "flush_threshold",
     "for_model",
+    "gave_up",
+    "hold",
+    "in_one_message",
     "is_overflow",
     "is_silent",
     "logged",
+    "prompt_of",
     "prune",
     "read_states",
     "reserve",
     "should_compact",
+    "since_compaction",
     "text_of",
+    "transcribed",
     "update_state",
     "without_silent",
 ]
 
 if TYPE_CHECKING:
     from openclaw_memory.sessions.compaction import Compacted, compact, conversation, cut, logged, should_compact
+    from openclaw_memory.sessions.conversations import Conversations, Reading
+    from openclaw_memory.sessions.driving import MAX_STEPS, Look, called, driven, in_one_message, prompt_of
     from openclaw_memory.sessions.flush import FLUSH_TAG, Flush, FlushTurn
+    from openclaw_memory.sessions.holding import gave_up, hold
+    from openclaw_memory.sessions.keeping import since_compaction, transcribed
     from openclaw_memory.sessions.keys import ChatType, chat_type
     from openclaw_memory.sessions.messages import Message, answers_to, calls_of, estimated_tokens, for_model, text_of
     from openclaw_memory.sessions.overflow import Answered, answered, is_overflow
@@ -53,7 +69,11 @@ if TYPE_CHECKING:
 # Where each public name lives: imported when it is first asked for.
 _MODULES = {
     "compaction": ("Compacted", "compact", "conversation", "cut", "logged", "should_compact"),
+    "driving": ("MAX_STEPS", "Look", "called", "driven", "in_one_message", "prompt_of"),
+    "conversations": ("Conversations", "Reading"),
     "flush": ("FLUSH_TAG", "Flush", "FlushTurn"),
+    "holding": ("gave_up", "hold"),
+    "keeping": ("since_compaction", "transcribed"),
     "keys": ("ChatType", "chat_type"),
     "messages": ("Message", "answers_to", "calls_of", "estimated_tokens", "for_model", "text_of"),
     "overflow": ("Answered", "answered", "is_overflow"),

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.say import say
 from openclaw_memory.sessions.keys import ChatType, chat_type
-from openclaw_memory.sessions.state import SessionState, change_state, iso, moment_of, read_states
+from openclaw_memory.sessions.state import SessionState, change_state, failed_flushes, iso, moment_of, read_states
 from openclaw_memory.workspace.paths import Place
 
 if TYPE_CHECKING:
     from openclaw_memory.sessions.flush import FlushTurn
+    from openclaw_memory.workspace import Workspace
 
 # Longer than three attempts of a slow model take; after that its process is taken for dead.
 CLAIM_LASTS = datetime.timedelta(minutes=10)
@@ -89,6 +90,11 @@ class Cycle:
             self._unsaved |= changes
             self._write(lambda _: {})
 
+    @property
+    def unsaved_error(self) -> str | None:
+        """What went wrong with the latest flush, where that could not be written."""
+        return self._unsaved.get("flush_error")
+
     def tell(self, error: OpenClawMemoryError) -> None:
         """Say once that the state is kept in memory."""
         if not self._told:
@@ -122,6 +128,12 @@ class Cycle:
         if disk.session_id in {None, self.session_id}:
             self._seen = disk
             self.begins = self.begins and disk.session_id is None
+
+
+def failures(workspace: Workspace, shared: dict[Any, Any]) -> dict[str, str]:
+    """What went wrong with the latest flush of each session, by its key, also where that could not be written."""
+    cycles = [cycle for cycle in list(shared.values()) if isinstance(cycle, Cycle)]
+    return failed_flushes(workspace) | {cycle.key: error for cycle in cycles if (error := cycle.unsaved_error)}
 
 
 def cycle_of(folder: Place, key: str, session_id: str | None, kind: ChatType | None, shared: dict[Any, Any]) -> Cycle:

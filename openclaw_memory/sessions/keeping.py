@@ -1,16 +1,17 @@
-"""What a flush could not save is kept word for word, secrets masked, in the log of its session."""
+"""What a conversation loses is kept word for word, secrets masked, in the log of its session."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from openclaw_memory.errors import QueryError
 from openclaw_memory.redaction import redact_talk
 from openclaw_memory.sessions.messages import Message
 from openclaw_memory.workspace.session_log import SessionLog
+from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
 from openclaw_memory.workspace.turns import message_of
 
 # Instructions of a program are not lost with a conversation.
@@ -19,6 +20,7 @@ _UNHEARD = frozenset({"system", "developer"})
 _NO_MESSAGES = frozenset({"compaction", "custom_message"})
 # What a log says of a message beside the message itself.
 _OF_THE_ENTRY = frozenset({"id", "timestamp"})
+_ENTRY_BYTES = 1_024  # more than an entry says beside its message
 
 
 def keep(messages: Iterable[Message], log: SessionLog) -> int:
@@ -60,6 +62,32 @@ def keep(messages: Iterable[Message], log: SessionLog) -> int:
     return added
 
 
+def transcribed(log: SessionLog, messages: Sequence[Message]) -> list[Message]:
+    """Add messages to the log in one write, each as often as it is given; returns them as written, with their ids.
+
+    One that no log can hold (no JSON, or too long to be read again) is there without its words, and says why.
+
+    Raises:
+        PathNotAllowedError, WriteError: as `SessionLog.append_entry`. None of them was written.
+    """
+    said = [masked({key: value for key, value in message.items() if key != "id"}) for message in messages]
+    whole = [_without_words(message, why) if (why := _why_not(message)) else message for message in said]
+    ids = log.append_entries([{"type": "message", "message": message} for message in whole])
+    return [{**message, "id": entry_id} for message, entry_id in zip(whole, ids, strict=True)]
+
+
+def since_compaction(log: SessionLog, compacted_bytes: int, most_bytes: int) -> list[Message]:
+    """The messages that were added since the log had so many bytes, of its last `most_bytes` alone, with their ids.
+
+    Raises:
+        PathNotAllowedError, WorkspaceError: as `SessionLog.entries`.
+    """
+    size = log.size
+    grown = size - compacted_bytes if size >= compacted_bytes else size
+    entries = log.entries(size - min(grown, most_bytes)) if grown else ()
+    return [{**message, "id": entry.get("id")} for entry in entries if (message := message_of(entry))]
+
+
 def masked(value: Any) -> Any:
     """A value as JSON holds it, with the secrets in its texts masked."""
     if isinstance(value, str):
@@ -69,6 +97,23 @@ def masked(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [masked(item) for item in value]
     return value
+
+
+def _why_not(message: Message) -> str:
+    """Why a log cannot hold a message; "" where it can."""
+    try:
+        size = len(json.dumps(message, allow_nan=False, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"it cannot be written as JSON: {error}"
+    if size + _ENTRY_BYTES <= MAX_LINE_BYTES:
+        return ""
+    return f"it has {size:,} bytes, of which {MAX_LINE_BYTES:,} are read"
+
+
+def _without_words(message: Message, why: str) -> dict[str, Any]:
+    names = ("role", "toolCallId", "toolName")
+    known = {name: message[name] for name in names if isinstance(message.get(name), str)}
+    return {**known, "content": [{"type": "text", "text": f"[left out: {why}]"}]}
 
 
 def _to_be_kept(message: Message) -> bool:

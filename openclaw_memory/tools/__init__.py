@@ -7,7 +7,7 @@ is relevant before a model is asked, `recall_section` the words for its instruct
 from openclaw_memory.sessions.keys import chat_type
 from openclaw_memory.tools.audience import shows_citations
 from openclaw_memory.tools.calls import memory_tools
-from openclaw_memory.tools.prompt import recall, recall_section
+from openclaw_memory.tools.prompt import question_in, recall, recall_section, with_fewer_results
 from openclaw_memory.tools.schemas import (
     MEMORY_APPEND_DESCRIPTION,
     MEMORY_APPEND_SCHEMA,
@@ -34,7 +34,9 @@ __all__ = [
     "MEMORY_SEARCH_SCHEMA",
     "chat_type",
     "memory_tools",
+    "question_in",
     "recall",
     "recall_section",
     "shows_citations",
+    "with_fewer_results",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import QueryError
@@ -20,6 +21,11 @@ _SEARCH = "run memory_search on MEMORY.md + memory/*.md"
 _GET = "use memory_get to pull only the needed lines"
 _CITE = "Where it helps the user to check, end with `Source: <path>#L<start>-L<end>`."
 _CITE_NOT = "Never mention file paths or line numbers of the memory."
+
+# Longer messages hold something pasted, with the question above or below it: the rest would drown that.
+_LONGEST_QUESTION = 1_000
+# Between two results that `recall` shows with their citations.
+_NEXT_RESULT = re.compile(r"\n\n(?=\[[^\]\n]+#L\d+[^\]\n]*\]\n)")
 
 
 def recall_section(tool_names: Collection[str], *, citations: bool, prompt_mode: str = "full") -> str:
@@ -83,3 +89,29 @@ def recall(
         return ""
     blocks = [f"[{hit.citation}]\n{hit.snippet}" if audience.citations else hit.snippet for hit in shown]
     return fenced("\n\n".join(blocks), "memory")
+
+
+def question_in(text: str) -> str:
+    """What to recall for a message of the user's, "" where it is blank: of a long one, the shorter outer paragraph."""
+    text = text.strip()
+    if len(text) <= _LONGEST_QUESTION:
+        return text
+    paragraphs = re.split(r"\n\s*\n", text)
+    return min(paragraphs[-1], paragraphs[0], key=len)
+
+
+def with_fewer_results(recalled: str, is_short: Callable[[str], bool]) -> str:
+    """What `recall` gave, without as many of the last results as it takes to be short; "" where none of it is.
+
+    Results without citations are taken away by paragraphs. The fence stays closed.
+    """
+    opening, *lines = recalled.split("\n")
+    if len(lines) < 2:
+        return ""
+    body = "\n".join(lines[:-1])
+    results = _NEXT_RESULT.split(body) if re.match(r"\[[^\]\n]+#L\d", body) else body.split("\n\n")
+    for shown in range(len(results) - 1, 0, -1):
+        shorter = "\n".join([opening, "\n\n".join(results[:shown]), lines[-1]])
+        if is_short(shorter):
+            return shorter
+    return ""

@@ -6,7 +6,7 @@ import pytest
 
 from openclaw_memory.errors import ConfigError, QueryError
 from openclaw_memory.fence import without_fenced
-from openclaw_memory.tools import memory_tools, recall, recall_section
+from openclaw_memory.tools import memory_tools, question_in, recall, recall_section, with_fewer_results
 
 BOTH = ("memory_search", "memory_get")
 
@@ -155,3 +155,53 @@ def test_a_source_that_nobody_knows_and_a_memory_that_is_none_are_named(memory):
         recall(memory, "zebra", source="notes")
     with pytest.raises(ConfigError, match="must be a Memory, not 'notes'"):
         recall("notes", "zebra")
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        (" What?\n", "What?"),
+        (" \n", ""),
+        ("One.\n\nTwo?", "One.\n\nTwo?"),
+        ("Why?\n\n" + "pasted " * 300, "Why?"),
+        ("pasted " * 300 + "\n \nWhy?", "Why?"),
+        ("Hello.\n\n" + "pasted " * 300 + "\n\nWhy is that so?", "Hello."),
+    ],
+    ids=["short", "blank", "two paragraphs", "above", "below", "both"],
+)
+def test_of_a_long_message_the_shorter_outer_paragraph_is_the_question(text, question):
+    assert question_in(text) == question
+
+
+def results_in(recalled):
+    return re.findall(r"^\[(.+#L.+)\]$", recalled, re.MULTILINE)
+
+
+def test_what_was_recalled_is_shortened_by_whole_results_from_the_end(told):
+    for day in range(1, 6):
+        told.append(f"Zebra {day} was sold.\n\nIt had [stripes#L1]\nand hooves.", date=f"2026-03-0{day}")
+    told.sync()
+    whole = recall(told, "zebra sold", min_score=0)
+    many = results_in(whole)
+    assert len(many) > 2
+    for shown in range(1, len(many)):
+        shorter = with_fewer_results(whole, lambda text, most=shown: len(results_in(text)) <= most)
+        assert results_in(shorter) == many[:shown]
+        assert shorter.splitlines()[0] == whole.splitlines()[0]
+        assert without_fenced(shorter).strip() == ""
+    assert with_fewer_results(whole, lambda _: False) == ""
+
+
+def test_without_citations_it_is_shortened_by_paragraphs(told):
+    for day in range(1, 4):
+        told.append(f"Zebra {day} was sold.", date=f"2026-03-0{day}")
+    told.sync()
+    whole = recall(told, "zebra sold", min_score=0, source="memory", session_key="agent:main:telegram:group:1")
+    shorter = with_fewer_results(whole, lambda text: text.count("was sold.") <= 2)
+    assert shorter.count("was sold.") == 2
+    assert without_fenced(shorter).strip() == ""
+
+
+@pytest.mark.parametrize("text", ["", "words", "two\nlines"])
+def test_of_what_is_no_recalled_block_nothing_is_left(text):
+    assert with_fewer_results(text, lambda _: True) == ""

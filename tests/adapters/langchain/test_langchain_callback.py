@@ -164,7 +164,7 @@ def test_a_conversation_that_was_summarised_is_let_go_and_another_one_is_not(mem
     for talk in talks:
         model.invoke(talk, {"callbacks": [callback]})
     summarise(scripted, callback, talks[0])
-    (conversation,) = callback._conversations.values()
+    (conversation,) = callback._conversations.known.values()
     assert [view.messages[0].text for view in conversation.views.values()] == [talks[1][0].text]
     summarise(scripted, callback, talks[1])
     assert ["talk one" in notes(memory), "talk two" in notes(memory)] == [True, True]
@@ -213,7 +213,7 @@ def test_of_a_history_that_is_trimmed_nothing_is_lost(memory, model, flush_model
         fact = f"number {number} is blue."
         assert fact in notes(memory) or fact in still_there
     assert flushes(flush_model) < 40 / 2
-    (conversation,) = callback._conversations.values()
+    (conversation,) = callback._conversations.known.values()
     assert len(conversation.views) == 1
 
 
@@ -283,22 +283,22 @@ async def test_of_a_conversation_whose_calls_are_cancelled_one_is_held(memory, f
     for number in range(5):
         await cancelled(model, talk, callback)
         talk.append(HumanMessage(f"Number {number}."))
-    assert [len(run.messages) for run in callback._runs.values()] == [5]
+    assert [len(run.messages) for run in callback._conversations.runs.values()] == [5]
 
 
 def test_of_calls_that_never_end_not_all_are_held(memory, flush_model):
     callback = MemoryFlushCallback(memory, flush_model, window=200_000)
     for number in range(300):
         callback.on_chat_model_start({}, [[HumanMessage(f"Talk {number}")]], run_id=uuid.uuid4())
-    assert len(callback._runs) == 256
-    assert [run.messages[0].text for run in callback._runs.values()][-1] == "Talk 299"
+    assert len(callback._conversations.runs) == 256
+    assert [run.messages[0].text for run in callback._conversations.runs.values()][-1] == "Talk 299"
 
 
 def test_calls_of_a_flush_are_known_by_their_tag(memory, flush_model):
     callback = MemoryFlushCallback(memory, flush_model, window=200_000)
     callback.on_chat_model_start({}, [[HumanMessage(FACT)]], run_id=uuid.uuid4(), tags=[FLUSH_TAG])
-    assert not callback._runs
-    assert not callback._conversations
+    assert not callback._conversations.runs
+    assert not callback._conversations.known
 
 
 class Ticking:
@@ -352,7 +352,7 @@ def test_nothing_is_kept_of_calls_that_failed(memory, scripted, flush_model):
     callback = MemoryFlushCallback(memory, flush_model, window=200_000)
     with pytest.raises(RuntimeError):
         scripted(RuntimeError("down")).invoke([HumanMessage(FACT)], {"callbacks": [callback]})
-    assert not callback._runs
+    assert not callback._conversations.runs
     assert flushes(flush_model) == 0
 
 

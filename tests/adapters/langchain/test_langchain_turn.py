@@ -9,12 +9,12 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models.fake import FakeListLLM
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.messages.utils import count_tokens_approximately, get_buffer_string
+from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_openclaw_memory._messages import openclaw_message, without_loose_ends
 from langchain_openclaw_memory._trigger import reached
-from langchain_openclaw_memory._turn import _parts, aflush, chat_model, flush
+from langchain_openclaw_memory._turn import aflush, chat_model, flush
 from pydantic import Field
 from scripted_chat import ScriptedChat, calling, tells_facts, writes_facts
 
@@ -80,15 +80,6 @@ def test_an_answer_is_kept_where_another_call_of_the_same_message_was_never_answ
     assert [message.text for message in whole] == ["Hi.", "", "found", "Never mind."]
     assert [call["id"] for call in whole[1].tool_calls] == ["a"]
     assert "'b'" not in str(whole[1].content)
-
-
-@settings(max_examples=60)
-@given(st.lists(st.text(max_size=400), min_size=1, max_size=12), st.integers(256, 600))
-def test_parts_are_the_whole_conversation_and_none_is_much_too_long(texts, room):
-    talk = [HumanMessage(text) for text in texts]
-    parts = _parts(talk, room, count_tokens_approximately)
-    assert "".join(parts) == get_buffer_string(talk)
-    assert all(count_tokens_approximately([HumanMessage(part)]) <= room + 4 for part in parts)
 
 
 @pytest.mark.parametrize(
