@@ -1,0 +1,162 @@
+"""LlamaIndex's messages as those of OpenClaw, and as the text that a model is shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from llama_index.core.base.llms.types import (
+    AudioBlock,
+    ChatMessage,
+    CitableBlock,
+    CitationBlock,
+    DocumentBlock,
+    ImageBlock,
+    MessageRole,
+    TextBlock,
+    ToolCallBlock,
+    VideoBlock,
+)
+
+from openclaw_memory.sessions import Message, text_of
+
+_OF_THE_PROGRAM = frozenset({MessageRole.SYSTEM, MessageRole.DEVELOPER})
+_OF_TOOLS = frozenset({MessageRole.TOOL, MessageRole.FUNCTION})
+_SPEAKERS = {"user": "User", "assistant": "Assistant"}
+
+
+def openclaw_messages(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
+    """The messages as OpenClaw writes them, without those of the program; an answer has the name of the tool called."""
+    found: list[dict[str, Any]] = []
+    names: dict[str, str] = {}
+    for message in messages:
+        if (converted := openclaw_message(message)) is None:
+            continue
+        names.update((call["id"], call["name"]) for call in _calls_in(converted))
+        if converted["role"] == "toolResult" and not converted["toolName"]:
+            converted["toolName"] = names.get(converted["toolCallId"], "")
+        found.append(converted)
+    return found
+
+
+def openclaw_message(message: ChatMessage) -> dict[str, Any] | None:
+    """One message as OpenClaw writes it; None for what is no part of the talk. What it holds can be written as JSON."""
+    if message.role in _OF_THE_PROGRAM:
+        return None
+    words = words_of(message)
+    if message.role == MessageRole.USER:
+        return {"role": "user", "content": words}
+    if message.role in _OF_TOOLS:
+        known = message.additional_kwargs
+        result = {"toolCallId": _text(known.get("tool_call_id")), "toolName": _text(known.get("name"))}
+        return {"role": "toolResult", "content": _blocks(words), **result}
+    calls = [
+        {"type": "toolCall", "id": call_id, "name": name, "arguments": arguments}
+        for call_id, name, arguments in calls_of(message)
+    ]
+    return {"role": "assistant", "content": [*_blocks(words), *calls]}
+
+
+def calls_of(message: ChatMessage) -> list[tuple[str, str, dict[str, Any]]]:
+    """The tool calls of a message: the id, the tool's name and the arguments of each.
+
+    They stand in its blocks, or where older integrations put them, in `additional_kwargs` in OpenAI's shape; many write
+    them into both.
+    """
+    blocks = [block for block in message.blocks if isinstance(block, ToolCallBlock)]
+    if blocks:
+        return [(_text(block.tool_call_id), block.tool_name, _arguments(block.tool_kwargs)) for block in blocks]
+    older = message.additional_kwargs.get("tool_calls")
+    return [call for each in older if (call := _older(each))] if isinstance(older, list | tuple) else []
+
+
+def is_whole(messages: Iterable[ChatMessage]) -> bool:
+    """Whether every tool call has an answer behind it, and every answer a call before it."""
+    waiting: list[str] = []
+    for message in messages:
+        if message.role in _OF_TOOLS:
+            call_id = _text(message.additional_kwargs.get("tool_call_id"))
+            if call_id not in waiting:
+                return False
+            waiting.remove(call_id)
+        else:
+            waiting += [call_id for call_id, _, _ in calls_of(message)]
+    return not waiting
+
+
+def as_text(messages: Iterable[Message]) -> str:
+    """OpenClaw's messages as a model reads them: one after the other, with who said it, what was called and found."""
+    return "\n".join(line for message in messages if (line := _line(message)))
+
+
+def _line(message: Message) -> str:
+    said = text_of(message)
+    if message.get("role") == "toolResult":
+        return f"Tool {message.get('toolName') or ''}".rstrip() + f": {said}"
+    calls = [
+        f"[calls {call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}]" for call in _calls_in(message)
+    ]
+    words = " ".join(filter(None, [said, *calls]))
+    return f"{_SPEAKERS.get(str(message.get('role')), 'Other')}: {words}" if words else ""
+
+
+def _calls_in(message: Message) -> list[Mapping[str, Any]]:
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else []
+    return [block for block in blocks if isinstance(block, dict) and block.get("type") == "toolCall"]
+
+
+def words_of(message: ChatMessage) -> str:
+    """The text of a message; of one that has none, what it shows instead: an address, or `[image]`."""
+    texts = list(_texts(message.blocks))
+    return "\n".join(texts) if any(texts) else " ".join(filter(None, map(_shown, message.blocks)))
+
+
+def _texts(blocks: Iterable[Any]) -> Iterable[str]:
+    for block in blocks:
+        if isinstance(block, TextBlock):
+            yield block.text
+        elif isinstance(block, CitableBlock):
+            yield from _texts(block.content)
+        elif isinstance(block, CitationBlock):
+            yield from _texts([block.cited_content])
+
+
+def _shown(block: object) -> str:
+    """What stands for a block without words: its address, its kind, or "" for what is no part of what was said."""
+    if not isinstance(block, ImageBlock | AudioBlock | VideoBlock | DocumentBlock):
+        return ""
+    address = str(block.url or "")
+    return address if address and not address.startswith("data:") else f"[{block.block_type}]"
+
+
+def _older(call: Any) -> tuple[str, str, dict[str, Any]] | None:
+    """A tool call in OpenAI's shape, an object or a dictionary; None for what is none."""
+    function = _of(call, "function")
+    name = _of(function, "name") or _of(call, "name")
+    if not name:
+        return None
+    return _text(_of(call, "id")), str(name), _arguments(_of(function, "arguments") or _of(call, "input") or {})
+
+
+def _of(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+
+def _arguments(arguments: Any) -> dict[str, Any]:
+    """Arguments as JSON holds them; text that is no object of JSON is kept as it is, under `text`."""
+    try:
+        found = json.loads(arguments) if isinstance(arguments, str) else arguments
+        found = json.loads(json.dumps(found, default=str))
+    except (ValueError, TypeError, RecursionError):
+        found = str(arguments)
+    return found if isinstance(found, dict) else {"text": str(arguments)} if arguments else {}
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _blocks(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text}] if text else []

@@ -1,0 +1,115 @@
+"""The silent turn: a model is shown a conversation and writes down what should last, and nobody else hears of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole
+from llama_index_instrumentation.dispatcher import active_instrument_tags, instrument_tags
+
+from llama_index_openclaw_memory._messages import as_text, is_whole, openclaw_messages
+from llama_index_openclaw_memory.tools import MemoryTool
+from openclaw_memory.sessions import (
+    FLUSH_TAG,
+    MAX_STEPS,
+    SILENT,
+    Look,
+    called,
+    driven,
+    in_one_message,
+    is_silent,
+    prompt_of,
+)
+
+if TYPE_CHECKING:
+    from llama_index.core.llms import LLM
+
+    from openclaw_memory.sessions import FlushTurn
+
+Talk: TypeAlias = Sequence[ChatMessage] | str  # messages, or the text of a conversation or of a part of it
+Counter: TypeAlias = Callable[[str], int]
+
+
+def flush(turn: FlushTurn, llm: LLM, talk: Talk, *, room: int | None, count: Counter) -> None:
+    """Have `llm` write down what should last of `talk`, until `turn` is done; an error of the model ends up in `turn`.
+
+    What does not fit into `room` tokens (None: no limit that is known) is shown in parts; `count` counts the tokens of
+    a text. The instrumentation's events of these calls bear the tag `FLUSH_TAG`, by which handlers know them.
+
+    The model is asked without `await`, in a thread where a loop is not to stand still: many integrations keep a client
+    that belongs to the loop in which it was made, and `Memory.put` has a new loop for each call.
+    """
+    if not isinstance(talk, str) and not is_whole(talk):
+        talk = _text(talk)  # providers refuse calls that nobody answered, and answers to calls that are not there
+    work = driven(turn, talk, partial(_look, turn, llm), room=room, size=lambda part: count(_text(part)), text=_text)
+    with instrument_tags({**active_instrument_tags.get(), FLUSH_TAG: True}):
+        step: Callable[[], Any] = partial(next, work)
+        while (ask := _next(step)) is not None:
+            try:
+                reply = ask()
+            except Exception as error:  # noqa: BLE001 - it is told to the turn
+                step = partial(work.throw, error)
+            else:
+                step = partial(work.send, reply)
+
+
+def window_of(llm: LLM) -> int | None:
+    """The tokens that a model can read; None where its integration does not know the model."""
+    try:
+        size = llm.metadata.context_window
+    except Exception:  # noqa: BLE001 - each raises its own for a name that it does not know
+        return None
+    return size if size > 0 else None
+
+
+def _next(step: Callable[[], Any]) -> Any:
+    try:
+        return step()
+    except StopIteration:
+        return None
+
+
+def _look(turn: FlushTurn, llm: Any, talk: Talk) -> Look:
+    """One look at a conversation: what the model said last, or that it is silent once it has written something."""
+    if not (llm.metadata.is_function_calling_model and hasattr(llm, "chat_with_tools")):
+        return (yield from _look_without_tools(turn, llm, talk))
+    tool = MemoryTool(lambda _key: turn.tool, "")
+    shown = _shown(turn, talk, can_call=True)
+    wrote, said = False, ""
+    for _ in range(MAX_STEPS):
+        reply: ChatResponse = yield partial(llm.chat_with_tools, [tool], chat_history=list(shown))
+        said = reply.message.content or ""
+        calls = llm.get_tool_calls_from_response(reply, error_on_no_tool_call=False)
+        if not calls:
+            break
+        shown.append(reply.message)
+        for call in calls:
+            answer = called(turn, call.tool_name, call.tool_kwargs)
+            wrote = wrote or answer.ok
+            known = {"tool_call_id": call.tool_id, "name": call.tool_name}
+            shown.append(ChatMessage(answer.text, role=MessageRole.TOOL, additional_kwargs=known))
+    return SILENT if wrote else said
+
+
+def _look_without_tools(turn: FlushTurn, llm: LLM, talk: Talk) -> Look:
+    """The look of a model that cannot call tools: what it says is what it wants to save."""
+    reply: ChatResponse = yield partial(llm.chat, _shown(turn, talk, can_call=False))
+    said = reply.message.content or ""
+    if is_silent(said):
+        return said
+    return SILENT if turn.tool.run({"text": said}).ok else said
+
+
+def _shown(turn: FlushTurn, talk: Talk, *, can_call: bool) -> list[ChatMessage]:
+    """What a model is asked. The messages as they were are what providers have in their caches."""
+    if isinstance(talk, str):
+        return [ChatMessage(in_one_message(turn, talk, can_call=can_call))]
+    said = [message for message in talk if message.role not in {MessageRole.SYSTEM, MessageRole.DEVELOPER}]
+    before = ChatMessage(turn.system_prompt, role=MessageRole.SYSTEM)
+    return [before, *said, ChatMessage(prompt_of(turn, can_call=can_call))]
+
+
+def _text(talk: Talk) -> str:
+    return talk if isinstance(talk, str) else as_text(openclaw_messages(talk))

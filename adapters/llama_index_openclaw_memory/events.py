@@ -1,0 +1,228 @@
+"""The flush for agents and engines that have no `Memory`: an event handler that watches the calls of every LLM."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.instrumentation.events.exception import ExceptionEvent
+from llama_index.core.instrumentation.events.llm import (
+    LLMChatEndEvent,
+    LLMChatInProgressEvent,
+    LLMChatStartEvent,
+    LLMCompletionEndEvent,
+    LLMCompletionInProgressEvent,
+    LLMCompletionStartEvent,
+)
+from llama_index.core.llms import LLM
+from llama_index_instrumentation.events.span import SpanDropEvent
+from pydantic import Field, PrivateAttr
+
+from llama_index_openclaw_memory._memory import checked_memory
+from llama_index_openclaw_memory._messages import as_text, calls_of, openclaw_messages
+from llama_index_openclaw_memory._turn import flush
+from llama_index_openclaw_memory._usage import reported_tokens
+from openclaw_memory import Memory
+from openclaw_memory.errors import ConfigError
+from openclaw_memory.say import say
+from openclaw_memory.sessions import FLUSH_TAG, Conversations, Reading, compaction_threshold, hold
+
+if TYPE_CHECKING:
+    from llama_index.core.instrumentation.events import BaseEvent
+
+SESSION_TAG = "session_key"  # by this tag of the instrumentation a call says which session it belongs to
+_TALKS = 16  # that may go on in one session at once: whoever gives no tags has all of a program in one
+_ENOUGH = 2  # messages alike tell a shorter history; an agent may have rewritten how it came to its latest reply
+_PROGRAM = frozenset({MessageRole.SYSTEM, MessageRole.DEVELOPER})
+_REPLIES = frozenset({MessageRole.ASSISTANT, MessageRole.CHATBOT, MessageRole.MODEL})
+
+_READING: Reading[ChatMessage] = Reading(
+    # A call of a tool has no text; what it calls tells it from others.
+    role=lambda message: (message.role, str(calls_of(message))),
+    text=lambda message: message.content or "",
+    is_reply=lambda message: message.role in _REPLIES,
+)
+
+
+class MemoryFlushEventHandler(BaseEventHandler):
+    """Has `llm` write memories down once a conversation nears the end of its window, before messages are dropped.
+
+    Add it to the instrumentation: `get_dispatcher().add_event_handler(handler)`; it then hears every call of every LLM
+    of the program, those of agents, chat engines and query engines alike. It flushes after a reply that brought a
+    conversation to `window - reserve - soft threshold` tokens (`window` by default that of `llm`; see
+    `memory.config.compaction`), where a call leaves out the beginning of the one before it, as a `ChatMemoryBuffer`
+    does, and where the provider refuses the conversation as too long; once between two compactions. It sees and never
+    changes the conversation. Agents with a `Memory` are served better by `OpenClawMemoryBlock`.
+
+    A session is told from others by a tag: `with instrument_tags({"session_key": "alice"}): ...`. Calls without it are
+    of the session `session_key`, by default `main`; with a `session_key`, calls that bear another one are left alone,
+    so that several handlers may serve several memories.
+
+    Where no event loop runs in its thread, a call waits for the flush. Where one does, the flush is held in a thread of
+    its own and the loop goes on; `settle` waits for it, and so does the end of the program.
+
+    `token_counter` counts the tokens of a text, by default four characters as one; what the provider reports counts
+    where it is more.
+
+    Raises:
+        ConfigError: `memory` or `llm` is none, or nobody knows the window.
+    """
+
+    memory: Memory = Field(exclude=True)
+    llm: LLM = Field(exclude=True)
+    window: int
+    session_key: str | None = None
+    token_counter: Callable[[str], int] = Field(exclude=True)
+    _conversations: Conversations[ChatMessage] = PrivateAttr()
+    _told: set[type[Exception]] = PrivateAttr(default_factory=set)
+    _under_way: list[threading.Thread] = PrivateAttr(default_factory=list)
+    _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
+
+    def __init__(
+        self,
+        memory: Memory,
+        llm: LLM,
+        *,
+        window: int | None = None,
+        session_key: str | None = None,
+        token_counter: Callable[[str], int] | None = None,
+    ) -> None:
+        if not isinstance(llm, LLM):
+            raise ConfigError(f"llm={llm!r:.80} is no LLM of LlamaIndex: give one, it writes the memories down")
+        size = window or _window_of(llm)
+        if size is None:
+            raise ConfigError(
+                f"nobody knows how many tokens {type(llm).__name__} can read, so that no flush would be due: "
+                "give window=200_000"
+            )
+        fields: dict[str, Any] = {
+            "memory": checked_memory(memory),
+            "llm": llm,
+            "window": size,
+            "session_key": session_key,
+            "token_counter": token_counter or _about,
+        }
+        super().__init__(**fields)
+        self._conversations = Conversations(
+            _READING,
+            self._saving,
+            rules=memory.config.compaction,
+            window=self.window,
+            count=lambda talk: self.token_counter(_text(talk)),
+            run=self._hold,
+            talks=_TALKS,
+            enough=_ENOUGH,
+        )
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name of the handler."""
+        return "MemoryFlushEventHandler"
+
+    def handle(self, event: BaseEvent, **_: Any) -> None:
+        """Hear of a call of an LLM. Nothing is raised: what fails is said, once for a kind of error."""
+        try:
+            self._hear(event)
+        except Exception as error:  # noqa: BLE001 - the dispatcher would swallow it
+            if type(error) in self._told:
+                return
+            self._told.add(type(error))
+            say(f"a call of an LLM could not be watched for the flush: {type(error).__name__}: {error}")
+
+    def settle(self) -> None:
+        """Wait until every flush that is under way is over."""
+        with self._lock:
+            threads = list(self._under_way)
+        for thread in threads:
+            thread.join()
+
+    async def asettle(self) -> None:
+        """`settle` that lets the loop go on."""
+        await asyncio.to_thread(self.settle)
+
+    def _hear(self, event: BaseEvent) -> None:
+        calls, call = self._conversations, event.span_id
+        match event:
+            case LLMChatStartEvent():
+                self._began(event, event.messages)
+            case LLMCompletionStartEvent():
+                self._began(event, [ChatMessage(event.prompt)])
+            case LLMChatInProgressEvent() | LLMCompletionInProgressEvent():
+                calls.counted(call, reported_tokens(event.response))
+            case LLMChatEndEvent():
+                reply = event.response.message if event.response else None
+                calls.ended(call, reply, reported_tokens(event.response))
+            case LLMCompletionEndEvent():
+                said = ChatMessage(event.response.text, role=MessageRole.ASSISTANT)
+                calls.ended(call, said, reported_tokens(event.response))
+            case ExceptionEvent():
+                calls.failed(call, event.exception)
+            case SpanDropEvent():
+                # It is told of while the error is being handled, and itself has nothing but its text.
+                calls.failed(call, sys.exception() or RuntimeError(event.err_str))
+
+    def _began(self, event: LLMChatStartEvent | LLMCompletionStartEvent, messages: Sequence[ChatMessage]) -> None:
+        tagged = event.tags.get(SESSION_TAG)
+        if event.tags.get(FLUSH_TAG) or (tagged and self.session_key and str(tagged) != self.session_key):
+            return
+        key = self.session_key or str(tagged or "main")
+        # An LLM that takes text is asked for a chat by a completion, which is the same call once more.
+        if isinstance(event, LLMCompletionStartEvent) and self._conversations.asks_for(key, event.prompt):
+            return
+        if talk := [message for message in messages if message.role not in _PROGRAM]:
+            self._conversations.began(event.span_id, key, talk)
+
+    def _saving(self, key: str, talk: Sequence[ChatMessage], tokens: int, compacting: bool) -> Callable[[], bool]:
+        # Made here, where the memory is open: it may be closed before the turn comes.
+        session = self.memory.flush(key, window=self.window)
+        room = compaction_threshold(_window_of(self.llm) or self.window, self.memory.config.compaction)
+        begin = partial(
+            session.due,
+            tokens,
+            compacting=compacting,
+            flushed=False,  # whether this cycle had its flush is known from the conversation
+            messages=lambda: openclaw_messages(talk),
+        )
+        return partial(hold, key, begin, lambda turn: flush(turn, self.llm, talk, room=room, count=self.token_counter))
+
+    def _hold(self, work: Callable[[], None]) -> None:
+        """Hold a flush: at once, or in a thread where a loop would stand still meanwhile."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            work()
+            return
+        # No daemon: what is being written when the program ends is written to its end.
+        thread = threading.Thread(target=copy_context().run, args=(work,), name="openclaw-memory-flush", daemon=False)
+        try:
+            thread.start()
+        except RuntimeError:  # there are no more threads to be had, or the program ends: rather late than never
+            work()
+            return
+        with self._lock:
+            self._under_way = [*(other for other in self._under_way if other.is_alive()), thread]
+
+
+def _window_of(llm: LLM) -> int | None:
+    """The tokens that a model can read; None where its integration does not know the model."""
+    try:
+        size = llm.metadata.context_window
+    except Exception:  # noqa: BLE001 - each has its own for a name that it does not know
+        return None
+    return size if size > 0 else None
+
+
+def _text(talk: Sequence[ChatMessage]) -> str:
+    return as_text(openclaw_messages(talk))
+
+
+def _about(text: str) -> int:
+    """The estimate of OpenClaw: four characters are a token."""
+    return -(-len(text) // 4)

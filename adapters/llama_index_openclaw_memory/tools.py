@@ -1,0 +1,205 @@
+"""The memory's tools as tools of LlamaIndex: same names, descriptions and schemas, for agents and for programs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.async_utils import asyncio_run
+from llama_index.core.tools.function_tool import FunctionTool
+from llama_index.core.tools.tool_spec.base import BaseToolSpec
+from llama_index.core.tools.types import DefaultToolFnSchema, ToolMetadata, ToolOutput
+from llama_index.core.workflow import Context
+from pydantic import BaseModel, ConfigDict, create_model
+
+from openclaw_memory import tools as core
+from openclaw_memory.errors import ConfigError
+
+if TYPE_CHECKING:
+    from llama_index.core.tools.tool_spec.base import SPEC_FUNCTION_TYPE
+
+    from openclaw_memory import Memory
+    from openclaw_memory.types import Source, Tool
+
+# The name that LlamaIndex's own examples give to the parameter by which an agent hands over the context of a run.
+CONTEXT = "ctx"
+
+
+class MemoryTool(FunctionTool):
+    """One of the memory's tools. Its content is the answer as compact JSON, whose `status` says what went wrong.
+
+    `raw_output` is the same as plain data; `is_error` says that the status is not `ok`. `fn` gives the text alone.
+    """
+
+    def __init__(
+        self, tool_for: Callable[[str | None], Tool], session_key: str | None, metadata: ToolMetadata | None = None
+    ) -> None:
+        """Without `metadata`, it is shown as the tool of `session_key` is."""
+        tool = tool_for(session_key)
+        shown = metadata or ToolMetadata(tool.description, tool.name, _arguments_model(tool))
+        super().__init__(fn=_function(tool), metadata=shown)
+        self.tool_for = tool_for
+        self.session_key = session_key
+        # Agents hand over the context of their run, which nobody else has to: FunctionTool would insist on it.
+        self.requires_context = session_key is None
+        self.ctx_param_name = CONTEXT if self.requires_context else None
+
+    # The names of a call's arguments are the model's: `/` keeps them from meeting a parameter.
+    def __call__(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
+        return self.call(*args, **kwargs)
+
+    def call(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
+        context = _taken_context(kwargs)
+        key = self.session_key
+        if key is None and context is not None:
+            key = asyncio_run(_session_of(context))
+        return self._output(key, args, kwargs)
+
+    async def acall(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
+        context = _taken_context(kwargs)
+        key = self.session_key
+        if key is None and context is not None:
+            key = await _session_of(context)
+        return await asyncio.to_thread(self._output, key, args, kwargs)
+
+    def _output(self, key: str | None, args: Sequence[Any], kwargs: dict[str, Any]) -> ToolOutput:
+        tool = self.tool_for(key)
+        answer = tool.run(_arguments(tool, args, kwargs))
+        return ToolOutput(
+            tool_name=self.metadata.get_name(),
+            content=answer.text,
+            raw_input={"args": tuple(args), "kwargs": kwargs},
+            raw_output=dict(answer.data),
+            is_error=not answer.ok,
+        )
+
+
+class OpenClawToolSpec(BaseToolSpec):
+    """The memory's tools as a tool spec; the arguments are those of `memory_tools`.
+
+    `spec_functions` has the names of the tools, each of which is a function of the spec that answers with JSON text.
+    Metadata that is given for one of them replaces its name and description, and its schema where it brings one.
+
+    Raises:
+        ConfigError: `memory` is no memory, or `source` is unknown; `to_tool_list`: there is no tool of that name.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        session_key: str | None = None,
+        edit: bool = False,
+        append: bool = True,
+        source: Source | None = None,
+    ) -> None:
+        tools = memory_tools(memory, session_key=session_key, edit=edit, append=append, source=source)
+        self._tools = {tool.metadata.get_name(): tool for tool in tools}
+        self.spec_functions: list[SPEC_FUNCTION_TYPE] = getattr(self, "spec_functions", None) or list(self._tools)
+        for name, tool in self._tools.items():
+            setattr(self, name, tool.fn)  # what `spec_functions` names can be called, as in every tool spec
+
+    def to_tool_list(
+        self,
+        spec_functions: list[SPEC_FUNCTION_TYPE] | None = None,
+        func_to_metadata_mapping: dict[str, ToolMetadata] | None = None,
+    ) -> list[FunctionTool]:
+        tools: list[FunctionTool] = []
+        for wanted in spec_functions or self.spec_functions:
+            name = wanted if isinstance(wanted, str) else wanted[0]
+            if name in self._tools:
+                tools.append(_told(self._tools[name], (func_to_metadata_mapping or {}).get(name)))
+            elif hasattr(self, name):  # a method of a class that was made of this one
+                tools += super().to_tool_list([wanted], func_to_metadata_mapping)
+            else:
+                raise ConfigError(
+                    f"there is no tool {name!r} here, only {', '.join(self._tools)}: memory_edit and memory_forget "
+                    "come with edit=True, memory_append with append=True"
+                )
+        return tools
+
+
+def memory_tools(
+    memory: Memory,
+    *,
+    session_key: str | None = None,
+    edit: bool = False,
+    append: bool = True,
+    source: Source | None = None,
+) -> list[MemoryTool]:
+    """`memory_search` and `memory_get`, `memory_append` unless told otherwise, and with `edit` the ones that change.
+
+    `session_key` says where the agent speaks: in groups and channels less is shown. Without one, each call takes that
+    of its run: `session_key` in the store of the run's `Context` or in its state (`initial_state`), else the
+    `session_id` of the `Memory` that the agent talks with. With `source` "memory" no transcript is searched or read,
+    with "sessions" no note. What a model can mend is an answer, and no exception.
+
+    A `CodeActAgent` takes no tools that look at the run: for it, name a `session_key`.
+
+    Raises:
+        ConfigError: `memory` is no memory, or `source` is unknown.
+    """
+
+    def tool_for(name: str, key: str | None) -> Tool:
+        tools = core.memory_tools(memory, session_key=key, edit=edit, append=append, source=source)
+        return next(tool for tool in tools if tool.name == name)
+
+    tools = core.memory_tools(memory, session_key=session_key, edit=edit, append=append, source=source)
+    return [MemoryTool(partial(tool_for, tool.name), session_key) for tool in tools]
+
+
+def _arguments_model(tool: Tool) -> type[BaseModel]:
+    """A model whose JSON schema is the tool's. It takes whatever is sent: the tool itself says what does not fit."""
+
+    def show(schema: dict[str, Any]) -> None:
+        schema.clear()
+        schema.update(tool.parameters)
+
+    fields: dict[str, Any] = {
+        name: (Any, ... if name in tool.parameters["required"] else None) for name in tool.parameters["properties"]
+    }
+    return create_model(tool.name, __config__=ConfigDict(extra="allow", json_schema_extra=show), **fields)
+
+
+def _function(tool: Tool) -> Callable[..., str]:
+    def function(*args: Any, **arguments: Any) -> str:
+        return tool(_arguments(tool, args, arguments))
+
+    function.__name__ = tool.name
+    # An agent that writes code is shown the name and the docstring, and no schema.
+    described = (f"{name}: {about['description']}" for name, about in tool.parameters["properties"].items())
+    function.__doc__ = "\n".join([tool.description, "", *described])
+    return function
+
+
+def _arguments(tool: Tool, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by name; those without one are in the order of the schema."""
+    names = list(tool.parameters["properties"])
+    if len(args) > len(names):
+        raise TypeError(f"{tool.name} takes {len(names)} arguments ({', '.join(names)}), {len(args)} were given")
+    return {**dict(zip(names, args, strict=False)), **kwargs}
+
+
+def _told(tool: MemoryTool, metadata: ToolMetadata | None) -> MemoryTool:
+    """The tool as a program wants it to be called."""
+    if metadata is None:
+        return tool
+    # DefaultToolFnSchema is what ToolMetadata has where nobody gave it a schema.
+    own = None if metadata.fn_schema is DefaultToolFnSchema else metadata.fn_schema
+    metadata = replace(metadata, name=metadata.name or tool.metadata.name, fn_schema=own or tool.metadata.fn_schema)
+    return MemoryTool(tool.tool_for, tool.session_key, metadata)
+
+
+def _taken_context(kwargs: dict[str, Any]) -> Context[Any] | None:
+    """The context among the arguments, which is none of the model's."""
+    return kwargs.pop(CONTEXT) if isinstance(kwargs.get(CONTEXT), Context) else None
+
+
+async def _session_of(context: Context[Any]) -> str | None:
+    """The session that a run belongs to: its own, else that of its conversation; None where nobody says it."""
+    for path in ("session_key", "state.session_key", "memory.session_id"):
+        if key := await context.store.get(path, default=None):
+            return str(key)
+    return None

@@ -1,0 +1,45 @@
+"""A memory that searches by keywords, one of notes with vectors, and the events that LlamaIndex dispatches."""
+
+import json
+
+import pytest
+from llama_index.core.instrumentation import root_dispatcher
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import Embedding
+
+
+@pytest.fixture
+def memory(tmp_path):
+    folder = tmp_path / "agent"
+    folder.mkdir()
+    with Memory.open(folder, config=MemoryConfig(embedding=Embedding(provider="none"))) as opened:
+        yield opened
+
+
+@pytest.fixture
+def household(notes):
+    """A synced memory of notes and one transcript, with vectors of the model that ships."""
+    (notes / "sessions").mkdir()
+    said = {"role": "user", "content": "The boiler man rang twice about the boiler."}
+    entries = [{"type": "session", "id": "talk"}, {"type": "message", "id": "a", "message": said}]
+    (notes / "sessions" / "talk.jsonl").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
+    with Memory.open(notes) as opened:
+        opened.sync()
+        yield opened
+
+
+@pytest.fixture
+def events():
+    """The events that LlamaIndex dispatches during a test, in order."""
+    heard = []
+
+    class Listens(BaseEventHandler):
+        def handle(self, event, **_):
+            heard.append(event)
+
+    handler = Listens()
+    root_dispatcher.add_event_handler(handler)
+    yield heard
+    root_dispatcher.event_handlers.remove(handler)

@@ -1,0 +1,279 @@
+"""LlamaIndex's `Memory` with the block: what 300 turns eject is kept, flushed and found again, whatever the model does."""
+
+import asyncio
+import errno
+import json
+import os
+
+import pytest
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.base.llms.types import ChatMessage, TextBlock, ToolCallBlock
+from llama_index.core.memory import BaseMemoryBlock
+from llama_index.core.memory import Memory as Conversation
+from llama_index.core.memory.memory import InsertMethod
+from llama_index.core.storage.chat_store.sql import MessageStatus
+from llama_index_openclaw_memory import OpenClawMemoryBlock, memory_tools
+from llama_index_openclaw_memory._messages import openclaw_messages
+from scripted_llm import ScriptedLLM, TextOnlyLLM, calling, saying, tells_facts, writes_facts
+
+from openclaw_memory.sessions import text_of
+from openclaw_memory.sessions.keeping import masked
+
+# LlamaIndex's agents ask pydantic for a name that it has deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
+
+TURNS = 300
+SECRET = "sk-proj-" + "a1B2c3D4" * 5
+EVERY_TENTH = ("Yes.", "Grüße aus Zürich 🚲", "東京は晴れです。", f"My key is {SECRET}.")
+FLUSH_TOKENS = 600
+
+
+def words(text):
+    """A tokenizer that is fast: what is counted exactly does not matter here."""
+    return text.split()
+
+
+@pytest.fixture
+def conversation():
+    """Makes a `Memory` of LlamaIndex that ejects early, with blocks."""
+
+    def make(*blocks, session_id="s1", **options):
+        limits = {"token_limit": 400, "token_flush_size": 60, "tokenizer_fn": words}
+        return Conversation.from_defaults(session_id=session_id, memory_blocks=list(blocks), **(limits | options))
+
+    return make
+
+
+def turns(count, name="s1"):
+    """What is said in so many turns: with calls of tools, with texts that are equal, with facts to be remembered."""
+    for number in range(count):
+        if number % 10 == 0:
+            yield ChatMessage(EVERY_TENTH[number // 10 % len(EVERY_TENTH)], role="user")
+        else:
+            yield ChatMessage(f"Please remember: the {name} locker {number} holds item{number}.", role="user")
+        if number % 7 == 0:
+            call = ToolCallBlock(tool_call_id=f"c{number}", tool_name="look", tool_kwargs={"at": f"shelf {number}"})
+            yield ChatMessage(role="assistant", blocks=[TextBlock(text="Let me look."), call])
+            yield ChatMessage(f"found {number}", role="tool", additional_kwargs={"tool_call_id": f"c{number}"})
+        yield ChatMessage("Noted.", role="assistant")
+
+
+async def ejected(talk):
+    """The messages that `Memory` has archived, as OpenClaw writes them, with secrets masked."""
+    return masked(openclaw_messages(await talk.aget_all(status=MessageStatus.ARCHIVED)))
+
+
+@pytest.fixture
+def kept(memory):
+    """The messages of a transcript, in their order."""
+    return lambda session="s1": list(memory.session_log(session).messages())
+
+
+@pytest.fixture
+def noted(memory):
+    return lambda: "\n".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
+
+
+async def test_of_300_turns_each_ejected_message_is_kept_once_and_the_facts_are_noted(
+    memory, conversation, noted, kept
+):
+    llm = ScriptedLLM(script=writes_facts)
+    talk = conversation(OpenClawMemoryBlock(memory, llm=llm, flush_tokens=FLUSH_TOKENS))
+    for message in turns(TURNS):
+        await talk.aput(message)
+    archived = await ejected(talk)
+    assert len(archived) > 500
+    assert kept() == archived
+    assert SECRET not in json.dumps(kept()) + noted()
+    assert memory.status().flush == {}
+    last = max(int(text_of(message).split()[5]) for message in archived if " locker " in text_of(message))
+    flushed = [number for number in range(1, last) if number % 10 and f"item{number}." in noted()]
+    assert len(flushed) > 0.85 * last  # those of the latest flush, and what waits for the next
+    assert flushed == [number for number in range(1, flushed[-1] + 1) if number % 10]
+
+
+async def test_a_flush_is_held_for_many_ejections_and_shown_each_message_once(memory, conversation):
+    llm = ScriptedLLM(script=saying("NO_REPLY"))
+    block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=FLUSH_TOKENS)
+    talk = conversation(block)
+    for message in turns(TURNS):
+        await talk.aput(message)
+    await block.aflush()
+    shown = "\n".join(asked[0].content for asked in llm.seen)
+    archived = await ejected(talk)
+    assert all(shown.count(text_of(message)) == 1 for message in archived if " locker " in text_of(message))
+    chars = sum(len(json.dumps(message)) for message in archived)
+    assert 2 < len(llm.seen) < chars / FLUSH_TOKENS / 3
+
+
+async def test_facts_that_were_told_early_are_found_by_a_search_and_by_the_block(memory, conversation):
+    block = OpenClawMemoryBlock(memory)
+    talk = conversation(block)
+    for message in turns(100):
+        await talk.aput(message)
+    memory.sync()
+    assert "item3" in memory.search("what holds item3?")[0].snippet
+    assert "item3." in await block.aget([ChatMessage("What holds item3?")], session_id="s1")
+    system, *_ = await talk.aget(input="What holds item3?")
+    assert (system.role, "item3." in system.content) == ("system", True)
+    assert system.content.count("<recalled-memory id=") == 1
+
+
+FAILURES = {
+    "hangs up": ConnectionError("hung up"),
+    "refuses": "I am sorry, I cannot do that.",
+    "says nothing": "",
+    "calls without a text": calling("memory_append"),
+    "calls another tool": calling("rm", path="/"),
+    "calls with nonsense": ChatMessage(
+        role="assistant", blocks=[ToolCallBlock(tool_call_id="x", tool_name="memory_append", tool_kwargs='{"te')]
+    ),
+    "raises what nobody expects": RecursionError("deep"),
+}
+
+
+@pytest.mark.parametrize("answer", FAILURES.values(), ids=FAILURES)
+async def test_whatever_the_model_does_nothing_is_lost_and_nothing_is_raised(memory, conversation, answer, kept):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=saying(answer)), flush_tokens=FLUSH_TOKENS)
+    talk = conversation(block)
+    for message in turns(60):
+        await talk.aput(message)
+    await block.aflush()
+    assert kept() == await ejected(talk)
+    assert "3 attempts" in memory.status().flush["s1"]
+
+
+async def test_a_full_disk_costs_the_conversation_nothing_and_what_waits_is_written_later(
+    memory, conversation, monkeypatch, kept
+):
+    talk = conversation(OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=FLUSH_TOKENS))
+    messages = list(turns(90))
+
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for at, message in enumerate(messages):
+        with monkeypatch.context() as patched:
+            if len(messages) // 3 < at < 2 * len(messages) // 3:
+                patched.setattr(os, "write", refuse)
+            await talk.aput(message)
+            if at == len(messages) // 2:
+                assert "wait in memory" in memory.status().flush["s1"]
+    assert kept() == await ejected(talk)
+    assert memory.status().flush == {}
+
+
+async def test_a_folder_that_cannot_be_written_costs_the_conversation_nothing(memory, conversation):
+    (memory.workspace.root / "sessions").write_text("in the way")
+    llm = ScriptedLLM(script=writes_facts)
+    talk = conversation(OpenClawMemoryBlock(memory, llm=llm, flush_tokens=FLUSH_TOKENS))
+    for message in turns(60):
+        await talk.aput(message)
+    count = len(await ejected(talk))
+    assert f"{count} ejected messages are not in the transcript" in memory.status().flush["s1"]
+    assert llm.seen == []
+
+
+def test_without_a_loop_the_conversation_goes_on_in_a_new_one_for_each_call(
+    memory, conversation, tmp_path, noted, kept
+):
+    llm = TextOnlyLLM(script=tells_facts)
+    database = f"sqlite+aiosqlite:///{tmp_path}/talk.sqlite"
+    talk = conversation(OpenClawMemoryBlock(memory, llm=llm, flush_tokens=200), async_database_uri=database)
+    for message in turns(20):
+        talk.put(message)
+    talk.put_messages(list(turns(20, "other")))
+    memory.sync()
+    assert "item3." in talk.get(input="What holds item3?")[0].content
+    assert kept() == masked(openclaw_messages(talk.get_all(status=MessageStatus.ARCHIVED)))
+    assert "item1." in noted()
+    asyncio.run(talk.sql_store._async_engine.dispose())
+
+
+async def test_the_calls_without_await_work_in_a_running_loop_too(memory, conversation, tmp_path, kept):
+    database = f"sqlite+aiosqlite:///{tmp_path}/talk.sqlite"
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=200)
+    talk = conversation(block, async_database_uri=database)
+    talk.put_messages(list(turns(30)))
+    assert kept() == masked(openclaw_messages(talk.get_all(status=MessageStatus.ARCHIVED)))
+    await talk.sql_store._async_engine.dispose()
+
+
+async def test_two_conversations_in_one_memory_have_a_transcript_each(memory, conversation, noted, kept):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=300)
+    talks = {name: conversation(block, session_id=name) for name in ("red", "blue")}
+    for pair in zip(*(turns(60, name) for name in talks), strict=True):
+        await asyncio.gather(*(talk.aput(message) for talk, message in zip(talks.values(), pair, strict=True)))
+    await block.aflush()
+    for name, talk in talks.items():
+        assert kept(name) == await ejected(talk)
+        assert memory.flush(name).state.compaction_count > 1
+        assert f"the {name} locker 3 holds item3." in noted()
+
+
+async def test_beside_another_block_each_gets_every_message(memory, conversation, kept):
+    class Heard(BaseMemoryBlock[str]):
+        count: int = 0
+
+        async def _aget(self, *_, **__):
+            return ""
+
+        async def _aput(self, messages):
+            self.count += len(messages)
+
+    heard = Heard(name="heard")
+    talk = conversation(heard, OpenClawMemoryBlock(memory))
+    for message in turns(60):
+        await talk.aput(message)
+    assert heard.count == len(kept()) > 50
+
+
+@pytest.mark.parametrize("priority", [0, 1])
+@pytest.mark.parametrize("method", InsertMethod)
+async def test_a_block_that_is_too_long_is_made_shorter_where_memory_may(memory, conversation, priority, method):
+    for day in range(1, 9):
+        memory.append(f"The boiler code was 471{day} on that day, and it rained. " * 6, date=f"2026-02-0{day}")
+    memory.sync()
+    block = OpenClawMemoryBlock(memory, priority=priority)
+    asked = ChatMessage("What was the boiler code on that day?")
+    whole = await block.aget([asked])
+    limit = len(words(whole)) - 40
+    talk = conversation(block, token_limit=limit, insert_method=method, tokenizer_fn=words)
+    await talk.aput(asked)
+    shown = "\n".join(message.content for message in await talk.aget())
+    assert ("471" in shown) is True
+    assert (shown.count("boiler code was") == whole.count("boiler code was")) is (priority == 0)
+    assert shown.count("<recalled-memory id=") == shown.count("</recalled-memory id=") == 1
+
+
+async def test_a_block_without_content_can_be_asked_for_less(memory, conversation):
+    talk = conversation(OpenClawMemoryBlock(memory, priority=1), token_limit=20, chat_history_token_ratio=1.0)
+    await talk.aput(ChatMessage("word " * 60))
+    assert len(await talk.aget()) == 1
+
+
+async def test_an_agent_talks_with_the_memory_and_recalls_what_was_ejected(memory, conversation, noted, kept):
+    flush_model = ScriptedLLM(script=writes_facts)
+    block = OpenClawMemoryBlock(memory, llm=flush_model, flush_tokens=100)
+    talk = conversation(block, token_limit=120, token_flush_size=20)
+
+    def script(messages, _tools):
+        if messages[-1].role == "tool":
+            return f"I looked it up: {messages[-1].content}"
+        if messages[-1].content.endswith("?"):
+            return calling("memory_search", query=messages[-1].content)
+        return "Noted."
+
+    llm = ScriptedLLM(script=script)
+    agent = FunctionAgent(llm=llm, tools=memory_tools(memory), system_prompt="Be kind.")
+    for number in range(30):
+        await agent.run(f"Please remember: locker {number} holds item{number}.", memory=talk)
+    memory.sync()
+    reply = await agent.run("What holds item3?", memory=talk)
+    assert "locker 3 holds item3" in str(reply)
+    shown = [asked for asked in llm.seen if "What holds item3?" in str(asked[-1].content) or asked[-1].role == "tool"]
+    blocks = [next(m.content for m in asked if "<recalled-memory" in (m.content or "")) for asked in shown]
+    assert all("locker 3 holds item3." in block for block in blocks)
+    assert "item3." in noted()
+    assert "<recalled-memory" not in json.dumps([message for message in kept() if message["role"] != "toolResult"])
+    assert len(flush_model.seen) < 30

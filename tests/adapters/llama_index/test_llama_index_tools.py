@@ -1,0 +1,287 @@
+"""The memory's tools are LlamaIndex tools: same schemas, answers that a model can use, plain data for the program."""
+
+import json
+from typing import ClassVar
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from llama_index.core.memory import Memory as ChatMemory
+from llama_index.core.tools import FunctionTool, ToolMetadata, ToolOutput
+from llama_index.core.tools.calling import acall_tool, call_tool
+from llama_index.core.workflow import Context, Workflow, step
+from llama_index.core.workflow.events import StartEvent, StopEvent
+from llama_index_openclaw_memory import OpenClawToolSpec, memory_tools
+from pydantic import BaseModel
+
+from openclaw_memory import Memory
+from openclaw_memory import tools as core
+from openclaw_memory.errors import ConfigError
+
+QUESTION = "Who services the boiler?"
+LINE = {"path": "memory/household.md", "from": 3, "lines": 1}
+
+
+@pytest.fixture
+def memory(notes):
+    with Memory.open(notes) as memory:
+        memory.sync()
+        yield memory
+
+
+@pytest.fixture
+def tools(memory):
+    return {tool.metadata.name: tool for tool in memory_tools(memory, edit=True)}
+
+
+@pytest.mark.parametrize("wishes", [{}, {"edit": True}, {"append": False}, {"edit": True, "append": False}])
+def test_what_a_model_is_shown_is_what_the_core_says(memory, wishes):
+    for made in (memory_tools(memory, **wishes), OpenClawToolSpec(memory, **wishes).to_tool_list()):
+        expected = core.memory_tools(memory, **wishes)
+        assert [tool.metadata.fn_schema.model_json_schema() for tool in made] == [tool.parameters for tool in expected]
+        # LlamaIndex leaves out of every schema that there are no other arguments.
+        left = [{k: v for k, v in tool.parameters.items() if k != "additionalProperties"} for tool in expected]
+        assert [tool.metadata.get_parameters_dict() for tool in made] == left
+        assert [json.loads(tool.metadata.fn_schema_str) for tool in made] == left
+        assert [tool.metadata.to_openai_tool()["function"] for tool in made] == [
+            {"name": tool.name, "description": tool.description, "parameters": parameters}
+            for tool, parameters in zip(expected, left, strict=True)
+        ]
+
+
+def test_the_arguments_stand_in_the_order_of_the_core(tools, memory):
+    for tool in core.memory_tools(memory, edit=True):
+        assert list(tools[tool.name].metadata.get_parameters_dict()["properties"]) == list(
+            tool.parameters["properties"]
+        )
+
+
+async def test_the_argument_from_keeps_its_name(tools):
+    get = tools["memory_get"]
+    for output in (get(**LINE), get.call(**LINE), await get.acall(**LINE), call_tool(get, LINE)):
+        answer = json.loads(output.content)
+        assert answer["from"] == 3
+        assert "The boiler is serviced each October by Van Dam." in answer["text"]
+        assert output.raw_input == {"args": (), "kwargs": LINE}
+
+
+async def test_an_output_is_the_answer_as_text_and_as_data(tools):
+    search = tools["memory_search"]
+    for output in (search.call(query=QUESTION), await search.acall(query=QUESTION)):
+        assert isinstance(output, ToolOutput)
+        assert output.tool_name == "memory_search"
+        assert output.raw_output == json.loads(output.content)
+        assert output.raw_output["results"][0]["citation"] == "memory/household.md#L1-L3"
+        assert not output.is_error
+        assert ToolOutput.model_validate_json(output.model_dump_json()).raw_output == output.raw_output
+
+
+def test_arguments_without_a_name_are_in_the_order_of_the_schema(tools):
+    assert tools["memory_search"](QUESTION, 1).raw_output["results"][0]["path"] == "memory/household.md"
+    assert tools["memory_get"]("memory/household.md", 3, lines=1).raw_output["from"] == 3
+    with pytest.raises(TypeError, match=r"takes 3 arguments \(path, from, lines\), 4 were given"):
+        tools["memory_get"](1, 2, 3, 4)
+
+
+MENDABLE = [
+    ("memory_get", {"path": "memory/nobody.md"}, "not_found"),
+    ("memory_get", {"path": "../secret.md"}, "not_allowed"),
+    ("memory_get", {"path": "MEMORY.md", "from": 0}, "invalid"),
+    ("memory_get", {"path": "MEMORY.md", "from_": 1}, "invalid"),
+    ("memory_get", {"path": "MEMORY.md", "from": ["1"]}, "invalid"),
+    ("memory_get", {}, "invalid"),
+    ("memory_search", {"query": ""}, "invalid"),
+    ("memory_search", {"input": "boiler"}, "invalid"),
+    ("memory_search", {"query": "boiler", "self": 1, "tool": 2, "context": 3, "key": 4, "ctx": 5}, "invalid"),
+    ("memory_append", {"text": " "}, "invalid"),
+    ("memory_forget", {"path": "MEMORY.md", "from": 1, "lines": 1, "hash": "0" * 12}, "stale"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "status"), MENDABLE)
+async def test_what_a_model_can_mend_is_an_answer(tools, name, arguments, status):
+    tool = tools[name]
+    outputs = [tool(**arguments), tool.call(**arguments), await tool.acall(**arguments)]
+    outputs += [call_tool(tool, arguments), await acall_tool(tool, arguments)]
+    for output in outputs:
+        answer = json.loads(output.content)
+        assert answer["status"] == output.raw_output["status"] == status
+        assert answer["error"]
+        assert output.is_error
+        assert output.exception is None
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=3,
+)
+NAMES = st.sampled_from(["query", "path", "from", "lines", "maxResults", "self", "ctx", "args", "name"]) | st.text()
+
+
+# One memory is for all examples: they write nothing.
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(arguments=st.dictionaries(NAMES, VALUES, max_size=4), name=st.sampled_from(["memory_search", "memory_get"]))
+def test_whatever_a_model_sends_it_gets_an_answer(tools, arguments, name):
+    output = tools[name].call(**arguments)
+    assert output.is_error == (json.loads(output.content)["status"] != "ok")
+    assert output.exception is None
+
+
+def test_a_closed_memory_is_an_answer_too(tools, memory):
+    memory.close()
+    assert tools["memory_search"](query=QUESTION).raw_output["status"] == "unavailable"
+
+
+def test_lines_are_read_changed_and_removed(tools, notes):
+    seen = tools["memory_get"](**LINE).raw_output["hash"]
+    changed = tools["memory_edit"](**LINE, hash=seen, text="Van Dam retired.").raw_output
+    assert (notes / "memory/household.md").read_text() == "# Household\n\nVan Dam retired.\n"
+    assert tools["memory_forget"](**LINE, hash=changed["hash"]).raw_output["status"] == "ok"
+    assert "retired" not in (notes / "memory/household.md").read_text()
+
+
+GROUP = "agent:main:telegram:group:7"
+KEY = {"query": "Where is the spare key?"}
+
+
+def paths(output: ToolOutput) -> set[str]:
+    return {result["path"] for result in output.raw_output["results"]}
+
+
+async def test_in_the_session_of_a_group_less_is_shown(memory):
+    (alone, *_), (together, *_) = memory_tools(memory), memory_tools(memory, session_key=GROUP)
+    assert "MEMORY.md" in paths(alone(**KEY))
+    for output in (together(**KEY), await together.acall(**KEY)):
+        assert "MEMORY.md" not in paths(output)
+        assert not [result for result in output.raw_output["results"] if "citation" in result]
+    assert memory_tools(memory, session_key=GROUP)[1](path="MEMORY.md").raw_output["status"] == "not_allowed"
+
+
+class Empty(Workflow):
+    @step
+    async def start(self, _event: StartEvent) -> StopEvent:
+        return StopEvent()
+
+
+async def context_with(talk=None, **store) -> Context:
+    """The context of a run, and in it the conversation `talk`."""
+    context = Context(Empty())
+    if talk is not None:
+        store["memory"] = ChatMemory.from_defaults(session_id=talk)
+    for path, value in store.items():
+        await context.store.set(path, value)
+    return context
+
+
+RUNS = [
+    ({"session_key": GROUP}, False),
+    ({"state": {"session_key": GROUP}}, False),
+    ({"talk": GROUP}, False),
+    ({"session_key": "main", "state": {"session_key": GROUP}, "talk": GROUP}, True),
+    ({"state": {"session_key": "main"}, "talk": GROUP}, True),
+    ({"talk": "5f0c1d8e-9a53-4f3e-8b4d-7d3c2f7a1b10"}, True),
+    ({"state": "busy", "memory": None}, True),
+    ({}, True),
+]
+
+
+@pytest.mark.parametrize(("store", "shown"), RUNS)
+async def test_the_session_is_that_of_the_run(tools, store, shown):
+    context = await context_with(**store)
+    for output in (tools["memory_search"](ctx=context, **KEY), await tools["memory_search"].acall(ctx=context, **KEY)):
+        assert ("MEMORY.md" in paths(output)) is shown
+        assert output.raw_input == {"args": (), "kwargs": KEY}
+
+
+async def test_a_session_that_is_given_wins_over_that_of_the_run(memory):
+    (search, *_) = memory_tools(memory, session_key=GROUP)
+    assert "MEMORY.md" not in paths(await search.acall(ctx=await context_with(session_key="main"), **KEY))
+
+
+def test_tools_of_notes_alone_show_no_conversation(memory):
+    memory.session_log("monday").append("user", "The spare key is below the mat.")
+    memory.sync()
+    spec = OpenClawToolSpec(memory, source="memory")
+    for (search, *_), is_there in ((memory_tools(memory), True), (spec.to_tool_list(), False)):
+        assert ("sessions/monday.jsonl" in paths(search(**KEY))) is is_there
+
+
+@pytest.mark.parametrize("make", [memory_tools, OpenClawToolSpec])
+def test_something_else_than_a_memory_is_refused_at_once(make):
+    with pytest.raises(ConfigError, match="not 'notes'"):
+        make("notes")
+
+
+def names(tools: list[FunctionTool]) -> list[str]:
+    return [tool.metadata.name for tool in tools]
+
+
+async def test_a_spec_has_the_tools(memory):
+    spec = OpenClawToolSpec(memory, GROUP, edit=True, append=False)
+    assert spec.spec_functions == ["memory_search", "memory_get", "memory_edit", "memory_forget"]
+    assert names(spec.to_tool_list()) == names(await spec.to_tool_list_async()) == spec.spec_functions
+    assert "MEMORY.md" not in paths(spec.to_tool_list()[0](**KEY))
+
+
+def test_what_a_spec_names_can_be_called(memory):
+    spec = OpenClawToolSpec(memory)
+    assert json.loads(spec.memory_search(query=QUESTION))["results"][0]["path"] == "memory/household.md"
+    assert {name: getattr(spec, name).__name__ for name in spec.spec_functions} == {n: n for n in spec.spec_functions}
+
+
+@pytest.mark.parametrize("wanted", [["memory_get"], [("memory_get", "memory_get")]])
+def test_some_tools_can_be_chosen(memory, wanted):
+    (get,) = OpenClawToolSpec(memory).to_tool_list(spec_functions=wanted)
+    assert get(**LINE).raw_output["from"] == 3
+
+
+def test_a_tool_that_is_not_there_is_named_with_the_way_to_get_it(memory):
+    with pytest.raises(ConfigError, match=r"'memory_edit' here, only memory_search, memory_get.* edit=True"):
+        OpenClawToolSpec(memory).to_tool_list(["memory_edit"])
+
+
+class Query(BaseModel):
+    query: str
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "schema"),
+    [
+        (ToolMetadata("Look it up.", "recall"), "recall", core.MEMORY_SEARCH_SCHEMA),
+        (ToolMetadata("Look it up.", fn_schema=None), "memory_search", core.MEMORY_SEARCH_SCHEMA),
+        (ToolMetadata("Look it up.", "recall", fn_schema=Query), "recall", Query.model_json_schema()),
+    ],
+)
+async def test_a_program_says_how_a_tool_is_called(memory, given, name, schema):
+    search, get, _ = OpenClawToolSpec(memory).to_tool_list(func_to_metadata_mapping={"memory_search": given})
+    assert search.metadata.name == name
+    assert search.metadata.description == "Look it up."
+    assert search.metadata.fn_schema.model_json_schema() == schema
+    assert get.metadata.description == core.MEMORY_GET_DESCRIPTION
+    for output in (call_tool(search, {"query": QUESTION}), await acall_tool(search, {"query": QUESTION})):
+        assert output.tool_name == name
+        assert "memory/household.md" in paths(output)
+    assert names(OpenClawToolSpec(memory).to_tool_list()) == ["memory_search", "memory_get", "memory_append"]
+
+
+class WithMore(OpenClawToolSpec):
+    """The memory, and the time."""
+
+    spec_functions: ClassVar = ["memory_search", ("now", "now_later")]
+
+    async def now_later(self) -> str:
+        """The time, later."""
+        return "evening"
+
+    def now(self) -> str:
+        """The time."""
+        return "noon"
+
+
+async def test_a_spec_made_of_this_one_can_have_more(memory):
+    tools = WithMore(memory).to_tool_list()
+    assert names(tools) == ["memory_search", "now"]
+    assert tools[1]().content == "noon"
+    assert (await tools[1].acall()).content == "evening"
+    assert names(WithMore(memory).to_tool_list(["now", "memory_get"])) == ["now", "memory_get"]

@@ -1,0 +1,192 @@
+"""LLMs of LlamaIndex that say what a script tells them, and remember everything that they were asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from typing import Any
+
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    CompletionResponse,
+    LLMMetadata,
+    MessageRole,
+    TextBlock,
+    ToolCallBlock,
+)
+from llama_index.core.llms import LLM
+from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
+from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.llms.llm import ToolSelection
+from pydantic import Field
+
+Reply = ChatMessage | str | BaseException
+Script = Callable[[Sequence[ChatMessage], Sequence[str]], Reply]
+
+
+class TextOnlyLLM(LLM):
+    """A model that cannot call tools. It asks `script` for each reply, with the messages and the names of the tools.
+
+    `seen` has the messages of each call, `offered` the tools of each call as an OpenAI model is shown them. A reply is
+    a text, a message, or an exception to raise. `usage` makes the tokens of a prompt, as services count them: they
+    stand where OpenAI's integration puts them.
+    """
+
+    script: Script = Field(exclude=True)
+    seen: list[list[ChatMessage]] = Field(default_factory=list, exclude=True)
+    offered: list[list[dict[str, Any]]] = Field(default_factory=list, exclude=True)
+    usage: Callable[[Sequence[ChatMessage]], int] | None = Field(default=None, exclude=True)
+    context_window: int = 128_000
+    name: str = "scripted"
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "scripted_llm"
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(
+            context_window=self.context_window,
+            is_chat_model=True,
+            is_function_calling_model=isinstance(self, FunctionCallingLLM),
+            model_name=self.name,
+        )
+
+    def _reply(self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()) -> ChatResponse:
+        asked = [message.model_copy(deep=True) for message in messages]
+        self.seen.append(asked)
+        self.offered.append(list(tools))
+        reply = self.script(asked, [tool["function"]["name"] for tool in tools])
+        if isinstance(reply, BaseException):
+            raise reply
+        if isinstance(reply, str):
+            reply = ChatMessage(role=MessageRole.ASSISTANT, content=reply)
+        counted = {} if self.usage is None else {"prompt_tokens": self.usage(asked), "completion_tokens": 1}
+        return ChatResponse(message=reply, raw={"scripted": True}, additional_kwargs=counted)
+
+    @llm_chat_callback()
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        return self._reply(messages, kwargs.get("tools", ()))
+
+    @llm_chat_callback()
+    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        return self._reply(messages, kwargs.get("tools", ()))
+
+    @llm_chat_callback()
+    def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> Iterator[ChatResponse]:
+        def pieces() -> Iterator[ChatResponse]:
+            yield from _pieces(self._reply(messages, kwargs.get("tools", ())))
+
+        return pieces()
+
+    @llm_chat_callback()
+    async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> AsyncGenerator[ChatResponse, None]:
+        async def pieces() -> AsyncGenerator[ChatResponse, None]:
+            for piece in _pieces(self._reply(messages, kwargs.get("tools", ()))):
+                yield piece
+
+        return pieces()
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:  # noqa: ARG002
+        return _completion(self._reply([ChatMessage(prompt)]))
+
+    @llm_completion_callback()
+    async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:  # noqa: ARG002
+        return _completion(self._reply([ChatMessage(prompt)]))
+
+    @llm_completion_callback()
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Iterator[CompletionResponse]:  # noqa: ARG002
+        def pieces() -> Iterator[CompletionResponse]:
+            yield from map(_completion, _pieces(self._reply([ChatMessage(prompt)])))
+
+        return pieces()
+
+    @llm_completion_callback()
+    async def astream_complete(
+        self,
+        prompt: str,
+        formatted: bool = False,  # noqa: ARG002
+        **kwargs: Any,  # noqa: ARG002
+    ) -> AsyncGenerator[CompletionResponse, None]:
+        async def pieces() -> AsyncGenerator[CompletionResponse, None]:
+            for piece in _pieces(self._reply([ChatMessage(prompt)])):
+                yield _completion(piece)
+
+        return pieces()
+
+
+class ScriptedLLM(TextOnlyLLM, FunctionCallingLLM):
+    """A model that calls the tools that its script tells it to call."""
+
+    def _prepare_chat_with_tools(
+        self,
+        tools,
+        user_msg=None,
+        chat_history=None,
+        verbose=False,  # noqa: ARG002
+        allow_parallel_tool_calls=False,  # noqa: ARG002
+        tool_required=False,  # noqa: ARG002
+        **kwargs,
+    ) -> dict[str, Any]:
+        user = [ChatMessage(user_msg) if isinstance(user_msg, str) else user_msg] if user_msg else []
+        offered = [tool.metadata.to_openai_tool() for tool in tools]
+        return {"messages": [*(chat_history or []), *user], "tools": offered, **kwargs}
+
+    def get_tool_calls_from_response(self, response, error_on_no_tool_call=True, **kwargs) -> list[ToolSelection]:  # noqa: ARG002
+        calls = [block for block in response.message.blocks if isinstance(block, ToolCallBlock)]
+        if error_on_no_tool_call and not calls:
+            raise ValueError("The reply calls no tool.")
+        return [
+            ToolSelection(tool_id=call.tool_call_id or "", tool_name=call.tool_name, tool_kwargs=call.tool_kwargs)
+            for call in calls
+        ]
+
+
+def saying(*replies: Reply) -> Script:
+    """A script of `replies`, one after the other; the last one again and again."""
+    left = list(replies)
+    return lambda _messages, _tools: left.pop(0) if len(left) > 1 else left[0]
+
+
+def calling(name: str, call_id: str = "call", /, **arguments: Any) -> ChatMessage:
+    """A reply that calls one tool, as the blocks of newer integrations do."""
+    call = ToolCallBlock(tool_call_id=call_id, tool_name=name, tool_kwargs=arguments)
+    return ChatMessage(role=MessageRole.ASSISTANT, blocks=[call])
+
+
+def facts_in(messages: Sequence[ChatMessage]) -> list[str]:
+    """What the messages ask to be remembered, each once, in order."""
+    said = (
+        fact for message in messages for fact in re.findall(r"(?i)remember(?: that)?:? (.+)", message.content or "")
+    )
+    return list(dict.fromkeys(said))
+
+
+def writes_facts(messages: Sequence[ChatMessage], tools: Sequence[str]) -> Reply:
+    """The script of a flush model: with `memory_append`, it writes every line it is shown that asks to be remembered."""
+    facts = facts_in(messages)
+    if messages[-1].role == MessageRole.TOOL or not facts or "memory_append" not in tools:
+        return "NO_REPLY"
+    return calling("memory_append", "flush-1", text="\n".join(f"- {fact}" for fact in facts))
+
+
+def tells_facts(messages: Sequence[ChatMessage], _tools: Sequence[str]) -> Reply:
+    """The script of a flush model that cannot call tools: it says the notes."""
+    return "\n".join(f"- {fact}" for fact in facts_in(messages)) or "NO_REPLY"
+
+
+def _pieces(whole: ChatResponse) -> Iterator[ChatResponse]:
+    """The reply word by word as services stream it: each piece has everything so far, the calls are in the last."""
+    said = ""
+    for word in re.findall(r"\S+\s*|\s+", whole.message.content or ""):
+        said += word
+        message = ChatMessage(role=MessageRole.ASSISTANT, blocks=[TextBlock(text=said)])
+        yield ChatResponse(message=message, delta=word, raw=whole.raw)
+    yield whole.model_copy(update={"delta": ""})
+
+
+def _completion(response: ChatResponse) -> CompletionResponse:
+    text = response.message.content or ""
+    return CompletionResponse(text=text, delta=response.delta, additional_kwargs=response.additional_kwargs)
