@@ -27,7 +27,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 PURE = {"text", "stopwords", "utf16", "redaction", "chunking"}
 PUBLIC_MODULES = {
     f"openclaw_memory{name}"
-    for name in ("", ".config", ".embeddings", ".errors", ".say", ".sessions", ".testing", ".tools", ".types")
+    for name in ("", ".config", ".embeddings", ".errors", ".late", ".say", ".sessions", ".testing", ".tools", ".types")
 }
 ENVIRONMENT = {"config", "embeddings"}
 FRAMEWORKS = {"langchain", "langchain_core", "langgraph", "llama_index", "mcp"}

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from adapter_readmes import EXAMPLE
 
 from openclaw_memory import Memory, Sessions, Status, Sync
 from openclaw_memory.cli.doctor import examine
@@ -23,8 +24,6 @@ GUIDES = {
     for path in sorted((ROOT / "docs").glob("*.md"))
     if path.name != "embedders.md"
 }
-# An example, and what it prints where that is told.
-EXAMPLE = re.compile(r"^```python\n(.*?)^```$(?:\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 SECONDS = 120  # a guide whose watcher never finds the note would wait for ever
 UPKEEP, TRANSCRIPTS, AGENTS = GUIDES["upkeep.md"], GUIDES["transcripts.md"], GUIDES["agents.md"]
 

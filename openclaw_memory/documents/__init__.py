@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -225,12 +225,19 @@ class Documents:
         return self._reading(best) if terms else []
 
     def near(
-        self, vector: Vector | Sequence[float], k: int, *, where: Where | None = None, widen: bool = True
+        self,
+        vector: Vector | Sequence[float],
+        k: int,
+        *,
+        where: Where | None = None,
+        widen: bool = True,
+        beside: Collection[str] = (),
     ) -> list[tuple[Document, float]]:
         """The k documents nearest to a vector, shape (dims,), nearest first, with the cosine of the nearest chunk.
 
         These are the vectors of the memory's own index; those that came with documents are in `precomputed`. Without
-        `widen` only the nearest 16 k chunks are looked at: fewer than k may come where they do not fit.
+        `widen` only the nearest 16 k chunks are looked at: fewer than k may come where they do not fit. What is in the
+        files `beside` is left out.
 
         Raises:
             QueryError: k is less than 1, or the vector is not of numbers.
@@ -241,7 +248,7 @@ class Documents:
 
         def nearest(store: Store) -> list[tuple[Document, float]]:
             by_vector = partial(store.search_vector, unit)
-            return distinct(self._hits(store, by_vector, WIDER * k, widen=widen), k, where)
+            return distinct(self._hits(store, by_vector, WIDER * k, widen=widen, beside=beside), k, where)
 
         return self._reading(nearest)
 
@@ -346,12 +353,19 @@ class Documents:
             return []
 
     def _hits(
-        self, store: Store, search: Callable[[int], list[Hit]], wanted: int, *, widen: bool = True
+        self,
+        store: Store,
+        search: Callable[[int], list[Hit]],
+        wanted: int,
+        *,
+        widen: bool = True,
+        beside: Collection[str] = (),
     ) -> Iterator[tuple[Document | None, float]]:
         """What a search for chunks finds, best first."""
         for stored, score in stored_hits(store, search, wanted, widen=widen):
-            chunk = stored.chunk
-            yield self._found(stored.path, chunk.start_line, chunk.end_line, chunk.text, stored.source), score
+            if stored.path not in beside:
+                chunk = stored.chunk
+                yield self._found(stored.path, chunk.start_line, chunk.end_line, chunk.text, stored.source), score
 
     def _paths(self, wanted: Sequence[str] = ()) -> dict[str, list[str]]:
         named = [doc_id for doc_id in wanted if doc_id.strip()]

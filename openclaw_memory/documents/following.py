@@ -81,18 +81,18 @@ def follow(
 ) -> dict[str, FileRecord]:
     """Index the files that differ from what the index knew of them, and return what it then knows.
 
-    `given` are the vectors of documents that were just written, by their ids; others stand in their files, or `maker`
-    makes them.
+    It knows nothing of a file without a document, or with one that came without a vector. `given` are the vectors of
+    documents that were just written, by their ids; others stand in their files, or `maker` makes them.
     """
-    after = {path: record for path, record in known.items() if path not in set(difference.vanished)}
     meta = store.meta()
     if meta is None:
-        return after
-    if difference.vanished:
-        store.remove_files(difference.vanished)
+        return {}
+    after = dict(known)
     rest = iter(difference.to_read)
+    gone = list(difference.vanished)
     while some := [read(file) for file in islice(rest, _FILES_AT_ONCE)]:
-        unchanged, changed = _parted(some, after, given)
+        gone += [one.file.path for one in some if not one.model and one.file.path in known]
+        unchanged, changed = _parted([one for one in some if one.model], after, given)
         vectors, lacks = _vectors_of(changed, meta.model, maker, given)
         dims = meta.dims or next(map(len, vectors.values()), None)
         for path in [path for path, vector in vectors.items() if len(vector) != dims]:
@@ -104,9 +104,11 @@ def follow(
         store.replace_files(rows)
         after |= {record.path: record for record in (*stamped, *(record for record, _ in rows))}
         meta = store.meta() or meta  # the first vectors fix the dimensions
+    if gone:
+        store.remove_files(gone)
     if known:
         store.prune(0)
-    return after
+    return {path: record for path, record in after.items() if path not in set(gone)}
 
 
 def _parted(
@@ -135,7 +137,7 @@ def _vectors_of(
     gone: dict[str, Document] = {}
     for one in read:
         path, document = one.file.path, one.document
-        if document is None or not document.model:
+        if document is None:
             continue
         if document.model != model:
             lacks[path] = f"they are of {document.model!r}, those of the others are of {model!r}: add these again"

@@ -10,7 +10,7 @@ import threading
 import time
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -65,7 +65,15 @@ class Precomputed:
     @property
     def identity(self) -> str | None:
         """The identity of the model whose vectors are there; None where there are none."""
-        return self._sound(self._model)
+        return self.model_of(None)
+
+    def model_of(self, maker: Maker | None) -> str | None:
+        """As `identity`, once the vectors that are gone were made again by `maker`, if it is the one that made them."""
+        return self._sound(lambda: self._model(maker))
+
+    def paths(self) -> Collection[str]:
+        """The files of the documents that can be found by their vectors."""
+        return self._sound(self._paths)
 
     @property
     def lacking(self) -> int:
@@ -155,9 +163,27 @@ class Precomputed:
         store = self._current(maker)
         if store is None or not store.chunk_count():
             return []
-        hits = stored_hits(store, partial(store.search_vector, unit), k if where is None else WIDER * k)
-        documents = ((self._document_at(stored.path), cosine) for stored, cosine in hits)
-        return distinct(((one, cosine) for one, cosine in documents if one is not None and one.model), k, where)
+        if where is None:
+            return distinct(self._hits(store, unit, k), k, None)
+        first = WIDER * k
+        found = distinct(self._hits(store, unit, first, widen=False), k, where)
+        if len(found) == k or store.chunk_count() <= first:
+            return found
+        # A filter that few pass: it is cheaper to ask all documents than to look through all vectors in their order.
+        passed = [one for path in self._paths() if (one := self._document_at(path)) is not None and where(one)]
+        rows = self._vectors(passed)
+        near = [(one, float(row @ unit)) for one, row in zip(passed, rows, strict=True) if row is not None]
+        return distinct(sorted(near, key=lambda pair: -pair[1]), k, None)
+
+    def _hits(
+        self, store: SqliteStore, unit: Vector, wanted: int, *, widen: bool = True
+    ) -> Iterator[tuple[Document | None, float]]:
+        for stored, cosine in stored_hits(store, partial(store.search_vector, unit), wanted, widen=widen):
+            document = self._document_at(stored.path)
+            yield (document if document is not None and document.model else None), cosine
+
+    def _paths(self) -> Collection[str]:
+        return self._records.keys() - self._lacks.keys() if self._current(None) is not None else ()
 
     def _vectors(self, documents: Sequence[Document]) -> list[Vector | None]:
         store = self._current(None)

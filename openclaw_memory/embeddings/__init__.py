@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from openclaw_memory.embeddings._framework import FrameworkEmbedder
     from openclaw_memory.embeddings._pace import Pace
     from openclaw_memory.embeddings._remote import Limits, Service
 
 __all__ = [
     "AUTO_ORDER",
     "ENTRY_POINT_GROUP",
+    "FrameworkEmbedder",
     "Limits",
     "Pace",
     "Service",
@@ -46,8 +48,9 @@ AUTO_ORDER: tuple[str, ...] = ("local", "openai", "gemini", "voyage", "static")
 PROBE = "memory"
 # A vector shorter than this has no direction worth trusting and is not scaled up; OpenClaw's number.
 MIN_MAGNITUDE = 1e-10
-# What a provider describes its service with; imported when first asked for, since asyncio and numpy come with it.
-_LATE = {"Limits": "_remote", "Pace": "_pace", "Service": "_remote"}
+# What a provider describes its service with, and what adapters make embedders of: imported when first asked for, since
+# asyncio and numpy come with the first.
+_LATE = {"FrameworkEmbedder": "_framework", "Limits": "_remote", "Pace": "_pace", "Service": "_remote"}
 
 
 def __getattr__(name: str) -> Any:

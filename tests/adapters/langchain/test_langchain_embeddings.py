@@ -122,6 +122,11 @@ def test_embeddings_around_others_are_told_apart_by_those_inside():
     assert one != other
 
 
+def test_ours_through_theirs_are_told_apart_by_their_model():
+    one, other = (LangChainEmbedder(OpenClawEmbeddings(name)).identity for name in ("static", "hashing"))
+    assert one != other
+
+
 @pytest.mark.parametrize(
     "answer",
     [[[1.0, 2.0]], [], None, "words", [["a"], ["b"]], [[0.0, 0.0], [0.0, 0.0]]],

@@ -1,41 +1,12 @@
 """What importing the package loads, and what it says where LangChain is missing."""
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import langchain_openclaw_memory
 import pytest
+from uninstalled import run_without
 
-ROOT = Path(__file__).parents[3]
-
-# A finder that knows no package of the names in the first argument, as if they were not installed.
-WITHOUT = """
-import sys
-from importlib.abc import MetaPathFinder
-missing = set(sys.argv[1].split())
-class Missing(MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in missing:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Missing())
-import importlib.util
-known = importlib.util.find_spec
-importlib.util.find_spec = lambda name, package=None: None if name in missing else known(name, package)
-from openclaw_memory.errors import MissingExtraError
-"""
 OF_AGENTS = {"MemoryFlushMiddleware", "OpenClawStore", "RecallMiddleware", "TranscriptMiddleware"}
-
-
-def run(script: str, *missing: str) -> str:
-    command = [sys.executable, "-c", WITHOUT + script, " ".join(missing)]
-    paths = [str(ROOT), str(ROOT / "adapters"), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 @pytest.mark.parametrize("name", langchain_openclaw_memory.__all__)
@@ -56,7 +27,7 @@ try:
 except MissingExtraError as error:
     print(error)
 """
-    assert '"openclaw-memory-index[langchain]"' in run(script, "langchain_core", "langchain", "langgraph")
+    assert '"openclaw-memory-index[langchain]"' in run_without(script, "langchain_core", "langchain", "langgraph")
 
 
 def test_without_agents_the_rest_works_and_each_name_says_which_extra_to_install():
@@ -70,7 +41,7 @@ for name in package.__all__:
         assert '"openclaw-memory-index[langchain-agents]"' in str(error), error
         print(name)
 """
-    needing = set(run(script, "langchain", "langgraph").split())
+    needing = set(run_without(script, "langchain", "langgraph").split())
     assert needing >= OF_AGENTS
     assert not needing & {
         "LangChainEmbedder",
@@ -91,7 +62,7 @@ try:
 except ImportError as error:
     print(type(error).__name__, error)
 """
-    assert re.match("(?!MissingExtraError).*pydantic", run(script, "pydantic"))
+    assert re.match("(?!MissingExtraError).*pydantic", run_without(script, "pydantic"))
 
 
 def test_importing_the_package_loads_neither_frameworks_nor_the_core():
@@ -99,7 +70,7 @@ def test_importing_the_package_loads_neither_frameworks_nor_the_core():
 import langchain_openclaw_memory
 print(sorted({name.partition(".")[0] for name in sys.modules} & {"langchain_core", "langchain", "langgraph", "numpy"}))
 """
-    assert run(script, "nothing") == "[]"
+    assert run_without(script, "nothing") == "[]"
 
 
 def test_retriever_and_tools_load_no_agents_and_no_numpy():
@@ -107,4 +78,4 @@ def test_retriever_and_tools_load_no_agents_and_no_numpy():
 from langchain_openclaw_memory import OpenClawRetriever, OpenClawToolkit
 print(sorted({name.partition(".")[0] for name in sys.modules} & {"langchain", "langgraph", "apsw", "numpy"}))
 """
-    assert run(script, "nothing") == "[]"
+    assert run_without(script, "nothing") == "[]"

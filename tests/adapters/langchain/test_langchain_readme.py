@@ -1,20 +1,16 @@
 """The adapter's README cannot lie: its examples run in their order and print what it says."""
 
-import contextlib
 import inspect
-import io
 import re
 from pathlib import Path
 
 import langchain_openclaw_memory
-import pytest
+from adapter_readmes import check_examples, check_links, check_names
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import HumanMessage, ToolMessage
 from scripted_chat import ScriptedChat, calling, writes_facts
 
 README = (Path(langchain_openclaw_memory.__file__).parent / "README.md").read_text(encoding="utf-8")
-# An example, and what it prints where that is told.
-EXAMPLE = re.compile(r"^```python\n(.*?)^```$(?:\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 # Which the lowest supported LangChain has not.
 HAS_SUMMARIZER = "summarizer" in inspect.signature(SummarizationMiddleware.__init__).parameters
 WHEN = "When is the launch?"
@@ -35,27 +31,12 @@ def script(request):
 def test_the_examples_run_in_their_order_and_print_what_is_said(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "readme", "model": ScriptedChat(script=script)}
-    try:
-        for code, expected in EXAMPLE.findall(README):
-            if "summarizer=" in code and not HAS_SUMMARIZER:
-                continue
-            printed = io.StringIO()
-            line = README[: README.index(code)].count("\n")
-            with contextlib.redirect_stdout(printed):
-                exec(compile("\n" * line + code, "README.md", "exec"), names)  # so that a failure names its line
-            assert printed.getvalue() == expected, code
-    finally:
-        names["memory"].close()
+    check_examples(README, names, is_left_out=lambda code: "summarizer=" in code and not HAS_SUMMARIZER)
 
 
-@pytest.mark.parametrize("name", langchain_openclaw_memory.__all__)
-def test_every_public_name_is_shown(name):
-    assert f"`{name}" in README or f"{name}(" in README
+def test_every_public_name_is_shown():
+    check_names(README, langchain_openclaw_memory.__all__)
 
 
 def test_every_link_within_leads_to_a_heading():
-    headings = {
-        re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-")
-        for line in re.findall(r"^#+ (.+)$", README, re.MULTILINE)
-    }
-    assert set(re.findall(r"\]\(#([^)]+)\)", README)) <= headings
+    check_links(README)

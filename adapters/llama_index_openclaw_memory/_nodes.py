@@ -1,0 +1,164 @@
+"""Nodes of LlamaIndex as documents of a memory, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from llama_index.core.schema import (
+    BaseNode,
+    Document,
+    ImageDocument,
+    ImageNode,
+    IndexNode,
+    Node,
+    NodeRelationship,
+    ObjectType,
+    RelatedNodeInfo,
+    TextNode,
+)
+from pydantic_core import to_jsonable_python
+
+from openclaw_memory.errors import QueryError
+from openclaw_memory.say import say
+from openclaw_memory.types import Document as Written
+
+# The field above the text that holds what only LlamaIndex knows: the class, relationships, templates.
+FIELD = "llama_index"
+
+_CLASSES: Mapping[str, type[BaseNode]] = {
+    kind.class_name(): kind for kind in (TextNode, ImageNode, IndexNode, Node, Document, ImageDocument)
+}
+# What stands elsewhere in the file. A `Document` says its text twice: as `text` and in its `text_resource`.
+_ELSEWHERE = {"id_", "embedding", "metadata", "text"}
+_SOURCE = NodeRelationship.SOURCE.value
+
+
+def written_of(node: BaseNode) -> Written:
+    """The document that is written for a node, without its embedding.
+
+    What differs from the defaults of its class is kept; of the metadata, what is not JSON, such as a date, becomes
+    text, as it does where LlamaIndex itself stores a node.
+
+    Raises:
+        QueryError: a value can be no JSON.
+    """
+    metadata = {name: _json(value, f"metadata[{name!r}]", node) for name, value in node.metadata.items()}
+    fields = _json(node, "it", node)
+    text = _with_resources(node, fields) if isinstance(node, Node) else node.get_content()
+    return Written(node.node_id, text, metadata, fields={FIELD: fields})
+
+
+def _json(value: Any, name: str, node: BaseNode) -> Any:
+    """A value of a node as JSON; of the node itself what is written in its field.
+
+    Raises:
+        QueryError: it can be none.
+    """
+    try:
+        if value is not node:
+            return to_jsonable_python(value)
+        dumped = node.model_dump(mode="json", exclude=_ELSEWHERE, exclude_defaults=True)
+    except ValueError as error:  # pydantic's, and that of an IndexNode
+        raise QueryError(
+            f"node {node.node_id!r} cannot be written, as {name} is not JSON ({error}): turn what it holds into text, "
+            "numbers, lists and dicts"
+        ) from error
+    return {name: kept for name, kept in dumped.items() if kept is not None and name not in _ELSEWHERE}
+
+
+def _with_resources(node: Node, fields: dict[str, Any]) -> str:
+    """The text of a node of resources, which leaves their fields; into them go the bytes that LlamaIndex leaves out."""
+    for name in ("text_resource", "image_resource", "audio_resource", "video_resource"):
+        resource = getattr(node, name)
+        if resource is not None and resource.data is not None:
+            fields[name]["data"] = resource.data.decode()
+    resource = node.text_resource
+    if resource is None:
+        return ""
+    kept = fields["text_resource"]
+    # What is here without a text has an empty one, which is another thing than none.
+    fields["text_resource"] = {name: kept[name] for name in kept if kept[name] is not None and name != "text"}
+    if resource.text is None:
+        fields["text_resource"]["text"] = None
+    return resource.text or ""
+
+
+def node_of(document: Written) -> BaseNode:
+    """The node that a document is: of the class, and with the relationships, that it was added with.
+
+    What another framework added is a `TextNode`, and so is a document above whose text a person has made the part of
+    LlamaIndex unreadable, which is said in the log. A person's own lines are a `TextNode` with their file as source.
+    """
+    if is_cited(document):
+        return cited_node(document.id, document.text, document.metadata)
+    fields = _fields_of(document)
+    kind = _CLASSES.get(str(fields.get("class_name")), TextNode)
+    same = {"id_": document.id, "metadata": dict(document.metadata)}
+    try:
+        return kind.from_dict({**fields, **_text_of(kind, fields, document.text), **same})
+    except (TypeError, ValueError) as error:  # pydantic's is a ValueError; an IndexNode may lack its `index_id`
+        say(f"what {FIELD} says above the text of {document.path} cannot be read, and is left out: {error}")
+        return TextNode(text=document.text, **same)
+
+
+def _text_of(kind: type[BaseNode], fields: Mapping[str, Any], text: str) -> dict[str, Any]:
+    if not issubclass(kind, Node):
+        return {"text": text}
+    resource = fields.get("text_resource")
+    if resource is None and not text:
+        return {}
+    resource = {"text": "", **resource} if isinstance(resource, Mapping) else {}
+    return {"text_resource": {**resource, "text": text} if text else resource}
+
+
+def cited_node(node_id: str, text: str, metadata: Mapping[str, Any]) -> TextNode:
+    """Lines of a person's file as a node, whose id is their citation; the file, `metadata["path"]`, is its source.
+
+    An LLM is shown the citation alone, an embedding model none of the metadata.
+    """
+    return TextNode(
+        id_=node_id,
+        text=text,
+        metadata=dict(metadata),
+        relationships={
+            NodeRelationship.SOURCE: RelatedNodeInfo(node_id=metadata["path"], node_type=ObjectType.DOCUMENT)
+        },
+        excluded_embed_metadata_keys=list(metadata),
+        excluded_llm_metadata_keys=[name for name in metadata if name != "citation"],
+    )
+
+
+def is_cited(document: Written) -> bool:
+    """Whether a document is lines of a person's file, and none that a framework added."""
+    metadata = document.metadata
+    return metadata.get("citation") == document.id and metadata.get("path") == document.path
+
+
+def source_of(document: Written) -> str | None:
+    """The `ref_doc_id` of the node that a document is, None where it has none; of a person's lines, the path."""
+    if is_cited(document):
+        return document.path
+    relationships = _fields_of(document).get("relationships")
+    source = relationships.get(_SOURCE) if isinstance(relationships, Mapping) else None
+    named = source.get("node_id") if isinstance(source, Mapping) else None
+    return named if named and isinstance(named, str) else None
+
+
+def value_of(document: Written, name: str) -> Any:
+    """What a filter finds under a name: metadata, and the names that LlamaIndex adds to them where it stores a node.
+
+    `document_id`, `doc_id` and `ref_doc_id` are the id of the source, "None" where there is none, and `_node_type` is
+    the class; they come before metadata of the same name. None where there is nothing.
+    """
+    if name in {"document_id", "doc_id", "ref_doc_id"}:
+        return source_of(document) or "None"
+    if name == "_node_type":
+        kind = str(_fields_of(document).get("class_name"))
+        return kind if kind in _CLASSES else TextNode.class_name()
+    return document.metadata.get(name)
+
+
+def _fields_of(document: Written) -> Mapping[str, Any]:
+    fields = document.fields.get(FIELD)
+    return fields if isinstance(fields, Mapping) else {}

@@ -1,0 +1,151 @@
+"""Embedders in both directions: ours as LlamaIndex's `BaseEmbedding`, and theirs as ours."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Self
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from pydantic import PrivateAttr
+
+from openclaw_memory.embeddings import FrameworkEmbedder, load_embedder
+from openclaw_memory.errors import ConfigError, EmbedderError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from openclaw_memory.types import Embedder
+
+# The most that LlamaIndex allows: an embedder of ours makes batches as its service takes them.
+_BATCH = 2048
+
+
+class OpenClawEmbedding(BaseEmbedding):
+    """An embedder of this library for whatever takes LlamaIndex's embeddings; what is async runs in a thread.
+
+    `embedder` is one that is there, such as `memory.embedder`, or the name of a provider with its `model` and options,
+    as `load_embedder` takes them. By default it is the static model that ships, which needs neither a key nor the
+    network. Fields of LlamaIndex's own (`embed_batch_size`, `callback_manager`, ...) may be given besides.
+
+    What is dumped, or pickled for another process, are names alone: `provider`, `model_name` and `identity`. The
+    embedder is loaded by them there; one that needs options, or was handed in and has no name, is handed in again.
+    """
+
+    provider: str
+    identity: str
+    _embedder: Embedder = PrivateAttr()
+
+    def __init__(self, embedder: Embedder | str = "static", model: str | None = None, **options: Any) -> None:
+        """Load the embedder, where it is a name.
+
+        Raises:
+            EmbedderError: nobody knows the provider, or it does not take the model or an option.
+            MissingExtraError: the provider needs a package that is not installed.
+            ConfigError: there is no such embedder: `none`, or options of one that is there already.
+            pydantic.ValidationError: a field of LlamaIndex's has a wrong type or value.
+        """
+        fields = {name: options.pop(name) for name in BaseEmbedding.model_fields if name in options}
+        loaded = _loaded(embedder, model, options)
+        names = {"provider": loaded.provider, "model_name": loaded.model, "identity": loaded.identity}
+        super().__init__(**{"embed_batch_size": _BATCH, **fields, **names})
+        self._embedder = loaded
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name under which it is dumped."""
+        return "OpenClawEmbedding"
+
+    @property
+    def embedder(self) -> Embedder:
+        """The embedder that makes the vectors."""
+        return self._embedder
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
+        """The same embedding again, of what `to_dict` told; `embedder=` hands one over that has no name.
+
+        Raises:
+            ConfigError: what the names lead to makes other vectors than those that were dumped.
+        """
+        names = {**data, **kwargs}
+        provider, model, identity = (names.pop(name, None) for name in ("provider", "model_name", "identity"))
+        names.pop("class_name", None)
+        if "embedder" in names:
+            again = cls(**names)
+        else:
+            try:
+                again = cls(str(provider), model, **names)
+            except EmbedderError as error:
+                raise ConfigError(f"{_unlike(identity)}: {error}") from error
+        if again.identity != identity:
+            raise ConfigError(f"{_unlike(identity)}, and {again.identity!r} makes others")
+        return again
+
+    def __reduce__(self) -> tuple[Callable[..., OpenClawEmbedding], tuple[dict[str, Any]]]:
+        names = self.to_dict()
+        # It fails here, rather than in another process: a pool of them would wait for its answer forever.
+        self.from_dict(names)
+        return type(self).from_dict, (names,)
+
+    def __deepcopy__(self, _memo: dict[int, Any] | None = None) -> OpenClawEmbedding:
+        # The embedder is shared: it may hold a connection, and 30 MB of vectors.
+        return self.model_copy()
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        vector: list[float] = self._embedder.embed_query(query).tolist()
+        return vector
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._get_text_embeddings([text])[0]
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        vectors: list[list[float]] = self._embedder.embed_documents(texts).tolist()
+        return vectors
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return await asyncio.to_thread(self._get_query_embedding, query)
+
+    async def _aget_text_embedding(self, text: str) -> list[float]:
+        return await asyncio.to_thread(self._get_text_embedding, text)
+
+    async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return await asyncio.to_thread(self._get_text_embeddings, texts)
+
+
+class LlamaIndexEmbedder(FrameworkEmbedder):
+    """Embeddings of LlamaIndex as an embedder of a memory: `Memory.open(path, embedder=LlamaIndexEmbedder(theirs))`.
+
+    `identity` keeps the vectors of different models apart. It is made of the class, the model and the settings that
+    can be seen, without keys, headers and the like: where one matters that cannot be seen, give an `identity`. An
+    `OpenClawEmbedding` keeps the identity of the embedder in it: the vectors are the same.
+    """
+
+    def __init__(self, embed_model: BaseEmbedding, *, model: str | None = None, identity: str | None = None) -> None:
+        """Take over what they call their `model`, by default: their `model_name`, or else their class.
+
+        Raises:
+            ConfigError: `embed_model` is none, or a name that was given is empty.
+        """
+        if not isinstance(embed_model, BaseEmbedding):
+            raise ConfigError(f"embed_model must be an embedding of LlamaIndex, not {embed_model!r}")
+        ask = (embed_model.get_text_embedding_batch, embed_model.get_query_embedding)
+        super().__init__("llama-index", embed_model, *ask, model=model, identity=identity)
+        if isinstance(embed_model, OpenClawEmbedding) and identity is None:
+            self.identity = embed_model.identity
+        self.embed_model = embed_model
+
+
+def _loaded(embedder: Embedder | str, model: str | None, options: dict[str, Any]) -> Embedder:
+    if not isinstance(embedder, str) and (model is not None or options):
+        raise ConfigError(f"an embedder that is there takes no model and no options: {model!r}, {options!r}")
+    loaded = load_embedder(embedder, model, **options) if isinstance(embedder, str) else embedder
+    if loaded is None:
+        raise ConfigError(
+            f"{embedder!r} is no embedder, and a memory that searches by keywords alone has none: "
+            "name a provider that makes vectors, such as 'static'"
+        )
+    return loaded
+
+
+def _unlike(identity: object) -> str:
+    return f"hand over the embedder that makes the vectors of {identity!r}: OpenClawEmbedding(embedder)"

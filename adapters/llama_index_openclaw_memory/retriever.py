@@ -1,0 +1,77 @@
+"""`OpenClawRetriever`: a search of the memory as a retriever of LlamaIndex."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.settings import Settings
+
+from llama_index_openclaw_memory._memory import checked_memory
+from llama_index_openclaw_memory._results import nodes_of
+from openclaw_memory.errors import ConfigError
+from openclaw_memory.types import SOURCES
+
+if TYPE_CHECKING:
+    from llama_index.core.callbacks import CallbackManager
+    from llama_index.core.schema import NodeWithScore, QueryBundle
+
+    from openclaw_memory import Memory
+    from openclaw_memory.types import Source
+
+# The most that one search returns.
+_MOST = 1000
+
+
+class OpenClawRetriever(BaseRetriever):
+    """The lines of a memory that answer a question, each with its citation: the hybrid search, without an index.
+
+    `similarity_top_k` is the most nodes that are returned, 1..1000; `min_score` the least score, 0..1, by default that
+    of the memory's configuration; `source` is "memory" for notes, "sessions" for transcripts, None for both. What is
+    searched for is the `query_str` of a query; a vector that comes with it is left alone. See `nodes_of` for what a
+    node holds. `callback_manager` is that of LlamaIndex's `Settings` by default; `options` are those of its
+    `BaseRetriever`.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        similarity_top_k: int = 6,
+        min_score: float | None = None,
+        source: Source | None = None,
+        callback_manager: CallbackManager | None = None,
+        **options: Any,
+    ) -> None:
+        """Search `memory`.
+
+        Raises:
+            ConfigError: `memory` is none, or a setting has a wrong type or is out of its range.
+        """
+        self.memory = checked_memory(memory)
+        if not _is_number(similarity_top_k, int) or not 1 <= similarity_top_k <= _MOST:
+            raise ConfigError(f"similarity_top_k must be a whole number from 1 to {_MOST}, not {similarity_top_k!r}")
+        if min_score is not None and (not _is_number(min_score, int | float) or not 0 <= min_score <= 1):
+            raise ConfigError(f"min_score must be a number from 0 to 1, not {min_score!r}")
+        if source is not None and source not in SOURCES:
+            raise ConfigError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
+        self.similarity_top_k, self.min_score, self.source = similarity_top_k, min_score, source
+        super().__init__(callback_manager=callback_manager or Settings.callback_manager, **options)
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        """The nodes for a query.
+
+        Raises:
+            QueryError: the query is no text.
+        """
+        found = self.memory.search(
+            query_bundle.query_str, max_results=self.similarity_top_k, min_score=self.min_score, source=self.source
+        )
+        return nodes_of(found)
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await asyncio.to_thread(self._retrieve, query_bundle)
+
+
+def _is_number(value: object, kind: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)

@@ -1,0 +1,389 @@
+"""Embedders in both directions between LlamaIndex and a memory."""
+
+import asyncio
+import copy
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from llama_index.core import Settings, StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
+from llama_index.core.embeddings import MockEmbedding, resolve_embed_model
+from llama_index.core.ingestion import IngestionCache, IngestionPipeline
+from llama_index.core.llms import MockLLM
+from llama_index.core.schema import TextNode
+from llama_index.core.storage.kvstore import SimpleKVStore
+from llama_index_openclaw_memory import LlamaIndexEmbedder, OpenClawEmbedding
+from pydantic import BaseModel, Field, PrivateAttr, SecretStr, ValidationError
+
+from openclaw_memory import Memory
+from openclaw_memory.embeddings import from_callable, load_embedder
+from openclaw_memory.errors import ConfigError, EmbedderError, OpenClawMemoryError
+from openclaw_memory.testing import check_embedder
+
+TEXTS = ["The mill is on the river.", "Anna sails on Sundays.", "The boiler is serviced in October."]
+
+
+@pytest.fixture(scope="module")
+def static():
+    return load_embedder("static")
+
+
+@pytest.fixture
+def settings():
+    """LlamaIndex's own settings, as they were afterwards."""
+    kept = dict(vars(Settings))
+    yield Settings
+    vars(Settings).clear()
+    vars(Settings).update(kept)
+
+
+def nodes() -> list[TextNode]:
+    return [TextNode(id_=str(number), text=text) for number, text in enumerate(TEXTS)]
+
+
+# ours as theirs
+
+
+def test_vectors_are_those_of_the_embedder_as_plain_numbers(static):
+    ours = OpenClawEmbedding(static)
+    np.testing.assert_array_equal(ours.get_text_embedding_batch(TEXTS), static.embed_documents(TEXTS))
+    np.testing.assert_array_equal(ours.get_text_embedding(TEXTS[0]), static.embed_documents(TEXTS[:1])[0])
+    np.testing.assert_array_equal(ours.get_query_embedding("mill"), static.embed_query("mill"))
+    assert {type(number) for number in ours.get_query_embedding("mill")} == {float}
+    assert ours.get_text_embedding_batch([]) == []
+
+
+async def test_what_is_asynchronous_gives_the_same_inside_a_running_loop(static):
+    ours = OpenClawEmbedding(static, embed_batch_size=2)
+    assert await ours.aget_text_embedding_batch(TEXTS) == ours.get_text_embedding_batch(TEXTS)
+    assert await ours.aget_text_embedding(TEXTS[0]) == ours.get_text_embedding(TEXTS[0])
+    assert await ours.aget_query_embedding("mill") == ours.get_query_embedding("mill")
+    assert [node.embedding for node in await ours.acall(nodes())] == [node.embedding for node in ours(nodes())]
+
+
+async def test_a_slow_embedder_does_not_hold_up_the_loop():
+    ask = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    class Waits:
+        provider = model = identity = "waits"
+
+        def embed_query(self, _text):
+            # The loop must turn for this to be answered.
+            asyncio.run_coroutine_threadsafe(ask.wait(), loop).result(timeout=10)
+            return np.ones(1, dtype=np.float32)
+
+        def embed_documents(self, texts):
+            return np.stack([self.embed_query(text) for text in texts])
+
+    ours = OpenClawEmbedding(Waits())
+    asked = [ours.aget_query_embedding("one"), ours.aget_text_embedding("one"), ours.aget_text_embedding_batch(["one"])]
+    together = asyncio.gather(*asked)
+    await asyncio.sleep(0)
+    ask.set()
+    assert await together == [[1.0], [1.0], [[1.0]]]
+
+
+def test_an_embedder_is_asked_for_all_texts_at_once():
+    asked = []
+
+    def embed(texts):
+        asked.append(len(texts))
+        return [[1.0, 2.0]] * len(texts)
+
+    OpenClawEmbedding(from_callable(embed, "counts")).get_text_embedding_batch(["text"] * 300)
+    assert asked == [300]
+
+
+def test_it_serves_a_vector_index_as_the_one_model_of_the_settings(settings, tmp_path):
+    settings.embed_model, settings.llm = OpenClawEmbedding("hashing"), MockLLM()
+    index = VectorStoreIndex(nodes())
+    assert [found.node_id for found in index.as_retriever(similarity_top_k=1).retrieve("Anna sails")] == ["1"]
+    index.insert_nodes([TextNode(id_="new", text="Ines prefers trains.")])
+    index.storage_context.persist(tmp_path)
+    again = load_index_from_storage(StorageContext.from_defaults(persist_dir=str(tmp_path)))
+    assert [found.node_id for found in again.as_retriever(similarity_top_k=1).retrieve("Ines trains")] == ["new"]
+    assert "Ines" in str(again.as_query_engine(similarity_top_k=1).query("Ines trains"))
+
+
+def test_llama_index_takes_it_as_it_is(static):
+    ours = OpenClawEmbedding(static)
+    assert resolve_embed_model(ours) is ours
+
+
+def test_callbacks_and_events_hear_of_each_batch(static, events):
+    debug = LlamaDebugHandler(print_trace_on_end=False)
+    ours = OpenClawEmbedding(static, embed_batch_size=2, callback_manager=CallbackManager([debug]))
+    ours.get_text_embedding_batch(TEXTS)
+    ours.get_query_embedding("mill")
+    assert len(debug.get_event_pairs(CBEventType.EMBEDDING)) == 3
+    ends = [event for event in events if event.class_name() == "EmbeddingEndEvent"]
+    assert [event.chunks for event in ends] == [TEXTS[:2], TEXTS[2:], ["mill"]]
+    (told,) = {json.dumps(event.model_dict) for event in events if event.class_name() == "EmbeddingStartEvent"}
+    assert json.loads(told)["model_name"] == static.model
+
+
+def test_a_dump_is_plain_names_and_makes_the_same_again(static):
+    ours = OpenClawEmbedding(static, embed_batch_size=7)
+    told = json.loads(json.dumps(ours.to_dict()))
+    assert told["class_name"] == "OpenClawEmbedding"
+    assert (told["provider"], told["model_name"], told["identity"]) == ("static", static.model, static.identity)
+    again = OpenClawEmbedding.from_dict(told)
+    assert (again.identity, again.embed_batch_size) == (ours.identity, 7)
+    assert again.get_query_embedding("mill") == ours.get_query_embedding("mill")
+
+
+def test_it_can_be_pickled_by_its_names(static):
+    pickled = pickle.dumps(OpenClawEmbedding(static, embed_batch_size=7))
+    assert len(pickled) < 2_000  # the vectors of the static model take megabytes
+    again = pickle.loads(pickled)
+    assert again.embed_batch_size == 7
+    assert again.get_text_embedding_batch(TEXTS) == OpenClawEmbedding(static).get_text_embedding_batch(TEXTS)
+
+
+def test_no_option_is_part_of_a_dump():
+    ours = OpenClawEmbedding("openai", "mine", api_key="sk-0123456789abcdefghij", base_url="http://127.0.0.1:9/v1")
+    for told in (ours.to_json(), repr(ours), str(ours.to_payload())):
+        assert "sk-0123456789" not in told
+    # In another process there would be no such embedder: it is told before it gets there.
+    with pytest.raises(ConfigError, match=r"(?s)hand over the embedder(?!.*sk-)"):
+        pickle.dumps(ours)
+
+
+def test_what_its_names_do_not_lead_back_to_is_told_and_can_be_handed_over():
+    def embed(texts):
+        return [[1.0, float(len(text))] for text in texts]
+
+    embedder = from_callable(embed, "lengths")
+    told = OpenClawEmbedding(embedder).to_dict()
+    with pytest.raises(ConfigError, match=r"hand over the embedder that makes the vectors of 'callable:lengths'"):
+        OpenClawEmbedding.from_dict(told)
+    assert OpenClawEmbedding.from_dict(told, embedder=embedder).embedder is embedder
+    with pytest.raises(ConfigError, match="'callable:others' makes others"):
+        OpenClawEmbedding.from_dict(told, embedder=from_callable(embed, "others"))
+
+
+def test_names_that_lead_to_other_vectors_are_refused():
+    told = OpenClawEmbedding("hashing").to_dict() | {"identity": "hashing:other"}
+    with pytest.raises(ConfigError, match="hashing:other"):
+        OpenClawEmbedding.from_dict(told)
+
+
+def test_a_copy_shares_the_embedder(static):
+    ours = OpenClawEmbedding(static)
+    for other in (copy.copy(ours), copy.deepcopy(ours), ours.model_copy(deep=True)):
+        assert other is not ours
+        assert other.embedder is static
+
+
+def test_a_cache_of_llama_index_is_heeded():
+    asked = []
+
+    def embed(texts):
+        asked.extend(texts)
+        return [[1.0, float(len(text))] for text in texts]
+
+    ours = OpenClawEmbedding(from_callable(embed, "lengths"), embeddings_cache=SimpleKVStore())
+    assert ours.get_text_embedding_batch(TEXTS) == ours.get_text_embedding_batch(TEXTS)
+    assert asked == TEXTS
+
+
+def test_what_a_pipeline_cached_of_one_model_is_not_taken_for_another():
+    cache = IngestionCache()
+    first, second = (
+        IngestionPipeline(transformations=[OpenClawEmbedding("hashing", dims=dims)], cache=cache).run(nodes=nodes())
+        for dims in (64, 128)
+    )
+    assert [len(node.embedding) for node in (first[0], second[0])] == [64, 128]
+
+
+@pytest.mark.parametrize("wrong", [{"embedder": "none"}, {"embedder": None}, {"embedder": "static", "model": "?"}])
+def test_an_embedding_needs_an_embedder(wrong):
+    with pytest.raises(OpenClawMemoryError):
+        OpenClawEmbedding(**wrong)
+
+
+def test_a_memory_that_has_no_embedder_is_told_what_to_name(memory):
+    with pytest.raises(ConfigError, match="searches by keywords alone has none: name a provider"):
+        OpenClawEmbedding(memory.embedder)
+
+
+@pytest.mark.parametrize("wrong", [{"model": "x"}, {"dims": 3}])
+def test_an_embedder_that_is_there_takes_no_options(static, wrong):
+    with pytest.raises(ConfigError, match="takes no model and no options"):
+        OpenClawEmbedding(static, **wrong)
+
+
+def test_a_wrong_field_of_llama_index_is_told_by_its_name(static):
+    with pytest.raises(ValidationError, match="embed_batch_size"):
+        OpenClawEmbedding(static, embed_batch_size=0)
+
+
+# theirs as ours
+
+
+class Options(BaseModel):
+    """What services keep their options in."""
+
+    task: str = "retrieval"
+    api_key: SecretStr = SecretStr("sk-0123456789abcdefghij")
+
+
+class Service(BaseEmbedding):
+    """What an integration package's embedding looks like."""
+
+    model_name: str = "small"
+    api_base: str = "https://me:hunter2@host.example/v1?sig=abc"
+    api_key: str = "sk-0123456789abcdefghij"
+    default_headers: dict[str, str] | None = Field(default_factory=lambda: {"Authorization": "Bearer 0123456789abcdef"})
+    dimensions: int = 4
+    timeout: float = 5.0
+    additional_kwargs: dict[str, Any] = Field(default_factory=lambda: {"pooling": "mean"})
+    options: Options = Options()
+    answer: Any = None
+    _inner: Any = PrivateAttr(default=None)
+
+    def _get_text_embedding(self, text):
+        return [float(len(text.encode())), *map(float, range(1, self.dimensions))]
+
+    def _get_text_embeddings(self, texts):
+        if self.answer is not None:
+            return self.answer(texts) if callable(self.answer) else self.answer
+        return super()._get_text_embeddings(texts)
+
+    def _get_query_embedding(self, query):
+        return self._get_text_embeddings([query])[0]
+
+    async def _aget_query_embedding(self, query):
+        return self._get_query_embedding(query)
+
+
+class Bytes(BaseEmbedding):
+    """A model whose vectors say how often each letter occurs."""
+
+    def _get_text_embedding(self, text):
+        counted = np.bincount(np.frombuffer(text.encode(), dtype=np.uint8), minlength=256)
+        return [float(number) for number in counted + 1e-3]
+
+    _get_query_embedding = _get_text_embedding
+
+    async def _aget_query_embedding(self, query):
+        return self._get_query_embedding(query)
+
+
+def test_theirs_keep_the_contract_of_an_embedder():
+    check_embedder(LlamaIndexEmbedder(Bytes()))
+    check_embedder(LlamaIndexEmbedder(OpenClawEmbedding("static")))
+
+
+def test_ours_through_theirs_are_the_same_vectors_under_the_same_identity(static):
+    there_and_back = LlamaIndexEmbedder(OpenClawEmbedding(static))
+    np.testing.assert_allclose(there_and_back.embed_documents(TEXTS), static.embed_documents(TEXTS), atol=1e-6)
+    np.testing.assert_allclose(there_and_back.embed_query("mill"), static.embed_query("mill"), atol=1e-6)
+    assert (there_and_back.identity, there_and_back.model) == (static.identity, static.model)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model_name": "large"},
+        {"dimensions": 5},
+        {"api_base": "https://other.example/v1"},
+        {"additional_kwargs": {"pooling": "cls"}},
+        {"options": Options(task="clustering")},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_may_change_a_vector_changes_the_identity(change):
+    assert LlamaIndexEmbedder(Service(**change)).identity != LlamaIndexEmbedder(Service()).identity
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"api_key": "sk-another"},
+        {"options": Options(api_key=SecretStr("sk-another"))},
+        {"api_base": "https://you:other@host.example/v1?sig=def"},
+        {"default_headers": None},
+        {"timeout": 60.0},
+        {"embed_batch_size": 3},
+        {"num_workers": 2},
+        {"embeddings_cache": SimpleKVStore()},
+        {"callback_manager": CallbackManager([LlamaDebugHandler(print_trace_on_end=False)])},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_secrets_and_how_a_service_is_asked_are_no_part_of_the_identity(change):
+    assert LlamaIndexEmbedder(Service(**change)).identity == LlamaIndexEmbedder(Service()).identity
+
+
+def test_an_identity_is_the_same_in_every_process_and_shows_no_secret():
+    embedder = LlamaIndexEmbedder(Service(model_name="https://me:hunter2@host.example/small"))
+    assert embedder.identity.startswith("llama-index:")
+    assert "hunter2" not in repr(embedder)
+    assert LlamaIndexEmbedder(MockEmbedding(4)).identity == (
+        "llama-index:llama_index.core.embeddings.mock_embed_model.MockEmbedding:MockEmbedding:83c265cf038d"
+    )
+
+
+def test_a_user_names_model_and_identity():
+    embedder = LlamaIndexEmbedder(Service(), model="mine", identity="house-7")
+    assert (embedder.provider, embedder.model, embedder.identity) == ("llama-index", "mine", "llama-index:house-7")
+
+
+def test_a_model_around_another_is_told_apart_by_the_one_inside():
+    def around(inner):
+        outer = Service()
+        outer._inner = inner
+        return LlamaIndexEmbedder(outer).identity
+
+    assert len({around(Service()), around(Service(dimensions=5)), around(OpenClawEmbedding("hashing"))}) == 3
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [[[1.0, 2.0]], [[1.0, 2.0], None], [["a"], ["b"]], [[0.0, 0.0], [0.0, 0.0]], [[1.0], [1.0, 2.0]]],
+    ids=["too few", "None", "no numbers", "zeros", "of different length"],
+)
+def test_what_is_no_vector_for_each_text_is_refused(answer):
+    with pytest.raises(EmbedderError):
+        LlamaIndexEmbedder(Service(answer=answer)).embed_documents(["one", "two"])
+
+
+def test_an_error_of_theirs_is_told_as_ours():
+    def fails(_texts):
+        raise RuntimeError("out of quota")
+
+    with pytest.raises(EmbedderError, match="out of quota"):
+        LlamaIndexEmbedder(Service(answer=fails)).embed_query("one")
+
+
+def test_lone_surrogates_do_not_reach_a_service():
+    assert LlamaIndexEmbedder(Service()).embed_documents(["a \ud800 b"]).shape == (1, 4)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: LlamaIndexEmbedder("default"),
+        lambda: LlamaIndexEmbedder(load_embedder("hashing")),
+        lambda: LlamaIndexEmbedder(Service(), model=""),
+        lambda: LlamaIndexEmbedder(Service(), identity=""),
+    ],
+)
+def test_what_is_no_embedding_or_no_name_is_refused(wrong):
+    with pytest.raises(ConfigError):
+        wrong()
+
+
+def test_two_settings_of_one_class_never_share_vectors(tmp_path):
+    (tmp_path / "MEMORY.md").write_text("Anna sails on Sundays.\n")
+    for dims in (8, 12):
+        with Memory.open(tmp_path, embedder=LlamaIndexEmbedder(MockEmbedding(embed_dim=dims))) as memory:
+            memory.sync()
+            assert memory.search("When does Anna sail?").mode == "hybrid"
+            assert memory.status().vector["dims"] == dims

@@ -1,0 +1,88 @@
+"""Filters mean what they mean in LlamaIndex's own store, and nest."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llama_index.core.schema import TextNode
+from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.utils import node_to_metadata_dict
+from llama_index_openclaw_memory._filters import matching
+from llama_index_openclaw_memory._nodes import written_of
+from some_nodes import metadata, nested_filters, node, passes, words
+
+from openclaw_memory.errors import QueryError
+
+some_nodes = st.builds(lambda source, metadata: node("a", source=source, **metadata), st.none() | words, metadata)
+
+
+@given(nested_filters, st.lists(some_nodes, min_size=1, max_size=4))
+@settings(max_examples=200, deadline=None)
+def test_nested_filters_mean_what_each_of_them_means_in_llama_index(filters, some):
+    try:
+        test = matching(filters)
+    except QueryError:
+        return
+    for one in some:
+        expected = passes(filters, node_to_metadata_dict(one))
+        assert (test is None or test(written_of(one))) is expected
+
+
+@pytest.mark.parametrize("condition", [None, *FilterCondition], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (FilterOperator.EQ, 2, {"two"}),
+        (FilterOperator.NE, 2, {"one", "word", "list", "empty", "none"}),
+        (FilterOperator.GT, 1, {"two"}),
+        (FilterOperator.GTE, 1, {"one", "two"}),
+        (FilterOperator.LT, 2, {"one"}),
+        (FilterOperator.LTE, 2, {"one", "two"}),
+        (FilterOperator.IN, [1, 2], {"one", "two"}),
+        (FilterOperator.NIN, [1, 2], {"word", "list", "empty", "none"}),
+        (FilterOperator.ANY, ["red", "blue"], {"list"}),
+        (FilterOperator.ALL, ["red", "green"], {"list"}),
+        (FilterOperator.CONTAINS, "green", {"list"}),
+        (FilterOperator.TEXT_MATCH, "Boa", {"word"}),
+        (FilterOperator.TEXT_MATCH_INSENSITIVE, "boa", {"word"}),
+        (FilterOperator.IS_EMPTY, None, {"empty", "none"}),
+    ],
+    ids=lambda value: value.value if isinstance(value, FilterOperator) else "",
+)
+def test_each_operator(kind, value, expected, condition):
+    some = {"one": 1, "two": 2, "word": "A Boat", "list": ["red", "green"], "empty": "", "none": None}
+    one = MetadataFilter(key="k", value=value, operator=kind)
+    test = matching(MetadataFilters(filters=[one], condition=condition))
+    found = {name for name, inner in some.items() if test(written_of(TextNode(metadata={"k": inner})))}
+    assert found == (some.keys() - expected if condition is FilterCondition.NOT else expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (FilterOperator.TEXT_MATCH, 3),
+        (FilterOperator.TEXT_MATCH_INSENSITIVE, ["a"]),
+        (FilterOperator.IN, 3),
+        (FilterOperator.NIN, None),
+        (FilterOperator.ANY, 0.5),
+        (FilterOperator.ALL, None),
+        (FilterOperator.GT, None),
+        (FilterOperator.LTE, None),
+    ],
+    ids=lambda value: value.value if isinstance(value, FilterOperator) else str(value),
+)
+def test_a_filter_that_cannot_work_is_refused_by_its_name(kind, value):
+    broken = MetadataFilter(key="page", value=value, operator=kind)
+    inside = MetadataFilters(filters=[MetadataFilters(filters=[broken], condition=FilterCondition.NOT)])
+    with pytest.raises(QueryError, match=rf"page {kind.value} .*{kind.value}.* takes"):
+        matching(inside)
+
+
+@pytest.mark.parametrize("nothing", [None, MetadataFilters(filters=[])], ids=["none", "empty"])
+def test_no_filters_leave_out_nothing(nothing):
+    assert matching(nothing) is None
+
+
+@pytest.mark.parametrize("wrong", [{"page": 3}, [], "page"], ids=str)
+def test_what_are_no_filters_is_refused(wrong):
+    with pytest.raises(QueryError, match="MetadataFilters"):
+        matching(wrong)

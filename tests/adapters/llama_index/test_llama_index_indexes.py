@@ -1,0 +1,239 @@
+"""`VectorStoreIndex`, query and chat engines, and ingestion pipelines over the vector store, end to end."""
+
+import shutil
+
+import pytest
+from llama_index.core import Document, StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core.chat_engine.types import ChatMode
+from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
+from llama_index.core.llms import MockLLM
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.query_engine import CitationQueryEngine
+from llama_index.core.schema import IndexNode, TextNode
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+from llama_index_openclaw_memory import OpenClawVectorStore
+from some_nodes import WordEmbedding, node
+
+from openclaw_memory import Memory
+from openclaw_memory.errors import PathNotAllowedError
+
+WORDS = WordEmbedding()
+FACTS = {
+    "launch": "The launch of the ferry was moved to Friday.",
+    "venue": "The venue is the old mill by the river.",
+    "cook": "Piotr cooks for forty people.",
+}
+
+
+def documents(**changed):
+    return [Document(id_=name, text=changed.get(name, text), metadata={"of": name}) for name, text in FACTS.items()]
+
+
+def texts(store):
+    return sorted(one.get_content() for one in store.get_nodes())
+
+
+def ids(found):
+    return [one.node_id for one in found]
+
+
+@pytest.fixture
+def store(memory):
+    """A store in a memory that makes no vectors, for those of an embedding of theirs."""
+    return OpenClawVectorStore(memory, embed_model=WORDS)
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A store in a memory with the embedder that ships."""
+    with Memory.open(tmp_path) as opened:
+        yield OpenClawVectorStore(opened)
+
+
+@pytest.fixture(params=["own", "theirs", "unnamed"])
+def index(request, own, memory):
+    """An index of the facts: by the memory's embedder, by one that the store was given, by one it knows nothing of."""
+    store = own if request.param == "own" else OpenClawVectorStore(memory, WORDS if request.param == "theirs" else None)
+    context = StorageContext.from_defaults(vector_store=store)
+    embed_model = store.embedding if request.param == "own" else WORDS
+    return VectorStoreIndex.from_documents(documents(), storage_context=context, embed_model=embed_model)
+
+
+async def test_an_index_of_documents_is_asked_by_engines(index):
+    retrieved = index.as_retriever(similarity_top_k=1).retrieve("Where is the venue, the old mill?")
+    assert retrieved[0].node.ref_doc_id == "venue"
+    assert retrieved[0].score > 0.3
+    engine = index.as_query_engine(llm=MockLLM(), similarity_top_k=1)
+    for response in (engine.query("Piotr cooks"), await engine.aquery("Piotr cooks")):
+        assert FACTS["cook"] in str(response)
+        assert [one.node.ref_doc_id for one in response.source_nodes] == ["cook"]
+
+
+async def test_an_index_goes_on_from_the_store_alone(index):
+    store = index.vector_store
+    again = VectorStoreIndex.from_vector_store(store, embed_model=index._embed_model)
+    question = "Where is the venue, the old mill?"
+    expected = ids(index.as_retriever().retrieve(question))
+    assert ids(again.as_retriever().retrieve(question)) == expected
+    assert ids(await again.as_retriever().aretrieve(question)) == expected
+
+
+@pytest.mark.parametrize("mode", [ChatMode.CONTEXT, ChatMode.CONDENSE_PLUS_CONTEXT, ChatMode.CONDENSE_QUESTION])
+async def test_a_chat_engine_is_told_what_was_found(own, mode):
+    index = own.as_index()
+    index.insert(documents()[2])
+    engine = index.as_chat_engine(chat_mode=mode, llm=MockLLM(), similarity_top_k=1)
+    for response in (engine.chat("Who cooks?"), await engine.achat("Who cooks for forty?")):
+        assert [one.node.ref_doc_id for one in response.source_nodes] == ["cook"]
+
+
+def test_a_citation_engine_cites_a_persons_lines(own):
+    path = own.memory.workspace.root / "memory" / "boat.md"
+    path.parent.mkdir()
+    path.write_text("Anna's boat is called Zeppelin.\n")
+    engine = CitationQueryEngine.from_args(own.as_index(), llm=MockLLM(), similarity_top_k=1)
+    response = engine.query("What is Anna's boat called?")
+    assert response.source_nodes[0].node.metadata["citation"] == "memory/boat.md#L1"
+    assert "Zeppelin" in response.source_nodes[0].node.get_content()
+
+
+async def test_as_index_needs_no_other_model(own):
+    index = own.as_index()
+    assert ids(index.as_retriever().retrieve("anything")) == []
+    for document in documents()[:2]:
+        index.insert(document)
+    await index.ainsert(documents()[2])
+    index.insert_nodes([TextNode(id_="late", text="The band plays at nine.")])
+    assert texts(own) == sorted([*FACTS.values(), "The band plays at nine."])
+    assert own.memory.documents.precomputed.identity == own.memory.embedder.identity
+    found = index.as_retriever(vector_store_query_mode="hybrid", similarity_top_k=1).retrieve("Who cooks?")
+    assert found[0].text == FACTS["cook"]
+    filters = MetadataFilters(filters=[MetadataFilter(key="of", value="venue")])
+    assert [one.text for one in index.as_retriever(filters=filters).retrieve("ferry")] == [FACTS["venue"]]
+
+
+async def test_documents_are_refreshed_updated_and_deleted(index):
+    store = index.vector_store
+    changed = {"cook": "Piotr cooks for fifty people."}
+    assert index.refresh_ref_docs(documents(**changed)) == [False, False, True]
+    assert index.refresh_ref_docs(documents(**changed)) == [False, False, False]
+    assert texts(store) == sorted((FACTS | changed).values())
+    index.update_ref_doc(Document(id_="venue", text="The venue is a barn."))
+    await index.aupdate_ref_doc(Document(id_="launch", text="The launch is off."))
+    assert texts(store) == sorted([changed["cook"], "The venue is a barn.", "The launch is off."])
+    index.delete_ref_doc("venue", delete_from_docstore=True)
+    await index.adelete_ref_doc("launch", delete_from_docstore=True)
+    (left,) = store.get_nodes()
+    index.delete_nodes([left.node_id, "nobody"])
+    assert store.get_nodes() == []
+    await index.adelete_nodes(["nobody"])
+
+
+def test_a_long_document_comes_back_in_parts_that_lead_to_each_other(store):
+    text = " ".join(f"Sentence number {n} is about the ferry." for n in range(60))
+    context = StorageContext.from_defaults(vector_store=store)
+    splitter = SentenceSplitter(chunk_size=64, chunk_overlap=8)
+    VectorStoreIndex.from_documents(
+        [Document(id_="long", text=text, metadata={"title": "Ferry"})],
+        storage_context=context,
+        embed_model=WORDS,
+        transformations=[splitter],
+    )
+    parts = {one.node_id: one for one in store.get_nodes()}
+    (first,) = (one for one in parts.values() if one.prev_node is None)
+    order = [first]
+    while (after := order[-1].next_node) is not None:
+        order.append(parts[after.node_id])
+    assert len(order) == len(parts) > 5
+    assert {one.ref_doc_id for one in order} == {"long"}
+    assert all(text[one.start_char_idx : one.end_char_idx] == one.text for one in order)
+    store.delete("long")
+    assert store.get_nodes() == []
+
+
+def test_an_index_node_leads_to_its_engine(store):
+    inner = VectorStoreIndex([node("inner", "Piotr cooks for forty people.")], embed_model=WORDS)
+    context = StorageContext.from_defaults(vector_store=store)
+    leads = IndexNode(index_id="kitchen", text="All about who cooks", obj=inner.as_retriever(similarity_top_k=1))
+    index = VectorStoreIndex(objects=[leads], storage_context=context, embed_model=WORDS)
+    assert ids(index.as_retriever(similarity_top_k=1).retrieve("who cooks")) == ["inner"]
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+async def test_a_pipeline_with_upserts_adds_replaces_and_skips(store, is_async):
+    pipeline = IngestionPipeline(
+        transformations=[SentenceSplitter(), WORDS],
+        docstore=SimpleDocumentStore(),
+        vector_store=store,
+        docstore_strategy=DocstoreStrategy.UPSERTS,
+    )
+
+    async def run(**changed):
+        return len(
+            await pipeline.arun(documents=documents(**changed))
+            if is_async
+            else pipeline.run(documents=documents(**changed))
+        )
+
+    assert [await run(), await run()] == [3, 0]
+    before = {one.ref_doc_id: one.node_id for one in store.get_nodes()}
+    assert await run(cook="Nobody cooks.") == 1
+    after = {one.ref_doc_id: one.node_id for one in store.get_nodes()}
+    assert texts(store) == sorted([FACTS["launch"], FACTS["venue"], "Nobody cooks."])
+    assert {name for name in after if after[name] != before[name]} == {"cook"}
+
+
+@pytest.mark.parametrize("strategy", [DocstoreStrategy.UPSERTS_AND_DELETE, DocstoreStrategy.DUPLICATES_ONLY])
+def test_other_strategies_of_a_pipeline_work_too(store, strategy):
+    pipeline = IngestionPipeline(
+        transformations=[SentenceSplitter(), WORDS],
+        docstore=SimpleDocumentStore(),
+        vector_store=store,
+        docstore_strategy=strategy,
+    )
+    pipeline.run(documents=documents())
+    pipeline.run(documents=documents()[:1])
+    left = FACTS if strategy is DocstoreStrategy.DUPLICATES_ONLY else {"launch": FACTS["launch"]}
+    assert texts(store) == sorted(left.values())
+
+
+def test_persisting_the_rest_needs_no_copy_of_the_nodes(store, tmp_path):
+    context = StorageContext.from_defaults(vector_store=store)
+    index = VectorStoreIndex.from_documents(documents(), storage_context=context, embed_model=WORDS)
+    index.storage_context.persist(str(tmp_path / "kept"))
+    assert not (tmp_path / "kept" / "default__vector_store.json").exists()
+    again = StorageContext.from_defaults(persist_dir=str(tmp_path / "kept"), vector_store=store)
+    loaded = load_index_from_storage(again, embed_model=WORDS)
+    assert loaded.as_retriever(similarity_top_k=1).retrieve("Piotr cooks")[0].text == FACTS["cook"]
+    assert loaded.refresh_ref_docs(documents()) == [False] * 3
+
+
+def test_everything_is_made_again_from_the_markdown(tmp_path):
+    question = "Where is the venue, the old mill?"
+    with Memory.open(tmp_path) as memory:
+        index = OpenClawVectorStore(memory).as_index()
+        for document in documents():
+            index.insert(document)
+        nodes = index.vector_store.get_nodes()
+        before = index.as_retriever(similarity_top_k=3).retrieve(question)
+    shutil.rmtree(tmp_path / ".memory")
+    with Memory.open(tmp_path) as memory:
+        index = OpenClawVectorStore(memory).as_index()
+        assert index.vector_store.get_nodes() == nodes
+        after = index.as_retriever(similarity_top_k=3).retrieve(question)
+        assert ids(after) == ids(before)
+        assert [one.score for one in after] == pytest.approx([one.score for one in before], abs=1e-6)
+        index.delete_ref_doc("venue")
+        assert "venue" not in {one.node.ref_doc_id for one in index.as_retriever(similarity_top_k=9).retrieve(question)}
+
+
+def test_a_persons_file_is_never_deleted_through_an_index(own):
+    path = own.memory.workspace.root / "MEMORY.md"
+    path.write_text("Anna's boat is called Zeppelin.\n")
+    index = own.as_index()
+    (found,) = index.as_retriever(similarity_top_k=1).retrieve("What is Anna's boat called?")
+    for delete, what in ((index.delete_ref_doc, "MEMORY.md"), (index.delete_nodes, [found.node_id])):
+        with pytest.raises(PathNotAllowedError, match="MEMORY"):
+            delete(what)
+    assert path.read_text() == "Anna's boat is called Zeppelin.\n"

@@ -1,0 +1,198 @@
+"""Nodes of LlamaIndex become documents and come back as they were."""
+
+import base64
+import datetime
+import logging
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llama_index.core.schema import (
+    Document,
+    ImageDocument,
+    ImageNode,
+    IndexNode,
+    MediaResource,
+    MetadataMode,
+    Node,
+    NodeRelationship,
+    ObjectType,
+    RelatedNodeInfo,
+    TextNode,
+)
+from llama_index_openclaw_memory._nodes import FIELD, is_cited, node_of, source_of, value_of, written_of
+
+from openclaw_memory.errors import QueryError
+from openclaw_memory.types import Document as Written
+
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
+
+text = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+plain = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-9, 9) | text
+metadata = st.dictionaries(text, plain | st.lists(plain, max_size=3), max_size=3)
+related = st.builds(
+    RelatedNodeInfo,
+    node_id=text,
+    node_type=st.sampled_from([None, *ObjectType]),
+    metadata=metadata,
+    hash=st.none() | text,
+)
+relationships = st.fixed_dictionaries(
+    {},
+    optional={
+        NodeRelationship.SOURCE: related,
+        NodeRelationship.PREVIOUS: related,
+        NodeRelationship.CHILD: st.lists(related, max_size=2),
+    },
+)
+shared = {
+    "id_": text.filter(str.strip),
+    "metadata": metadata,
+    "relationships": relationships,
+    "excluded_embed_metadata_keys": st.lists(text, max_size=2),
+    "excluded_llm_metadata_keys": st.lists(text, max_size=2),
+    "metadata_template": st.sampled_from(["{key}: {value}", "{key}={value}"]),
+    "metadata_separator": st.sampled_from(["\n", "; "]),
+}
+index = st.none() | st.integers(0, 99)
+of_text = {**shared, "text": text, "mimetype": st.sampled_from(["text/plain", "text/html"])}
+of_text |= {"start_char_idx": index, "end_char_idx": index, "text_template": st.just("{content}")}
+resource = st.none() | st.builds(
+    MediaResource,
+    text=st.none() | text,
+    data=st.none() | st.just(PNG),
+    mimetype=st.sampled_from([None, "image/png"]),
+    path=st.sampled_from([None, "/there/a.png"]),
+    url=st.sampled_from([None, "https://example.org/a"]),
+)
+resources = dict.fromkeys(("text_resource", "image_resource", "audio_resource", "video_resource"), resource)
+nodes = st.one_of(
+    st.builds(TextNode, **of_text),
+    st.builds(ImageNode, **of_text, image=st.none() | text, image_url=st.none() | text),
+    st.builds(IndexNode, **of_text, index_id=text),
+    st.builds(Node, **shared, **resources),
+    st.builds(Document, **shared, **resources),
+    st.builds(ImageDocument, **shared, **resources),
+)
+
+
+def there_and_back(node):
+    return node_of(written_of(node))
+
+
+@given(nodes)
+@settings(max_examples=60, deadline=None)
+def test_a_node_comes_back_equal(node):
+    back = there_and_back(node)
+    assert type(back) is type(node)
+    assert back == node
+
+
+def test_the_embedding_is_not_written_and_the_node_not_changed():
+    node = TextNode(text="a", embedding=[0.5, 0.5])
+    written = written_of(node)
+    assert there_and_back(node).embedding is None
+    assert node.embedding == [0.5, 0.5]
+    assert "embedding" not in written.fields[FIELD]
+
+
+def test_what_is_as_everywhere_is_not_written():
+    assert written_of(TextNode(id_="a", text="b")) == Written("a", "b", fields={FIELD: {"class_name": "TextNode"}})
+
+
+def test_an_index_node_keeps_what_it_leads_to():
+    inner = TextNode(id_="inner", text="what it leads to")
+    back = there_and_back(IndexNode(id_="outer", text="summary", index_id="inner", obj=inner))
+    assert back.obj == inner
+    assert (back.index_id, back.text) == ("inner", "summary")
+
+
+def test_dates_become_text_as_where_llama_index_stores_a_node():
+    assert written_of(TextNode(metadata={"day": datetime.date(2026, 1, 2)})).metadata == {"day": "2026-01-02"}
+
+
+@pytest.mark.parametrize(
+    ("node", "named"),
+    [
+        (TextNode(id_="odd", metadata={"what": object()}), r"metadata\['what'\]"),
+        (TextNode(id_="odd", metadata={"what": b"\xff"}), r"metadata\['what'\]"),
+        (IndexNode(id_="odd", index_id="i", obj=object()), "it"),
+    ],
+    ids=["object", "bytes", "obj"],
+)
+def test_what_can_be_no_json_is_refused_by_the_id_of_its_node(node, named):
+    with pytest.raises(QueryError, match=rf"'odd' cannot be written, as {named} is not JSON.*turn"):
+        written_of(node)
+
+
+def test_text_that_a_person_wrote_below_is_the_nodes():
+    for node in (TextNode(id_="a", text="old", end_char_idx=3), Document(id_="a", text="old"), Node(id_="a")):
+        written = written_of(node)
+        back = node_of(Written(written.id, "new", written.metadata, "memory/notes/a.md", written.fields))
+        assert type(back) is type(node)
+        assert back.get_content() == "new"
+
+
+def test_a_document_of_another_framework_is_a_text_node():
+    assert node_of(Written("a", "text", {"n": 1}, "memory/notes/a.md")) == TextNode(
+        id_="a", text="text", metadata={"n": 1}
+    )
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"class_name": "TextNode", "relationships": "none"},
+        {"class_name": "IndexNode"},
+        {"class_name": "Node", "image_resource": 3},
+        {"class_name": "TextNode", "start_char_idx": "three"},
+    ],
+    ids=str,
+)
+def test_what_a_person_has_damaged_is_left_out_and_said(damaged, caplog):
+    document = Written("a", "text", {"n": 1}, "memory/notes/a.md", {FIELD: damaged})
+    with caplog.at_level(logging.WARNING):
+        assert node_of(document) == TextNode(id_="a", text="text", metadata={"n": 1})
+    assert "memory/notes/a.md" in caplog.text
+    assert source_of(document) is None
+
+
+@pytest.mark.parametrize("odd", ["words", ["TextNode"], {"class_name": "Unknown"}, {"class_name": 3}], ids=str)
+def test_a_class_that_nobody_knows_is_a_text_node(odd):
+    document = Written("a", "text", {}, "memory/notes/a.md", {FIELD: odd})
+    assert node_of(document) == TextNode(id_="a", text="text")
+    assert value_of(document, "_node_type") == "TextNode"
+
+
+LINES = Written(
+    "memory/a.md#L3-L4",
+    "two\nlines",
+    {"path": "memory/a.md", "start_line": 3, "end_line": 4, "source": "memory", "citation": "memory/a.md#L3-L4"},
+    "memory/a.md",
+)
+
+
+def test_a_persons_lines_are_a_node_with_their_file_as_source():
+    node = node_of(LINES)
+    assert (node.node_id, node.ref_doc_id, node.text) == (LINES.id, "memory/a.md", "two\nlines")
+    assert node.metadata == LINES.metadata
+    assert node.get_content(MetadataMode.EMBED) == "two\nlines"
+    assert node.get_content(MetadataMode.LLM) == "citation: memory/a.md#L3-L4\n\ntwo\nlines"
+    assert source_of(LINES) == "memory/a.md"
+
+
+def test_a_node_made_of_a_persons_lines_that_is_added_is_no_persons():
+    written = written_of(node_of(LINES))
+    added = Written(written.id, written.text, written.metadata, "memory/notes/a.md", written.fields)
+    assert is_cited(LINES)
+    assert not is_cited(added)
+    assert node_of(added) == node_of(LINES)
+
+
+def test_the_names_that_llama_index_adds_are_found_by_filters():
+    source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="doc")}
+    written = written_of(ImageNode(id_="a", metadata={"doc_id": "shadowed", "n": 0}, relationships=source))
+    assert [value_of(written, name) for name in ("doc_id", "ref_doc_id", "document_id")] == ["doc"] * 3
+    assert value_of(written_of(TextNode()), "doc_id") == "None"
+    assert value_of(written, "_node_type") == "ImageNode"
+    assert (value_of(written, "n"), value_of(written, "nothing")) == (0, None)

@@ -1,0 +1,121 @@
+"""Query engines, chat engines and fusions over the retriever: they show the model its lines, and the user where from."""
+
+import asyncio
+
+import pytest
+from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine
+from llama_index.core.postprocessor import LongContextReorder, SimilarityPostprocessor
+from llama_index.core.query_engine import CitationQueryEngine, RetrieverQueryEngine
+from llama_index.core.response_synthesizers import ResponseMode
+from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
+from llama_index_openclaw_memory import OpenClawRetriever
+from scripted_llm import TextOnlyLLM, saying
+
+QUESTION = "Who services the boiler?"
+LINES = "memory/household.md#L1-L3"
+
+
+@pytest.fixture
+def retriever(household):
+    return OpenClawRetriever(household)
+
+
+@pytest.fixture
+def llm():
+    return TextOnlyLLM(script=saying("Van Dam does [1]."))
+
+
+def shown(llm):
+    """All that the model was shown."""
+    return "\n".join(message.content or "" for messages in llm.seen for message in messages)
+
+
+def citations(response):
+    return [node.metadata["citation"] for node in response.source_nodes]
+
+
+@pytest.mark.parametrize("mode", [ResponseMode.COMPACT, ResponseMode.REFINE, ResponseMode.TREE_SUMMARIZE])
+async def test_a_query_engine_shows_the_model_text_with_citations_and_returns_them(retriever, llm, mode):
+    engine = RetrieverQueryEngine.from_args(retriever, llm=llm, response_mode=mode)
+    response = engine.query(QUESTION)
+    assert str(response) == "Van Dam does [1]."
+    assert citations(response)[0] == LINES
+    assert f"citation: {LINES}\n\n# Household\n\nThe boiler is serviced each October by Van Dam." in shown(llm)
+    assert "start_line" not in shown(llm)
+    assert citations(await engine.aquery(QUESTION)) == citations(response)
+
+
+async def test_a_query_engine_streams(retriever, llm):
+    engine = RetrieverQueryEngine.from_args(retriever, llm=llm, streaming=True)
+    assert "".join(engine.query(QUESTION).response_gen) == "Van Dam does [1]."
+    response = await RetrieverQueryEngine.from_args(retriever, llm=llm, streaming=True, use_async=True).aquery(QUESTION)
+    assert "".join([piece async for piece in response.response_gen]) == "Van Dam does [1]."
+    assert citations(response)[0] == LINES
+
+
+async def test_a_citation_engine_numbers_sources_that_say_their_lines(retriever, llm):
+    engine = CitationQueryEngine(retriever, llm=llm)
+    for response in (engine.query(QUESTION), await engine.aquery(QUESTION)):
+        first = response.source_nodes[0]
+        assert first.text.startswith("Source 1:\n# Household\n\nThe boiler is serviced each October by Van Dam.")
+        assert first.metadata["citation"] == LINES
+        assert first.node.ref_doc_id == "memory/household.md"
+        assert LINES in {told["citation"] for told in response.metadata.values()}
+    assert f"citation: {LINES}\n\nSource 1:\n# Household" in shown(llm)
+
+
+@pytest.mark.parametrize("kind", [ContextChatEngine, CondensePlusContextChatEngine])
+async def test_a_chat_engine_answers_from_the_lines_in_every_way_of_asking(retriever, llm, kind):
+    engine = kind.from_defaults(retriever=retriever, llm=llm)
+    for response in (engine.chat(QUESTION), await engine.achat(QUESTION)):
+        assert str(response) == "Van Dam does [1]."
+        assert LINES in citations(response)
+    streamed = engine.stream_chat(QUESTION)
+    assert "".join(streamed.response_gen) == "Van Dam does [1]."
+    assert LINES in citations(streamed)
+    streamed = await engine.astream_chat(QUESTION)
+    assert "".join([piece async for piece in streamed.async_response_gen()]) == "Van Dam does [1]."
+    assert f"citation: {LINES}\n\n# Household" in shown(llm)
+
+
+def test_a_follow_up_is_looked_up_as_the_question_that_the_model_makes_of_it(retriever):
+    llm = TextOnlyLLM(script=saying("Van Dam.", "When is the boiler serviced?", "In October."))
+    engine = CondensePlusContextChatEngine.from_defaults(retriever=retriever, llm=llm)
+    engine.chat(QUESTION)
+    response = engine.chat("And when?")
+    assert str(response) == "In October."
+    assert citations(response)[0] == LINES
+
+
+@pytest.mark.parametrize("mode", FUSION_MODES)
+@pytest.mark.parametrize("use_async", [False, True])
+async def test_a_fusion_finds_lines_that_several_questions_found_once(household, mode, use_async):
+    llm = TextOnlyLLM(script=saying("When is the boiler serviced?\nWhere is the spare key?"))
+    notes, sessions = (OpenClawRetriever(household, source=source) for source in ("memory", "sessions"))
+    fusion = QueryFusionRetriever(
+        [notes, sessions], llm=llm, mode=mode, num_queries=3, similarity_top_k=20, use_async=use_async
+    )
+    for found in (fusion.retrieve(QUESTION), await fusion.aretrieve(QUESTION)):
+        ids = [node.node_id for node in found]
+        assert len(ids) == len(set(ids))
+        assert {"memory/household.md#L1-L3", "MEMORY.md#L1-L4"} <= set(ids), ids
+        assert [node.score for node in found] == sorted((node.score for node in found), reverse=True)
+
+
+async def test_postprocessors_choose_and_order_the_lines(retriever, llm):
+    scores = [node.score for node in retriever.retrieve("boiler")]
+    assert len(scores) > 1
+    best = SimilarityPostprocessor(similarity_cutoff=scores[0])
+    engine = RetrieverQueryEngine.from_args(retriever, llm=llm, node_postprocessors=[best, LongContextReorder()])
+    for response in (engine.query("boiler"), await engine.aquery("boiler")):
+        assert [node.score for node in response.source_nodes] == scores[:1]
+
+
+def test_several_questions_at_once_share_one_engine(retriever, llm):
+    engine = RetrieverQueryEngine.from_args(retriever, llm=llm)
+
+    async def ask():
+        return await asyncio.gather(*(engine.aquery(QUESTION) for _ in range(8)))
+
+    assert {tuple(citations(response)) for response in asyncio.run(ask())} == {tuple(citations(engine.query(QUESTION)))}

@@ -1,0 +1,71 @@
+"""For tests of LlamaIndex's vector store: nodes, an embedding of words, and nested filters with what they mean."""
+
+import hashlib
+
+from hypothesis import strategies as st
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.utils import build_metadata_filter_fn
+
+KEYS = ["a", "b", "doc_id", "ref_doc_id", "document_id", "_node_type", "nowhere"]
+
+words = st.sampled_from(["", "x", "y", "xy", "XY", "None", "doc"])
+numbers = st.integers(-2, 2) | st.sampled_from([-0.5, 0.5, 1.0])
+values = st.none() | st.booleans() | numbers | words | st.lists(words | numbers, max_size=3)
+wanted = st.none() | numbers | words | st.lists(words, max_size=3) | st.lists(st.integers(-2, 2), max_size=3)
+metadata = st.dictionaries(st.sampled_from(["a", "b", "doc_id"]), values, max_size=3)
+leaves = st.builds(
+    MetadataFilter, key=st.sampled_from(KEYS), value=wanted, operator=st.sampled_from(list(FilterOperator))
+)
+
+
+def _joined(inner):
+    conditions = st.none() | st.sampled_from(list(FilterCondition))
+    return st.builds(MetadataFilters, filters=st.lists(inner, max_size=3), condition=conditions)
+
+
+nested_filters = st.recursive(_joined(leaves), lambda inner: _joined(leaves | inner), max_leaves=5)
+
+
+def node(node_id, text="text", source=None, embedding=None, **metadata):
+    """A text node, with the id of its source where one is named."""
+    relationships = {} if source is None else {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=source)}
+    return TextNode(id_=node_id, text=text, relationships=relationships, embedding=embedding, metadata=metadata)
+
+
+def passes(filters, of_node):
+    """By LlamaIndex's own evaluation of each leaf; it does not nest, and raises where types do not fit."""
+    if isinstance(filters, MetadataFilter):
+        alone = MetadataFilters(filters=[filters])
+        try:
+            return build_metadata_filter_fn(lambda _: of_node, alone)("any")
+        except TypeError:
+            return filters.operator is FilterOperator.NIN
+    held = [passes(one, of_node) for one in filters.filters]
+    if not held:
+        return True
+    if filters.condition is FilterCondition.OR:
+        return any(held)
+    return not any(held) if filters.condition is FilterCondition.NOT else all(held)
+
+
+class WordEmbedding(BaseEmbedding):
+    """Texts with the same words have the same vector: each word counts in one of the dimensions."""
+
+    dims: int = 64
+
+    def vector(self, text):
+        counts = [0.001] * self.dims
+        for word in text.lower().split():
+            counts[hashlib.sha256(word.strip(".,?!").encode()).digest()[0] % self.dims] += 1.0
+        return counts
+
+    def _get_query_embedding(self, query):
+        return self.vector(query)
+
+    def _get_text_embedding(self, text):
+        return self.vector(text)
+
+    async def _aget_query_embedding(self, query):
+        return self.vector(query)

@@ -1,0 +1,34 @@
+"""Runs Python where packages are not installed, as it seems to it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+# A finder that knows no package of the names in the first argument.
+WITHOUT = """
+import sys
+from importlib.abc import MetaPathFinder
+missing = set(sys.argv[1].split())
+class Missing(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in missing:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Missing())
+import importlib.util
+known = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name in missing else known(name, package)
+from openclaw_memory.errors import MissingExtraError
+"""
+
+
+def run_without(script: str, *missing: str) -> str:
+    """What the script prints in a process of its own, in which none of the `missing` packages can be imported."""
+    command = [sys.executable, "-c", WITHOUT + script, " ".join(missing)]
+    paths = [str(ROOT), str(ROOT / "adapters"), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
