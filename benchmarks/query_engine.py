@@ -146,9 +146,9 @@ def hybrid_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
                 by_engine.append(shown(texts, gold))
                 by_memory.append(shown([one.snippet for one in memory.search(question["question"])][:SHOWN_AT], gold))
     if by_engine:
-        at_least = statistics.fmean(by_memory)
-        yield Row(f"shown@{SHOWN_AT} by memory.search, {len(by_memory)} questions", at_least, "")
-        yield Row(f"shown@{SHOWN_AT} by the index's retriever, HYBRID", statistics.fmean(by_engine), "", at_least, True)
+        ours, theirs = 100 * statistics.fmean(by_memory), 100 * statistics.fmean(by_engine)
+        yield Row(f"shown@{SHOWN_AT} by memory.search, {len(by_memory)} questions", ours, "%")
+        yield Row(f"shown@{SHOWN_AT} by the index's retriever, HYBRID", theirs, "%", ours, at_least=True)
 
 
 def ejection_rows(scale: Scale, scratch: Path) -> Iterator[Row]:

@@ -31,7 +31,6 @@ from langchain_openclaw_memory._flushing import (
     transcript_growth,
     window_of,
 )
-from langchain_openclaw_memory._memory import checked_memory
 from langchain_openclaw_memory._messages import last_reply, reported_tokens
 from langchain_openclaw_memory._session import flushed_session, kind_of, run_config
 from langchain_openclaw_memory._trigger import (
@@ -47,6 +46,7 @@ from langchain_openclaw_memory._turn import Model, chat_model
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.say import say
 from openclaw_memory.sessions import flush_due, is_overflow
+from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:
     from openclaw_memory import Memory

@@ -13,12 +13,12 @@ from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables.config import run_in_executor
 
-from langchain_openclaw_memory._memory import checked_memory, itself
+from langchain_openclaw_memory._memory import itself
 from langchain_openclaw_memory._messages import is_summary, openclaw_messages
 from langchain_openclaw_memory._session import run_config, session_of, thread_of
 from openclaw_memory.errors import ConfigError, QueryError
 from openclaw_memory.sessions import FLUSH_TAG
-from openclaw_memory.tools import question_in, recall
+from openclaw_memory.tools import checked_memory, question_in, recall
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest, ModelResponse

@@ -15,12 +15,13 @@ from langchain.agents.middleware.types import AgentMiddleware, AgentState
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.runtime import Runtime
 
-from langchain_openclaw_memory._memory import checked_memory, itself
+from langchain_openclaw_memory._memory import itself
 from langchain_openclaw_memory._messages import is_summary, openclaw_message
 from langchain_openclaw_memory._session import run_config, thread_of
 from openclaw_memory.errors import ConfigError, OpenClawMemoryError, QueryError
 from openclaw_memory.say import say
 from openclaw_memory.sessions import conversation, estimated_tokens
+from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:
     from openclaw_memory import Memory

@@ -16,7 +16,6 @@ from llama_index.core.utils import get_tokenizer
 from pydantic import Field, PrivateAttr
 
 from llama_index_openclaw_memory import _turn
-from llama_index_openclaw_memory._memory import checked_memory
 from llama_index_openclaw_memory._messages import as_text, openclaw_messages, words_of
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError, QueryError
@@ -30,7 +29,7 @@ from openclaw_memory.sessions import (
     since_compaction,
     transcribed,
 )
-from openclaw_memory.tools import question_in, recall, with_fewer_results
+from openclaw_memory.tools import checked_memory, question_in, recall, with_fewer_results
 
 if TYPE_CHECKING:
     from openclaw_memory.sessions import Flush, FlushTurn

@@ -25,14 +25,14 @@ from llama_index.core.llms import LLM
 from llama_index_instrumentation.events.span import SpanDropEvent
 from pydantic import Field, PrivateAttr
 
-from llama_index_openclaw_memory._memory import checked_memory
 from llama_index_openclaw_memory._messages import as_text, calls_of, openclaw_messages
-from llama_index_openclaw_memory._turn import flush
+from llama_index_openclaw_memory._turn import flush, window_of
 from llama_index_openclaw_memory._usage import reported_tokens
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.say import say
 from openclaw_memory.sessions import FLUSH_TAG, Conversations, Reading, compaction_threshold, hold
+from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:
     from llama_index.core.instrumentation.events import BaseEvent
@@ -96,7 +96,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
     ) -> None:
         if not isinstance(llm, LLM):
             raise ConfigError(f"llm={llm!r:.80} is no LLM of LlamaIndex: give one, it writes the memories down")
-        size = window or _window_of(llm)
+        size = window or window_of(llm)
         if size is None:
             raise ConfigError(
                 f"nobody knows how many tokens {type(llm).__name__} can read, so that no flush would be due: "
@@ -182,7 +182,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
     def _saving(self, key: str, talk: Sequence[ChatMessage], tokens: int, compacting: bool) -> Callable[[], bool]:
         # Made here, where the memory is open: it may be closed before the turn comes.
         session = self.memory.flush(key, window=self.window)
-        room = compaction_threshold(_window_of(self.llm) or self.window, self.memory.config.compaction)
+        room = compaction_threshold(window_of(self.llm) or self.window, self.memory.config.compaction)
         begin = partial(
             session.due,
             tokens,
@@ -208,15 +208,6 @@ class MemoryFlushEventHandler(BaseEventHandler):
             return
         with self._lock:
             self._under_way = [*(other for other in self._under_way if other.is_alive()), thread]
-
-
-def _window_of(llm: LLM) -> int | None:
-    """The tokens that a model can read; None where its integration does not know the model."""
-    try:
-        size = llm.metadata.context_window
-    except Exception:  # noqa: BLE001 - each has its own for a name that it does not know
-        return None
-    return size if size > 0 else None
 
 
 def _text(talk: Sequence[ChatMessage]) -> str:

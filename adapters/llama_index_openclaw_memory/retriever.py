@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.settings import Settings
 
-from llama_index_openclaw_memory._memory import checked_memory
 from llama_index_openclaw_memory._results import nodes_of
 from openclaw_memory.errors import ConfigError
+from openclaw_memory.tools import checked_memory
 from openclaw_memory.types import SOURCES
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from llama_index.core.vector_stores.types import (
 from llama_index_openclaw_memory import _ranking
 from llama_index_openclaw_memory._filters import matching
 from llama_index_openclaw_memory._makers import GIVEN, maker_by, maker_of
-from llama_index_openclaw_memory._memory import checked_memory
 from llama_index_openclaw_memory._nodes import node_of, source_of, written_of
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder, OpenClawEmbedding
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError, EmbedderError, QueryError
+from openclaw_memory.tools import checked_memory
 from openclaw_memory.types import Document, Maker
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ is relevant before a model is asked, `recall_section` the words for its instruct
 """
 
 from openclaw_memory.sessions.keys import chat_type
-from openclaw_memory.tools.audience import shows_citations
+from openclaw_memory.tools.audience import checked_memory, shows_citations
 from openclaw_memory.tools.calls import memory_tools
 from openclaw_memory.tools.prompt import question_in, recall, recall_section, with_fewer_results
 from openclaw_memory.tools.schemas import (
@@ -33,6 +33,7 @@ __all__ = [
     "MEMORY_SEARCH_DESCRIPTION",
     "MEMORY_SEARCH_SCHEMA",
     "chat_type",
+    "checked_memory",
     "memory_tools",
     "question_in",
     "recall",

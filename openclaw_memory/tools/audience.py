@@ -13,6 +13,7 @@ from openclaw_memory.types import SOURCES, Source
 from openclaw_memory.workspace.paths import LOWER_CASE_NOTE, NOTES_FOLDER, ROOT_NOTES, is_transcript, locate
 
 if TYPE_CHECKING:
+    from openclaw_memory.memory import Memory
     from openclaw_memory.workspace import Workspace
 
 _PRIVATE_NAMES = frozenset(name.casefold() for name in (*ROOT_NOTES, LOWER_CASE_NOTE))
@@ -31,12 +32,17 @@ class Audience:
     source: Source | None = None
 
 
-def check_memory(memory: object) -> None:
-    """Raise ConfigError for what is no memory, such as the path of its folder."""
+def checked_memory(memory: object) -> Memory:
+    """The memory that a part is given, where it is one.
+
+    Raises:
+        ConfigError: it is something else, such as the path of its folder.
+    """
     from openclaw_memory.memory import Memory
 
     if not isinstance(memory, Memory):
         raise ConfigError(f"memory must be a Memory, not {memory!r:.80}: open one with Memory.open(folder)")
+    return memory
 
 
 def audience_of(mode: Citations, session_key: str | None, source: Source | None = None) -> Audience:

@@ -18,7 +18,7 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.fence import fenced
 from openclaw_memory.tools import schemas
-from openclaw_memory.tools.audience import Audience, audience_of, check_memory, check_path
+from openclaw_memory.tools.audience import Audience, audience_of, check_path, checked_memory
 from openclaw_memory.tools.shown import found, within
 from openclaw_memory.tools.writing import Written, fit_to_write
 from openclaw_memory.types import Excerpt, Source, Tool, ToolAnswer
@@ -71,7 +71,7 @@ def memory_tools(
     Raises:
         ConfigError: `memory` is no memory, or `source` is unknown.
     """
-    check_memory(memory)
+    checked_memory(memory)
     host = Host(memory, audience_of(memory.config.recall.citations, session_key, source), edit)
     tools = [
         _tool("memory_search", schemas.MEMORY_SEARCH_DESCRIPTION, schemas.MEMORY_SEARCH_SCHEMA, _search, host),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import QueryError
 from openclaw_memory.fence import fenced
-from openclaw_memory.tools.audience import audience_of, check_memory
+from openclaw_memory.tools.audience import audience_of, checked_memory
 from openclaw_memory.tools.shown import found, within
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def recall(
         QueryError: `max_chars` is not a whole number of at least 1, or as `Memory.search`.
         StoreError: the index cannot be used.
     """
-    check_memory(memory)
+    checked_memory(memory)
     rules = memory.config.recall
     most = rules.max_chars if max_chars is None else max_chars
     if not isinstance(most, int) or isinstance(most, bool) or most < 1:
