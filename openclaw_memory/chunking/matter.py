@@ -22,6 +22,7 @@ MAX_DEPTH = 64  # of values in values: what is nested deeper could not be read a
 # The field that says whose vector came with a document, and in it the vector itself, float32 in base64, where nothing
 # could make it again.
 EMBEDDING, MODEL, VECTOR = "embedding", "model", "vector"
+SHOWN_VECTOR = "…"  # what is shown in its place: thousands of characters that say nothing
 
 _OPENING = re.compile(r"---\r?\nopenclaw_memory:[^\n]*(?:\n|\Z)")
 _CLOSING = re.compile(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
@@ -33,7 +34,9 @@ _WRITTEN = re.compile(r"(?:[a-z_]+: (?:[\[{\"].*|-?\d[\d.eE+-]*|true|false|null)
 _FIELD = re.compile(r"""("[^"]*"|'[^']*'|[^\s"'#:\[{&*!|>%@`-][^:]*)[ \t]*:(?:[ \t]+(.*)|)""")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None, "~": None}
-_NUMBERS = re.compile(rf"""^({EMBEDDING}: \{{.*"{VECTOR}": ")[A-Za-z0-9+/=]+""", re.MULTILINE)
+# The lines of the field, and in them the vector, as JSON or YAML spell it: at least one float32, which is 8 characters.
+_FIELD_OF_VECTOR = re.compile(rf"""^["']?{EMBEDDING}["']?[ \t]*:.*(?:\n[ \t].*)*""", re.MULTILINE)
+_NUMBERS = re.compile(rf"""(\b{VECTOR}["']?[ \t]*:\s*(?:[|>][+-]?\s*)?["']?)[A-Za-z0-9+/\\=]{{8,}}(?=["'\s,}}]|$)""")
 # Ends of lines to YAML, or marks that editors take out, which JSON would let stand.
 _BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 
@@ -91,9 +94,21 @@ def parsed(file: str) -> Matter | None:
 
 
 def as_shown(file: str) -> str:
-    """A file as it is shown: thousands of characters that say nothing, the vector of a document, are a `…`."""
+    """A file as it is shown: the vector of a document, however it is spelled, is a `…`. Its lines stay as many."""
     end = matter_end(file)
-    return _NUMBERS.sub(r"\1…", file[:end]) + file[end:] if end else file
+    return _FIELD_OF_VECTOR.sub(lambda field: _NUMBERS.sub(rf"\1{SHOWN_VECTOR}", field[0]), file[:end]) + file[end:]
+
+
+def with_vector(new: Sequence[str], old: Sequence[str]) -> list[str]:
+    """The lines of a file that is to be written, in which each that is shown of the old file is as it was there.
+
+    Who changes what is around a vector writes back what was shown of it. A line that is another one stays as it is.
+    """
+    shown = as_shown("\n".join(old)).split("\n") if old else []
+    hidden = {line: was for line, was in zip(shown, old, strict=True) if line != was}
+    file = "\n".join(new)
+    above = file[: matter_end(file)].count("\n")
+    return [hidden.get(line, line) if at < above else line for at, line in enumerate(new)]
 
 
 def _table(lines: Sequence[str]) -> tuple[dict[str, Any], list[int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from openclaw_memory.documents.checks import check_ids, check_k, chunks_of, unit_of
@@ -16,9 +16,10 @@ from openclaw_memory.text import query_terms
 from openclaw_memory.types import Document, Embedder, Hit, Maker, Source, Store
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.cited import check_names_no_file, cited_lines, document_of
-from openclaw_memory.workspace.documents import Fields
+from openclaw_memory.workspace.documents import Fields, Upserted
 from openclaw_memory.workspace.files import notes_below
-from openclaw_memory.workspace.known import DOCUMENTS_FOLDER, Known
+from openclaw_memory.workspace.known import Known
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,22 +86,25 @@ class Documents:
                 raise QueryError(f"the metadata of document {one.id!r} must be a mapping, not {one.metadata!r}")
             if ours := OURS & one.fields.keys():
                 raise QueryError(f"a field of document {one.id!r} cannot be called {min(ours)!r}: call it another name")
-        rows = None
-        about: list[dict[str, Any]] = [{}] * len(added)
-        if vectors is not None and maker is not None and added:
-            rows = self.precomputed.checked(vectors, len(added), maker)
-            about = self.precomputed.above(rows, maker)
-        elif vectors is not None and maker is None:
+        if vectors is not None and maker is None:
             raise EmbedderError("vectors came without word of what made them: give maker=Maker(identity, model)")
-        wanted = {
-            one.id: ({"metadata": one.metadata, **one.fields, **embedding}, one.text)
-            for one, embedding in zip(added, about, strict=True)
-        }
-        if wanted and self._told(documents.upsert, wanted, self._known):
-            self._upkeep.sync()
-        if rows is not None and maker is not None:
-            self.precomputed.index(dict(zip([one.id for one in added], rows, strict=True)), maker)
+        if added and vectors is not None and maker is not None:
+            with self.precomputed.turn():
+                rows = self.precomputed.checked(vectors, len(added), maker)
+                paths = self._put(added, self.precomputed.above(rows, maker)).paths
+                self.precomputed.index({paths[one.id]: row for one, row in zip(added, rows, strict=True)}, maker)
+        elif added:
+            self._put(added, [{}] * len(added))
         return [one.id for one in added]
+
+    def _put(self, added: Sequence[Document], about: Sequence[Mapping[str, Any]]) -> Upserted:
+        wanted = {
+            one.id: ({"metadata": one.metadata, **one.fields, **more}, one.text)
+            for one, more in zip(added, about, strict=True)
+        }
+        if written := self._told(documents.upsert, wanted, self._known):
+            self._upkeep.sync()
+        return written
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """The documents with these ids, in their order; unknown ones are left out. A citation is an id as well.
@@ -142,11 +146,12 @@ class Documents:
             self._upkeep.sync()
         return gone
 
-    def all(self) -> Iterator[Document]:
-        """Every document, each once, in the order of their files; what a person wrote is none here."""
+    def all(self, where: Where | None = None) -> Iterator[Document]:
+        """Every document that fits, each once, in the order of their files; what a person wrote is none here."""
         self._upkeep.check_open()
         for doc_id, paths in self._paths().items():
-            if (document := self._at(paths[0], doc_id)) is not None:
+            document = self._at(paths[0], doc_id)
+            if document is not None and (where is None or where(document)):
                 yield owned(document)
 
     def damaged(self, *, look: bool = False) -> list[str]:
@@ -230,14 +235,13 @@ class Documents:
         k: int,
         *,
         where: Where | None = None,
-        widen: bool = True,
         beside: Collection[str] = (),
+        least: float = -1.0,
     ) -> list[tuple[Document, float]]:
         """The k documents nearest to a vector, shape (dims,), nearest first, with the cosine of the nearest chunk.
 
-        These are the vectors of the memory's own index; those that came with documents are in `precomputed`. Without
-        `widen` only the nearest 16 k chunks are looked at: fewer than k may come where they do not fit. What is in the
-        files `beside` is left out.
+        These are the vectors of the memory's own index; those that came with documents are in `precomputed`. What is in
+        the files `beside`, and what has a cosine below `least`, is left out.
 
         Raises:
             QueryError: k is less than 1, or the vector is not of numbers.
@@ -247,8 +251,8 @@ class Documents:
         unit = unit_of(vector)
 
         def nearest(store: Store) -> list[tuple[Document, float]]:
-            by_vector = partial(store.search_vector, unit)
-            return distinct(self._hits(store, by_vector, WIDER * k, widen=widen, beside=beside), k, where)
+            hits = self._hits(store, partial(store.search_vector, unit), WIDER * k, beside)
+            return distinct(takewhile(lambda hit: hit[1] >= least, hits), k, where)
 
         return self._reading(nearest)
 
@@ -321,14 +325,14 @@ class Documents:
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _told(self, write: Callable[..., list[str]], *arguments: Any) -> list[str]:
+    def _told(self, write: Callable[..., _Result], *arguments: Any) -> _Result:
         """Write through, and have the index know that files have changed, also where that failed half-way."""
-        paths: list[str] | None = None
+        written: _Result | None = None
         try:
-            paths = write(self._root, self._rules, *arguments)
-            return paths
+            written = write(self._root, self._rules, *arguments)
+            return written
         finally:
-            if paths is None or paths:
+            if written is None or written:
                 self._upkeep.wrote()
 
     def _reading(self, work: Callable[[Store], _Result]) -> _Result:
@@ -336,6 +340,7 @@ class Documents:
 
         def read() -> _Result:
             self._upkeep.make_searchable()
+            self._upkeep.look()
             with self._upkeep.store().snapshot() as frozen:
                 return work(frozen)
 
@@ -353,18 +358,14 @@ class Documents:
             return []
 
     def _hits(
-        self,
-        store: Store,
-        search: Callable[[int], list[Hit]],
-        wanted: int,
-        *,
-        widen: bool = True,
-        beside: Collection[str] = (),
+        self, store: Store, search: Callable[[int], list[Hit]], wanted: int, beside: Collection[str] = ()
     ) -> Iterator[tuple[Document | None, float]]:
-        """What a search for chunks finds, best first."""
-        for stored, score in stored_hits(store, search, wanted, widen=widen):
-            if stored.path not in beside:
-                chunk = stored.chunk
+        """What a search for chunks finds, best first, without what is in the files `beside`."""
+        for stored, score in stored_hits(store, search, wanted):
+            chunk = stored.chunk
+            if stored.path in beside:
+                yield None, score
+            else:
                 yield self._found(stored.path, chunk.start_line, chunk.end_line, chunk.text, stored.source), score
 
     def _paths(self, wanted: Sequence[str] = ()) -> dict[str, list[str]]:

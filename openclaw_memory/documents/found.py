@@ -9,7 +9,8 @@ from typing import TypeAlias
 from openclaw_memory.chunking.matter import EMBEDDING, MODEL
 from openclaw_memory.types import Document, Hit, Store, StoredChunk
 from openclaw_memory.workspace.documents import name_of
-from openclaw_memory.workspace.known import DOCUMENTS_FOLDER, Seen, copied
+from openclaw_memory.workspace.known import Seen, copied
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 
 Where: TypeAlias = Callable[[Document], bool]
 
@@ -56,9 +57,7 @@ def distinct(
     return list(found.values())
 
 
-def stored_hits(
-    store: Store, search: Callable[[int], list[Hit]], wanted: int, *, widen: bool = True
-) -> Iterator[tuple[StoredChunk, float]]:
+def stored_hits(store: Store, search: Callable[[int], list[Hit]], wanted: int) -> Iterator[tuple[StoredChunk, float]]:
     """The chunks that a search finds, best first: `wanted` of them are looked at, then ever more, each once."""
     looked_at: set[int] = set()
     while True:
@@ -66,7 +65,7 @@ def stored_hits(
         fresh = [hit for hit in hits if hit.chunk_id not in looked_at]
         chunks = {stored.id: stored for stored in store.chunks(hit.chunk_id for hit in fresh)}
         yield from ((chunks[hit.chunk_id], hit.score) for hit in fresh if hit.chunk_id in chunks)
-        if len(hits) < wanted or not widen:
+        if len(hits) < wanted:
             return
         looked_at.update(hit.chunk_id for hit in fresh)
         wanted *= WIDER

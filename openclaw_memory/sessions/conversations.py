@@ -91,6 +91,7 @@ class Conversation(Generic[M]):
     enough: int | None = None
     views: OrderedDict[int, View[M]] = field(default_factory=OrderedDict)
     marks: deque[_Mark] = field(default_factory=deque)
+    begun: list[_Mark] = field(default_factory=list)  # of flushes that are not over: nobody knows if a turn is held
     lock: threading.Lock = field(default_factory=threading.Lock)
     turn: threading.Lock = field(default_factory=threading.Lock)
 
@@ -126,7 +127,7 @@ class Conversation(Generic[M]):
         return any(
             # A summary may stand at the beginning: it is new, and says nothing that is.
             mark.shown.issuperset(others or prints) or (first in mark.shown and mark.last in prints)
-            for mark in self.marks
+            for mark in (*self.marks, *self.begun)
         )
 
     def not_flushed(self, dropped: Dropped[M]) -> Sequence[M]:
@@ -137,22 +138,24 @@ class Conversation(Generic[M]):
         """
         if dropped.is_summarised:
             return dropped.view
-        shown = frozenset[int]().union(*(mark.shown for mark in self.marks))
+        shown = frozenset[int]().union(*(mark.shown for mark in (*self.marks, *self.begun)))
         is_new = [self.reading.print_of(message) not in shown for message in dropped.view]
         return list(compress(dropped.view, is_new)) if any(is_new[: dropped.at]) else ()
 
-    def was_flushed(self, talk: Sequence[M]) -> _Mark:
-        """Mark a talk as flushed; the mark, for `take_back`."""
+    def flush_begins(self, talk: Sequence[M]) -> _Mark:
+        """Mark a talk as flushed, until it is told with this mark how that ended."""
         mark = _Mark(frozenset(map(self.reading.print_of, talk)), self.reading.prints_of(talk)[-1])
-        self.marks.append(mark)
-        while len(self.marks) > self.talks:
-            self.marks.popleft()
+        self.begun.append(mark)
         return mark
 
-    def take_back(self, mark: _Mark) -> None:
-        """Forget a mark: nothing was flushed after all."""
-        with self.lock, suppress(ValueError):  # later ones may have taken its place
-            self.marks.remove(mark)
+    def flush_ended(self, mark: _Mark, *, held: bool) -> None:
+        """Keep the mark of a flush that was held, in the place of an older one; forget one of which nothing came."""
+        with self.lock:
+            self.begun.remove(mark)
+            if held:
+                self.marks.append(mark)
+                while len(self.marks) > self.talks:
+                    self.marks.popleft()
 
     def _chars_in(self, prompt: str, view: Sequence[M]) -> int:
         """How much of a view a prompt shows, as it is or as XML."""
@@ -264,13 +267,15 @@ class Conversations(Generic[M]):
             return None
         save = self._saving(key, talk, tokens, compacting)
         # Marked before it is done: what comes meanwhile shows the same messages once more.
-        mark = conversation.was_flushed(of or talk)
+        mark = conversation.flush_begins(of or talk)
 
         def hold() -> None:
-            with conversation.turn:
-                held = save()
-            if not held:
-                conversation.take_back(mark)
+            held = False
+            try:
+                with conversation.turn:
+                    held = save()
+            finally:
+                conversation.flush_ended(mark, held=held)
 
         return hold
 

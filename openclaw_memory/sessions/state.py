@@ -184,9 +184,7 @@ def _damaged(path: str, what: str) -> WorkspaceError:
 
 
 def _state(entry: Mapping[str, Any]) -> SessionState:
-    found: dict[str, Any] = {
-        spec.name: _value(spec.name, entry.get(_camel(spec.name))) for spec in fields(SessionState)
-    }
+    found: dict[str, Any] = {name: _value(name, entry.get(written)) for name, written in _WRITTEN.items()}
     return SessionState(**{name: value for name, value in found.items() if value is not None})
 
 
@@ -229,3 +227,7 @@ def _changed(entry: Mapping[str, Any], changes: Mapping[str, Any], *, in_millise
 def _camel(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
+
+
+# How each field is called in the file.
+_WRITTEN: Mapping[str, str] = {spec.name: _camel(spec.name) for spec in fields(SessionState)}

@@ -7,6 +7,8 @@ from pathlib import Path
 
 DERIVED_FOLDER = ".memory"
 INDEX_NAME = "index.sqlite"
+# SQLite keeps its journal in files beside the database; left behind, they would be replayed into the new one.
+COMPANIONS = ("-wal", "-shm", "-journal")
 
 
 def index_place(root: Path) -> tuple[Path, tuple[str, ...]]:

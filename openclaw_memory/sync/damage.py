@@ -10,9 +10,8 @@ from pathlib import Path
 
 from openclaw_memory.errors import CorruptIndexError, StoreError
 from openclaw_memory.store import SqliteStore
+from openclaw_memory.store.place import COMPANIONS
 
-# SQLite keeps its journal in files beside the database; left behind, they would be replayed into the new one.
-COMPANIONS = ("-wal", "-shm", "-journal")
 KEPT = 3  # damaged indexes that are kept for whoever looks for the cause: each is as large as the index
 
 

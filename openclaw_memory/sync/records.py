@@ -1,18 +1,33 @@
-"""What the last sync did, and what the last failure said: short texts kept in the index for every process to read."""
+"""What the last sync did, what the last failure said: short texts kept in the index for every process to read."""
 
 from __future__ import annotations
 
 import datetime
 import json
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from openclaw_memory.types import Skipped, SyncReport
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 
-# The names under which a store keeps the two (`Store.note`).
-LAST_SYNC, LAST_ERROR = "last_sync", "last_error"
+# The names under which a store keeps them (`Store.note`).
+LAST_SYNC, LAST_ERROR, DOCUMENTS = "last_sync", "last_error", "documents"
 # Files that are named with their reasons; more would make a note of every sync grow with the workspace.
 MOST_FILES = 100
+
+
+def notes_of(report: SyncReport, reason: str, started: float, *, is_sure: bool) -> dict[str, str]:
+    """What is kept of a sync that came to its end, by name: see `record_of`.
+
+    `documents` is something new each time that files among the documents have changed; and where that is not sure, as
+    the sync before this one broke off.
+    """
+    notes = {LAST_SYNC: record_of(report, reason, started)}
+    changed = (*report.added, *report.changed, *report.removed)
+    if not is_sure or any(path.startswith(f"{DOCUMENTS_FOLDER}/") for path in changed):
+        notes[DOCUMENTS] = os.urandom(8).hex()
+    return notes
 
 
 def record_of(report: SyncReport, reason: str, started: float) -> str:

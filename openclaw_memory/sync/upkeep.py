@@ -24,7 +24,7 @@ from openclaw_memory.errors import (
 from openclaw_memory.sync.background import Background
 from openclaw_memory.sync.courtesy import Courtesy
 from openclaw_memory.sync.lag import Lag
-from openclaw_memory.sync.records import LAST_ERROR, LAST_SYNC, record_of, record_of_error
+from openclaw_memory.sync.records import LAST_ERROR, notes_of, record_of_error
 from openclaw_memory.types import FileRecord, Progress, Store, SyncReport
 
 if TYPE_CHECKING:
@@ -236,7 +236,8 @@ class Upkeep:
             if (words := healed or self._healed) is not None:
                 report, self._healed = replace(report, rebuilt=words), None
             self.last, self.last_error, self._lacking = report, None, None
-            self._note(LAST_SYNC, record_of(report, reason, started))
+            for name, note in notes_of(report, reason, started, is_sure=not self._lag.is_mistrusted).items():
+                self._note(name, note)
             self._lag.synced(report, written)
             return report
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.config.parts import Citations
-from openclaw_memory.errors import ConfigError, PathNotAllowedError
+from openclaw_memory.errors import ConfigError, OpenClawMemoryError, PathNotAllowedError
 from openclaw_memory.sessions.keys import chat_type, names_several
+from openclaw_memory.sessions.state import read_states
 from openclaw_memory.types import SOURCES, Source
-from openclaw_memory.workspace.paths import LOWER_CASE_NOTE, NOTES_FOLDER, ROOT_NOTES, is_transcript, locate
+from openclaw_memory.workspace.paths import (
+    LOWER_CASE_NOTE,
+    NOTES_FOLDER,
+    ROOT_NOTES,
+    is_transcript,
+    locate,
+    transcripts_place,
+)
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
@@ -24,12 +32,14 @@ class Audience:
     """Who reads an answer, and what of.
 
     `private` says that the user alone reads it; `citations` that they see where it stands; `source` that it is of notes
-    ("memory") or of transcripts ("sessions") alone, None of both.
+    ("memory") or of transcripts ("sessions") alone, None of both. `unknown` says why nobody knows who reads it, which
+    then counts as several people; "" where that is known.
     """
 
     private: bool = True
     citations: bool = True
     source: Source | None = None
+    unknown: str = ""
 
 
 def checked_memory(memory: object) -> Memory:
@@ -45,15 +55,42 @@ def checked_memory(memory: object) -> Memory:
     return memory
 
 
-def audience_of(mode: Citations, session_key: str | None, source: Source | None = None) -> Audience:
-    """The audience of a session, by the setting `recall.citations` and the session's key; None: a direct chat.
+def check_source(source: object) -> None:
+    """Raise ConfigError where nobody knows such a source."""
+    if source is not None and source not in SOURCES:
+        raise ConfigError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
+
+
+def audience_of(
+    memory: Memory, session_key: str | None, source: Source | None = None, seen: dict[Any, Any] | None = None
+) -> Audience:
+    """The audience of a session, by its key and what `sessions.json` says of its chat; without a key a direct chat.
+
+    `seen` is as that of `read_states`.
 
     Raises:
         ConfigError: nobody knows such a `source`.
     """
-    if source is not None and source not in SOURCES:
-        raise ConfigError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
-    return Audience(not names_several(session_key), shows_citations(mode, session_key), source)
+    check_source(source)
+    mode = memory.config.recall.citations
+    is_several, unknown = False, ""
+    if session_key:
+        try:
+            is_several = _is_several(memory.workspace, session_key, seen)
+        except OpenClawMemoryError as error:
+            is_several, unknown = True, f"nobody knows who reads along: {error}"
+    citations = shows_citations(mode, session_key) and (mode == "on" or not is_several)
+    return Audience(not (is_several or names_several(session_key)), citations, source, unknown)
+
+
+def _is_several(workspace: Workspace, session_key: str, seen: dict[Any, Any] | None) -> bool:
+    """Whether `sessions.json` says that a session, which it may know by another key too, is no direct chat."""
+    states = read_states(transcripts_place(workspace.root, workspace.sessions), seen)
+    return any(
+        names_several(key) or (state.chat_type or "direct").strip().lower() != "direct"
+        for key, state in states.items()
+        if session_key in {key, state.session_id}
+    )
 
 
 def shows_citations(mode: Citations, session_key: str | None) -> bool:
@@ -81,6 +118,6 @@ def check_path(workspace: Workspace, path: str, audience: Audience) -> None:
         raise PathNotAllowedError(f"{place.path} cannot be seen here: these tools are for source={audience.source!r}")
     if not audience.private and is_private(place.path):
         raise PathNotAllowedError(
-            f"{place.path} is private, and others read along here: it is shown in direct chats alone. "
-            "Use the notes in memory/"
+            f"{place.path} is private, and {audience.unknown or 'others read along here'}: it is shown in direct chats "
+            "alone. Use the notes in memory/"
         )

@@ -18,7 +18,7 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.fence import fenced
 from openclaw_memory.tools import schemas
-from openclaw_memory.tools.audience import Audience, audience_of, check_path, checked_memory
+from openclaw_memory.tools.audience import Audience, audience_of, check_path, check_source, checked_memory
 from openclaw_memory.tools.shown import found, within
 from openclaw_memory.tools.writing import Written, fit_to_write
 from openclaw_memory.types import Excerpt, Source, Tool, ToolAnswer
@@ -45,7 +45,7 @@ _CITED = re.compile(r"(?P<path>.+)#L(?P<start>\d{1,9})(?:-L(?P<end>\d{1,9}))?")
 
 
 class Host(NamedTuple):
-    """What the tools work on: a memory, who reads their answers, and whether there are tools that change lines."""
+    """What a call works on: a memory, who reads the answer, and whether there are tools that change lines."""
 
     memory: Memory
     audience: Audience
@@ -62,17 +62,23 @@ def memory_tools(
 ) -> tuple[Tool, ...]:
     """The tools of a memory for one session: memory_search and memory_get, and those that write.
 
-    `session_key` is OpenClaw's: in a group or channel, neither MEMORY.md, USER.md nor transcripts are shown, and
-    citations only where `config.recall.citations` is `on`. `append` adds memory_append, `edit` adds memory_edit and
-    memory_forget. What a call answers has a `status`: `ok`; what a model can mend, `invalid`, `not_found`,
-    `not_allowed` or `stale`; or `unavailable` and `failed`. Every one but `ok` comes with an `error` in words.
-    With `source` "memory" no transcript is searched or read, with "sessions" no note.
+    `session_key` is OpenClaw's: in a group or channel, as the key or `sessions.json` knows it, neither MEMORY.md,
+    USER.md nor transcripts are shown, and citations only where `config.recall.citations` is `on`. `append` adds
+    memory_append, `edit` adds memory_edit and memory_forget. What a call answers has a `status`: `ok`; what a model can
+    mend, `invalid`, `not_found`, `not_allowed` or `stale`; or `unavailable` and `failed`. Every one but `ok` comes with
+    an `error` in words. With `source` "memory" no transcript is searched or read, with "sessions" no note.
 
     Raises:
         ConfigError: `memory` is no memory, or `source` is unknown.
     """
     checked_memory(memory)
-    host = Host(memory, audience_of(memory.config.recall.citations, session_key, source), edit)
+    check_source(source)
+    seen: dict[Any, Any] = {}
+
+    def host() -> Host:
+        # Asked with each call: that a session is a group's may be written down after its first messages.
+        return Host(memory, audience_of(memory, session_key, source, seen), edit)
+
     tools = [
         _tool("memory_search", schemas.MEMORY_SEARCH_DESCRIPTION, schemas.MEMORY_SEARCH_SCHEMA, _search, host),
         _tool("memory_get", schemas.MEMORY_GET_DESCRIPTION, schemas.MEMORY_GET_SCHEMA, _get, host),
@@ -92,13 +98,13 @@ def memory_tools(
 Call = Callable[[Host, Mapping[str, Any]], ToolAnswer]
 
 
-def _tool(name: str, description: str, schema: Mapping[str, Any], call: Call, host: Host) -> Tool:
+def _tool(name: str, description: str, schema: Mapping[str, Any], call: Call, host: Callable[[], Host]) -> Tool:
     return Tool(name, description, schema, partial(_answer, schema, call, host))
 
 
-def _answer(schema: Mapping[str, Any], call: Call, host: Host, given: Any) -> ToolAnswer:
+def _answer(schema: Mapping[str, Any], call: Call, host: Callable[[], Host], given: Any) -> ToolAnswer:
     try:
-        return call(host, schemas.checked_arguments(schema, given))
+        return call(host(), schemas.checked_arguments(schema, given))
     except OpenClawMemoryError as error:
         return _refusal(error)
 
@@ -127,7 +133,8 @@ def _search(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
         rows.append(row | _citation(hit, audience))
     data = {"status": "ok", "results": rows}
     data |= {"provider": results.provider, "model": results.model, "mode": results.mode}
-    about = {"stale": results.stale, "note": results.reason, "filtered": results.filtered, "omitted": omitted}
+    note = results.reason or audience.unknown
+    about = {"stale": results.stale, "note": note, "filtered": results.filtered, "omitted": omitted}
     return ToolAnswer(data | _said(about), replace(results, results=shown))
 
 

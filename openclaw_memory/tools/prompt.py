@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import QueryError
 from openclaw_memory.fence import fenced
+from openclaw_memory.say import say
 from openclaw_memory.tools.audience import audience_of, checked_memory
 from openclaw_memory.tools.shown import found, within
 
@@ -71,7 +72,7 @@ def recall(
     Each snippet stands below its citation, where the session has these. They hold at most `max_chars` characters
     together, `config.recall.max_chars` by default; `max_results`, `min_score` and `source` are those of
     `Memory.search`. What is found in a transcript and stands in the messages `in_view`, which the model is shown
-    anyway, is left out.
+    anyway, is left out, and so is what is private where several people read along: see `memory_tools`.
 
     Raises:
         ConfigError: `memory` is no memory, or `source` is unknown.
@@ -83,7 +84,9 @@ def recall(
     most = rules.max_chars if max_chars is None else max_chars
     if not isinstance(most, int) or isinstance(most, bool) or most < 1:
         raise QueryError(f"max_chars must be a whole number of at least 1, not {most!r}: leave it out for the default")
-    audience = audience_of(rules.citations, session_key, source)
+    audience = audience_of(memory, session_key, source)
+    if audience.unknown:
+        say(f"what is private is not recalled for session {session_key!r}: {audience.unknown}")
     shown, _ = within(found(memory, query, audience, max_results, min_score, in_view), most)
     if not shown:
         return ""

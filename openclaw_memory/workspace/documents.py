@@ -11,15 +11,15 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from openclaw_memory.chunking.matter import EMBEDDING, VECTOR, Matter, composed, parsed
+from openclaw_memory.chunking.matter import EMBEDDING, Matter, composed, parsed
 from openclaw_memory.config import Files
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError, UndecodableError, WriteError
 from openclaw_memory.redaction import redact
 from openclaw_memory.workspace.dates import note_date
 from openclaw_memory.workspace.files import notes_below
 from openclaw_memory.workspace.journal import checked_text, day_path
-from openclaw_memory.workspace.known import DOCUMENTS_FOLDER, Known
-from openclaw_memory.workspace.paths import NOTES_FOLDER, Place, locate
+from openclaw_memory.workspace.known import Known, vector_in, without_vector
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, NOTES_FOLDER, Place, locate
 from openclaw_memory.workspace.reading import decode, opened
 from openclaw_memory.workspace.writing import (
     make_folder,
@@ -46,6 +46,17 @@ class Fields(NamedTuple):
     path: str
     fields: Mapping[str, Any]
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Upserted:
+    """Where documents are now, by their ids, and which of the files were not there just so; true where any was not."""
+
+    paths: Mapping[str, str]
+    changed: Sequence[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +99,9 @@ def path_of(doc_id: str) -> str:
 def write(root: Path, rules: Files, documents: Sequence[Fields]) -> list[str]:
     """Write documents, each file whole or not at all; returns the paths of those that were not there just so.
 
+    What stands above the old text of a document about its vector stays, where its new fields say what was shown of
+    that, or nothing, and the text is the same.
+
     Raises:
         QueryError: a field is not JSON, or a text no Unicode: nothing was written.
         PathNotAllowedError: a path lies not below `memory/`, is left out by the globs, or is that of a day's note or of
@@ -98,8 +112,8 @@ def write(root: Path, rules: Files, documents: Sequence[Fields]) -> list[str]:
         return _write(root, rules, documents)
 
 
-def upsert(root: Path, rules: Files, documents: Mapping[str, tuple[Mapping[str, Any], str]], known: Known) -> list[str]:
-    """Write documents by their ids, in the files that have them or in new ones; returns the paths that changed.
+def upsert(root: Path, rules: Files, documents: Mapping[str, tuple[Mapping[str, Any], str]], known: Known) -> Upserted:
+    """Write documents by their ids, in the files that have them or in new ones.
 
     A name that a person's file has is left to it: the document gets another one.
 
@@ -114,7 +128,8 @@ def upsert(root: Path, rules: Files, documents: Mapping[str, tuple[Mapping[str, 
         for doc_id, (fields, text) in documents.items():
             path = there[doc_id][0] if doc_id in there else f"{DOCUMENTS_FOLDER}/{_free(names[doc_id], taken)}.md"
             placed.append(Fields(path, {"id": doc_id, **fields}, text))
-        return _write(root, rules, placed)
+        paths = {doc_id: one.path for doc_id, one in zip(documents, placed, strict=True)}
+        return Upserted(paths, _write(root, rules, placed))
 
 
 def remove(root: Path, rules: Files, paths: Iterable[str]) -> list[str]:
@@ -192,9 +207,7 @@ def vector_above(root: Path, rules: Files, path: str) -> str | None:
         PathNotAllowedError, WorkspaceError: the file cannot be read.
     """
     content = _file(_own_place(root, rules, path), rules).content
-    embedding = content.fields.get(EMBEDDING) if content is not None else None
-    vector = embedding.get(VECTOR) if isinstance(embedding, dict) else None
-    return vector if isinstance(vector, str) else None
+    return None if content is None else vector_in(content.fields)
 
 
 def name_of(path: str) -> str:
@@ -214,6 +227,7 @@ def _write(root: Path, rules: Files, documents: Sequence[Fields]) -> list[str]:
         file = _file(place, rules)
         if file.content is not None:
             fields, inner = _unmasked(fields, file.content.fields), _unmasked(inner, file.content.text)
+            fields = _with_embedding(fields, inner, file.content)
         text = composed(fields, inner)
         data = text.encode()
         if len(data) > rules.max_bytes:
@@ -231,6 +245,15 @@ def _write(root: Path, rules: Files, documents: Sequence[Fields]) -> list[str]:
         _make_folders(root, folder)
         replace_files(base, folder, files)
     return written
+
+
+def _with_embedding(fields: Mapping[str, Any], text: str, old: Matter) -> Mapping[str, Any]:
+    """The fields with what they say of the vector in an old file, where they say nothing of it, or what is shown."""
+    if EMBEDDING not in old.fields:
+        return fields
+    says_nothing = EMBEDDING not in fields and text == old.text  # a vector is that of its text
+    is_shown = EMBEDDING in fields and fields[EMBEDDING] == without_vector(old.fields)[EMBEDDING]
+    return {**fields, EMBEDDING: old.fields[EMBEDDING]} if says_nothing or is_shown else fields
 
 
 def _check_replaceable(file: _File, text: str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from openclaw_memory.chunking.blocks import blocks, title_of
+from openclaw_memory.chunking.matter import matter_end, with_vector
 from openclaw_memory.config import Files
 from openclaw_memory.errors import (
     ConflictError,
@@ -22,7 +23,15 @@ from openclaw_memory.errors import (
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.journal import checked_text, find_block
 from openclaw_memory.workspace.paths import Place, locate, long_term_path
-from openclaw_memory.workspace.reading import excerpt_of_lines, hash_of, is_utf16, masked_lines, opened, split_lines
+from openclaw_memory.workspace.reading import (
+    excerpt_of_lines,
+    hash_of,
+    is_utf16,
+    masked_lines,
+    opened,
+    shown_lines,
+    split_lines,
+)
 from openclaw_memory.workspace.writing import read_whole, replace_file, writing
 
 LONG_TERM_HEADING = "# Long-term memory"
@@ -68,7 +77,8 @@ def edit(root: Path, path: str, start: int, end: int, text: str, *, seen: str | 
 
     `seen` is the `hash` of these lines, or its first 12 digits or more; or an excerpt that shows them, none of whose
     lines may have changed. Byte order mark, kind of newlines, and a missing one at the end stay as they are. A newline
-    at the end of `text` ends its last line and begins no other. Returns the new lines.
+    at the end of `text` ends its last line and begins no other. The vector of a document, which is shown as `…`, stays
+    where the line that shows it is written as it was shown. Returns the new lines.
 
     Raises:
         ConflictError: the lines are others by now. Nothing was changed.
@@ -109,7 +119,8 @@ def promote(
     Lines that stand there already, one after the other, are not added again: the excerpt then has `existed` set.
 
     Raises:
-        QueryError: the range, the section or `seen` cannot be, or the lines hold a secret, which stays where it is.
+        QueryError: the range, the section or `seen` cannot be, or the lines hold a secret, which stays where it is, or
+            stand above the text of a document.
         ConflictError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError: as `edit`.
     """
     source, target = locate(root, rules, path), locate(root, rules, long_term_path(root))
@@ -139,7 +150,7 @@ def _changed(root: Path, path: str, start: int, end: int, text: str, seen: str |
         note = _read(place, rules)
         _check_seen(note, start, end, seen, text)
         new = note.styled(split_lines(text))
-        lines = [*note.lines[: start - 1], *new, *note.lines[end:]]
+        lines = with_vector([*note.lines[: start - 1], *new, *note.lines[end:]], note.lines)
         _check_masks(note, start, end, text, lines)
         changed = note.text(lines)
         _write(note, changed, rules)
@@ -217,7 +228,7 @@ def _check_range(start: int, end: int) -> None:
 
 
 def _conflict(note: _Note, start: int, end: int, seen: str | Excerpt, proposed: str) -> ConflictError:
-    path, shown = note.place.path, masked_lines(note.lines)
+    path, shown = note.place.path, shown_lines(note.lines)
     current, digest = "\n".join(shown[start - 1 : end]), hash_of("\n".join(note.lines[start - 1 : end]))
     message = (
         f"lines {start} to {end} of {path} are not what you saw, and were not changed: "
@@ -238,6 +249,12 @@ def _lines_to_keep(note: _Note, start: int, end: int, seen: str | Excerpt | None
     _check_range(start, end)
     if end > len(note.lines):
         raise NotFoundError(f"{note.place.path} has {len(note.lines)} lines, none numbered {end}: read it again")
+    file = "\n".join(note.lines)
+    if start <= (above := file[: matter_end(file)].count("\n")):
+        raise QueryError(
+            f"the first {above} lines of {note.place.path} stand above the text of a document and are no memory: name "
+            "lines below them"
+        )
     if masked_lines(note.lines)[start - 1 : end] != note.lines[start - 1 : end]:
         raise QueryError(
             f"lines {start} to {end} of {note.place.path} hold a secret, which is shown masked: leave it where it is, "

@@ -9,16 +9,14 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
 
-from openclaw_memory.chunking.matter import EMBEDDING, VECTOR, Matter, parsed
+from openclaw_memory.chunking.matter import EMBEDDING, SHOWN_VECTOR, VECTOR, Matter, parsed
 from openclaw_memory.config import Files
 from openclaw_memory.errors import NotFoundError, UndecodableError, WorkspaceError
 from openclaw_memory.redaction import redact
 from openclaw_memory.say import say
-from openclaw_memory.workspace.paths import NOTES_FOLDER, locate
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, locate
 from openclaw_memory.workspace.reading import decode, opened
 from openclaw_memory.workspace.writing import read_whole
-
-DOCUMENTS_FOLDER = f"{NOTES_FOLDER}/notes"
 
 # What is kept of files takes about so many bytes; the ids are kept beside it, however many there are.
 MOST_BYTES = 32 << 20
@@ -120,11 +118,12 @@ class Known:
             return _NOTHING
         except UndecodableError:
             self.unread.pop(place.path, None)
-            seen = _NOTHING
+            seen, size = _NOTHING, 0
         else:
             seen = self._seen(place.path, matter)
+            size = 0 if matter is None else info.st_size - len(vector_in(matter.fields) or "")
         if _is_settled(info, now):
-            self._keep(path, _stamp(info), info.st_size + _BYTES_BESIDE, seen)
+            self._keep(path, _stamp(info), size + _BYTES_BESIDE, seen)
         return seen
 
     def _seen(self, path: str, matter: Matter | None) -> Seen:
@@ -178,11 +177,18 @@ def id_of(matter: Matter) -> str | None:
 
 
 def without_vector(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a document without the numbers of its vector, which are long, and say nothing to people."""
+    """The fields of a document as they are shown: without the numbers of its vector, which say nothing to people."""
     embedding = fields.get(EMBEDDING)
     if not isinstance(embedding, dict) or VECTOR not in embedding:
         return dict(fields)
-    return {**fields, EMBEDDING: {name: value for name, value in embedding.items() if name != VECTOR}}
+    return {**fields, EMBEDDING: {**embedding, VECTOR: SHOWN_VECTOR}}
+
+
+def vector_in(fields: Mapping[str, Any]) -> str | None:
+    """The vector among the fields of a document, in base64; None where there is none."""
+    embedding = fields.get(EMBEDDING)
+    vector = embedding.get(VECTOR) if isinstance(embedding, dict) else None
+    return vector if isinstance(vector, str) else None
 
 
 def masked(value: Any) -> Any:

@@ -177,13 +177,18 @@ def shown_excerpt(path: str, text: str, start: int, lines: int) -> Excerpt:
 
 
 def masked_lines(lines: Sequence[str]) -> list[str]:
-    """The lines of a note as they are shown: masked all together, since a private key is one over several of them."""
+    """The lines of a note with their secrets masked: all together, since a private key is one over several of them."""
     return redact("\n".join(lines)).split("\n") if lines else []
 
 
+def shown_lines(lines: Sequence[str]) -> list[str]:
+    """The lines of a note as they are shown: with secrets masked, and without the vector of a document."""
+    return masked_lines(as_shown("\n".join(lines)).split("\n")) if lines else []
+
+
 def excerpt_of_lines(path: str, lines: Sequence[str], first: int, count: int, *, existed: bool = False) -> Excerpt:
-    """So many lines of a note from the 0-based `first` on, masked; `hash` is that of the lines as they stand there."""
-    shown, text = masked_lines(lines)[first : first + count], "\n".join(lines[first : first + count])
+    """So many lines of a note from the 0-based `first` on, as shown; `hash` is that of the lines as they are there."""
+    shown, text = shown_lines(lines)[first : first + count], "\n".join(lines[first : first + count])
     return Excerpt(path, "\n".join(shown), first + 1, first + count, hash=hash_of(text), existed=existed)
 
 

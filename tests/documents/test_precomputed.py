@@ -1,8 +1,11 @@
 """Documents that came with vectors of their own: found by them, exactly, whatever happens to files and index."""
 
+import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -116,26 +119,31 @@ def test_without_its_maker_a_lost_vector_is_told_and_made_once_the_maker_is_ther
         assert ids(memory.documents, letters(TEXTS[0]), maker=LETTERS)[0] == "n0"
         assert memory.documents.precomputed.lacking == 0
         assert not [notice for notice in memory.status().notices if "vectors" in notice]
-    assert "have lost their vectors" in caplog.text
+    assert "4 documents have lost the vectors" in caplog.text
 
 
-def test_a_maker_that_fails_is_told_and_asked_again_after_the_next_change(folder):
+def test_a_maker_that_fails_is_told_and_asked_again_after_the_next_change_or_a_minute(folder, monkeypatch):
     calls = []
 
     def broken(documents):
         calls.append(len(documents))
         raise RuntimeError("the service is down")
 
+    failing = Maker("letters", "letters", broken)
+    now = 1000.0
+    monkeypatch.setattr("openclaw_memory.documents.precomputed.time.monotonic", lambda: now)
     with Memory.open(folder, embedder=None) as memory:
         memory.documents.add(some(), vectors_of(some()), LETTERS)
     nowhere(folder)
     with Memory.open(folder, embedder=None) as memory:
         for _ in range(3):
-            assert ids(memory.documents, letters("mill"), maker=Maker("letters", "letters", broken)) == []
+            assert ids(memory.documents, letters("mill"), maker=failing) == []
         assert calls == [4]
         assert "the service is down" in memory.documents.precomputed.told()[0]
-        memory.append("Something new.")
-        memory.sync()
+        now += 61
+        assert ids(memory.documents, letters("mill"), maker=failing) == []
+        assert calls == [4, 4]
+        memory.documents.add([Document("other", "text")])
         assert ids(memory.documents, letters(TEXTS[3]), maker=LETTERS)[0] == "n3"
 
 
@@ -166,11 +174,13 @@ def test_a_document_that_is_gone_is_not_found(folder, memory, documents):
     assert sorted(ids(documents, letters("mill"))) == ["n2", "n3"]
 
 
-def test_a_document_added_again_has_its_new_vector_alone(documents):
+def test_a_document_added_again_has_its_new_vector_and_without_one_keeps_it_as_long_as_its_text_stays(documents):
     documents.add(some(), vectors_of(some()), GIVEN)
     documents.add([Document("n0", TEXTS[0])], [letters("zzz")], GIVEN)
     assert found(documents, letters("zzz"))[0] == ("n0", pytest.approx(1))
-    documents.add([Document("n0", TEXTS[0])])
+    documents.add([Document("n0", TEXTS[0], {"more": 1})])
+    assert found(documents, letters("zzz"))[0] == ("n0", pytest.approx(1))
+    documents.add([Document("n0", "another text")])
     assert "n0" not in ids(documents, letters("zzz"))
 
 
@@ -220,11 +230,12 @@ def test_a_question_of_other_dimensions_is_refused(documents):
         documents.precomputed.nearest(letters("mill"), 0)
 
 
-def test_where_nothing_came_with_a_vector_there_is_no_index_for_them(folder, documents):
+def test_where_nothing_came_with_a_vector_nothing_is_found_by_one(folder, documents):
+    assert ids(documents, [1, 2, 3]) == []
+    assert not list((folder / ".memory").glob("*documents*"))
     documents.add(some())
     assert ids(documents, [1, 2, 3]) == []
     assert documents.precomputed.identity is None
-    assert not list((folder / ".memory").glob("*documents*"))
 
 
 def test_a_filter_finds_the_one_of_many(documents):
@@ -249,7 +260,7 @@ def test_a_damaged_vector_in_a_file_is_told(folder, memory, documents):
     path.write_text(path.read_text().replace('"vector": "', '"vector": "?'))
     memory.sync()
     assert sorted(ids(documents, letters("mill"))) == ["n1", "n2", "n3"]
-    assert any("1 documents" in notice for notice in memory.status().notices)
+    assert any("1 document has lost" in notice for notice in memory.status().notices)
 
 
 def test_a_vector_of_another_length_in_a_file_is_told(folder, memory, documents):
@@ -270,17 +281,17 @@ def test_an_index_full_of_garbage_is_set_aside_and_made_again(folder):
     with Memory.open(folder, embedder=None) as memory:
         memory.documents.add(some(), vectors_of(some()), GIVEN)
         before = found(memory.documents, letters("mill"))
-    (index,) = (folder / ".memory").glob("*-documents.sqlite")
+    (index,) = (folder / ".memory").glob("*.documents.sqlite")
     index.write_bytes(b"garbage" * 1000)
     with Memory.open(folder, embedder=None) as memory:
         assert found(memory.documents, letters("mill")) == before
-    assert list((folder / ".memory").glob("*-documents.sqlite.damaged-*"))
+    assert list((folder / ".memory").glob("*.documents.sqlite.damaged-*"))
 
 
 def test_the_index_deleted_under_a_memory_that_is_open_is_made_again(folder, documents):
     documents.add(some(), vectors_of(some()), GIVEN)
     before = found(documents, letters("mill"))
-    for file in (folder / ".memory").glob("*-documents.sqlite*"):
+    for file in (folder / ".memory").glob("*.documents.sqlite*"):
         file.unlink()
     assert found(documents, letters("mill")) == before
 
@@ -344,3 +355,208 @@ def test_words_alone_find_documents_and_lines(memory, documents):
     assert documents.matching("   ", 5) == []
     with pytest.raises(QueryError, match="string"):
         documents.matching(None, 5)
+
+
+@pytest.mark.parametrize("maker", [GIVEN, LETTERS], ids=["in the file", "made again"])
+def test_a_memory_opened_again_knows_what_it_knew(folder, maker):
+    many = [Document(f"d{number}", f"text {number}", {"number": number}) for number in range(100)]
+    with Memory.open(folder, embedder=None) as memory:
+        memory.documents.add(many, vectors_of(many) + np.arange(100)[:, None], maker)
+        before = found(memory.documents, letters("mill"), 100)
+    with Memory.open(folder, embedder=None) as memory:
+        assert found(memory.documents, letters("mill"), 3, where=lambda one: one.metadata["number"] == 7)[0][0] == "d7"
+        assert found(memory.documents, letters("mill"), 100) == before
+        assert len(memory.documents.precomputed.paths()) == 100
+
+
+@pytest.mark.parametrize("maker", [GIVEN, LETTERS], ids=["in the file", "made again"])
+def test_a_new_vector_for_the_same_text_takes_the_place_of_the_old(folder, memory, documents, maker):
+    documents.add(some(), vectors_of(some()), maker)
+    long_ago = 1_700_000_000
+    for path in (folder / "memory/notes").glob("*.md"):
+        os.utime(path, (long_ago, long_ago))  # no stamp is in doubt
+    memory.sync()
+    documents.add([some()[0]], [[-1.0] * 8], maker)
+    assert found(documents, [-1.0] * 8)[0] == ("n0", pytest.approx(1))
+
+
+@pytest.mark.parametrize("spread", [0.02, 1.0], ids=["nearly the same", "different"])
+def test_the_nearest_are_exact_among_many(documents, spread):
+    random = np.random.default_rng(3)
+    rows = 1.0 + spread * random.normal(size=(2000, 64))
+    rows[:, :3] += 40 * random.normal(size=(2000, 3))  # a few large components
+    documents.add([Document(f"d{number}", "same") for number in range(2000)], rows, GIVEN)
+    for question in rows[:5] + 0.01:
+        exact = cosines(rows, question)
+        answers = found(documents, question, 10)
+        assert [score for _, score in answers] == pytest.approx(np.sort(exact)[::-1][:10], abs=1e-6)
+        assert [exact[int(name[1:])] for name, _ in answers] == pytest.approx(np.sort(exact)[::-1][:10], abs=1e-6)
+
+
+def test_vectors_of_zeros_are_near_to_nothing_and_still_there(documents):
+    documents.add(some()[:2], [[0.0, 0.0], [1.0, 0.0]], GIVEN)
+    assert found(documents, [1, 0]) == [("n1", 1.0), ("n0", 0.0)]
+    assert sorted(found(documents, [0, 0])) == [("n0", 0.0), ("n1", 0.0)]
+
+
+def test_what_a_person_writes_into_the_folder_of_documents_is_noticed(folder, documents):
+    documents.add(some(), vectors_of(some()), GIVEN)
+    (folder / "memory/notes/n0.md").unlink()
+    deadline = time.monotonic() + 20
+    while len(documents.precomputed.paths()) == 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(documents.precomputed.paths()) == 3
+
+
+def test_another_model_is_refused_also_where_the_index_is_gone(folder):
+    with Memory.open(folder, embedder=None) as memory:
+        memory.documents.add(some(), vectors_of(some()), LETTERS)
+    nowhere(folder)
+    with Memory.open(folder, embedder=None) as memory:
+        with pytest.raises(EmbedderError, match="'letters'"):
+            memory.documents.add([Document("new", "text")], [[1.0] * 8], GIVEN)
+        for path in (folder / "memory/notes").glob("*.md"):
+            path.unlink()
+        assert memory.documents.add([Document("new", "text")], [[1.0] * 3], GIVEN) == ["new"]
+
+
+def test_of_two_that_add_at_once_with_other_dimensions_one_is_refused(documents):
+    outcomes = []
+
+    def add(name, dims):
+        try:
+            outcomes.extend(
+                documents.add([Document(f"{name}{n}", "text") for n in range(5)], [[1.0] * dims] * 5, GIVEN)
+            )
+        except EmbedderError as error:
+            outcomes.append(error)
+
+    threads = [threading.Thread(target=add, args=("a", 4)), threading.Thread(target=add, args=("b", 5))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len([one for one in outcomes if isinstance(one, EmbedderError)]) == 1
+    assert documents.precomputed.lacking == 0
+    assert len(documents.precomputed.paths()) == 5
+
+
+def test_a_copy_that_a_person_has_changed_does_not_get_the_vector_of_the_original(folder, documents):
+    documents.add(some(), vectors_of(some()), LETTERS)
+    original = folder / "memory/notes/n1.md"
+    (folder / "memory/notes/a-copy.md").write_text(original.read_text().replace(TEXTS[1], "zzz"))
+    documents.add([Document("n1", "rrrr")], [letters("rrrr")], LETTERS)
+    ((best, score), *_) = documents.precomputed.nearest(letters("rrrr"), 10, maker=LETTERS)
+    assert (best.text, score) == ("rrrr", pytest.approx(1))
+
+
+def test_a_memory_whose_own_index_is_damaged_still_finds_by_vectors(folder):
+    with Memory.open(folder, embedder=None) as memory:
+        memory.documents.add(some(), vectors_of(some()), GIVEN)
+        before = found(memory.documents, letters("mill"))
+    (folder / ".memory/index.sqlite").write_bytes(b"garbage" * 1000)
+    with Memory.open(folder, embedder=None) as memory:
+        assert found(memory.documents, letters("mill")) == before
+
+
+def test_files_that_are_deleted_while_others_ask_break_no_question(folder, documents):
+    documents.add(some(), vectors_of(some()), GIVEN)
+    errors, stop = [], threading.Event()
+
+    def ask():
+        while not stop.is_set():
+            try:
+                assert len(found(documents, letters("mill"))) == 4
+            except Exception as error:  # noqa: BLE001 - each is told below
+                errors.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(10):
+        time.sleep(0.03)
+        (folder / ".memory/index.documents.sqlite").unlink(missing_ok=True)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+def test_a_slow_maker_keeps_no_other_question_waiting(folder, memory, documents):
+    documents.add(some(), vectors_of(some()), LETTERS)
+    path = folder / "memory/notes/n0.md"
+    path.write_text(path.read_text().replace(TEXTS[0], "changed"))
+    memory.sync()
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(wanted):
+        begun.set()
+        assert go_on.wait(20)
+        return vectors_of(wanted)
+
+    asking = threading.Thread(
+        target=found, args=(documents, letters("x")), kwargs={"maker": Maker("letters", "l", slow)}
+    )
+    asking.start()
+    assert begun.wait(20)
+    assert len(found(documents, letters("mill"))) >= 3
+    go_on.set()
+    asking.join()
+    assert len(found(documents, letters("mill"))) == 4
+
+
+def test_each_agent_has_vectors_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENCLAW_STATE_DIR", str(tmp_path))
+    for name in ("a", "a-documents"):
+        (tmp_path / f"workspace-{name}").mkdir()
+    with Memory.for_agent("a", embedder=None) as first, Memory.for_agent("a-documents", embedder=None) as second:
+        first.documents.add([Document("x", "text")], [[1.0, 0.0]], GIVEN)
+        second.append("A note.")
+        second.sync()
+        first.sync()
+        assert ids(first.documents, [1, 0]) == ["x"]
+        assert ids(second.documents, [1, 0]) == []
+
+
+ASKS = """
+import sys, time
+from openclaw_memory import Memory
+from openclaw_memory.types import Maker
+import numpy as np
+make = Maker("letters", "letters", lambda some: np.array([[len(one.text), 1.0] for one in some], np.float32))
+with Memory.open(sys.argv[1], embedder=None) as memory:
+    end = time.monotonic() + float(sys.argv[2])
+    while time.monotonic() < end:
+        memory.documents.precomputed.vectors(memory.documents.get(["d1"]))
+        memory.documents.precomputed.nearest([1.0, 1.0], 3, maker=make)
+"""
+
+
+def test_two_processes_that_add_and_ask_lose_no_vector(folder):
+    make = Maker("letters", "letters", lambda some: np.array([[len(one.text), 1.0] for one in some], np.float32))
+    with Memory.open(folder, embedder=None) as memory:
+        memory.documents.add([Document("d0", "text")], [[4.0, 1.0]], make)
+        asking = subprocess.Popen([sys.executable, "-c", ASKS, str(folder), "4"])
+        for number in range(1, 30):
+            memory.documents.add([Document(f"d{number}", "text" * number)], [[4.0 * number, 1.0]], make)
+        assert asking.wait(60) == 0
+        assert len(ids(memory.documents, [1, 0], 100, maker=make)) == 30
+        assert memory.documents.precomputed.lacking == 0
+
+
+def test_people_s_notes_are_found_behind_documents_with_many_chunks(folder):
+    long = "\n\n".join(
+        f"## Part {number}\n\nShips and boats, ferries and canoes, number {number}." for number in range(80)
+    )
+    with Memory.open(folder) as memory:
+        memory.append("The canoes are in the shed.", date="2026-01-02")
+        memory.documents.add([Document("long", long)], [[1.0, 0.0]], GIVEN)
+        vector = memory.embedder.embed_query("Where are the canoes?")
+        near = memory.documents.near(vector, 2, beside=memory.documents.precomputed.paths())
+        assert [document.id for document, _ in near] == ["memory/2026-01-02.md#L1-L3"]
+        assert memory.documents.near(vector, 2, beside=memory.documents.precomputed.paths(), least=0.99) == []
+
+
+def test_what_does_not_fit_is_not_among_all(documents):
+    documents.add(some())
+    assert [one.id for one in documents.all(lambda one: one.metadata["number"] > 1)] == ["n2", "n3"]

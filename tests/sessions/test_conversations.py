@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from openclaw_memory.config import Compaction
 from openclaw_memory.sessions import Conversations, Reading
+from openclaw_memory.sessions.conversations import Conversation
 
 READING = Reading(role=lambda said: said[0], text=lambda said: said[1], is_reply=lambda said: said[0] == "assistant")
 
@@ -113,6 +114,40 @@ def test_where_no_turn_was_held_the_next_call_tries_again(saved):
     saved.held = True
     call(watched, [user("a"), assistant("ok"), user("b")], tokens=199_000)
     assert saved.texts == {"a", "b", "ok"}
+
+
+def test_a_flush_that_was_held_is_known_when_a_later_one_could_not_be(saved):
+    watched = watch(saved)
+    talk = [user(str(number)) for number in range(10)]
+    call(watched, talk, tokens=199_000)
+    saved.held = False
+    call(watched, [user("new"), *talk[5:], user("newer")], tokens=199_000)
+    saved.held = True
+    call(watched, talk, tokens=199_000)
+    assert len(saved.talks) == 1
+
+
+@pytest.mark.parametrize("ends", [[True, False], [False, True]])
+def test_of_flushes_that_overlap_the_one_that_was_held_is_known(ends):
+    conversation = Conversation(READING)
+    one, two = [user("a")], [user("b")]
+    marks = [conversation.flush_begins(talk) for talk in (one, two)]
+    assert all(conversation.had_its_flush(talk) for talk in (one, two))
+    for mark, held in zip(marks, ends, strict=True):
+        conversation.flush_ended(mark, held=held)
+    assert [conversation.had_its_flush(talk) for talk in (one, two)] == ends
+
+
+def test_a_flush_that_was_broken_off_is_tried_again(saved):
+    def breaks_off(*_):
+        raise KeyboardInterrupt
+
+    watched = watch(lambda *_: breaks_off)
+    with pytest.raises(KeyboardInterrupt):
+        call(watched, [user("a")], tokens=199_000)
+    watched._saving = saved
+    call(watched, [user("a")], tokens=199_000)
+    assert saved.texts == {"a", "ok"}
 
 
 def test_a_call_that_is_refused_as_too_long_is_flushed_and_another_failure_is_not(saved):

@@ -1,5 +1,7 @@
 """Who sees citations, and what is private."""
 
+import json
+
 import pytest
 
 from openclaw_memory.tools import chat_type, shows_citations
@@ -48,8 +50,45 @@ def test_citations_are_shown_always_never_or_in_direct_chats(mode, key, shown):
 @pytest.mark.parametrize(
     "key", ["telegram:group:1", "Channel:7", "agent:main:telegram:group:1", "matrix:Room:!x", "supergroup:1", "guild:7"]
 )
-def test_what_is_private_stays_hidden_wherever_a_key_speaks_of_several_people(key):
-    assert audience_of("on", key) == Audience(private=False, citations=True)
+def test_what_is_private_stays_hidden_wherever_a_key_speaks_of_several_people(open_memory, key):
+    assert audience_of(open_memory(citations="on"), key) == Audience(private=False, citations=True)
+
+
+@pytest.mark.parametrize(
+    ("key", "entry", "private"),
+    [
+        ("s7", {"chatType": "group"}, False),
+        ("s7", {"chatType": "channel"}, False),
+        ("s7", {"chatType": "Direct"}, True),
+        ("s7", {}, True),
+        ("other", {"chatType": "group"}, True),
+        ("id-7", {"chatType": "room"}, False),  # a session is known by its id as well
+        (None, {"chatType": "group"}, True),
+    ],
+)
+def test_what_is_private_stays_hidden_where_the_state_of_a_session_tells_of_several_people(
+    notes, memory, key, entry, private
+):
+    (notes / "sessions").mkdir()
+    (notes / "sessions" / "sessions.json").write_text(json.dumps({"s7": {"sessionId": "id-7", **entry}}))
+    assert audience_of(memory, key) == Audience(private=private, citations=private)
+
+
+def test_a_session_id_is_as_private_as_the_key_that_it_goes_by(notes, memory):
+    (notes / "sessions").mkdir()
+    states = {"agent:main:telegram:group:7": {"sessionId": "id-7"}}
+    (notes / "sessions" / "sessions.json").write_text(json.dumps(states))
+    assert not audience_of(memory, "id-7").private
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "x"])
+def test_where_the_state_cannot_be_read_what_is_private_stays_hidden(notes, memory, content):
+    (notes / "sessions").mkdir()
+    (notes / "sessions" / "sessions.json").write_text(content)
+    audience = audience_of(memory, "agent:main:main")
+    assert not audience.private
+    assert "sessions.json is damaged" in audience.unknown
+    assert audience_of(memory, None) == Audience()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from openclaw_memory.errors import QueryError
-from openclaw_memory.tools import recall
+from openclaw_memory.tools import memory_tools, recall
 
 GROUP = "agent:main:telegram:group:1"
 
@@ -108,3 +108,24 @@ def test_others_notes_can_be_read_and_written(call):
 def test_wishes_are_checked_there_too(memory):
     with pytest.raises(QueryError, match="max_results"):
         recall(memory, "boiler", max_results=0, session_key=GROUP)
+
+
+def test_a_session_that_becomes_a_groups_sees_nothing_private_from_then_on(memory):
+    tools = {tool.name: tool for tool in memory_tools(memory, session_key="s7")}
+    assert tools["memory_get"].run({"path": "MEMORY.md"}).ok
+    assert "Ines" in recall(memory, "trains", session_key="s7", min_score=0)
+    memory.flush("s7", chat_type="group").compacted()
+    assert tools["memory_get"].run({"path": "MEMORY.md"}).data["status"] == "not_allowed"
+    assert "Ines" not in tools["memory_search"].run({"query": "trains", "minScore": 0}).text
+    assert "Ines" not in recall(memory, "trains", session_key="s7", min_score=0)
+
+
+def test_where_nobody_knows_who_reads_what_is_private_is_hidden_and_that_is_said(notes, memory, call, caplog):
+    (notes / "sessions" / "sessions.json").write_text("{")
+    answer = call("memory_search", key="agent:main:main", query="trains boiler", minScore=0)
+    assert [row["path"] for row in answer.data["results"]] == ["memory/household.md"]
+    assert "sessions.json is damaged" in answer.data["note"]
+    assert "sessions.json is damaged" in call("memory_get", key="agent:main:main", path="MEMORY.md").data["error"]
+    assert "Ines" not in recall(memory, "trains", session_key="agent:main:main", min_score=0)
+    assert "what is private is not recalled" in caplog.text
+    assert call("memory_get", path="MEMORY.md").ok

@@ -21,9 +21,8 @@ OURS = '---\nopenclaw_memory: 1\nid: "a"\n---\ntext\n'
 
 
 def put(root: Path, **texts: str) -> list[str]:
-    return documents.upsert(
-        root, RULES, {name: ({"metadata": {}}, text) for name, text in texts.items()}, Known(root, RULES)
-    )
+    given = {name: ({"metadata": {}}, text) for name, text in texts.items()}
+    return documents.upsert(root, RULES, given, Known(root, RULES)).changed
 
 
 def stored(root: Path) -> dict[str, str]:
@@ -60,7 +59,7 @@ def test_what_is_no_id_is_refused_and_nothing_written(tmp_path, doc_id):
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..", "a\\..\\b", "C:\\x", "memory/notes/x.md"])
 def test_no_id_leads_out_of_the_folder(tmp_path, name):
-    (path,) = documents.upsert(tmp_path, RULES, {name: ({}, "text")}, Known(tmp_path, RULES))
+    (path,) = documents.upsert(tmp_path, RULES, {name: ({}, "text")}, Known(tmp_path, RULES)).changed
     assert (tmp_path / path).parent == tmp_path / NOTES
     assert stored(tmp_path) == {name: "text"}
 
@@ -270,6 +269,48 @@ def test_no_more_is_kept_than_there_is_room_for(tmp_path, reads, monkeypatch):
     assert len(reads) == 6, "ids are kept all the same"
 
 
+def test_what_is_not_kept_of_files_takes_no_room(tmp_path, reads, monkeypatch):
+    long = "A" * 4_000
+    about = {"embedding": {"model": "given", "vector": long}}
+    documents.upsert(tmp_path, RULES, dict.fromkeys("ab", (about, "text")), Known(tmp_path, RULES))
+    (tmp_path / NOTES / "c.md").write_text(f"a person's own {long}")
+    settle(*(tmp_path / NOTES).glob("*.md"))
+    monkeypatch.setattr(known_module, "MOST_BYTES", 3 * 1024 + 400)
+    known = Known(tmp_path, RULES)
+    for _ in range(2):
+        assert [known.look(f"{NOTES}/{name}.md").doc_id for name in "abc"] == ["a", "b", None]
+    assert len(reads) == 3
+
+
+ABOUT = {"model": "given", "dims": 2, "vector": "AACAPwAAAAA="}
+
+
+@pytest.mark.parametrize("fields", [{"metadata": {"n": 2}}, {"embedding": ABOUT | {"vector": "…"}, "more": 1}])
+def test_a_vector_stays_where_its_text_is_written_again_without_it_or_as_it_was_shown(tmp_path, fields):
+    path = f"{NOTES}/a.md"
+    documents.write(tmp_path, RULES, [Fields(path, {"id": "a", "embedding": ABOUT}, "text")])
+    assert documents.write(tmp_path, RULES, [Fields(path, {"id": "a", **fields}, "text")]) == [path]
+    assert documents.vector_above(tmp_path, RULES, path) == ABOUT["vector"]
+    assert documents.upsert(tmp_path, RULES, {"a": (fields, "text")}, Known(tmp_path, RULES)).changed == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({}, "another text"),
+        ({"embedding": {"model": "given", "dims": 2}}, "text"),
+        ({"embedding": ABOUT | {"vector": "…", "model": "other"}}, "text"),
+        ({"embedding": None}, "text"),
+    ],
+    ids=["another text", "a vector elsewhere", "another model", "none"],
+)
+def test_a_vector_goes_where_another_takes_its_place_or_its_text_is_gone(tmp_path, fields, text):
+    path = f"{NOTES}/a.md"
+    documents.write(tmp_path, RULES, [Fields(path, {"id": "a", "embedding": ABOUT}, "text")])
+    documents.write(tmp_path, RULES, [Fields(path, {"id": "a", **fields}, text)])
+    assert ABOUT["vector"] not in (tmp_path / path).read_text()
+
+
 @pytest.mark.parametrize("folder", ["memory/notes", "memory/users"])
 def test_what_is_gone_takes_no_room(tmp_path, reads, monkeypatch, folder):
     monkeypatch.setattr(known_module, "MOST_BYTES", 2 * 1024 + 200)
@@ -332,7 +373,7 @@ def test_a_damaged_document_is_told_once_and_stays_one(tmp_path, caplog, content
         assert known.look(f"{NOTES}/x.md").content.text == "Old text."
     assert [f"{NOTES}/x.md" in record.getMessage() for record in caplog.records] == [True]
     assert list(known.unread) == [f"{NOTES}/x.md"]
-    assert documents.upsert(tmp_path, RULES, {"x": ({"metadata": {}}, "New.")}, known) == [f"{NOTES}/x.md"]
+    assert documents.upsert(tmp_path, RULES, {"x": ({"metadata": {}}, "New.")}, known).changed == [f"{NOTES}/x.md"]
     assert os.listdir(tmp_path / NOTES) == ["x.md"]
     assert stored(tmp_path) == {"x": "New."}
     assert known.look(f"{NOTES}/x.md").content.text == "New."
@@ -346,7 +387,7 @@ def test_a_document_without_its_id_is_found_by_the_name_that_its_id_leads_to(tmp
     known = Known(tmp_path, RULES)
     assert documents.paths_by_id(tmp_path, RULES, known, ["Doc/Ä 1"]) == {"Doc/Ä 1": [path]}
     assert documents.paths_by_id(tmp_path, RULES, known) == {file.stem: [path]}
-    assert documents.upsert(tmp_path, RULES, {"Doc/Ä 1": ({}, "New.")}, known) == [path]
+    assert documents.upsert(tmp_path, RULES, {"Doc/Ä 1": ({}, "New.")}, known).changed == [path]
     assert stored(tmp_path) == {"Doc/Ä 1": "New."}
 
 

@@ -402,3 +402,36 @@ def test_processes_that_edit_one_line_at_once_lose_no_edit(workspace):
     running = [subprocess.Popen(command, cwd=Path(__file__).parents[2]) for _ in range(3)]
     assert [process.wait() for process in running] == [0] * 3
     assert got(workspace) == b"60\nrest\n"
+
+
+VECTOR = "AACAPwAAAAA="
+DOCUMENT = f'---\nopenclaw_memory: 1\nid: "a"\nembedding: {{"model": "given", "vector": "{VECTOR}"}}\n---\nThe mill.\n'
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_vector_that_was_not_shown_stays_when_its_line_is_written_as_it_was_shown(workspace, newline):
+    put(workspace, DOCUMENT.replace("\n", newline))
+    seen = workspace.excerpt(NOTE)
+    assert VECTOR not in seen.text
+    edited = workspace.edit(NOTE, 1, 6, seen.text.replace("mill", "barn…").replace("id:", "more: 1\nid:"), seen=seen)
+    assert VECTOR not in edited.text
+    wanted = DOCUMENT.replace("mill", "barn…").replace("id:", "more: 1\nid:")
+    assert got(workspace) == wanted.replace("\n", newline).encode()
+
+
+def test_a_line_with_a_vector_may_be_changed_and_removed(workspace):
+    put(workspace, DOCUMENT)
+    workspace.edit(NOTE, 4, 4, 'embedding: {"model": "mine", "vector": "…"}', seen=workspace.excerpt(NOTE))
+    assert b'"mine", "vector": "\xe2\x80\xa6"' in got(workspace)
+    workspace.delete(NOTE, 4, 4, seen=workspace.excerpt(NOTE))
+    assert b"embedding" not in got(workspace)
+
+
+def test_a_conflict_shows_no_vector(workspace):
+    put(workspace, DOCUMENT)
+    seen = workspace.excerpt(NOTE)
+    put(workspace, DOCUMENT.replace("mill", "barn"))
+    with pytest.raises(ConflictError) as caught:
+        workspace.edit(NOTE, 1, 6, "x", seen=seen)
+    assert "barn" in caught.value.current
+    assert VECTOR not in caught.value.current + str(caught.value)
