@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from llama_index.core.base.llms.types import (
-    AudioBlock,
-    ChatMessage,
-    CitableBlock,
-    CitationBlock,
-    DocumentBlock,
-    ImageBlock,
-    MessageRole,
-    TextBlock,
-    ToolCallBlock,
-    VideoBlock,
-)
+from llama_index.core.base.llms.types import ChatMessage, CitableBlock, CitationBlock, MessageRole, TextBlock
 
-from openclaw_memory.sessions import Message, text_of
+from openclaw_memory.sessions import Message, own_words, text_of
 
+# What a block is, it says itself: earlier versions of LlamaIndex do not have all of their classes.
+_SHOWN_BY_ADDRESS = frozenset({"image", "audio", "video", "document"})
 _OF_THE_PROGRAM = frozenset({MessageRole.SYSTEM, MessageRole.DEVELOPER})
 _OF_TOOLS = frozenset({MessageRole.TOOL, MessageRole.FUNCTION})
 _SPEAKERS = {"user": "User", "assistant": "Assistant"}
 
 
 def openclaw_messages(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
-    """The messages as OpenClaw writes them, without those of the program; an answer has the name of the tool called."""
+    """The messages as OpenClaw writes them, without those of the program; an answer has the name of the tool called.
+
+    One that cannot be read stands there with the reason.
+    """
     found: list[dict[str, Any]] = []
     names: dict[str, str] = {}
     for message in messages:
-        if (converted := openclaw_message(message)) is None:
+        try:
+            converted = openclaw_message(message)
+        except Exception as error:  # noqa: BLE001 - what others put into a message raises what it likes
+            why = f"[this message could not be read: {type(error).__name__}]"
+            converted = {"role": "assistant", "content": _blocks(why)}
+        if converted is None:
             continue
         names.update((call["id"], call["name"]) for call in _calls_in(converted))
         if converted["role"] == "toolResult" and not converted["toolName"]:
@@ -41,10 +40,13 @@ def openclaw_messages(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
 
 
 def openclaw_message(message: ChatMessage) -> dict[str, Any] | None:
-    """One message as OpenClaw writes it; None for what is no part of the talk. What it holds can be written as JSON."""
+    """One message as OpenClaw writes it; None for what is no part of the talk. What it holds can be written as JSON.
+
+    What was recalled into it, and fenced, is left out.
+    """
     if message.role in _OF_THE_PROGRAM:
         return None
-    words = words_of(message)
+    words = own_words(words_of(message))
     if message.role == MessageRole.USER:
         return {"role": "user", "content": words}
     if message.role in _OF_TOOLS:
@@ -64,7 +66,7 @@ def calls_of(message: ChatMessage) -> list[tuple[str, str, dict[str, Any]]]:
     They stand in its blocks, or where older integrations put them, in `additional_kwargs` in OpenAI's shape; many write
     them into both.
     """
-    blocks = [block for block in message.blocks if isinstance(block, ToolCallBlock)]
+    blocks: list[Any] = [block for block in message.blocks if _kind(block) == "tool_call"]
     if blocks:
         return [(_text(block.tool_call_id), block.tool_name, _arguments(block.tool_kwargs)) for block in blocks]
     older = message.additional_kwargs.get("tool_calls")
@@ -108,27 +110,34 @@ def _calls_in(message: Message) -> list[Mapping[str, Any]]:
 
 
 def words_of(message: ChatMessage) -> str:
-    """The text of a message; of one that has none, what it shows instead: an address, or `[image]`."""
-    texts = list(_texts(message.blocks))
-    return "\n".join(texts) if any(texts) else " ".join(filter(None, map(_shown, message.blocks)))
+    """The text of a message, and below it what stands for the rest that it shows: an address, or `[image]`."""
+    blocks = list(_flat(message.blocks))
+    texts = [block.text for block in blocks if isinstance(block, TextBlock)]
+    shown = " ".join(filter(None, map(_shown, blocks)))
+    return "\n".join([*(texts if any(texts) or not shown else []), *filter(None, [shown])])
 
 
-def _texts(blocks: Iterable[Any]) -> Iterable[str]:
+def _flat(blocks: Iterable[Any]) -> Iterator[Any]:
+    """The blocks, and those within them in their place."""
     for block in blocks:
-        if isinstance(block, TextBlock):
-            yield block.text
-        elif isinstance(block, CitableBlock):
-            yield from _texts(block.content)
+        if isinstance(block, CitableBlock):
+            yield from _flat(block.content)
         elif isinstance(block, CitationBlock):
-            yield from _texts([block.cited_content])
+            yield from _flat([block.cited_content])
+        else:
+            yield block
 
 
-def _shown(block: object) -> str:
+def _shown(block: Any) -> str:
     """What stands for a block without words: its address, its kind, or "" for what is no part of what was said."""
-    if not isinstance(block, ImageBlock | AudioBlock | VideoBlock | DocumentBlock):
+    if (kind := _kind(block)) not in _SHOWN_BY_ADDRESS:
         return ""
-    address = str(block.url or "")
-    return address if address and not address.startswith("data:") else f"[{block.block_type}]"
+    address = _text(block.url)
+    return address if address and not address.startswith("data:") else f"[{kind}]"
+
+
+def _kind(block: Any) -> str:
+    return _text(getattr(block, "block_type", None))
 
 
 def _older(call: Any) -> tuple[str, str, dict[str, Any]] | None:
@@ -148,7 +157,8 @@ def _arguments(arguments: Any) -> dict[str, Any]:
     """Arguments as JSON holds them; text that is no object of JSON is kept as it is, under `text`."""
     try:
         found = json.loads(arguments) if isinstance(arguments, str) else arguments
-        found = json.loads(json.dumps(found, default=str))
+        # What is no number to JSON, such as NaN, is written as a word.
+        found = json.loads(json.dumps(found, default=str), parse_constant=str)
     except (ValueError, TypeError, RecursionError):
         found = str(arguments)
     return found if isinstance(found, dict) else {"text": str(arguments)} if arguments else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,6 +21,7 @@ from openclaw_memory.sessions import (
     driven,
     in_one_message,
     is_silent,
+    own_words,
     prompt_of,
 )
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 Talk: TypeAlias = Sequence[ChatMessage] | str  # messages, or the text of a conversation or of a part of it
 Counter: TypeAlias = Callable[[str], int]
 
+_OF_THE_PROGRAM = frozenset({MessageRole.SYSTEM, MessageRole.DEVELOPER})
+
 
 def flush(turn: FlushTurn, llm: LLM, talk: Talk, *, room: int | None, count: Counter) -> None:
     """Have `llm` write down what should last of `talk`, until `turn` is done; an error of the model ends up in `turn`.
@@ -38,10 +42,11 @@ def flush(turn: FlushTurn, llm: LLM, talk: Talk, *, room: int | None, count: Cou
     What does not fit into `room` tokens (None: no limit that is known) is shown in parts; `count` counts the tokens of
     a text. The instrumentation's events of these calls bear the tag `FLUSH_TAG`, by which handlers know them.
 
-    The model is asked without `await`, in a thread where a loop is not to stand still: many integrations keep a client
-    that belongs to the loop in which it was made, and `Memory.put` has a new loop for each call.
+    The model is asked without `await` where it can be, in a thread where a loop is not to stand still: many
+    integrations keep a client that belongs to the loop in which it was made, and `Memory.put` has a new loop for each
+    call.
     """
-    if not isinstance(talk, str) and not is_whole(talk):
+    if not isinstance(talk, str) and not (is_whole(talk) and _is_all_said(talk)):
         talk = _text(talk)  # providers refuse calls that nobody answered, and answers to calls that are not there
     work = driven(turn, talk, partial(_look, turn, llm), room=room, size=lambda part: count(_text(part)), text=_text)
     with instrument_tags({**active_instrument_tags.get(), FLUSH_TAG: True}):
@@ -49,8 +54,11 @@ def flush(turn: FlushTurn, llm: LLM, talk: Talk, *, room: int | None, count: Cou
         while (ask := _next(step)) is not None:
             try:
                 reply = ask()
-            except Exception as error:  # noqa: BLE001 - it is told to the turn
-                step = partial(work.throw, error)
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # noqa: BLE001 - it is told to the turn, also where a model's task was cancelled
+                told = error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
+                step = partial(work.throw, told)
             else:
                 step = partial(work.send, reply)
 
@@ -79,7 +87,7 @@ def _look(turn: FlushTurn, llm: Any, talk: Talk) -> Look:
     shown = _shown(turn, talk, can_call=True)
     wrote, said = False, ""
     for _ in range(MAX_STEPS):
-        reply: ChatResponse = yield partial(llm.chat_with_tools, [tool], chat_history=list(shown))
+        reply: ChatResponse = yield partial(_asked, llm, "chat_with_tools", [tool], chat_history=list(shown))
         said = reply.message.content or ""
         calls = llm.get_tool_calls_from_response(reply, error_on_no_tool_call=False)
         if not calls:
@@ -93,9 +101,31 @@ def _look(turn: FlushTurn, llm: Any, talk: Talk) -> Look:
     return SILENT if wrote else said
 
 
+def _asked(llm: Any, name: str, *arguments: Any, **options: Any) -> ChatResponse:
+    """A model's reply: from a stream, or with `await`, where its integration has no other way to ask."""
+    try:
+        reply: ChatResponse = getattr(llm, name)(*arguments, **options)
+    except NotImplementedError:
+        pass
+    else:
+        return reply
+    try:
+        *_, reply = getattr(llm, f"stream_{name}")(*arguments, **options)
+    except NotImplementedError:
+        pass
+    else:
+        return reply
+
+    async def asked() -> ChatResponse:
+        answer: ChatResponse = await getattr(llm, f"a{name}")(*arguments, **options)
+        return answer
+
+    return asyncio.run(asked())
+
+
 def _look_without_tools(turn: FlushTurn, llm: LLM, talk: Talk) -> Look:
     """The look of a model that cannot call tools: what it says is what it wants to save."""
-    reply: ChatResponse = yield partial(llm.chat, _shown(turn, talk, can_call=False))
+    reply: ChatResponse = yield partial(_asked, llm, "chat", _shown(turn, talk, can_call=False))
     said = reply.message.content or ""
     if is_silent(said):
         return said
@@ -106,9 +136,15 @@ def _shown(turn: FlushTurn, talk: Talk, *, can_call: bool) -> list[ChatMessage]:
     """What a model is asked. The messages as they were are what providers have in their caches."""
     if isinstance(talk, str):
         return [ChatMessage(in_one_message(turn, talk, can_call=can_call))]
-    said = [message for message in talk if message.role not in {MessageRole.SYSTEM, MessageRole.DEVELOPER}]
+    said = [message for message in talk if message.role not in _OF_THE_PROGRAM]
     before = ChatMessage(turn.system_prompt, role=MessageRole.SYSTEM)
     return [before, *said, ChatMessage(prompt_of(turn, can_call=can_call))]
+
+
+def _is_all_said(talk: Sequence[ChatMessage]) -> bool:
+    """Whether nothing was recalled into the messages: what the memory has is nothing new to it."""
+    said = (message.content or "" for message in talk if message.role not in _OF_THE_PROGRAM)
+    return all(own_words(text) == text for text in said)
 
 
 def _text(talk: Talk) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Self
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.llms import LLM
@@ -15,45 +16,19 @@ from llama_index.core.memory.memory import BaseMemoryBlock
 from llama_index.core.utils import get_tokenizer
 from pydantic import Field, PrivateAttr
 
-from llama_index_openclaw_memory import _turn
-from llama_index_openclaw_memory._messages import as_text, openclaw_messages, words_of
+from llama_index_openclaw_memory._ejected import Ejected
+from llama_index_openclaw_memory._messages import openclaw_messages, words_of
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError, QueryError
 from openclaw_memory.say import say
-from openclaw_memory.sessions import (
-    Message,
-    compaction_threshold,
-    cut,
-    estimated_tokens,
-    hold,
-    since_compaction,
-    transcribed,
-)
+from openclaw_memory.sessions import own_words
 from openclaw_memory.tools import checked_memory, question_in, recall, with_fewer_results
 
 if TYPE_CHECKING:
-    from openclaw_memory.sessions import Flush, FlushTurn
     from openclaw_memory.types import Source
 
 MAIN = "main"  # OpenClaw's name for the session of whoever names none
 _SESSIONS = 64  # whose latest block is kept
-# Of the end of a transcript, so many bytes are read for each token that is wanted of it: entries say about 150 bytes
-# beside their words, of which the shortest have a few tokens.
-_BYTES_PER_TOKEN = 64
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """What waits of a session: messages that its transcript did not take, and those that no flush has looked at."""
-
-    unwritten: list[Message] = field(default_factory=list)
-    unflushed: list[Message] = field(default_factory=list)
-    failed: bool = False  # the latest writing, which is told once
-    flushes: int = 0  # that are under way
-
-
-# The question, and how many replies the conversation had then: by this, the block of one turn is known.
-_Asked: TypeAlias = tuple[str, int]
 
 
 class OpenClawMemoryBlock(BaseMemoryBlock[str]):
@@ -65,14 +40,21 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     at the end of a session. Nothing of this raises: what fails is told in the log and in `memory.status().flush`, and
     what the disk does not take is held in memory, and tried again with the next messages.
 
+    Nobody waits for the model: a flush is held in a thread of its own, whether `Memory` is called with `await` or
+    without. `flush` and `settle` wait for it, and so does the end of the program. An agent that is cancelled stops
+    neither what is written nor what is flushed.
+
     `Memory` shows the model what is relevant to the latest message of the user's: fenced, at most `max_chars`
-    characters, and nothing of a transcript that the model is shown anyway. It stays the same until that is answered.
+    characters, and nothing of a transcript that the model is shown anyway. It stays the same until that is answered, or
+    messages go out of view.
 
     The session is `session_key`, else the `session_id` of the `Memory`, else `main`; where it names a group or a
     channel, nothing private is shown. `flush_tokens` (estimated, four characters each) is by default
     `config.compaction.soft_threshold_tokens`, `max_chars` `config.recall.max_chars`; `max_results`, `min_score` (0..1)
     and `source` are those of `Memory.search`. With a `priority` above 0, `Memory` may ask for less of the block than
-    there is; see `BaseMemoryBlock` for the rest.
+    there is: give the `tokenizer_fn` that it has, by default LlamaIndex's. See `BaseMemoryBlock` for the rest.
+
+    An open memory is not pickled, nor is its block: to a `Context` that was restored, hand the `Memory` over again.
     """
 
     memory: Memory = Field(exclude=True, repr=False, description="Where it is kept and searched for.")
@@ -83,10 +65,11 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     max_results: int | None = None
     min_score: float | None = None
     source: Any = None
+    tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default_factory=get_tokenizer, exclude=True, repr=False)
 
+    _ejected: Ejected = PrivateAttr()
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
-    _waiting: dict[str, _Waiting] = PrivateAttr(default_factory=dict)
-    _shown: OrderedDict[str, tuple[_Asked, str]] = PrivateAttr(default_factory=OrderedDict)
+    _shown: OrderedDict[str, tuple[str, str]] = PrivateAttr(default_factory=OrderedDict)
     _told: set[str] = PrivateAttr(default_factory=set)
 
     def __init__(
@@ -100,6 +83,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         max_results: int | None = None,
         min_score: float | None = None,
         source: Source | None = None,
+        tokenizer_fn: Callable[[str], Sequence[Any]] | None = None,
         name: str = "openclaw_memory",
         **options: Any,
     ) -> None:
@@ -117,7 +101,9 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
             raise ConfigError(f"flush_tokens must be a whole number of at least 1, not {tokens!r}")
         options |= {"memory": memory, "llm": llm, "session_key": session_key, "flush_tokens": tokens}
         options |= {"max_chars": max_chars, "max_results": max_results, "min_score": min_score, "source": source}
+        options |= {} if tokenizer_fn is None else {"tokenizer_fn": tokenizer_fn}
         super().__init__(name=name, **options)
+        self._ejected = Ejected(memory, llm, tokens)
 
     def __deepcopy__(self, _memo: object = None) -> Self:
         return self  # like the memory, by frameworks that copy their parts
@@ -127,114 +113,45 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     async def aput(
         self, messages: list[ChatMessage], from_short_term_memory: bool = False, session_id: str | None = None
     ) -> None:
-        """Keep messages, and hold a flush where one is due. The messages are not changed; nothing is raised."""
+        """Keep messages, and begin a flush where one is due. The messages are not changed; nothing is raised.
+
+        They are in the transcript when it returns; nobody waits for the flush.
+        """
         if self.accept_short_term_memory or not from_short_term_memory:
-            await asyncio.to_thread(self._take, messages, session_id)
+            await self._take(messages, session_id)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        await asyncio.to_thread(self._take, messages, None)
+        await self._take(messages, None)
+
+    async def _take(self, messages: Sequence[ChatMessage], session_id: str | None) -> None:
+        key = self._key(session_id)
+        with self._lock:
+            self._shown.pop(key, None)  # what is out of view can be recalled from here on
+        # Taken before anything is waited for: a task that is cancelled from here on loses nothing.
+        if ejected := openclaw_messages(messages):
+            await asyncio.wrap_future(self._ejected.take(key, ejected))
 
     def flush(self, session_id: str | None = None) -> None:
         """Hold a flush of what was ejected since the last one, at the end of a session; by default of all sessions.
 
-        What `Memory` has not ejected is no part of it: where its conversation is over, hand it to `aput` before.
+        A flush of the session that is under way is waited for; where somebody else in the program holds one, for up to
+        a minute. What `Memory` has not ejected is no part of it: where its conversation is over, hand it to `aput`
+        before.
         """
-        with self._lock:
-            keys = list(self._waiting) if session_id is None else [self._key(session_id)]
-        for key in keys:
-            self._keep(key, [], at_any_rate=True)
+        for key in self._ejected.keys() if session_id is None else [self._key(session_id)]:
+            self._ejected.flush(key)
 
     async def aflush(self, session_id: str | None = None) -> None:
-        """`flush` in a thread."""
-        await asyncio.to_thread(self.flush, session_id)
+        """`flush` that lets the loop go on."""
+        await asyncio.wrap_future(self._ejected.begun(partial(self.flush, session_id)))
 
-    def _take(self, messages: Sequence[ChatMessage], session_id: str | None) -> None:
-        key = self._key(session_id)
-        try:
-            ejected = openclaw_messages(messages)
-        except Exception as error:  # noqa: BLE001 - Memory has archived the messages: it would be the agent that fails
-            say(f"{len(messages)} messages of session {key!r} could not be read: {error}")
-            return
-        if ejected:
-            self._keep(key, ejected, at_any_rate=False)
+    def settle(self) -> None:
+        """Wait until every flush that is under way is over. What waits for the next one goes on waiting."""
+        self._ejected.settle()
 
-    def _keep(self, key: str, ejected: list[dict[str, Any]], *, at_any_rate: bool) -> None:
-        """Write what was ejected and what was not written before, and hold a flush where there is enough for one."""
-        with self._lock:
-            waiting = self._waiting.get(key) or _Waiting(unflushed=self._of_others(key))
-            self._waiting[key] = waiting
-            waiting.unwritten += ejected
-            self._write(key, waiting)
-            enough = 1 if at_any_rate else self.flush_tokens
-            talk = waiting.unflushed if estimated_tokens(waiting.unflushed) >= enough else []
-            if talk:
-                waiting.unflushed, waiting.flushes = [], waiting.flushes + 1
-        was_held = self.llm is not None and bool(talk) and self._flushed(key, self.llm, talk)
-        with self._lock:
-            if talk:
-                waiting.unflushed[:0] = [] if was_held else talk
-                waiting.flushes -= 1
-            if waiting == _Waiting():
-                self._waiting.pop(key, None)
-
-    def _of_others(self, key: str) -> list[Message]:
-        """What a program that has ended had ejected since its latest flush: as much as it may have waited with."""
-        if not self._flushes:
-            return []
-        try:
-            session = self.memory.flush(key)
-            most = self.flush_tokens * _BYTES_PER_TOKEN
-            found = since_compaction(session.log, session.state.compacted_bytes, most)
-            return found[cut(found, self.flush_tokens) :]
-        except Exception as error:  # noqa: BLE001 - it is in the transcript, whatever is wrong with that
-            self._tell(f"the transcript of session {key!r} cannot be read for its flush", error)
-            return []
-
-    def _write(self, key: str, waiting: _Waiting) -> None:
-        """Write what the transcript of a session lacks: it is to be flushed then."""
-        if not waiting.unwritten:
-            return
-        session: Flush | None = None
-        try:
-            session = self.memory.flush(key)
-            written = transcribed(session.log, waiting.unwritten)
-        except Exception as error:  # noqa: BLE001 - it is told, and tried again with the next messages
-            self._not_written(key, session, waiting, error)
-            return
-        if waiting.failed:
-            session.save(flush_error=None)
-        waiting.unwritten, waiting.failed = [], False
-        if self._flushes:
-            waiting.unflushed += written
-        session.wrote()
-
-    def _not_written(self, key: str, session: Flush | None, waiting: _Waiting, error: Exception) -> None:
-        why = f"{len(waiting.unwritten)} ejected messages are not in the transcript, and wait in memory: {error}"
-        if not waiting.failed:
-            say(f"session {key!r}: {why}")
-        waiting.failed = True
-        if session is not None:
-            session.save(flush_error=why)
-
-    def _flushed(self, key: str, llm: LLM, talk: list[Message]) -> bool:
-        """Have the model look at what was ejected. True where a turn was held: the transcript has the words anyway."""
-
-        def begin() -> FlushTurn | None:
-            session = self.memory.flush(key)
-            tokens = estimated_tokens(talk)
-            # What is ejected is compacted away, and what of it had its flush is known here.
-            return session.due(tokens, compacting=True, flushed=False, messages=lambda: talk)
-
-        def drive(turn: FlushTurn) -> None:
-            room = compaction_threshold(_turn.window_of(llm), self.memory.config.compaction)
-            _turn.flush(turn, llm, as_text(talk), room=room, count=_estimated)
-            self.memory.flush(key).compacted()
-
-        return hold(key, begin, drive)
-
-    @property
-    def _flushes(self) -> bool:
-        return self.llm is not None and self.memory.config.compaction.flush
+    async def asettle(self) -> None:
+        """`settle` that lets the loop go on."""
+        await asyncio.wrap_future(self._ejected.begun(self.settle))
 
     # --- what is recalled ---
 
@@ -242,12 +159,13 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         return await asyncio.to_thread(self._recalled, messages or [], block_kwargs.get("session_id"))
 
     def _recalled(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
-        asked = next((message for message in reversed(messages) if message.role == MessageRole.USER), None)
-        question = question_in(words_of(asked)) if asked is not None else ""
+        is_from_user = [message.role == MessageRole.USER for message in messages]
+        asked = len(messages) - is_from_user[::-1].index(True) if any(is_from_user) else 0
+        question = question_in(_question(messages[asked - 1])) if asked else ""
         if not question:
             return ""
         key = self._key(session_id)
-        turn = (question, sum(message.role == MessageRole.ASSISTANT for message in messages))
+        turn = _digest(messages[:asked])
         with self._lock:
             before = self._shown.get(key)
         if before is not None and before[0] == turn:
@@ -281,18 +199,17 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """The block without its last results, whole ones, until so many tokens are saved; None where nothing is left.
 
-        Tokens are those of LlamaIndex's own tokenizer, as `Memory` counts by default.
+        Tokens are those of `tokenizer_fn`.
         """
         if not isinstance(content, str) or not content:
             return None
-        tokenize = get_tokenizer()
-        most = len(tokenize(content)) - tokens_to_truncate
-        return with_fewer_results(content, lambda shorter: len(tokenize(shorter)) <= most) or None
+        most = len(self.tokenizer_fn(content)) - tokens_to_truncate
+        return with_fewer_results(content, lambda shorter: len(self.tokenizer_fn(shorter)) <= most) or None
 
     # --- what both need ---
 
     def _key(self, session_id: str | None) -> str:
-        return self.session_key or session_id or MAIN
+        return next((name for name in (self.session_key, session_id) if name and name.strip()), MAIN)
 
     def _tell(self, what: str, error: Exception) -> None:
         """Say what failed, each thing once for a kind of error."""
@@ -302,5 +219,17 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
             say(f"{words}: {error}")
 
 
-def _estimated(text: str) -> int:
-    return estimated_tokens([{"role": "user", "content": text}])
+def _question(message: ChatMessage) -> str:
+    """What a message of the user's asks; of one without a text, what it shows."""
+    return own_words(message.content or "") or own_words(words_of(message))
+
+
+def _digest(messages: Iterable[ChatMessage]) -> str:
+    """By this a turn of a conversation is known again. A message that is handed over once more counts once."""
+    digest, before = sha256(), ""
+    for message in messages:
+        said = f"{message.role}\0{words_of(message)}\0"
+        if said != before:
+            digest.update(said.encode("utf-8", "surrogatepass"))
+        before = said
+    return digest.hexdigest()

@@ -39,12 +39,13 @@ __all__ = [
     "is_overflow",
     "is_silent",
     "logged",
+    "messages_since",
+    "own_words",
     "prompt_of",
     "prune",
     "read_states",
     "reserve",
     "should_compact",
-    "since_compaction",
     "text_of",
     "transcribed",
     "update_state",
@@ -57,9 +58,17 @@ if TYPE_CHECKING:
     from openclaw_memory.sessions.driving import MAX_STEPS, Look, called, driven, in_one_message, prompt_of
     from openclaw_memory.sessions.flush import FLUSH_TAG, Flush, FlushTurn
     from openclaw_memory.sessions.holding import gave_up, hold
-    from openclaw_memory.sessions.keeping import since_compaction, transcribed
+    from openclaw_memory.sessions.keeping import messages_since, transcribed
     from openclaw_memory.sessions.keys import ChatType, chat_type
-    from openclaw_memory.sessions.messages import Message, answers_to, calls_of, estimated_tokens, for_model, text_of
+    from openclaw_memory.sessions.messages import (
+        Message,
+        answers_to,
+        calls_of,
+        estimated_tokens,
+        for_model,
+        own_words,
+        text_of,
+    )
     from openclaw_memory.sessions.overflow import Answered, answered, is_overflow
     from openclaw_memory.sessions.pruning import prune
     from openclaw_memory.sessions.silent import SILENT, SilentStream, is_silent, without_silent
@@ -73,9 +82,9 @@ _MODULES = {
     "conversations": ("Conversations", "Reading"),
     "flush": ("FLUSH_TAG", "Flush", "FlushTurn"),
     "holding": ("gave_up", "hold"),
-    "keeping": ("since_compaction", "transcribed"),
+    "keeping": ("messages_since", "transcribed"),
     "keys": ("ChatType", "chat_type"),
-    "messages": ("Message", "answers_to", "calls_of", "estimated_tokens", "for_model", "text_of"),
+    "messages": ("Message", "answers_to", "calls_of", "estimated_tokens", "for_model", "own_words", "text_of"),
     "overflow": ("Answered", "answered", "is_overflow"),
     "pruning": ("prune",),
     "silent": ("SILENT", "SilentStream", "is_silent", "without_silent"),

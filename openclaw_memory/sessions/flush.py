@@ -143,10 +143,23 @@ class Flush:
             self._cycle.hold(turn)
             return turn
 
-    def compacted(self, tokens: int | None = None) -> None:
-        """Say that the conversation was compacted, to so many tokens: a new cycle begins, with a flush of its own."""
+    @property
+    def is_held(self) -> bool:
+        """Whether a turn of this session is held in this program now: `due` gives no other one meanwhile."""
         with self._cycle.lock:
-            done = {"compaction_count": self.state.compaction_count + 1, "compacted_bytes": self.log.size}
+            return self._cycle.is_held()
+
+    def compacted(self, tokens: int | None = None, *, log_bytes: int | None = None) -> None:
+        """Say that the conversation was compacted, to so many tokens: a new cycle begins, with a flush of its own.
+
+        `log_bytes` is how large the transcript was when that was cut off which is now gone, by default its size now:
+        what was written since belongs to the new cycle.
+        """
+        with self._cycle.lock:
+            size, before = self.log.size, self.state.compacted_bytes
+            # Another program may have come further meanwhile.
+            at = size if log_bytes is None else max(log_bytes, before if before <= size else 0)
+            done = {"compaction_count": self.state.compaction_count + 1, "compacted_bytes": at}
             # A flush that was begun before and never ended is none of the new cycle.
             self.save(**done, memory_flush_started_at=None, **_context(_whole(tokens)))
 

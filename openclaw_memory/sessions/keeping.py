@@ -9,7 +9,7 @@ from typing import Any
 
 from openclaw_memory.errors import QueryError
 from openclaw_memory.redaction import redact_talk
-from openclaw_memory.sessions.messages import Message
+from openclaw_memory.sessions.messages import Message, in_short, text_of
 from openclaw_memory.workspace.session_log import SessionLog
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
 from openclaw_memory.workspace.turns import message_of
@@ -21,6 +21,10 @@ _NO_MESSAGES = frozenset({"compaction", "custom_message"})
 # What a log says of a message beside the message itself.
 _OF_THE_ENTRY = frozenset({"id", "timestamp"})
 _ENTRY_BYTES = 1_024  # more than an entry says beside its message
+# What is left of a text that is too long for an entry: it fits also where each character takes twelve bytes, as those
+# that are escaped in pairs do.
+_HEAD_CHARS, _TAIL_CHARS = 600_000, 90_000
+_NAME_CHARS = 1_000
 
 
 def keep(messages: Iterable[Message], log: SessionLog) -> int:
@@ -65,26 +69,25 @@ def keep(messages: Iterable[Message], log: SessionLog) -> int:
 def transcribed(log: SessionLog, messages: Sequence[Message]) -> list[Message]:
     """Add messages to the log in one write, each as often as it is given; returns them as written, with their ids.
 
-    One that no log can hold (no JSON, or too long to be read again) is there without its words, and says why.
+    Of one that no log can hold (no JSON, or too long to be read again) the words are there, of very many the first and
+    the last, and why the rest is not.
 
     Raises:
         PathNotAllowedError, WriteError: as `SessionLog.append_entry`. None of them was written.
     """
     said = [masked({key: value for key, value in message.items() if key != "id"}) for message in messages]
-    whole = [_without_words(message, why) if (why := _why_not(message)) else message for message in said]
+    whole = [_words_of(message, why) if (why := _why_not(message)) else message for message in said]
     ids = log.append_entries([{"type": "message", "message": message} for message in whole])
     return [{**message, "id": entry_id} for message, entry_id in zip(whole, ids, strict=True)]
 
 
-def since_compaction(log: SessionLog, compacted_bytes: int, most_bytes: int) -> list[Message]:
-    """The messages that were added since the log had so many bytes, of its last `most_bytes` alone, with their ids.
+def messages_since(log: SessionLog, start: int) -> list[Message]:
+    """The messages that stand in the log from the byte `start` on, with their ids; all where it is shorter than that.
 
     Raises:
         PathNotAllowedError, WorkspaceError: as `SessionLog.entries`.
     """
-    size = log.size
-    grown = size - compacted_bytes if size >= compacted_bytes else size
-    entries = log.entries(size - min(grown, most_bytes)) if grown else ()
+    entries = log.entries(start if start <= log.size else 0)
     return [{**message, "id": entry.get("id")} for entry in entries if (message := message_of(entry))]
 
 
@@ -110,10 +113,12 @@ def _why_not(message: Message) -> str:
     return f"it has {size:,} bytes, of which {MAX_LINE_BYTES:,} are read"
 
 
-def _without_words(message: Message, why: str) -> dict[str, Any]:
+def _words_of(message: Message, why: str) -> dict[str, Any]:
     names = ("role", "toolCallId", "toolName")
-    known = {name: message[name] for name in names if isinstance(message.get(name), str)}
-    return {**known, "content": [{"type": "text", "text": f"[left out: {why}]"}]}
+    known = {name: message[name][:_NAME_CHARS] for name in names if isinstance(message.get(name), str)}
+    said = in_short(text_of(message), _HEAD_CHARS, _TAIL_CHARS, "this message")
+    texts = [said] if said.strip() else []
+    return {**known, "content": [{"type": "text", "text": "\n".join([*texts, f"[not all is kept: {why}]"])}]}
 
 
 def _to_be_kept(message: Message) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from openclaw_memory.fence import without_fenced
 from openclaw_memory.workspace.turns import content_text
 
 Message: TypeAlias = Mapping[str, Any]
@@ -22,6 +23,12 @@ IMAGE_CHARS = 4_800  # OpenClaw's estimate: an image costs 1,200 tokens
 def text_of(message: Message) -> str:
     """The text of a message: its content, or its text blocks with newlines between; "" where it has none."""
     return content_text(message.get("content")) or ""
+
+
+def own_words(text: str) -> str:
+    """A text without the fenced blocks that were recalled into it; as it is where there are none."""
+    said = without_fenced(text)
+    return text if said == text else said.strip()
 
 
 def calls_of(message: Message) -> tuple[str, ...]:

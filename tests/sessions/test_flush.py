@@ -114,6 +114,32 @@ def test_what_is_marked_is_the_count_before_the_compaction(flush):
     assert (state.compaction_count, state.memory_flush_compaction_count, state.context_tokens) == (1, 0, 9_000)
 
 
+def test_what_is_written_while_a_turn_is_held_belongs_to_the_next_cycle(flush):
+    flush.log.append("user", "One.")
+    cut = flush.log.size
+    flush.log.append("user", "Two.")
+    flush.compacted(log_bytes=cut)
+    assert flush.state.compacted_bytes == cut
+    flush.compacted()
+    flush.compacted(log_bytes=cut)  # another program has come further
+    assert flush.state.compacted_bytes == flush.log.size
+
+
+def test_of_a_transcript_that_was_made_anew_the_earlier_size_does_not_count(flush):
+    flush.save(compacted_bytes=1_000_000)
+    flush.log.append("user", "One.")
+    flush.compacted(log_bytes=flush.log.size)
+    assert flush.state.compacted_bytes == flush.log.size
+
+
+def test_whether_a_turn_is_held_is_known(flush):
+    assert not flush.is_held
+    turn = flush.due(176_000)
+    assert flush.is_held
+    turn.replied("NO_REPLY")
+    assert not flush.is_held
+
+
 def test_the_state_outlives_the_process(flush_of):
     save(flush_of().due(176_000), "- a")
     assert flush_of().due(176_000) is None

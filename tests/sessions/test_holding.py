@@ -1,5 +1,7 @@
 """One turn of a flush, held from its beginning to its end."""
 
+import asyncio
+
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
@@ -42,3 +44,20 @@ def test_of_a_turn_that_breaks_off_the_messages_are_kept(memory, caplog):
     assert hold("main", lambda: memory.flush().due(1, compacting=True, messages=lambda: said), broken)
     assert "4711" in (memory.workspace.root / memory.flush().log.path).read_text()
     assert "the disk is gone" in caplog.text
+
+
+def test_a_model_that_gives_up_its_task_breaks_off_no_more_than_the_turn(memory):
+    def cancelled(_):
+        raise asyncio.CancelledError
+
+    assert hold("main", lambda: memory.flush().due(1, compacting=True, messages=list), cancelled)
+    assert "CancelledError" in memory.status().flush["main"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_what_ends_the_program_is_not_held_up(memory, error):
+    def ends(_):
+        raise error
+
+    with pytest.raises(error):
+        hold("main", lambda: memory.flush().due(1, compacting=True), ends)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from openclaw_memory.errors import WriteError
-from openclaw_memory.sessions import Flush, since_compaction, text_of, transcribed
+from openclaw_memory.sessions import Flush, messages_since, text_of, transcribed
 from openclaw_memory.sessions.cycle import failures
 from openclaw_memory.workspace import Workspace, session_log
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
@@ -41,21 +41,25 @@ def test_secrets_are_masked_in_what_is_written_and_in_what_comes_back(log):
 
 
 @pytest.mark.parametrize(
-    ("content", "why"),
+    ("blocks", "why"),
     [
         ([{"type": "data", "value": float("nan")}], "cannot be written as JSON"),
         ([{"type": "data", "value": {1, 2}}], "cannot be written as JSON"),
-        ("x" * MAX_LINE_BYTES, "bytes, of which 8,388,608 are read"),
+        ([{"type": "data", "value": "x" * MAX_LINE_BYTES}], "bytes, of which 8,388,608 are read"),
+        ([{"type": "text", "text": "x" * MAX_LINE_BYTES}], "bytes, of which 8,388,608 are read"),
+        ([{"type": "text", "text": "\ud83d" * (MAX_LINE_BYTES // 3)}], "bytes, of which 8,388,608 are read"),
     ],
-    ids=["no number", "no JSON", "too long"],
+    ids=["no number", "no JSON", "too long", "too long a text", "a text that is escaped"],
 )
-def test_a_message_that_no_log_can_hold_is_there_without_its_words(log, content, why):
-    answer = {"role": "toolResult", "toolCallId": "a", "toolName": "look", "content": content}
-    transcribed(log, [said("One."), answer, said("Two.")])
-    one, left_out, two = log.messages()
+def test_of_a_message_that_no_log_can_hold_the_words_are_kept(log, blocks, why):
+    content = [{"type": "text", "text": "The code is 4711."}, *blocks, {"type": "text", "text": "So it is."}]
+    transcribed(log, [said("One."), {"role": "toolResult", "toolCallId": "a", "content": content}, said("Two.")])
+    one, in_part, two = log.messages()
     assert (text_of(one), text_of(two)) == ("One.", "Two.")
-    assert (left_out["role"], left_out["toolCallId"], left_out["toolName"]) == ("toolResult", "a", "look")
-    assert why in text_of(left_out)
+    assert (in_part["role"], in_part["toolCallId"]) == ("toolResult", "a")
+    assert text_of(in_part).startswith("The code is 4711.\n")
+    assert "So it is.\n[not all is kept: " in text_of(in_part)
+    assert why in text_of(in_part)
 
 
 def test_what_the_disk_refuses_is_not_there_in_part(log, monkeypatch):
@@ -71,28 +75,18 @@ def test_what_the_disk_refuses_is_not_there_in_part(log, monkeypatch):
 
 
 def test_what_came_since_a_size_of_the_log_is_read_from_there(log):
+    assert messages_since(log, 0) == []
     transcribed(log, [said("One.")])
     size = log.size
     written = transcribed(log, [said("Two."), said("Three.")])
-    assert since_compaction(log, size, 10_000) == written
-    assert since_compaction(log, log.size, 10_000) == []
-    assert [text_of(message) for message in since_compaction(log, 0, 10_000)] == ["One.", "Two.", "Three."]
+    assert messages_since(log, size) == written
+    assert messages_since(log, log.size) == []
+    assert [text_of(message) for message in messages_since(log, 0)] == ["One.", "Two.", "Three."]
 
 
 def test_of_a_log_that_was_made_anew_all_is_new(log):
     transcribed(log, [said("One.")])
-    assert [text_of(message) for message in since_compaction(log, 1_000_000, 10_000)] == ["One."]
-
-
-def test_no_more_than_the_end_of_the_log_is_read(log):
-    transcribed(log, [said(f"Line {number}.") for number in range(100)])
-    found = [text_of(message) for message in since_compaction(log, 0, 1_000)]
-    assert 0 < len(found) < 10
-    assert found[-1] == "Line 99."
-
-
-def test_of_a_log_that_was_never_written_nothing_is_new(log):
-    assert since_compaction(log, 0, 10_000) == []
+    assert [text_of(message) for message in messages_since(log, 1_000_000)] == ["One."]
 
 
 def test_a_failure_is_listed_also_where_it_could_not_be_written(workspace, monkeypatch):

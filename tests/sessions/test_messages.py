@@ -2,6 +2,7 @@
 
 import pytest
 
+from openclaw_memory.fence import fenced
 from openclaw_memory.sessions.messages import (
     IMAGE_CHARS,
     answers_to,
@@ -11,6 +12,7 @@ from openclaw_memory.sessions.messages import (
     for_model,
     is_from_user,
     is_result,
+    own_words,
     text_of,
 )
 
@@ -115,3 +117,13 @@ def test_to_a_model_a_message_goes_without_what_a_transcript_says_of_it(message)
     held = {**message, **entry}
     assert for_model([held]) == [message]
     assert held == {**message, **entry}
+
+
+@pytest.mark.parametrize("text", ["", "Hi.", "  Hi.\n", "an open <recalled-memory is none"])
+def test_words_into_which_nothing_was_recalled_are_left_as_they_are(text):
+    assert own_words(text) == text
+
+
+def test_what_was_recalled_into_a_message_is_none_of_its_words():
+    assert own_words(f"{fenced('The code is 4711.', 'memory')}\n\nWhat is it?") == "What is it?"
+    assert own_words(fenced("The code is 4711.", "memory")) == ""

@@ -4,12 +4,10 @@ import asyncio
 import errno
 import json
 import os
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 
 import pytest
-from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
+from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock
 from llama_index.core.utils import get_tokenizer
 from llama_index_openclaw_memory import OpenClawMemoryBlock
 from scripted_llm import ScriptedLLM, TextOnlyLLM, calling, saying, tells_facts, writes_facts
@@ -36,6 +34,7 @@ def facts(first, last=None):
 
 def put(block, messages, session=None):
     asyncio.run(block.aput(messages, from_short_term_memory=True, session_id=session))
+    block.settle()
 
 
 def get(block, *messages, session=None):
@@ -107,12 +106,35 @@ def test_the_transcript_is_the_one_that_openclaw_has_for_the_key(memory):
     assert [text_of(message) for message in memory.session_log("b7").messages()] == ["Hi."]
 
 
-def test_a_message_that_no_transcript_can_hold_costs_its_words_alone(memory, kept):
-    call = ToolCallBlock(tool_call_id="a", tool_name="look", tool_kwargs={"at": float("nan")})
-    put(OpenClawMemoryBlock(memory), [user("One."), ChatMessage(role="assistant", blocks=[call]), user("Two.")], "s1")
-    one, left_out, two = kept("s1")
+def test_of_a_message_that_no_transcript_can_hold_the_words_are_kept(memory, kept):
+    long = reply("The code is 4711. " + "lorem ipsum " * 750_000)
+    put(OpenClawMemoryBlock(memory), [user("One."), long, user("Two.")], "s1")
+    one, in_part, two = kept("s1")
     assert (one, two) == ("One.", "Two.")
-    assert left_out.startswith("[left out: it cannot be written as JSON")
+    assert in_part.startswith("The code is 4711. lorem")
+    assert "[not all is kept: it has" in in_part
+
+
+def test_a_message_that_cannot_be_read_costs_none_of_the_others(memory, kept):
+    class Bad:
+        def __str__(self):
+            raise AttributeError("no name")
+
+    calls = [{"function": {"name": "look", "arguments": {"at": Bad()}}}]
+    bad = ChatMessage("Let me look.", role="assistant", additional_kwargs={"tool_calls": calls})
+    put(OpenClawMemoryBlock(memory), [user("One."), bad, user("Two.")], "s1")
+    assert kept("s1") == ["One.", "[this message could not be read: AttributeError]", "Two."]
+
+
+def test_what_was_recalled_into_a_message_is_neither_kept_nor_shown_to_the_model(memory, kept):
+    memory.append("The boiler code is 4711.", date="2026-02-09")
+    memory.sync()
+    asked = user("What is the boiler code?")
+    llm = ScriptedLLM(script=saying("NO_REPLY"))
+    block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=1)
+    put(block, [user(f"{get(block, asked)}\n{asked.content}")], "s1")
+    assert kept("s1") == [asked.content]
+    assert "4711" not in llm.seen[0][0].content
 
 
 @pytest.mark.parametrize("accepts", [True, False])
@@ -238,7 +260,7 @@ def test_of_a_long_transcript_that_was_never_flushed_the_end_alone_is_shown(memo
     put(OpenClawMemoryBlock(memory, llm=llm, flush_tokens=50), facts(401), "s1")
     (asked,) = llm.seen
     assert "fact 401" in asked[0].content
-    assert "fact 390" not in asked[0].content
+    assert "fact 380" not in asked[0].content
 
 
 @pytest.mark.parametrize(
@@ -262,72 +284,6 @@ def test_a_model_whose_window_nobody_can_tell_loses_nothing(memory, kept):
     put(OpenClawMemoryBlock(memory, llm=Broken(script=writes_facts), flush_tokens=1), facts(1), "s1")
     assert len(kept("s1")) == 1
     assert "unknown model (3 attempts)" in memory.status().flush["s1"]
-
-
-def test_threads_that_eject_at_once_lose_nothing_and_flush_each_message_once(memory, kept, noted):
-    llm = ScriptedLLM(script=writes_facts)
-    block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=30)
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: put(block, facts(number), "s1"), range(40)))
-    block.flush()
-    assert sorted(kept("s1")) == sorted(message.content for message in facts(0, 39))
-    assert all(noted().count(f"fact {number} is here") == 1 for number in range(40))
-
-
-def test_what_is_ejected_while_a_flush_is_held_waits_for_the_next(memory, noted):
-    asked, go_on = threading.Event(), threading.Event()
-
-    def script(messages, tools):
-        asked.set()
-        assert go_on.wait(10)
-        return writes_facts(messages, tools)
-
-    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=script), flush_tokens=1)
-    with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(put, block, facts(1), "s1")
-        assert asked.wait(10)
-        put(block, facts(2), "s1")
-        go_on.set()
-        first.result()
-    assert "fact 2" not in noted()
-    block.flush()
-    assert "fact 2 is here" in noted()
-
-
-def test_while_a_flush_is_held_nobody_takes_its_messages_for_those_of_another_program(memory):
-    shown = []
-
-    def script(messages, _tools):
-        shown.append(messages[0].content)
-        if len(shown) == 1:
-            block.flush("s1")
-            put(block, facts(2), "s1")
-        return "NO_REPLY"
-
-    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=script), flush_tokens=1)
-    put(block, facts(1), "s1")
-    block.flush()
-    assert [("fact 1" in text, "fact 2" in text) for text in shown] == [(True, False), (False, True)]
-
-
-async def test_a_running_loop_goes_on_while_a_flush_is_held(memory):
-    ticked, loop_thread = threading.Event(), threading.get_ident()
-    threads = []
-
-    def script(_messages, _tools):
-        threads.append(threading.get_ident())
-        assert ticked.wait(10)
-        return "NO_REPLY"
-
-    async def tick():
-        await asyncio.sleep(0)
-        ticked.set()
-
-    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=script), flush_tokens=1)
-    await asyncio.gather(block.aput(facts(1), session_id="s1"), tick())
-    assert threads
-    assert loop_thread not in threads
-    assert memory.status().flush == {}
 
 
 # --- what is recalled ---
@@ -368,6 +324,31 @@ def test_the_block_stays_the_same_until_the_message_is_answered(recalling, memor
     memory.sync()
     assert get(recalling, question) == get(recalling, question, user(question.content)) == first
     assert "4712" in get(recalling, question, reply("It is 4711."), question)
+
+
+def test_the_same_question_is_looked_up_again_once_the_answer_is_out_of_view(memory):
+    block = OpenClawMemoryBlock(memory)
+    told, asked = [user("The boiler code is 4711."), reply("Noted.")], user("What is the boiler code?")
+    put(block, told, "s1")
+    memory.sync()
+    assert get(block, *told, asked, session="s1") == ""
+    assert "4711" in get(block, user("Tell me a joke."), reply("Ha."), asked, session="s1")
+
+
+def test_in_a_window_that_is_always_full_the_newest_note_is_recalled(recalling, memory):
+    asked = user("What is the boiler code?")
+    for number in range(1, 4):
+        memory.append(f"Correction: the boiler code is 99{number}.", date=f"2026-02-1{number}")
+        memory.sync()
+        assert f"99{number}" in get(recalling, asked, reply("Fine."), asked)
+        put(recalling, [asked, reply("Fine.")])
+
+
+def test_of_a_message_with_an_image_the_words_are_looked_up(recalling):
+    shown = ChatMessage(
+        role="user", blocks=[TextBlock(text="boiler code?"), ImageBlock(url="https://example.org/spare-key.png")]
+    )
+    assert "4711" in get(recalling, shown)
 
 
 def test_what_stands_in_view_is_not_recalled_again(memory):
@@ -433,6 +414,16 @@ def test_whole_results_are_dropped_from_the_end_until_enough_is_saved(long_block
     assert whole[len(opening) + len(body) + 1 :].startswith("\n\n[memory/")
     with_one_more = whole[: whole.find("\n\n[memory/", len(opening) + len(body) + 3)]
     assert len(count(f"{with_one_more}\n{closing}")) > len(count(whole)) - saved
+
+
+@pytest.mark.parametrize("tokenize", [str.split, list], ids=["words", "characters"])
+def test_tokens_are_counted_as_memory_counts_them(long_block, tokenize):
+    block = OpenClawMemoryBlock(long_block.memory, priority=1, tokenizer_fn=tokenize)
+    whole = get(block, user("What is the boiler code?"))
+    saved = len(tokenize(whole)) // 3
+    shorter = asyncio.run(block.atruncate(whole, saved))
+    assert len(tokenize(shorter)) <= len(tokenize(whole)) - saved
+    assert shorter.count("[memory/") >= 2
 
 
 @pytest.mark.parametrize("content", ["", [], "some text", "two\nlines"], ids=str)

@@ -19,6 +19,7 @@ from llama_index.core.base.llms.types import (
 )
 from llama_index_openclaw_memory._messages import as_text, calls_of, is_whole, openclaw_message, openclaw_messages
 
+from openclaw_memory.fence import fenced
 from openclaw_memory.sessions import answers_to, text_of
 from openclaw_memory.sessions import calls_of as ids_of
 
@@ -67,7 +68,16 @@ class Call:
         (user(ImageBlock(url="data:image/png;base64,AAAA")), {"role": "user", "content": "[image]"}),
         (user(AudioBlock(audio=b"AAAA"), VideoBlock(video=b"AAAA")), {"role": "user", "content": "[audio] [video]"}),
         (user(DocumentBlock(data=b"AAAA")), {"role": "user", "content": "[document]"}),
-        (user(TextBlock(text="Look!"), ImageBlock(image=b"AAAA")), {"role": "user", "content": "Look!"}),
+        (user(TextBlock(text="Look!"), ImageBlock(image=b"AAAA")), {"role": "user", "content": "Look!\n[image]"}),
+        (
+            user(TextBlock(text="See."), ImageBlock(url="https://a.org/b.png"), DocumentBlock(url="https://a.org/c.pdf")),
+            {"role": "user", "content": "See.\nhttps://a.org/b.png https://a.org/c.pdf"},
+        ),
+        (
+            user(CitableBlock(title="T", source="S", content=[ImageBlock(url="https://a.org/b.png")])),
+            {"role": "user", "content": "https://a.org/b.png"},
+        ),
+        (user(TextBlock(text=fenced("4711", "memory")), TextBlock(text="Hi.")), {"role": "user", "content": "Hi."}),
         (user(CitableBlock(title="T", source="S", content="Read.")), {"role": "user", "content": "Read."}),
         (ChatMessage("Yes.", role="assistant"), {"role": "assistant", "content": said("Yes.")}),
         (ChatMessage("Yes.", role="chatbot"), {"role": "assistant", "content": said("Yes.")}),
@@ -130,6 +140,11 @@ def test_what_is_no_call_is_none(calls):
 def test_arguments_that_json_does_not_know_are_written_as_text():
     (_, _, arguments), = calls_of(call(when={1, 2}))  # fmt: skip
     assert json.dumps(arguments)
+
+
+def test_numbers_that_json_does_not_know_are_written_as_words():
+    (_, _, arguments), = calls_of(call(at=float("nan"), to=[float("-inf")]))  # fmt: skip
+    assert arguments == {"at": "NaN", "to": ["-Infinity"]}
 
 
 def test_an_answer_has_the_name_of_the_tool_that_was_called():

@@ -7,6 +7,7 @@ from llama_index_instrumentation.dispatcher import instrument_tags
 from llama_index_openclaw_memory import _turn
 from scripted_llm import ScriptedLLM, TextOnlyLLM, calling, saying, tells_facts, writes_facts
 
+from openclaw_memory.fence import fenced
 from openclaw_memory.sessions import FLUSH_TAG
 
 FACT = "Please remember: the boiler code is 4711."
@@ -130,6 +131,43 @@ def test_a_conversation_with_loose_ends_is_shown_as_text_in_one_message(held, lo
     (only,) = llm.seen[0]
     assert only.role == MessageRole.USER
     assert f"User: {FACT}\nAssistant: Noted." in only.content
+
+
+RECALLED = f"{fenced('The spare key is with Mrs. Groen.', 'memory')}\nHi."
+
+
+def test_what_was_recalled_into_a_conversation_is_not_shown(held):
+    llm = ScriptedLLM(script=writes_facts)
+    assert held(llm, (*TALK, ChatMessage(RECALLED))).outcome == "saved"
+    (only,) = llm.seen[0]
+    assert f"User: {FACT}\nAssistant: Noted.\nUser: Hi." in only.content
+    assert "Groen" not in only.content
+
+
+def test_what_was_recalled_for_the_program_costs_the_conversation_nothing(held):
+    llm = ScriptedLLM(script=writes_facts)
+    held(llm, (ChatMessage(RECALLED, role="system"), *TALK))
+    assert [message.content for message in llm.seen[0][1:-1]] == [FACT, "Noted."]
+
+
+@pytest.mark.parametrize("kind", [ScriptedLLM, TextOnlyLLM])
+@pytest.mark.parametrize("missing", [["chat"], ["chat", "stream_chat"]], ids=["streams", "is awaited"])
+def test_a_model_is_asked_in_the_one_way_that_it_knows(held, noted, kind, missing):
+    def refuse(*_, **__):
+        raise NotImplementedError
+
+    only = type("Only", (kind,), dict.fromkeys(missing, refuse))
+    llm = only(script=writes_facts if kind is ScriptedLLM else tells_facts)
+    assert held(llm).outcome == "saved"
+    assert "the boiler code is 4711" in noted()
+
+
+def test_a_model_that_cannot_be_asked_at_all_is_one_that_fails(held):
+    def refuse(*_, **__):
+        raise NotImplementedError
+
+    only = type("Never", (TextOnlyLLM,), dict.fromkeys(["chat", "stream_chat", "achat"], refuse))
+    assert held(only(script=tells_facts)).outcome == "kept"
 
 
 def test_after_an_error_the_conversation_is_shown_as_text(held):
