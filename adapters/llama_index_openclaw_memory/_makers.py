@@ -1,22 +1,129 @@
-"""What made the vectors that nodes come with, and makes them again."""
+"""Whose vectors: what makes them here, what made those that nodes come with, and which may be compared."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from llama_index.core.schema import BaseNode, MetadataMode
 
 from llama_index_openclaw_memory._nodes import node_of
+from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder, OpenClawEmbedding
+from openclaw_memory.errors import ConfigError, EmbedderError
 from openclaw_memory.types import Document, Embedder, Maker
 
 if TYPE_CHECKING:
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.vector_stores.types import VectorStoreQuery
+
+    from openclaw_memory import Memory
     from openclaw_memory.types import Matrix
 
 # Of vectors that nobody knows the model of: they stand above the text of their nodes, and are made by no one again.
 GIVEN = Maker("given", "given")
 # Two vectors of one text by one model are as like as this, whatever rounding and batches do to them.
 _SAME = 0.99
+
+
+@dataclass(frozen=True)
+class Makers:
+    """What makes vectors for a store: `theirs`, the model that was named for it, or else the memory's own embedder."""
+
+    memory: Memory
+    theirs: LlamaIndexEmbedder | None
+
+    def embedding(self) -> BaseEmbedding:
+        """What makes vectors, as an embedding of LlamaIndex.
+
+        Raises:
+            ConfigError: the memory searches by keywords alone.
+            EmbedderError: the memory's embedder cannot be had.
+        """
+        if self.theirs is not None:
+            return self.theirs.embed_model
+        embedder = self.memory.embedder
+        if embedder is None:
+            raise ConfigError(
+                "this memory searches by keywords alone and makes no vectors: open it with an embedder, such as "
+                'Memory.open(folder, embedder="static"), or name one: OpenClawVectorStore(memory, embed_model=...)'
+            )
+        return OpenClawEmbedding(embedder)
+
+    def identity(self) -> str | None:
+        """The identity of what makes vectors; None where nothing does, or the memory's embedder cannot be had."""
+        embedder = self.theirs or self._own()
+        return None if embedder is None else embedder.identity
+
+    def maker_beside(self) -> Maker | None:
+        """What makes vectors of nodes that can be compared with those that are there; None where nothing does.
+
+        Raises:
+            EmbedderError: the memory's embedder cannot be had.
+        """
+        embedder = self.theirs or self.memory.embedder
+        if embedder is None or self.model_there() not in {None, embedder.identity}:
+            return None
+        return maker_by(embedder)
+
+    def model_there(self) -> str | None:
+        """The identity of the model whose vectors the nodes came with; None where there are none."""
+        embedder = self.theirs or self._own()
+        # What makes vectors again that are gone must be at hand before anybody misses them.
+        return self.memory.documents.precomputed.model_of(None if embedder is None else maker_by(embedder))
+
+    def of_nodes(self, nodes: Sequence[BaseNode]) -> Maker:
+        """What made the embeddings that nodes come with: `GIVEN` where nothing at hand did.
+
+        One node tells, the first that has a text and a vector that is not of zeros. Where none does, they are taken
+        for the memory's own if they are as long as those.
+
+        Raises:
+            EmbedderError: the embedder failed.
+        """
+        if self.theirs is not None:
+            return maker_by(self.theirs)
+        embedder = self._own()
+        if embedder is None:
+            return GIVEN
+        telling = next((one for one in nodes if any(one.embedding or []) and _texts_of(one)), None)
+        if telling is not None:
+            return _compared(telling, embedder)
+        there = self.model_there()
+        if there is None:
+            is_as_long = embedder.embed_query("how long is a vector?").shape[0] == len(nodes[0].embedding or [])
+            return maker_by(embedder) if is_as_long else GIVEN
+        return maker_by(embedder) if there == embedder.identity else GIVEN
+
+    def is_own(self, model: str | None) -> bool:
+        """Whether vectors of a model, None where there are none, can be compared with those of the memory's chunks."""
+        asked = model or (self.theirs.identity if self.theirs is not None else None)
+        embedder = self._own()
+        return embedder is not None and asked in {None, embedder.identity}
+
+    def model_of(self, query: VectorStoreQuery) -> str | None:
+        """The identity of the model that the vector of a query is of; None where nobody knows, or nothing makes it."""
+        return None if self.theirs is None and query.query_embedding is not None else self.identity()
+
+    def check(self, asked: str | None) -> None:
+        """Refuse a query by a model, None where nobody knows it, that is not the one of the vectors that are there.
+
+        Raises:
+            EmbedderError: it is another one.
+        """
+        if asked is not None and (there := self.model_there()) not in {None, asked}:
+            raise EmbedderError(
+                f"this search is by vectors of {asked!r}, the nodes that are there came with some of {there!r}, and "
+                "the two cannot be compared: search with that model, OpenClawVectorStore(memory, embed_model=...), or "
+                "delete those nodes and add them again"
+            )
+
+    def _own(self) -> Embedder | None:
+        """The memory's own embedder; None also where it cannot be had, which the memory itself tells."""
+        try:
+            return self.memory.embedder
+        except EmbedderError:
+            return None
 
 
 def maker_by(embedder: Embedder, mode: MetadataMode = MetadataMode.EMBED) -> Maker:
@@ -28,23 +135,21 @@ def maker_by(embedder: Embedder, mode: MetadataMode = MetadataMode.EMBED) -> Mak
     return Maker(embedder.identity, embedder.model, make)
 
 
-def maker_of(nodes: Sequence[BaseNode], embedder: Embedder) -> Maker:
-    """The embedder, where the embeddings of nodes are what it makes of their texts, or else `GIVEN`.
+def _texts_of(node: BaseNode) -> dict[str, MetadataMode]:
+    """What may have been embedded of a node, each text once, by how it was put together."""
+    texts: dict[str, MetadataMode] = {}
+    for mode in (MetadataMode.EMBED, MetadataMode.NONE):
+        texts.setdefault(node.get_content(mode), mode)
+    return {text: mode for text, mode in texts.items() if text.strip()}
 
-    One node tells: the first that has a text.
 
-    Raises:
-        EmbedderError: the embedder failed.
-    """
+def _compared(node: BaseNode, embedder: Embedder) -> Maker:
+    """The embedder, where the embedding of a node is what it makes of its text, or else `GIVEN`."""
     import numpy as np
 
-    node = next((one for one in nodes if one.get_content(MetadataMode.NONE).strip()), None)
-    if node is None:
-        return GIVEN
-    modes = (MetadataMode.EMBED, MetadataMode.NONE)
     row = np.asarray(node.embedding, dtype=np.float64)
-    for mode, made in zip(modes, embedder.embed_documents([node.get_content(mode) for mode in modes]), strict=True):
-        length = float(np.linalg.norm(row))
-        if made.shape == row.shape and length > 0 and float(made @ row) > _SAME * length:
+    texts = _texts_of(node)
+    for mode, made in zip(texts.values(), embedder.embed_documents(list(texts)), strict=True):
+        if made.shape == row.shape and float(made @ row) > _SAME * float(np.linalg.norm(row)):
             return maker_by(embedder, mode)
     return GIVEN

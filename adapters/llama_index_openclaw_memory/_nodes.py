@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -57,8 +58,14 @@ def _json(value: Any, name: str, node: BaseNode) -> Any:
     """
     try:
         if value is not node:
-            return to_jsonable_python(value)
+            plain = to_jsonable_python(value)
+            # Not every text is Unicode, nor every number JSON.
+            json.dumps(plain, ensure_ascii=False, allow_nan=False).encode()
+            return plain
         dumped = node.model_dump(mode="json", exclude=_ELSEWHERE, exclude_defaults=True)
+        if isinstance(node, IndexNode) and node.obj is not None:
+            # Older versions of LlamaIndex leave the defaults out of it too, and cannot read it then.
+            dumped["obj"] = to_jsonable_python(node.to_dict()["obj"])
     except ValueError as error:  # pydantic's, and that of an IndexNode
         raise QueryError(
             f"node {node.node_id!r} cannot be written, as {name} is not JSON ({error}): turn what it holds into text, "

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # The most that one search returns.
 _MOST = 1000
+# What LlamaIndex's `BaseRetriever` takes besides.
+_OPTIONS = {"object_map", "objects", "verbose"}
 
 
 class OpenClawRetriever(BaseRetriever):
@@ -46,8 +48,10 @@ class OpenClawRetriever(BaseRetriever):
         """Search `memory`.
 
         Raises:
-            ConfigError: `memory` is none, or a setting has a wrong type or is out of its range.
+            ConfigError: `memory` is none, a setting has a wrong type or is out of its range, or an option is unknown.
         """
+        if unknown := options.keys() - _OPTIONS:
+            raise ConfigError(f"OpenClawRetriever takes no {', '.join(sorted(unknown))}: leave it out")
         self.memory = checked_memory(memory)
         if not _is_number(similarity_top_k, int) or not 1 <= similarity_top_k <= _MOST:
             raise ConfigError(f"similarity_top_k must be a whole number from 1 to {_MOST}, not {similarity_top_k!r}")

@@ -3,42 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from llama_index.core.base.embeddings.base import BaseEmbedding  # noqa: TC002 - pydantic reads it
-from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.bridge.pydantic import Field
 from llama_index.core.vector_stores.types import (
     BasePydanticVectorStore,
     MetadataFilters,
     VectorStoreQuery,
-    VectorStoreQueryMode,
     VectorStoreQueryResult,
 )
 
-from llama_index_openclaw_memory import _ranking
 from llama_index_openclaw_memory._filters import matching
-from llama_index_openclaw_memory._makers import GIVEN, maker_by, maker_of
-from llama_index_openclaw_memory._nodes import node_of, source_of, written_of
-from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder, OpenClawEmbedding
+from llama_index_openclaw_memory._makers import Makers
+from llama_index_openclaw_memory._modes import answer
+from llama_index_openclaw_memory._nodes import is_cited, node_of, source_of, written_of
+from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError, EmbedderError, QueryError
 from openclaw_memory.tools import checked_memory
-from openclaw_memory.types import Document, Maker
 
 if TYPE_CHECKING:
     from llama_index.core.indices.vector_store.base import VectorStoreIndex
     from llama_index.core.schema import BaseNode
 
-    from openclaw_memory.types import Vector
-
-Found: TypeAlias = list[tuple[Document, float]]
-Where: TypeAlias = Callable[[Document], bool]
-
-# As many as one search of a memory brings: of more, those far away would be chosen because they are far away.
-_MMR_CANDIDATES = 1000
-# What LlamaIndex's hybrid stores weigh the vectors with by default, and OpenClaw too.
-_ALPHA = 0.7
+    from openclaw_memory.types import Document, Maker
 
 
 class OpenClawVectorStore(BasePydanticVectorStore):
@@ -55,7 +46,6 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     embed_model: BaseEmbedding | None = Field(
         default=None, exclude=True, description="What makes the vectors, where that is not the memory's own embedder."
     )
-    _theirs: LlamaIndexEmbedder | None = PrivateAttr(default=None)
 
     def __init__(self, memory: Memory, embed_model: BaseEmbedding | None = None, **fields: Any) -> None:
         """A store over a memory that is open.
@@ -65,11 +55,13 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         nobody names stand in the files.
 
         Raises:
-            ConfigError: `memory` is none, or `embed_model` no embedding of LlamaIndex.
+            ConfigError: `memory` is none, `embed_model` no embedding of LlamaIndex, or a keyword no field.
         """
-        theirs = None if embed_model is None else LlamaIndexEmbedder(embed_model)
+        if unknown := fields.keys() - type(self).model_fields:
+            raise ConfigError(f"OpenClawVectorStore takes no {', '.join(sorted(unknown))}: leave it out")
+        if embed_model is not None:
+            LlamaIndexEmbedder(embed_model)  # refuses what is none
         super().__init__(**{**fields, "memory": checked_memory(memory), "embed_model": embed_model})
-        self._theirs = theirs
 
     @classmethod
     def class_name(cls) -> str:
@@ -89,29 +81,37 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             ConfigError: the memory searches by keywords alone.
             EmbedderError: the memory's embedder cannot be had.
         """
-        if self.embed_model is not None:
-            return self.embed_model
-        embedder = self.memory.embedder
-        if embedder is None:
-            raise ConfigError(
-                "this memory searches by keywords alone and makes no vectors: open it with an embedder, such as "
-                'Memory.open(folder, embedder="static"), or name one: OpenClawVectorStore(memory, embed_model=...)'
-            )
-        return OpenClawEmbedding(embedder)
+        return self._makers.embedding()
+
+    @property
+    def _makers(self) -> Makers:
+        return Makers(self.memory, None if self.embed_model is None else LlamaIndexEmbedder(self.embed_model))
 
     def as_index(self, **kwargs: Any) -> VectorStoreIndex:
-        """A `VectorStoreIndex` over this store that embeds with `embedding`; takes what `from_vector_store` takes.
+        """A `VectorStoreIndex` over all of this store that embeds with `embedding`.
+
+        It takes what `from_vector_store` takes.
 
         Raises:
-            ConfigError, EmbedderError: as `embedding`.
+            ConfigError: as `embedding`.
+            EmbedderError: as `embedding`, or the nodes that are there came with vectors of another model.
         """
-        from llama_index.core.indices.vector_store.base import VectorStoreIndex
+        from llama_index_openclaw_memory._index import WholeIndex
 
-        return VectorStoreIndex.from_vector_store(self, embed_model=self.embedding, **kwargs)
+        embedding, makers = self.embedding, self._makers
+        makers.check(makers.identity())
+        return WholeIndex.from_vector_store(self, embed_model=embedding, **kwargs)
+
+    def __deepcopy__(self, _memo: dict[int, Any] | None = None) -> Self:
+        return self.model_copy()  # the memory and the model are shared
+
+    def __reduce__(self) -> NoReturn:
+        # LlamaIndex would take out of this very store what cannot be pickled.
+        raise TypeError("a store over a memory that is open cannot be pickled: hand over its path, and open it there")
 
     # --- by id ---------------------------------------------------------------------------------------------------
 
-    def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
+    def add(self, nodes: Iterable[BaseNode], **kwargs: Any) -> list[str]:
         """Write the nodes, each to a file of its own in the place of the one with its id, and index them.
 
         Nodes that come without an embedding get one here, if there is something that makes them, and are otherwise
@@ -119,25 +119,24 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
         Raises:
             QueryError: an id is blank, or what a node holds is no JSON or no Unicode. Nothing was written.
-            EmbedderError: the embeddings have other dimensions, or are of another model, than those that are there.
-                Nothing was written.
+            EmbedderError: the embeddings have other dimensions, or are of another model, than those that are there; or
+                some nodes have none, and nobody knows what made those of the others. Nothing was written.
             WriteError: a node is larger than `files.max_bytes`, or could not be written.
         """
         _refuse(kwargs, "add")
-        written = {node.node_id: (written_of(node), node.embedding) for node in nodes}
-        bare = [document for document, embedding in written.values() if embedding is None]
-        dense = [(document, embedding) for document, embedding in written.values() if embedding is not None]
-        documents = self.memory.documents
-        if dense:
-            maker = self._maker_of([node for node in nodes if node.embedding is not None])
-            documents.add([document for document, _ in dense], [embedding for _, embedding in dense], maker)
-        if bare:
-            own = self._own_maker()
-            if own is not None and own.make is not None and documents.precomputed.identity in {None, own.identity}:
-                documents.add(bare, own.make(bare), own)
-            else:
-                documents.add(bare)
-        return [node.node_id for node in nodes]
+        given = list(nodes)
+        if not given:
+            return []
+        once = {node.node_id: node for node in given}
+        documents = [written_of(node) for node in once.values()]
+        rows = [node.embedding for node in once.values()]
+        embedded = [node for node in once.values() if node.embedding is not None]
+        maker = self._makers.of_nodes(embedded) if embedded else self._makers.maker_beside()
+        if maker is None:
+            self.memory.documents.add(documents)
+        else:
+            self.memory.documents.add(documents, _completed(rows, documents, maker), maker)
+        return [node.node_id for node in given]
 
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
         """The nodes with these ids, in their order, or all that were ever added; those that pass the filters.
@@ -154,13 +153,16 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
         Raises:
             PathNotAllowedError: it is the path of a person's own file, or a citation. Nothing was deleted.
+            QueryError: it is no text.
         """
         _refuse(delete_kwargs, "delete")
-        there = {document.id: source_of(document) for document in self.memory.documents.all()}
-        gone = [node_id for node_id, source in there.items() if source == ref_doc_id]
-        if gone or ref_doc_id not in there:
+        if not isinstance(ref_doc_id, str):
+            raise QueryError(f"ref_doc_id must be the id of a source, not {ref_doc_id!r}")
+        documents = self.memory.documents
+        gone = [document.id for document in documents.all(where=lambda document: source_of(document) == ref_doc_id)]
+        if gone or all(is_cited(document) for document in documents.get([ref_doc_id])):
             # What is the id of nothing here may name a person's file: that is refused.
-            self.memory.documents.delete(gone or [ref_doc_id])
+            documents.delete(gone or [ref_doc_id])
 
     def delete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
@@ -193,146 +195,36 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         another model than the memory's, both legs are scaled to 0..1 and added, those of vectors times alpha. MMR
         leaves out what repeats the node before it: `mmr_threshold` 1 goes by nearness alone, 0 by difference alone.
 
-        Empty `node_ids` and `doc_ids` leave out nothing; a `doc_ids` is the source of a node, or a person's path.
+        Empty `node_ids` and `doc_ids` leave out nothing; a `doc_ids` is the source of a node, or a person's path. With
+        these or filters alone, neither a vector nor a text, the first nodes come that pass, with similarities of 0.
 
         Raises:
             QueryError: a mode is not one of these, an argument is missing or has a wrong value, a filter cannot work.
-            EmbedderError: the vector has other dimensions than those that are there.
+            EmbedderError: the vector has other dimensions than those that are there, or is of another model: the one
+                that was named for this store, or the memory's where it is made here.
         """
         _refuse({name: value for name, value in kwargs.items() if name != "mmr_threshold"}, "query")
-        modes = {
-            VectorStoreQueryMode.DEFAULT: self._by_vectors,
-            VectorStoreQueryMode.TEXT_SEARCH: self._by_words,
-            VectorStoreQueryMode.SPARSE: self._by_words,
-            VectorStoreQueryMode.HYBRID: self._by_both,
-            VectorStoreQueryMode.SEMANTIC_HYBRID: self._by_both,
-        }
-        where = _where(query)
-        if query.mode == VectorStoreQueryMode.MMR:
-            found = self._without_repeats(query, where, kwargs.get("mmr_threshold"))
-        elif query.mode in modes:
-            found = modes[query.mode](query, where)
-        else:
-            known = ", ".join(mode.value for mode in (*modes, VectorStoreQueryMode.MMR))
-            raise QueryError(f"the mode {query.mode!r} is none of this store's: use one of {known}")
+        if kwargs.get("mmr_threshold") is not None:
+            query = replace(query, mmr_threshold=kwargs["mmr_threshold"])
+        found = answer(self._makers, query)
         return VectorStoreQueryResult(
             nodes=[node_of(document) for document, _ in found],
             similarities=[score for _, score in found],
             ids=[document.id for document, _ in found],
         )
 
-    def _by_vectors(self, query: VectorStoreQuery, where: Where | None) -> Found:
-        vector = self._vector(query)
-        if not query.node_ids:
-            return self._nearest(vector, query.similarity_top_k, where)
-        # A few that are named are compared one by one: to look for them among all others would take longer.
-        named = [one for one in self.memory.documents.get(query.node_ids) if where is None or where(one)]
-        return _ranking.by_cosine(vector, self._with_vectors(named))[: query.similarity_top_k]
-
-    def _nearest(self, vector: Sequence[float], k: int, where: Where | None) -> Found:
-        precomputed = self.memory.documents.precomputed
-        # First of all: what makes vectors again that are gone must be at hand before anybody misses them.
-        found = precomputed.nearest(vector, k, where=where, maker=self._maker_at_hand())
-        if not self._is_own(precomputed.identity):
-            return found
-        # What has no vector of its own is found by its chunks: people's notes, and what came without one.
-        others = self._near(vector, k, where, precomputed.paths())
-        return sorted([*found, *others], key=lambda pair: -pair[1])[:k]
-
-    def _near(self, vector: Sequence[float], k: int, where: Where | None, beside: Collection[str]) -> Found:
-        import numpy as np
-
-        try:
-            # Where nothing is left out, what lies beyond a first look is further away than what is found.
-            return self.memory.documents.near(vector, k, where=where, widen=where is not None, beside=beside)
-        except EmbedderError:
-            if not np.isfinite(vector).all():
-                raise
-            # Before the first node is added, nothing says what makes the vectors: these are not the memory's.
-            return []
-
-    def _by_words(self, query: VectorStoreQuery, where: Where | None) -> Found:
-        k = query.similarity_top_k if query.mode == VectorStoreQueryMode.TEXT_SEARCH else _sparse_k(query)
-        return self.memory.documents.matching(_words(query), k, where=where)
-
-    def _by_both(self, query: VectorStoreQuery, where: Where | None) -> Found:
-        k = query.hybrid_top_k or query.similarity_top_k
-        documents = self.memory.documents
-        model = documents.precomputed.model_of(self._maker_at_hand())
-        is_without = model is None and self._theirs is None
-        if query.alpha is None and (is_without or self._is_own(model)):
-            return documents.find(_words(query), k, where=where)
-        alpha = _ALPHA if query.alpha is None else _share("alpha", query.alpha)
-        dense = self._by_vectors(query, where) if alpha > 0 else []
-        sparse = documents.matching(_words(query), _sparse_k(query), where=where) if alpha < 1 else []
-        return _ranking.fused(dense, sparse, alpha)[:k]
-
-    def _without_repeats(self, query: VectorStoreQuery, where: Where | None, threshold: float | None) -> Found:
-        wanted = threshold if threshold is not None else query.mmr_threshold
-        threshold = 0.5 if wanted is None else _share("mmr_threshold", wanted)
-        vector = self._vector(query)
-        near = [one for one, _ in self._nearest(vector, max(query.similarity_top_k, _MMR_CANDIDATES), where)]
-        comparable = self._with_vectors(near)
-        chosen = _ranking.marginal(vector, [row for _, row in comparable], query.similarity_top_k, threshold)
-        return [(comparable[at][0], score) for at, score in chosen]
-
-    def _with_vectors(self, found: Sequence[Document]) -> list[tuple[Document, Vector]]:
-        """Documents with the vectors they came with, or else those of their chunks; without those that have none."""
-        documents = self.memory.documents
-        rows = documents.precomputed.vectors(found)
-        if self._is_own(documents.precomputed.identity):
-            lacking = [at for at, row in enumerate(rows) if row is None]
-            for at, row in zip(lacking, documents.vectors([found[at] for at in lacking]), strict=True):
-                rows[at] = row
-        return [(one, row) for one, row in zip(found, rows, strict=True) if row is not None]
-
-    # --- whose vectors -------------------------------------------------------------------------------------------
-
-    def _maker_of(self, nodes: Sequence[BaseNode]) -> Maker:
-        """What made the embeddings that nodes come with."""
-        if self._theirs is not None:
-            return maker_by(self._theirs)
-        embedder = self.memory.embedder
-        return GIVEN if embedder is None else maker_of(nodes, embedder)
-
-    def _own_maker(self) -> Maker | None:
-        """What makes vectors here; None where there are none of the memory's own."""
-        embedder = self._theirs or self.memory.embedder
-        return None if embedder is None else maker_by(embedder)
-
-    def _maker_at_hand(self) -> Maker | None:
-        """As `_own_maker`; None also where the embedder cannot be had: the memory then tells what lacks its vector."""
-        try:
-            return self._own_maker()
-        except EmbedderError:
-            return None
-
-    def _is_own(self, model: str | None) -> bool:
-        """Whether vectors of a model, None where there are none, can be compared with those of the memory's chunks."""
-        if model == GIVEN.identity:
-            return False
-        asked = model or (self._theirs.identity if self._theirs is not None else None)
-        embedder = self.memory.embedder
-        return embedder is not None and asked in {None, embedder.identity}
-
-    def _vector(self, query: VectorStoreQuery) -> Sequence[float]:
-        if query.query_embedding is not None:
-            return query.query_embedding
-        if not query.query_str:
-            raise QueryError("a search by vectors takes a query_embedding, or a query_str to make one of")
-        return self.embedding.get_query_embedding(query.query_str)
-
     # --- inside --------------------------------------------------------------------------------------------------
 
     def _documents(self, node_ids: list[str] | None, filters: MetadataFilters | None) -> list[Document]:
         where = matching(filters)
         documents = self.memory.documents
-        there = documents.all() if node_ids is None else documents.get(node_ids)
-        return [document for document in there if where is None or where(document)]
+        if node_ids is None:
+            return list(documents.all(where=where))
+        return [document for document in documents.get(node_ids) if where is None or where(document)]
 
     # --- async ---------------------------------------------------------------------------------------------------
 
-    async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
+    async def async_add(self, nodes: Iterable[BaseNode], **kwargs: Any) -> list[str]:
         """As `add`, in a thread."""
         return await asyncio.to_thread(self.add, nodes, **kwargs)
 
@@ -361,36 +253,22 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         return await asyncio.to_thread(self.query, query, **kwargs)
 
 
-def _where(query: VectorStoreQuery) -> Where | None:
-    """Which documents count for a query; None where all do."""
-    tests: list[Where] = []
-    if query.node_ids:
-        node_ids = frozenset(query.node_ids)
-        tests.append(lambda document: document.id in node_ids)
-    if query.doc_ids:
-        doc_ids = frozenset(query.doc_ids)
-        tests.append(lambda document: source_of(document) in doc_ids)
-    if (by_filters := matching(query.filters)) is not None:
-        tests.append(by_filters)
-    return (lambda document: all(test(document) for test in tests)) if tests else None
+def _completed(rows: Sequence[Sequence[float] | None], documents: Sequence[Document], maker: Maker) -> list[Any]:
+    """The vectors of documents, with those that are lacking made.
 
-
-def _words(query: VectorStoreQuery) -> str:
-    if query.query_str is None:
-        raise QueryError(f"the mode {query.mode.value!r} searches by words: give a query_str")
-    return query.query_str
-
-
-def _sparse_k(query: VectorStoreQuery) -> int:
-    return query.sparse_top_k or query.similarity_top_k
-
-
-def _share(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise QueryError(f"{name} must be a number from 0 to 1, not {value!r}")
-    return float(value)
+    Raises:
+        EmbedderError: nobody can make them, or what makes them failed.
+    """
+    lacking = [document for row, document in zip(rows, documents, strict=True) if row is None]
+    if lacking and maker.make is None:
+        raise EmbedderError(
+            f"node {lacking[0].id!r} came without an embedding, and nobody knows what made those of the others: embed "
+            "it too, or name the model: OpenClawVectorStore(memory, embed_model=...)"
+        )
+    made: Iterator[Any] = iter(maker.make(lacking) if lacking and maker.make is not None else ())
+    return [next(made) if row is None else row for row in rows]
 
 
 def _refuse(unknown: Mapping[str, Any], call: str) -> None:
     if unknown:
-        raise TypeError(f"{call} takes no {', '.join(sorted(unknown))}: leave it out")
+        raise QueryError(f"{call} takes no {', '.join(sorted(unknown))}: leave it out")

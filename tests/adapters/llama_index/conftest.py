@@ -1,10 +1,12 @@
-"""A memory that searches by keywords, one of notes with vectors, and the events that LlamaIndex dispatches."""
+"""Memories with and without vectors, stores that are filled, and the events that LlamaIndex dispatches."""
 
 import json
 
 import pytest
 from llama_index.core.instrumentation import root_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index_openclaw_memory import OpenClawVectorStore
+from some_nodes import WORDS, facts
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import Embedding
@@ -28,6 +30,39 @@ def household(notes):
     with Memory.open(notes) as opened:
         opened.sync()
         yield opened
+
+
+@pytest.fixture
+def given(memory):
+    """A store in a memory without an embedder, filled with vectors of a model that nobody named."""
+    store = OpenClawVectorStore(memory)
+    store.add(facts(WORDS))
+    return store
+
+
+@pytest.fixture
+def static_memory(tmp_path):
+    """A memory with the embedder that ships."""
+    with Memory.open(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def own(static_memory):
+    """A store filled with vectors of the memory's own embedder."""
+    store = OpenClawVectorStore(static_memory)
+    store.add(facts(store.embedding))
+    return store
+
+
+@pytest.fixture
+def note(static_memory):
+    """The citation of a person's own line."""
+    path = static_memory.workspace.root / "memory" / "boat.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("Anna's boat is called Zeppelin.\n")
+    static_memory.sync()
+    return "memory/boat.md#L1"
 
 
 @pytest.fixture

@@ -147,7 +147,9 @@ def test_it_can_be_pickled_by_its_names(static):
 
 def test_no_option_is_part_of_a_dump():
     ours = OpenClawEmbedding("openai", "mine", api_key="sk-0123456789abcdefghij", base_url="http://127.0.0.1:9/v1")
-    for told in (ours.to_json(), repr(ours), str(ours.to_payload())):
+    # Older versions of LlamaIndex have no payloads.
+    payload = str(ours.to_payload()) if hasattr(ours, "to_payload") else ""
+    for told in (ours.to_json(), repr(ours), payload):
         assert "sk-0123456789" not in told
     # In another process there would be no such embedder: it is told before it gets there.
     with pytest.raises(ConfigError, match=r"(?s)hand over the embedder(?!.*sk-)"):

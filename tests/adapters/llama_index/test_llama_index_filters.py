@@ -8,13 +8,14 @@ from llama_index.core.vector_stores.types import FilterCondition, FilterOperator
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
 from llama_index_openclaw_memory._filters import matching
 from llama_index_openclaw_memory._nodes import written_of
-from some_nodes import metadata, nested_filters, node, passes, words
+from some_nodes import metadata, needs_all_filters, nested_filters, node, passes, words
 
 from openclaw_memory.errors import QueryError
 
 some_nodes = st.builds(lambda source, metadata: node("a", source=source, **metadata), st.none() | words, metadata)
 
 
+@needs_all_filters
 @given(nested_filters, st.lists(some_nodes, min_size=1, max_size=4))
 @settings(max_examples=200, deadline=None)
 def test_nested_filters_mean_what_each_of_them_means_in_llama_index(filters, some):

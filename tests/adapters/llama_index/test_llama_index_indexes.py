@@ -5,18 +5,22 @@ import shutil
 import pytest
 from llama_index.core import Document, StorageContext, VectorStoreIndex, load_index_from_storage
 from llama_index.core.chat_engine.types import ChatMode
+from llama_index.core.indices.vector_store.retrievers import VectorIndexAutoRetriever
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
-from llama_index.core.llms import MockLLM
+from llama_index.core.llms import CompletionResponse, MockLLM
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.schema import IndexNode, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
-from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters, VectorStoreInfo
 from llama_index_openclaw_memory import OpenClawVectorStore
 from some_nodes import WordEmbedding, node
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import PathNotAllowedError
+
+# Older versions of LlamaIndex call what they warn of themselves.
+pytestmark = pytest.mark.filterwarnings("ignore:Call to deprecated method get_doc_id:DeprecationWarning")
 
 WORDS = WordEmbedding()
 FACTS = {
@@ -237,3 +241,32 @@ def test_a_persons_file_is_never_deleted_through_an_index(own):
         with pytest.raises(PathNotAllowedError, match="MEMORY"):
             delete(what)
     assert path.read_text() == "Anna's boat is called Zeppelin.\n"
+
+
+@pytest.mark.parametrize("mode", ["default", "hybrid"])
+def test_an_index_finds_all_after_a_node_that_leads_elsewhere_came(own, mode):
+    path = own.memory.workspace.root / "MEMORY.md"
+    path.write_text("Anna's boat is called Zeppelin.\n")
+    index = own.as_index()
+    index.insert_nodes([node("cook", FACTS["cook"]), IndexNode(id_="leads", index_id="ships", text="All about ships")])
+    found = index.as_retriever(similarity_top_k=9, vector_store_query_mode=mode).retrieve("Anna's boat")
+    assert set(ids(found)) == {"cook", "leads", "MEMORY.md#L1"}
+    assert ids(index.as_retriever(node_ids=["cook"]).retrieve("Anna's boat")) == ["cook"]
+    assert index.as_query_engine(llm=MockLLM()).query("Piotr cooks").source_nodes[0].node_id == "cook"
+
+
+async def test_what_a_model_asks_for_without_a_question_is_found_by_filters_alone(own):
+    index = own.as_index()
+    index.insert_nodes([node(name, text, of=name) for name, text in FACTS.items()])
+
+    class Says(MockLLM):
+        def complete(self, *_, **__):
+            return CompletionResponse(text=wanted)
+
+    wanted = '```json\n{"query": "", "filters": [{"key": "of", "value": "cook", "operator": "=="}], "top_k": 2}\n```'
+    retriever = VectorIndexAutoRetriever(
+        index,
+        vector_store_info=VectorStoreInfo(content_info="facts", metadata_info=[]),
+        llm=Says(),
+    )
+    assert ids(retriever.retrieve("all of cook")) == ids(await retriever.aretrieve("all of cook")) == ["cook"]

@@ -18,7 +18,7 @@ from llama_index.core.vector_stores.types import (
 )
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
 from llama_index_openclaw_memory import OpenClawVectorStore
-from some_nodes import metadata, nested_filters, node, passes, words
+from some_nodes import metadata, needs_all_filters, nested_filters, node, passes, words
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import QueryError
@@ -55,6 +55,7 @@ def assert_same(ours, theirs):
     assert nearer[0] == nearer[1]
 
 
+@needs_all_filters
 @given(
     some_nodes(), st.lists(st.tuples(vectors, st.integers(1, 9), st.none() | nested_filters), min_size=4, max_size=8)
 )
@@ -110,6 +111,7 @@ deletions = st.one_of(
 )
 
 
+@needs_all_filters
 @given(some_nodes(), st.lists(deletions, min_size=1, max_size=3), st.lists(vectors, min_size=1, max_size=2))
 @settings(max_examples=25, deadline=None)
 def test_what_is_left_after_deleting_and_adding_again_is_the_same(nodes, calls, questions):
@@ -128,6 +130,7 @@ def test_what_is_left_after_deleting_and_adding_again_is_the_same(nodes, calls, 
             assert_same(ours.query(VectorStoreQuery(vector, 9)), theirs.query(VectorStoreQuery(vector, 9)))
 
 
+@needs_all_filters
 def test_every_operator_finds_what_it_finds_there(tmp_path):
     nodes = [
         node("one", embedding=[1.0, 0.0], n=1, word="A Boat", tags=["red", "green"]),

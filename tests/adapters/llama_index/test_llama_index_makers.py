@@ -1,0 +1,213 @@
+"""Whose the vectors of nodes are, and which of them may meet in a search."""
+
+import pytest
+from llama_index.core.embeddings import MockEmbedding
+from llama_index.core.schema import ImageNode, TextNode
+from llama_index.core.vector_stores.types import (
+    VectorStoreQuery,
+)
+from llama_index_openclaw_memory import LlamaIndexEmbedder, OpenClawEmbedding, OpenClawVectorStore
+from some_nodes import FACTS, WORDS, WordEmbedding, asking, facts, identity, node
+
+from openclaw_memory import Memory
+from openclaw_memory.errors import EmbedderError
+
+
+def test_vectors_that_the_memorys_embedder_makes_are_its_own(static_memory):
+    embedder = static_memory.embedder
+    store = OpenClawVectorStore(static_memory)
+    store.add(facts(OpenClawEmbedding(embedder)))
+    assert identity(static_memory) == embedder.identity
+
+
+@pytest.mark.parametrize("mode", ["embed", "none"])
+def test_they_may_be_of_the_text_with_the_metadata_or_without(static_memory, mode):
+    store = OpenClawVectorStore(static_memory)
+    nodes = [node("a", "The venue is the old mill.", title="Everything about the celebration of the year")]
+    nodes[0].embedding = [3 * one for one in store.embedding.get_text_embedding(nodes[0].get_content(mode))]
+    store.add(nodes)
+    assert identity(static_memory) == static_memory.embedder.identity
+
+
+def test_vectors_of_a_model_that_is_named_have_its_identity(static_memory):
+    store = OpenClawVectorStore(static_memory, embed_model=WORDS)
+    store.add(facts(WORDS))
+    assert identity(static_memory) == LlamaIndexEmbedder(WORDS).identity
+    assert store.query(asking("Piotr cooks", 1)).ids == ["cook"]
+
+
+@pytest.mark.parametrize("dims", [256, 64], ids=["other", "theirs"])
+def test_vectors_of_a_model_that_nobody_knows_are_given(static_memory, dims):
+    store = OpenClawVectorStore(static_memory)
+    store.add([node("a", "Piotr cooks.", embedding=WordEmbedding(dims=dims).vector("Piotr cooks."))])
+    assert identity(static_memory) == "given"
+
+
+def test_vectors_of_other_dimensions_are_refused_and_nothing_is_written(given):
+    with pytest.raises(EmbedderError, match=r"7 dimensions.*64"):
+        given.add([node("new", embedding=[1.0] * 7)])
+    with pytest.raises(EmbedderError, match="64"):
+        given.query(VectorStoreQuery([1.0] * 7, 1))
+    assert given.get_nodes(["new"]) == []
+
+
+def test_vectors_of_another_model_are_refused_and_nothing_is_written(given, memory):
+    other = OpenClawVectorStore(memory, embed_model=MockEmbedding(embed_dim=64))
+    with pytest.raises(EmbedderError, match=r"given.*cannot be compared"):
+        other.add([node("new", embedding=[1.0] * 64)])
+    assert given.get_nodes(["new"]) == []
+
+
+def test_nodes_without_vectors_get_them_where_something_makes_them(tmp_path):
+    with Memory.open(tmp_path, embedder=None) as memory:
+        store = OpenClawVectorStore(memory, embed_model=WORDS)
+        store.add(facts())
+        found = store.query(asking(FACTS["cook"], 1))
+        assert found.ids == ["cook"]
+
+
+def test_nodes_without_vectors_are_found_by_words_where_nothing_makes_them(memory):
+    store = OpenClawVectorStore(memory)
+    store.add(facts())
+    store.add([node("new", "The mill has a new roof.", embedding=WORDS.vector("roof"))])
+    assert store.query(asking("roof", 9, embedding=WORDS)).ids == ["new"]
+    assert set(store.query(asking("mill", 9, mode="text_search")).ids) == {"new", "venue"}
+
+
+@pytest.mark.parametrize("mode", ["default", "mmr"])
+def test_nodes_with_and_without_vectors_come_together_where_something_makes_those_that_lack(own, mode):
+    own.add([node("roof", "The mill has a new roof."), *facts(own.embedding)])
+    assert own.query(asking("The mill has a new roof.", 1, mode)).ids == ["roof"]
+
+
+def test_nothing_is_written_where_some_lack_vectors_that_nobody_can_make(memory):
+    store = OpenClawVectorStore(memory)
+    with pytest.raises(EmbedderError, match=r"'lacks' came without an embedding.*embed_model"):
+        store.add([*facts(WORDS), node("lacks")])
+    assert store.get_nodes() == []
+
+
+# --- what tells nothing of its model -------------------------------------------------------------------------------
+
+TELLS_NOTHING = {
+    "no text": TextNode(id_="odd", text=""),
+    "blanks": TextNode(id_="odd", text=" \n"),
+    "zeros": TextNode(id_="odd", text="\u16a0\u16db\u16c7"),
+    "image": ImageNode(id_="odd", image="aGk="),
+}
+
+
+@pytest.fixture(params=TELLS_NOTHING)
+def odd(request, static_memory):
+    """A node whose vector by the model that ships is of zeros."""
+    one = TELLS_NOTHING[request.param].model_copy()
+    one.embedding = OpenClawEmbedding(static_memory.embedder).get_text_embedding(one.get_content("embed"))
+    assert not any(one.embedding)
+    return one
+
+
+def test_a_node_that_tells_nothing_of_its_model_does_not_decide_for_the_others(static_memory, odd):
+    store = OpenClawVectorStore(static_memory)
+    store.add([odd])
+    store.add([odd, *facts(store.embedding)])
+    store.add([odd])
+    assert identity(static_memory) == static_memory.embedder.identity
+    found = store.query(asking("Piotr cooks", 9))
+    assert found.ids[0] == "cook"
+    assert dict(zip(found.ids, found.similarities, strict=True))["odd"] == 0.0
+
+
+def test_an_image_is_told_by_what_is_embedded_of_it(static_memory):
+    store = OpenClawVectorStore(static_memory)
+    image = ImageNode(id_="image", image="aGk=", metadata={"file": "mill.png"})
+    image.embedding = store.embedding.get_text_embedding(image.get_content("embed"))
+    store.add([image])
+    assert identity(static_memory) == static_memory.embedder.identity
+
+
+def test_among_vectors_of_an_unknown_model_what_tells_nothing_is_one_more(static_memory):
+    store = OpenClawVectorStore(static_memory)
+    store.add(facts(WordEmbedding(dims=256)))
+    store.add([node("odd", "", embedding=[0.0] * 256)])
+    assert identity(static_memory) == "given"
+
+
+def test_what_tells_nothing_is_of_an_unknown_model_where_it_is_not_as_long(static_memory):
+    OpenClawVectorStore(static_memory).add([node("odd", "", embedding=[0.0] * 64)])
+    assert identity(static_memory) == "given"
+
+
+# --- which vectors may meet ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def without_a_key(tmp_path, monkeypatch):
+    """A memory whose embedder cannot be had."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with Memory.open(tmp_path, embedder="openai") as opened:
+        with pytest.raises(EmbedderError, match="OPENAI_API_KEY"):
+            _ = opened.embedder
+        yield opened
+
+
+@pytest.mark.parametrize("mode", ["default", "mmr", "hybrid", "sparse"])
+@pytest.mark.parametrize("embed_model", [None, WORDS], ids=["unnamed", "named"])
+def test_an_embedder_that_cannot_be_had_is_not_needed_for_other_vectors(without_a_key, embed_model, mode):
+    store = OpenClawVectorStore(without_a_key, embed_model)
+    store.add(facts(WORDS))
+    assert store.query(asking("Piotr cooks", 1, mode, WORDS)).ids == ["cook"]
+
+
+def test_where_it_is_needed_it_says_what_to_do(without_a_key):
+    store = OpenClawVectorStore(without_a_key)
+    for call in (lambda: store.add(facts()), lambda: store.query(asking("mill")), store.as_index):
+        with pytest.raises(EmbedderError, match="OPENAI_API_KEY"):
+            call()
+    assert store.get_nodes() == []
+
+
+class Backwards(WordEmbedding):
+    """A model with as many dimensions, and other vectors."""
+
+    def vector(self, text):
+        return super().vector(text)[::-1]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"mode": "default"}, {"mode": "mmr"}, {"mode": "hybrid", "alpha": 0.5}, {"node_ids": ["cook"]}],
+    ids=["default", "mmr", "hybrid", "node_ids"],
+)
+@pytest.mark.parametrize("embedding", [None, Backwards()], ids=["made-here", "came"])
+def test_a_search_by_another_model_than_the_one_that_was_named_is_refused(memory, asked, embedding):
+    OpenClawVectorStore(memory, embed_model=WORDS).add(facts(WORDS))
+    other = OpenClawVectorStore(memory, embed_model=Backwards())
+    with pytest.raises(EmbedderError, match=r"Backwards.*WordEmbedding.*cannot be compared"):
+        other.query(asking("Who cooks?", embedding=embedding, **asked))
+
+
+def test_a_search_by_another_model_than_the_memory_has_now_is_refused(tmp_path):
+    with Memory.open(tmp_path, embedder=LlamaIndexEmbedder(WORDS)) as memory:
+        OpenClawVectorStore(memory).add(facts(WORDS))
+    with Memory.open(tmp_path, embedder=LlamaIndexEmbedder(Backwards())) as memory:
+        memory.sync()
+        store = OpenClawVectorStore(memory)
+        for call in (lambda: store.query(asking("Piotr cooks")), store.as_index):
+            with pytest.raises(EmbedderError, match=r"Backwards.*WordEmbedding.*add them again"):
+                call()
+        assert store.query(asking("Piotr cooks", 1, embedding=WORDS)).ids == ["cook"], "whose vector is not known"
+
+
+def test_without_an_alpha_hybrid_is_the_memorys_own_search_where_vectors_cannot_be_compared(memory, given):
+    expected = [(one.id, score) for one, score in memory.documents.find("the old mill", 3)]
+    for store, fields in ((given, {}), (OpenClawVectorStore(memory, WORDS), {"embedding": WORDS})):
+        found = store.query(asking("the old mill", 3, "hybrid", **fields))
+        assert list(zip(found.ids, found.similarities, strict=True)) == expected
+
+
+def test_an_index_is_not_made_over_vectors_of_another_model(own, static_memory):
+    assert own.as_index() is not None
+    with pytest.raises(EmbedderError, match="cannot be compared"):
+        OpenClawVectorStore(static_memory, embed_model=WORDS).as_index()
+    own.clear()
+    assert OpenClawVectorStore(static_memory, embed_model=WORDS).as_index() is not None

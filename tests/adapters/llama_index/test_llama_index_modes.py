@@ -1,0 +1,223 @@
+"""Every mode of a query, and what it may be restricted to."""
+
+import pytest
+from llama_index.core.vector_stores.types import (
+    FilterCondition,
+    MetadataFilter,
+    MetadataFilters,
+    VectorStoreQuery,
+    VectorStoreQueryMode,
+)
+from llama_index_openclaw_memory import OpenClawVectorStore
+from some_nodes import FACTS, WORDS, WordEmbedding, asking, facts, node, one_filter
+
+from openclaw_memory.errors import EmbedderError, QueryError
+
+
+def test_a_store_in_which_nothing_is_finds_nothing(memory, static_memory):
+    for mode in ("default", "hybrid", "sparse", "mmr"):
+        assert OpenClawVectorStore(memory).query(asking("mill", mode=mode, embedding=WORDS)).nodes == []
+        assert OpenClawVectorStore(static_memory).query(asking("mill", mode=mode, embedding=WORDS)).nodes == []
+
+
+@pytest.mark.usefixtures("note")
+def test_before_the_first_node_a_vector_of_another_model_finds_nothing(static_memory):
+    assert OpenClawVectorStore(static_memory).query(asking("Zeppelin", embedding=WORDS)).ids == []
+
+
+def test_the_question_is_embedded_where_no_vector_comes_with_it(own):
+    with_vector = own.query(asking("the old mill", embedding=own.embedding))
+    assert own.query(asking("the old mill")) == with_vector
+    assert with_vector.ids[0] == "venue"
+    with pytest.raises(QueryError, match="query_embedding"):
+        own.query(VectorStoreQuery())
+
+
+def test_people_s_notes_are_found_by_vectors_of_the_memorys_own_model(own, note):
+    found = own.query(asking("Anna's boat is called Zeppelin.", 3))
+    assert found.ids[0] == note
+    assert found.nodes[0].ref_doc_id == "memory/boat.md"
+    assert found.similarities == sorted(found.similarities, reverse=True)
+    assert found.similarities[0] > 0.9
+    assert len(set(found.ids)) == 3
+
+
+def test_people_s_notes_are_not_compared_with_vectors_of_another_model(static_memory, note):
+    store = OpenClawVectorStore(static_memory, embed_model=WordEmbedding(dims=256))
+    assert store.query(asking("Zeppelin", 9)).ids == []
+    store.add(facts(store.embedding))
+    assert set(store.query(asking("Zeppelin", 9)).ids) == set(FACTS)
+    assert store.query(asking("Zeppelin", 9, mode="text_search")).ids == [note]
+
+
+@pytest.mark.parametrize("mode", ["default", "text_search", "sparse", "hybrid", "semantic_hybrid", "mmr"])
+@pytest.mark.parametrize("alpha", [None, 0.5])
+def test_restrictions_hold_in_every_mode(own, note, mode, alpha):
+    def ids(**fields):
+        return set(
+            own.query(asking("the launch of the ferry, the mill, Piotr, Zeppelin", 9, mode, alpha=alpha, **fields)).ids
+        )
+
+    assert ids() == {*FACTS, note} == ids(node_ids=[], doc_ids=[], filters=MetadataFilters(filters=[]))
+    assert ids(node_ids=["venue", "nobody"]) == {"venue"}
+    assert ids(doc_ids=["party"]) == {"venue", "cook"}
+    assert ids(doc_ids=["memory/boat.md"]) == {note}
+    assert ids(doc_ids=["party"], node_ids=["cook", "launch"]) == {"cook"}
+    assert ids(filters=one_filter(n=1)) == {"again"}
+    nested = MetadataFilters(filters=[one_filter(n=1), one_filter(ref_doc_id="party")], condition=FilterCondition.OR)
+    assert ids(filters=nested) == {"again", "venue", "cook"}
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [{"filters": one_filter(source="memory")}, {"doc_ids": ["memory/boat.md"]}, {"node_ids": ["memory/boat.md#L1"]}],
+    ids=["filters", "doc_ids", "node_ids"],
+)
+def test_a_restriction_finds_what_many_nearer_nodes_hide(own, note, wanted):
+    text = "The launch of the ferry is on Friday"
+    own.add([node(f"ferry-{n}", text, embedding=own.embedding.get_text_embedding(text)) for n in range(20)])
+    assert own.query(asking(text, 1, **wanted)).ids == [note]
+
+
+def test_words_are_searched_by_as_many_as_are_asked_for(own):
+    assert len(own.query(asking("the", 2, "text_search")).ids) <= 2
+    assert own.query(asking("launch ferry", 2, "text_search")).ids == own.query(asking("launch ferry", 2, "sparse")).ids
+    assert len(own.query(asking("launch ferry", 2, "sparse", sparse_top_k=1)).ids) == 1
+    with pytest.raises(QueryError, match="query_str"):
+        own.query(VectorStoreQuery([1.0], mode=VectorStoreQueryMode.SPARSE))
+
+
+@pytest.mark.usefixtures("note")
+def test_hybrid_is_the_memorys_own_search(own, static_memory):
+    question = "When is the launch of the ferry, and what is the boat called?"
+    expected = static_memory.search(question, max_results=5, min_score=0.0)
+    found = own.query(asking(question, 2, "hybrid", hybrid_top_k=5))
+    by_path = {one.path: one.id for one in static_memory.documents.get(list(FACTS))}
+    assert found.ids[: len(expected)] == [by_path.get(one.path, one.citation) for one in expected]
+    assert found.similarities[: len(expected)] == pytest.approx([one.score for one in expected])
+    assert len(own.query(asking(question, 2, "semantic_hybrid")).ids) == 2
+
+
+def test_alpha_leads_from_the_order_of_words_to_that_of_vectors(own):
+    question = "When is the launch, Piotr?"
+    by_words = own.query(asking(question, 4, "sparse"))
+    by_vectors = own.query(asking(question, 4))
+    assert own.query(asking(question, 4, "hybrid", alpha=0)).ids == by_words.ids
+    assert own.query(asking(question, 4, "hybrid", alpha=1)).ids == by_vectors.ids
+    between = own.query(asking(question, 4, "hybrid", alpha=0.5))
+    scaled = []
+    for found in (by_words, by_vectors):
+        least, largest = min(found.similarities), max(found.similarities)
+        scaled.append(
+            {one: (score - least) / (largest - least) for one, score in zip(found.ids, found.similarities, strict=True)}
+        )
+    for node_id, score in zip(between.ids, between.similarities, strict=True):
+        assert score == pytest.approx(sum(0.5 * leg.get(node_id, 0.0) for leg in scaled))
+    assert between.similarities == sorted(between.similarities, reverse=True)
+
+
+def test_hybrid_with_vectors_of_another_model_weighs_them_with_0_7(given):
+    question = {"mode": "hybrid", "embedding": WORDS}
+    by_default = given.query(asking("the launch by the river", 3, **question))
+    assert by_default == given.query(asking("the launch by the river", 3, alpha=0.7, **question))
+    assert len(given.query(asking("the launch by the river", 3, hybrid_top_k=1, **question)).ids) == 1
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.1, "half", True], ids=str)
+def test_shares_lie_between_0_and_1(given, wrong):
+    with pytest.raises(QueryError, match=r"alpha.*from 0 to 1"):
+        given.query(asking("mill", mode="hybrid", alpha=wrong, embedding=WORDS))
+    for named in ({"mmr_threshold": wrong}, {}):
+        with pytest.raises(QueryError, match=r"mmr_threshold.*from 0 to 1"):
+            given.query(asking("mill", mode="mmr", mmr_threshold=wrong, embedding=WORDS), **named)
+
+
+@pytest.mark.usefixtures("note")
+def test_marginal_relevance_does_not_say_the_same_twice(own):
+    question = "When is the launch of the ferry on Friday?"
+    assert set(own.query(asking(question)).ids) == {"launch", "again"}
+    assert len({"launch", "again"} & set(own.query(asking(question, mode="mmr", mmr_threshold=0.3)).ids)) == 1
+    assert own.query(asking(question, 5, "mmr"), mmr_threshold=1).ids == own.query(asking(question, 5)).ids
+
+
+@pytest.mark.parametrize("mode", ["svm", "logistic_regression", "linear_regression"])
+def test_a_mode_that_is_not_here_is_refused_with_those_that_are(given, mode):
+    with pytest.raises(QueryError, match=rf"{mode}.*default.*text_search.*hybrid.*mmr"):
+        given.query(asking("mill", mode=mode, embedding=WORDS))
+
+
+@pytest.mark.parametrize("k", [-1, None, 1.5, True], ids=str)
+@pytest.mark.parametrize("node_ids", [None, ["venue"]], ids=["all", "named"])
+def test_a_count_that_is_none_is_refused(given, k, node_ids):
+    with pytest.raises(QueryError, match="similarity_top_k"):
+        given.query(asking("mill", k, embedding=WORDS, node_ids=node_ids))
+
+
+@pytest.mark.parametrize("mode", ["default", "hybrid", "text_search", "mmr"])
+def test_a_count_of_nothing_finds_nothing(given, mode):
+    found = given.query(asking("mill", 0, mode, WORDS))
+    assert (found.nodes, found.ids, found.similarities) == ([], [], [])
+
+
+@pytest.mark.usefixtures("note")
+@pytest.mark.parametrize("wrong", [[float("nan")] * 64, [float("inf")] * 64, ["one"] * 64, "one"], ids=str)
+@pytest.mark.parametrize("node_ids", [None, ["venue"]], ids=["all", "named"])
+def test_a_vector_that_is_none_is_refused(given, static_memory, wrong, node_ids):
+    for store in (given, OpenClawVectorStore(static_memory)):
+        with pytest.raises((EmbedderError, QueryError), match="query"):
+            store.query(VectorStoreQuery(wrong, 1, node_ids=node_ids))
+
+
+@pytest.mark.parametrize("name", ["node_ids", "doc_ids"])
+def test_one_id_is_no_list_of_ids(given, name):
+    with pytest.raises(QueryError, match=rf"{name} must be a list.*\['venue'\]"):
+        given.query(asking("mill", embedding=WORDS, **{name: "venue"}))
+
+
+@pytest.mark.parametrize("mode", [mode.value for mode in VectorStoreQueryMode])
+def test_a_mode_may_be_a_plain_text(given, mode):
+    def answers(of):
+        try:
+            return given.query(VectorStoreQuery(WORDS.vector("mill"), 2, query_str="mill", mode=of))
+        except QueryError as error:
+            return type(error)
+
+    assert answers(mode) == answers(VectorStoreQueryMode(mode))
+
+
+def test_what_is_no_mode_is_refused(given):
+    with pytest.raises(QueryError, match=r"'nearest' is none.*default"):
+        given.query(VectorStoreQuery(WORDS.vector("mill"), mode="nearest"))
+    with pytest.raises(QueryError, match="'sparse' searches by words"):
+        given.query(VectorStoreQuery(WORDS.vector("mill"), mode="sparse"))
+
+
+@pytest.mark.parametrize("mode", ["default", "text_search", "hybrid", "mmr"])
+@pytest.mark.parametrize("text", [None, "", " "], ids=["none", "empty", "blank"])
+def test_filters_alone_find_the_first_that_pass(given, text, mode):
+    def ids(k=9, **fields):
+        found = given.query(VectorStoreQuery(None, k, query_str=text, mode=mode, **fields))
+        assert found.similarities == [0.0] * len(found.ids)
+        return found.ids
+
+    assert ids(filters=one_filter(ref_doc_id="boat")) == ["again", "launch"]
+    assert ids(1, filters=one_filter(ref_doc_id="boat")) == ["again"]
+    assert ids(doc_ids=["party"]) == ["cook", "venue"]
+    assert ids(node_ids=["venue", "nobody", "again"]) == ["venue", "again"]
+    assert ids(node_ids=["venue", "again"], filters=one_filter(n=1)) == ["again"]
+
+
+@pytest.mark.parametrize("node_ids", [None, [*FACTS]], ids=["all", "named"])
+def test_a_vector_of_zeros_is_as_near_to_every_node(given, node_ids):
+    found = given.query(VectorStoreQuery([0.0] * 64, 9, node_ids=node_ids))
+    assert set(found.ids) == set(FACTS)
+    assert found.similarities == [0.0] * len(FACTS)
+
+
+def test_people_s_notes_are_not_lost_behind_long_nodes(own, note):
+    filler = "Ships sail over the sea to distant harbours with a cargo of grain and timber. " * 20
+    text = "\n\n".join(f"Anna's boat is called Zeppelin {n}.\n\n{filler}" for n in range(40))
+    own.add([node("long", text, embedding=own.embedding.get_text_embedding(filler))])
+    nothing_left_out = MetadataFilters(filters=[MetadataFilter(key="nowhere", value="x", operator="!=")])
+    for fields in ({}, {"filters": nothing_left_out}):
+        assert own.query(asking("Anna's boat is called Zeppelin.", 1, **fields)).ids == [note]
