@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from typing import Any
 
-import pytest
 from llama_index.core.base.llms import types as llm_types
 from llama_index.core.base.llms.types import (
     ChatMessage,
@@ -139,12 +139,20 @@ class ScriptedLLM(TextOnlyLLM, FunctionCallingLLM):
 
     def get_tool_calls_from_response(self, response, error_on_no_tool_call=True, **kwargs) -> list[ToolSelection]:  # noqa: ARG002
         calls = [block for block in response.message.blocks if ToolCallBlock and isinstance(block, ToolCallBlock)]
-        if error_on_no_tool_call and not calls:
-            raise ValueError("The reply calls no tool.")
-        return [
+        found = [
             ToolSelection(tool_id=call.tool_call_id or "", tool_name=call.tool_name, tool_kwargs=call.tool_kwargs)
             for call in calls
+        ] or [
+            ToolSelection(
+                tool_id=call["id"],
+                tool_name=call["function"]["name"],
+                tool_kwargs=json.loads(call["function"]["arguments"]),
+            )
+            for call in response.message.additional_kwargs.get("tool_calls", [])
         ]
+        if error_on_no_tool_call and not found:
+            raise ValueError("The reply calls no tool.")
+        return found
 
 
 def saying(*replies: Reply) -> Script:
@@ -154,9 +162,11 @@ def saying(*replies: Reply) -> Script:
 
 
 def calling(name: str, call_id: str = "call", /, **arguments: Any) -> ChatMessage:
-    """A reply that calls one tool, as the blocks of newer integrations do."""
+    """A reply that calls one tool, as the blocks of newer integrations do, or as OpenAI's does before there were any."""
     if ToolCallBlock is None:
-        pytest.skip("this version of LlamaIndex has no ToolCallBlock")
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        told = {"tool_calls": [{"id": call_id, "type": "function", "function": function}]}
+        return ChatMessage(role=MessageRole.ASSISTANT, content="", additional_kwargs=told)
     call = ToolCallBlock(tool_call_id=call_id, tool_name=name, tool_kwargs=arguments)
     return ChatMessage(role=MessageRole.ASSISTANT, blocks=[call])
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from llama_index.core.base.llms import types
 from llama_index.core.instrumentation import root_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index_openclaw_memory import OpenClawVectorStore
@@ -10,6 +11,13 @@ from some_nodes import WORDS, facts
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import Embedding
+
+# What they talk with is made of blocks that came with 0.14.5.
+collect_ignore = (
+    []
+    if hasattr(types, "ToolCallBlock")
+    else [f"test_llama_index_{name}.py" for name in ("agents", "block", "memory", "messages", "turn")]
+)
 
 
 @pytest.fixture

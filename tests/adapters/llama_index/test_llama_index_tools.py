@@ -108,7 +108,7 @@ async def test_what_a_model_can_mend_is_an_answer(tools, name, arguments, status
         assert answer["status"] == output.raw_output["status"] == status
         assert answer["error"]
         assert output.is_error
-        assert output.exception is None
+        assert getattr(output, "exception", None) is None  # older versions have none
 
 
 VALUES = st.recursive(
@@ -125,7 +125,7 @@ NAMES = st.sampled_from(["query", "path", "from", "lines", "maxResults", "self",
 def test_whatever_a_model_sends_it_gets_an_answer(tools, arguments, name):
     output = tools[name].call(**arguments)
     assert output.is_error == (json.loads(output.content)["status"] != "ok")
-    assert output.exception is None
+    assert getattr(output, "exception", None) is None  # older versions have none
 
 
 def test_a_closed_memory_is_an_answer_too(tools, memory):
@@ -220,7 +220,9 @@ def names(tools: list[FunctionTool]) -> list[str]:
 async def test_a_spec_has_the_tools(memory):
     spec = OpenClawToolSpec(memory, GROUP, edit=True, append=False)
     assert spec.spec_functions == ["memory_search", "memory_get", "memory_edit", "memory_forget"]
-    assert names(spec.to_tool_list()) == names(await spec.to_tool_list_async()) == spec.spec_functions
+    assert names(spec.to_tool_list()) == spec.spec_functions
+    if hasattr(spec, "to_tool_list_async"):  # older versions have none
+        assert names(await spec.to_tool_list_async()) == spec.spec_functions
     assert "MEMORY.md" not in paths(spec.to_tool_list()[0](**KEY))
 
 
