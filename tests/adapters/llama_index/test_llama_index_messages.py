@@ -104,7 +104,6 @@ class Call:
         (ChatMessage("Be kind.", role="system"), None),
         (ChatMessage("Be kind.", role="developer"), None),
     ],
-    ids=str,
 )  # fmt: skip
 def test_a_message_says_in_a_transcript_what_it_said(message, expected):
     assert openclaw_message(message) == expected
