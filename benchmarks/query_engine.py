@@ -74,7 +74,7 @@ def query_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
     one = MetadataFilters(filters=[MetadataFilter(key="number", value=scale.nodes // 2)])
     asked, few = _vectors(scale.questions, scale.dims, seed=1), max(3, scale.questions // 6)
     with _stores(scratch / "query", _nodes(scale.nodes, scale.dims)) as stores:
-        yield from _against("DEFAULT", stores, asked, bar=20.0)
+        yield from _against("DEFAULT", stores, asked, bar=20.0 if scale.nodes >= 10_000 else None)
         yield from _against("DEFAULT, a filter that one node in ten passes", stores, asked[:few], filters=tenth)
         yield from _against("DEFAULT, a filter that one node passes", stores, asked[:few], filters=one)
         yield from _against("MMR", stores, asked[:few], mode=VectorStoreQueryMode.MMR, mmr_threshold=0.5)
@@ -175,6 +175,7 @@ def ejection_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
     """What is found again of a conversation that LlamaIndex's `Memory` has ejected, with the block and without."""
     from llama_index.core.base.llms.types import ChatMessage
     from llama_index.core.memory import Memory as LlamaMemory
+    from llama_index.core.storage.chat_store.sql import MessageStatus
     from llama_index_openclaw_memory import OpenClawMemoryBlock
 
     said = conversation(_Talk(scale.turns, scale.facts))
@@ -193,9 +194,9 @@ def ejection_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
                     await short.aput(ChatMessage(role="assistant", content=f"Noted, turn {number}."))
 
             asyncio.run(talk())
-            active = asyncio.run(short.aget_all())
+            active = asyncio.run(short.aget_all(status=MessageStatus.ACTIVE))
             memory.sync()
-            view = "\n".join(str(message.content) for message in active[-20:])
+            view = "\n".join(str(message.content) for message in active)
             planted = [fact for fact in facts(scale.facts) if fact[0] not in view]
             found = sum(any(code in one.snippet for one in memory.search(asked)) for _, asked, code in planted)
             told = "with the block" if with_block else "without it"

@@ -72,7 +72,7 @@ def follow(
     vectors: DocumentVectors,
     kept: Kept,
     difference: Difference,
-    read: Callable[[MemoryFile], Read],
+    read: Callable[[MemoryFile], Read | None],
     maker: Maker | None,
     given: Mapping[str, Vector],
 ) -> str:
@@ -87,14 +87,18 @@ def follow(
     if difference.vanished:
         vectors.write([], removed=difference.vanished, change=(change := _change()))
     model, dims = kept.model, kept.dims
-    gone = set(difference.vanished)
-    if gone.issuperset(kept.paths):  # none is left that others would have to be compared with
+    open_to_all = {*difference.vanished, *(file.path for file in difference.to_read)}
+    if open_to_all.issuperset(kept.paths):  # none is left that others would have to be compared with
         model, dims = _model_of(difference.to_read, read, maker), None
     rest = iter(difference.to_read)
     made = _Made(maker, model)
-    while some := [read(file) for file in islice(rest, _FILES_AT_ONCE)]:
-        same = [one for one in some if _is_unchanged(one, kept.records.get(one.path), given)]
+    while files := list(islice(rest, _FILES_AT_ONCE)):
+        # What cannot be read now stays as it was, and is looked at again.
+        some = [one for one in map(read, files) if one is not None]
+        same = [one for one in some if _is_unchanged(one, kept.records.get(one.path), given, model)]
         changed = [one for one in some if one not in same] if same else some
+        if any(one.path in kept.places for one in same):
+            dims = dims or kept.dims
         found = {one.path: _vector(one, model, given) for one in changed if one.model}
         found |= made.again({one.path: one.document for one in changed if found.get(one.path, "") is None})
         dims = dims or next((len(one) for one in found.values() if not isinstance(one, str) and one is not None), None)
@@ -142,17 +146,20 @@ class _Made:
         yield from map(unit_of, rows)
 
 
-def _model_of(files: Iterable[MemoryFile], read: Callable[[MemoryFile], Read], maker: Maker | None) -> str | None:
+def _model_of(
+    files: Iterable[MemoryFile], read: Callable[[MemoryFile], Read | None], maker: Maker | None
+) -> str | None:
     """The model that an empty index is for: that of the maker, or else the commonest of the documents."""
-    models = Counter(model for file in files if (model := read(file).model))
+    models = Counter(one.model for file in files if (one := read(file)) is not None and one.model)
     if maker is not None and maker.identity in models:
         return maker.identity
     return models.most_common(1)[0][0] if models else None
 
 
-def _is_unchanged(one: Read, record: FileRecord | None, given: Mapping[str, Vector]) -> bool:
+def _is_unchanged(one: Read, record: FileRecord | None, given: Mapping[str, Vector], model: str | None) -> bool:
     """Whether only the stamp of a file is another one."""
-    return one.path not in given and record is not None and record.lacks is None and record.hash == one.digest
+    is_same = record is not None and record.lacks is None and record.hash == one.digest
+    return is_same and one.path not in given and one.model in {"", model}
 
 
 def _vector(one: Read, model: str | None, given: Mapping[str, Vector]) -> Vector | str | None:

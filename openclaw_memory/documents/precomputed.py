@@ -7,6 +7,7 @@ by whoever is at hand that can.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from base64 import b64encode
@@ -21,7 +22,14 @@ from openclaw_memory.chunking.matter import EMBEDDING, MODEL, VECTOR
 from openclaw_memory.documents.checks import check_k, rows_of, unit_of
 from openclaw_memory.documents.following import Read, follow
 from openclaw_memory.documents.found import Where, distinct
-from openclaw_memory.errors import CorruptIndexError, EmbedderError, StoreError, SyncBusyError
+from openclaw_memory.errors import (
+    CorruptIndexError,
+    EmbedderError,
+    NotFoundError,
+    StoreError,
+    SyncBusyError,
+    WorkspaceError,
+)
 from openclaw_memory.say import say
 from openclaw_memory.sync.compare import compare
 from openclaw_memory.sync.lag import PATIENCE_SECONDS
@@ -61,7 +69,7 @@ class Precomputed:
         self._maker: Maker | None = None  # the latest that was at hand
         self._tried: object = None  # when, up to which change and by whom it was tried to make what is gone
         self._said: list[str] = []
-        self._lock = threading.Lock()  # for what is above, never while files are read or vectors made
+        self._lock = threading.Lock()  # for what is above, never while notes are read or vectors made
 
     @property
     def identity(self) -> str | None:
@@ -104,14 +112,26 @@ class Precomputed:
             EmbedderError: it has other dimensions than the vectors have, or holds a NaN or an infinity.
         """
         check_k(k)
-        unit = unit_of(vector)
-        kept = self._current(maker)
+        if maker is not None:
+            self._maker = maker
+        return self._nearest(unit_of(vector), k, where)
+
+    def _nearest(
+        self, unit: Vector, k: int, where: Where | None, *, is_second: bool = False
+    ) -> list[tuple[Document, float]]:
+        kept = self._current(None)
         if kept is None or not kept.paths:
             return []
         _check_question(unit, kept.matrix.shape[1])
         scores = (kept.matrix @ unit).clip(-1, 1)
         in_order = ((self._of_model(kept.paths[at], kept.model), float(scores[at])) for at in _descending(scores, k))
-        return distinct(in_order, k, where)
+        found = distinct(in_order, k, where)
+        if is_second or all(self._is_as_kept(document.path, kept) for document, _ in found):
+            return found
+        # A person has changed what was found: its vector is that of another text.
+        with suppress(SyncBusyError), one_at_a_time(self._path(), 0):
+            self._sound(lambda: self._follow(self._changed_documents(), {}))
+        return self._nearest(unit, k, where, is_second=True)
 
     def vectors(self, documents: Sequence[Document]) -> list[Vector | None]:
         """The unit vector that each document came with, shape (dims,), or zeros; None where none did."""
@@ -124,7 +144,13 @@ class Precomputed:
     # --- what comes with documents -------------------------------------------------------------------------------
 
     def turn(self) -> AbstractContextManager[bool]:
-        """Keep everybody else, in any thread or process, from changing the vectors, for as long as the block runs."""
+        """Keep everybody else, in any thread or process, from changing the vectors, for as long as the block runs.
+
+        Raises:
+            SyncBusyError: this is called by the progress of a sync, which others that have the turn may wait for.
+        """
+        if self._upkeep.is_syncing_here:
+            raise SyncBusyError("a sync is under way in this very thread: a progress callback may search, not add")
         self._upkeep.store()  # the lock lies beside the index, and its folder is made with it
         return one_at_a_time(self._path())
 
@@ -191,7 +217,8 @@ class Precomputed:
         may_make = kept is not None and bool(kept.lacks) and tried not in {None, self._tried}
         if kept is not None and kept.followed == self._followed == changed and not may_make:
             return kept
-        wait = None if kept is None or kept.followed is None else 0
+        # Whoever has the turn may wait for the sync that a progress callback asks in.
+        wait = None if (kept is None or kept.followed is None) and not self._upkeep.is_syncing_here else 0
         self._tried = tried
         with suppress(SyncBusyError), one_at_a_time(self._path(), wait):
             return self._follow(changed, {})
@@ -211,16 +238,23 @@ class Precomputed:
         """Take up what differs between the files and what is kept; what is kept then. Nobody else does at once."""
         with self._lock:
             store = self._opened() or self._made()
-        kept = store.kept()
-        difference = compare(self._there(), kept.records)
+        before = self._as_kept()
+        kept = before if before is not None and before.change == store.stamp()[0] else store.kept()
+        there = self._there()
+        difference = compare(there, kept.records)
         named = {file.path for file in difference.to_read}
-        more = [file for file in self._there() if file.path in given.keys() - named] if given else []
+        more = [file for file in there if file.path in given and file.path not in named]
         difference = replace(difference, touched=(*difference.touched, *more))
+        if store.read_only:
+            self._followed = changed
+            if difference.dirty:
+                say(f"{store.path} may not be written: documents that changed are found by their old vectors")
+            return kept
         change = follow(store, kept, difference, self._read, self._maker, given)
         store.follow(changed, change)
         self._followed = changed
         # From the same file, which may have been deleted meanwhile: the next question makes another one.
-        now = self._kept = store.kept()
+        now = self._kept = store.kept() if change != kept.change else replace(kept, followed=changed)
         words = self.told()
         for word in words:
             if word not in self._said:
@@ -234,17 +268,32 @@ class Precomputed:
             for path, info in notes_below(self._workspace.root, DOCUMENTS_FOLDER, self._workspace.rules)
         ]
 
-    def _read(self, file: MemoryFile) -> Read:
+    def _read(self, file: MemoryFile) -> Read | None:
+        """A file as it is now; None where it cannot be read, so that nobody knows what it holds."""
         checked_ns = time.time_ns()
-        document = self._document_at(file.path)
+        try:
+            document = self._document_at(file.path)
+        except WorkspaceError:
+            return None
         above = None
         if document is not None and document.model:
             above = vector_above(self._workspace.root, self._workspace.rules, file.path)
         return Read(file, document, above, checked_ns)
 
+    def _is_as_kept(self, path: str, kept: Kept) -> bool:
+        """Whether a file is, by its stamp, the one whose vector is kept."""
+        record = kept.records[path]
+        try:
+            info = os.lstat(os.path.join(self._workspace.root, path))
+        except OSError:
+            return True
+        return (info.st_mtime_ns, info.st_size, info.st_ino) == (record.mtime_ns, record.size, record.inode)
+
     def _of_model(self, path: str, model: str | None) -> Document | None:
-        document = self._document_at(path)
-        return document if document is not None and document.model == model else None
+        with suppress(NotFoundError, WorkspaceError):
+            document = self._document_at(path)
+            return document if document is not None and document.model == model else None
+        return None
 
     # --- the file ------------------------------------------------------------------------------------------------
 
@@ -292,7 +341,7 @@ class Precomputed:
         try:
             return work()
         except CorruptIndexError as damage:
-            if str(self._path()) not in str(damage) or attempts == 1:
+            if str(self._path()) not in str(damage) or attempts == 1 or self._upkeep.is_syncing_here:
                 raise
             self._set_aside(damage)
         except StoreError:

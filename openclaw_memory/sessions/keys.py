@@ -33,6 +33,12 @@ def names_several(session_key: str | None) -> bool:
     return any(name in parts for name, _ in _SEVERAL)
 
 
+def names_one(session_key: str | None) -> bool:
+    """Whether a key itself says that the user alone reads: the main session of an agent, or a direct message."""
+    parts = _parts(session_key)
+    return not names_several(session_key) and bool(parts) and (parts[-1] == "main" or bool({"dm", "direct"} & {*parts}))
+
+
 def _parts(session_key: str | None) -> list[str]:
     """The parts of a key between its colons, in lower case."""
     return [part for part in (session_key or "").strip().lower().split(":") if part]

@@ -77,8 +77,8 @@ class Kept:
 class DocumentVectors:
     """The file at `path`. Safe to use from several threads and processes."""
 
-    def __init__(self, connections: Connections) -> None:
-        self.path = connections.path
+    def __init__(self, connections: Connections, *, read_only: bool = False) -> None:
+        self.path, self.read_only = connections.path, read_only
         self._connections = connections
         self._opened = identity_of(self.path)
 
@@ -106,7 +106,7 @@ class DocumentVectors:
         except BaseException:
             connections.close()
             raise
-        return cls(connections)
+        return cls(connections, read_only=read_only)
 
     def is_current(self) -> bool:
         """Whether the file at `path` is still the one that was opened."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 DERIVED_FOLDER = ".memory"
@@ -35,3 +36,9 @@ def identity_of(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def is_current(store: object) -> bool:
+    """Whether a store still is what lies at its place; one that lies nowhere always is."""
+    ask: Callable[[], bool] | None = getattr(store, "is_current", None)
+    return ask is None or ask()

@@ -60,11 +60,6 @@ class Lag:
             self._left = self._changed if report.ok else {}
             self._asked = (self._wish(), time.monotonic())
 
-    @property
-    def is_mistrusted(self) -> bool:
-        """Whether no sync has ended well since one did not."""
-        return self._mistrusted
-
     def mistrust(self) -> None:
         """Count the index as behind until a sync ends well."""
         self._mistrusted, self._mistrusted_at = True, time.time()

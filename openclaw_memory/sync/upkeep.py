@@ -21,10 +21,11 @@ from openclaw_memory.errors import (
     SyncBusyError,
     WorkspaceError,
 )
+from openclaw_memory.store.place import is_current
 from openclaw_memory.sync.background import Background
 from openclaw_memory.sync.courtesy import Courtesy
 from openclaw_memory.sync.lag import Lag
-from openclaw_memory.sync.records import LAST_ERROR, notes_of, record_of_error
+from openclaw_memory.sync.records import LAST_ERROR, begun, notes_of, record_of_error
 from openclaw_memory.types import FileRecord, Progress, Store, SyncReport
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Upkeep:
         make = self._keeping.make_store
         with self._making:
             self.check_open()
-            if self._store is not None and make is not None and not _is_current(self._store):
+            if self._store is not None and make is not None and not is_current(self._store):
                 self._forget_store()
             if self._store is None:
                 assert make is not None, "either a store was handed in, or a function that makes one"
@@ -154,7 +155,7 @@ class Upkeep:
     def _heal_in_turn(self, damage: CorruptIndexError, sure: bool) -> str:
         from openclaw_memory.sync.turn import one_at_a_time
 
-        if self._sync_thread == threading.get_ident():  # a progress callback reads what its sync will mend
+        if self.is_syncing_here:  # a progress callback reads what its sync will mend
             raise damage
         try:
             with one_at_a_time(self._keeping.index_path, HEAL_SECONDS, self._told_to_wait(None)) as alone:
@@ -198,6 +199,11 @@ class Upkeep:
             self._store.close()
             self._store = None
 
+    @property
+    def is_syncing_here(self) -> bool:
+        """Whether a sync is at work in this very thread: a progress callback asks."""
+        return self._sync_thread == threading.get_ident()
+
     # --- syncing -------------------------------------------------------------------------------------------------
 
     def sync(
@@ -210,7 +216,7 @@ class Upkeep:
         """Sync, healing a damaged index; see `Memory.sync`. `reason` says what asked for it, in the status."""
         from openclaw_memory.sync.turn import one_at_a_time
 
-        if self._sync_thread == threading.get_ident():
+        if self.is_syncing_here:
             raise SyncBusyError("a sync is under way in this very thread: a progress callback may search, not sync")
         self.check_open()
         if not self.there_is_an_index():
@@ -218,7 +224,7 @@ class Upkeep:
         end = None if wait is None else time.monotonic() + wait
         turn = one_at_a_time(self._keeping.index_path, wait, self._told_to_wait(progress))
         with turn as alone, self._alone_here(end):
-            written, started = self._lag.written, time.time()
+            written, started, is_sure = self._lag.written, time.time(), begun(self.store) and not force
             if force:
                 self._lag.mistrust()
             try:
@@ -236,7 +242,7 @@ class Upkeep:
             if (words := healed or self._healed) is not None:
                 report, self._healed = replace(report, rebuilt=words), None
             self.last, self.last_error, self._lacking = report, None, None
-            for name, note in notes_of(report, reason, started, is_sure=not self._lag.is_mistrusted).items():
+            for name, note in notes_of(report, reason, started, is_sure=is_sure).items():
                 self._note(name, note)
             self._lag.synced(report, written)
             return report
@@ -248,7 +254,7 @@ class Upkeep:
         stored = self.store().meta()
         if not self._keeping.config.sync.before_search:
             return
-        if (stored is not None and stored.complete) or self._sync_thread == threading.get_ident():
+        if (stored is not None and stored.complete) or self.is_syncing_here:
             return
         if stored is not None and somebody_is_at_work(self._keeping.index_path):
             if self._sync_thread is None:
@@ -392,9 +398,3 @@ class Upkeep:
         self.check_open()
         if self.watcher is not None and self.watcher.is_stopping:
             raise Ended
-
-
-def _is_current(store: Store) -> bool:
-    """Whether a store still is what lies at its place; one that lies nowhere always is."""
-    is_current: Callable[[], bool] | None = getattr(store, "is_current", None)
-    return is_current is None or is_current()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.config.parts import Citations
 from openclaw_memory.errors import ConfigError, OpenClawMemoryError, PathNotAllowedError
-from openclaw_memory.sessions.keys import chat_type, names_several
+from openclaw_memory.sessions.keys import chat_type, names_one, names_several
 from openclaw_memory.sessions.state import read_states
 from openclaw_memory.types import SOURCES, Source
 from openclaw_memory.workspace.paths import (
@@ -78,7 +78,8 @@ def audience_of(
         try:
             is_several = _is_several(memory.workspace, session_key, seen)
         except OpenClawMemoryError as error:
-            is_several, unknown = True, f"nobody knows who reads along: {error}"
+            is_several = not names_one(session_key)
+            unknown = f"nobody knows who reads along: {error}" if is_several else ""
     citations = shows_citations(mode, session_key) and (mode == "on" or not is_several)
     return Audience(not (is_several or names_several(session_key)), citations, source, unknown)
 

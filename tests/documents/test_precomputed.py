@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory
-from openclaw_memory.errors import EmbedderError, QueryError
+from openclaw_memory.errors import EmbedderError, QueryError, SyncBusyError, WorkspaceError
+from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Document, Maker
+from openclaw_memory.workspace.known import Known
 
 GIVEN = Maker("given", "given")
 TEXTS = ("the old mill", "the ferry to the island", "beekeeping for beginners", "a walrus asleep")
@@ -560,3 +562,95 @@ def test_people_s_notes_are_found_behind_documents_with_many_chunks(folder):
 def test_what_does_not_fit_is_not_among_all(documents):
     documents.add(some())
     assert [one.id for one in documents.all(lambda one: one.metadata["number"] > 1)] == ["n2", "n3"]
+
+
+def test_a_document_that_could_not_be_read_once_is_found_again(folder, memory, documents, monkeypatch):
+    documents.add(some(), vectors_of(some()), LETTERS)
+    path = folder / "memory/notes/n1.md"
+    path.write_text(path.read_text().replace(TEXTS[1], "the ferry sank"))
+    look = Known.look
+
+    def refused(known, name, *given):
+        if name.endswith("n1.md"):
+            raise WorkspaceError("input/output error")
+        return look(known, name, *given)
+
+    monkeypatch.setattr(Known, "look", refused)
+    (folder / "memory/notes/new.md").write_text((folder / "memory/notes/n0.md").read_text().replace('"n0"', '"new"'))
+    memory.sync()
+    assert "n1" not in ids(documents, letters("mill"), maker=LETTERS)
+    monkeypatch.setattr(Known, "look", look)
+    memory.documents.add([Document("more", "text")], [letters("text")], LETTERS)
+    ((name, score), *_) = found(documents, letters("the ferry sank"), maker=LETTERS)
+    assert (name, score) == ("n1", pytest.approx(1))
+
+
+def test_a_changed_text_never_comes_with_the_vector_of_the_old_one(folder, documents):
+    documents.add(some(), vectors_of(some()), LETTERS)
+    path = folder / "memory/notes/n0.md"
+    path.write_text(path.read_text().replace(TEXTS[0], "zzzz"))
+    for document, cosine in documents.precomputed.nearest(letters(TEXTS[0]), 4, maker=LETTERS):
+        assert cosine == pytest.approx(cosines([letters(document.text)], letters(TEXTS[0]))[0], abs=1e-6)
+
+
+@pytest.mark.parametrize("work", ["add", "ask"])
+def test_a_progress_callback_waits_for_nobody_who_waits_for_its_sync(folder, memory, documents, work):
+    memory.append("A note.")
+    seen = []
+
+    with Memory.open(folder, embedder=None) as other:
+        adding = threading.Thread(target=other.documents.add, args=(some(), vectors_of(some()), GIVEN))
+
+        def progress(_):
+            if not seen:
+                seen.append("begun")
+                adding.start()
+                time.sleep(0.3)  # it has its turn by now, and waits for this sync
+                try:
+                    seen.append(
+                        documents.add(some(), vectors_of(some()), GIVEN) if work == "add" else ids(documents, [1.0] * 8)
+                    )
+                except SyncBusyError as error:
+                    seen.append(str(error))
+
+        memory.sync(progress=progress)
+        adding.join(30)
+        assert not adding.is_alive()
+        assert len(ids(other.documents, [1.0] * 8)) == 4
+    assert ("progress callback" in seen[1]) if work == "add" else seen[1] == []
+
+
+def test_what_a_sync_that_broke_off_had_taken_up_is_found_after_the_next(folder, memory, documents):
+    documents.add(some()[:2], vectors_of(some()[:2]), GIVEN)
+    assert sorted(ids(documents, letters("mill"))) == ["n0", "n1"]
+    note = SqliteStore.note
+
+    def broken_off(store, name, text):
+        if name in {"last_sync", "documents"}:
+            raise KeyboardInterrupt
+        note(store, name, text)
+
+    with Memory.open(folder, embedder=None) as other, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SqliteStore, "note", broken_off)
+        with pytest.raises(KeyboardInterrupt):
+            other.documents.add(some()[2:], vectors_of(some()[2:]), GIVEN)
+    assert memory.sync().added == ()
+    assert sorted(ids(documents, letters("mill"))) == ["n0", "n1", "n2", "n3"]
+
+
+def test_the_only_document_may_get_a_vector_of_other_dimensions(folder, memory, documents):
+    documents.add([Document("a", "text")], [[1.0, 0.0]], GIVEN)
+    with Memory.open(folder.parent, embedder=None) as elsewhere:
+        elsewhere.documents.add([Document("a", "text")], [[1.0, 0.0, 0.0]], GIVEN)
+    shutil.copy(folder.parent / "memory/notes/a.md", folder / "memory/notes/a.md")
+    memory.sync()
+    assert found(documents, [1, 0, 0]) == [("a", 1.0)]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_an_index_that_may_not_be_written_still_answers(folder):
+    with Memory.open(folder, embedder=None) as memory:
+        memory.documents.add(some(), vectors_of(some()), GIVEN)
+    (folder / ".memory/index.documents.sqlite").chmod(0o400)
+    with Memory.open(folder, embedder=None) as memory:
+        assert len(ids(memory.documents, letters("mill"))) == 4

@@ -85,10 +85,11 @@ def test_a_session_id_is_as_private_as_the_key_that_it_goes_by(notes, memory):
 def test_where_the_state_cannot_be_read_what_is_private_stays_hidden(notes, memory, content):
     (notes / "sessions").mkdir()
     (notes / "sessions" / "sessions.json").write_text(content)
-    audience = audience_of(memory, "agent:main:main")
+    audience = audience_of(memory, "agent:main:s7")
     assert not audience.private
     assert "sessions.json is damaged" in audience.unknown
-    assert audience_of(memory, None) == Audience()
+    for private in (None, "main", "agent:main:main", "agent:main:telegram:dm:5"):
+        assert audience_of(memory, private) == Audience()
 
 
 @pytest.mark.parametrize(

@@ -122,10 +122,11 @@ def test_a_session_that_becomes_a_groups_sees_nothing_private_from_then_on(memor
 
 def test_where_nobody_knows_who_reads_what_is_private_is_hidden_and_that_is_said(notes, memory, call, caplog):
     (notes / "sessions" / "sessions.json").write_text("{")
-    answer = call("memory_search", key="agent:main:main", query="trains boiler", minScore=0)
+    answer = call("memory_search", key="agent:main:s7", query="trains boiler", minScore=0)
     assert [row["path"] for row in answer.data["results"]] == ["memory/household.md"]
     assert "sessions.json is damaged" in answer.data["note"]
-    assert "sessions.json is damaged" in call("memory_get", key="agent:main:main", path="MEMORY.md").data["error"]
-    assert "Ines" not in recall(memory, "trains", session_key="agent:main:main", min_score=0)
+    assert "sessions.json is damaged" in call("memory_get", key="agent:main:s7", path="MEMORY.md").data["error"]
+    assert "Ines" not in recall(memory, "trains", session_key="agent:main:s7", min_score=0)
+    assert "Ines" in recall(memory, "trains", session_key="agent:main:main", min_score=0)
     assert "what is private is not recalled" in caplog.text
     assert call("memory_get", path="MEMORY.md").ok
