@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+from llama_index.core.data_structs.data_structs import IndexDict
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
+from llama_index.core.storage.storage_context import StorageContext
+from llama_index.core.vector_stores.simple import DEFAULT_VECTOR_STORE
+from llama_index.core.vector_stores.types import VectorStoreQueryMode
+
+if TYPE_CHECKING:
+    from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 
 class WholeIndex(VectorStoreIndex):
-    """LlamaIndex's own keeps to the nodes it holds objects for, once one such was inserted; this one finds all."""
+    """LlamaIndex's own keeps to the nodes it holds objects for, once one such was inserted; this one finds all.
+
+    It searches in the mode `hybrid` where none is given.
+    """
 
     def as_retriever(self, **kwargs: Any) -> VectorIndexRetriever:
         """A retriever over the whole store; `kwargs` are those of `VectorIndexRetriever`."""
-        options = {"callback_manager": self._callback_manager, "object_map": self._object_map, **kwargs}
+        options = {
+            "callback_manager": self._callback_manager,
+            "object_map": self._object_map,
+            "vector_store_query_mode": VectorStoreQueryMode.HYBRID,
+            **kwargs,
+        }
         return VectorIndexRetriever(self, **options)
+
+
+def index_over(store: BasePydanticVectorStore, context: StorageContext | None, **kwargs: Any) -> WholeIndex:
+    """An index over a store, with what else is in a context; it goes on with the one index that is known there."""
+    context = context or StorageContext.from_defaults(vector_store=store)
+    if context.vector_store is not store:
+        context = replace(context, vector_stores={**context.vector_stores, DEFAULT_VECTOR_STORE: store})
+    known = [one for one in context.index_store.index_structs() if isinstance(one, IndexDict)]
+    over: dict[str, Any] = {"index_struct": known[0]} if len(known) == 1 else {"nodes": []}
+    return WholeIndex(storage_context=context, **{**over, **kwargs})

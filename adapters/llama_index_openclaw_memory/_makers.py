@@ -76,19 +76,26 @@ class Makers:
         """What made the embeddings that nodes come with: `GIVEN` where nothing at hand did.
 
         One node tells, the first that has a text and a vector that is not of zeros. Where none does, they are taken
-        for the memory's own if they are as long as those.
+        for those of the model that was named, or for the memory's own if they are as long as those.
 
         Raises:
-            EmbedderError: the embedder failed.
+            EmbedderError: the embedder failed, or is named and makes other vectors.
         """
-        if self.theirs is not None:
-            return maker_by(self.theirs)
-        embedder = self._own()
+        embedder = self.theirs or self._own()
         if embedder is None:
             return GIVEN
         telling = next((one for one in nodes if any(one.embedding or []) and _texts_of(one)), None)
+        made_by = GIVEN if telling is None else _compared(telling, embedder)
+        if self.theirs is not None:
+            if telling is not None and made_by is GIVEN:
+                raise EmbedderError(
+                    f"node {telling.node_id!r} came with a vector that {self.theirs.identity!r}, which this store "
+                    "names, does not make of its text: embed with store.embedding, as store.as_index() does, or name "
+                    "what made it: OpenClawVectorStore(memory, embed_model=...)"
+                )
+            return maker_by(self.theirs) if telling is None else made_by
         if telling is not None:
-            return _compared(telling, embedder)
+            return made_by
         there = self.model_there()
         if there is None:
             is_as_long = embedder.embed_query("how long is a vector?").shape[0] == len(nodes[0].embedding or [])

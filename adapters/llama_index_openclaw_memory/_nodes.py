@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llama_index.core.schema import (
@@ -30,9 +31,14 @@ FIELD = "llama_index"
 _CLASSES: Mapping[str, type[BaseNode]] = {
     kind.class_name(): kind for kind in (TextNode, ImageNode, IndexNode, Node, Document, ImageDocument)
 }
+# Lists that are alike are written once, under this name.
+_EXCLUDED = "excluded_metadata_keys"
+_EXCLUDED_FROM = ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys")
 # What stands elsewhere in the file. A `Document` says its text twice: as `text` and in its `text_resource`.
 _ELSEWHERE = {"id_", "embedding", "metadata", "text"}
 _SOURCE = NodeRelationship.SOURCE.value
+_CITATION = "citation"
+_CITED_NOTE = re.compile(r"memory/.+#L\d+(-L\d+)?", re.DOTALL)
 
 
 def written_of(node: BaseNode) -> Written:
@@ -44,10 +50,57 @@ def written_of(node: BaseNode) -> Written:
     Raises:
         QueryError: a value can be no JSON.
     """
+    before, node = node.metadata, _without_citation(node)
     metadata = {name: _json(value, f"metadata[{name!r}]", node) for name, value in node.metadata.items()}
     fields = _json(node, "it", node)
     text = _with_resources(node, fields) if isinstance(node, Node) else node.get_content()
-    return Written(node.node_id, text, metadata, fields={FIELD: fields})
+    return Written(node.node_id, text, metadata, fields={FIELD: _short(fields, (metadata, before))})
+
+
+def _short(fields: Mapping[str, Any], own: Sequence[Any]) -> dict[str, Any]:
+    """What is written of a node without what would stand there twice; `_long` undoes it.
+
+    Metadata of another node that are as the node's `own`, as those of all parts of a file are, are null.
+    """
+    same = [json.dumps(to_jsonable_python(metadata)) for metadata in own]
+    short = dict(fields)
+    if "relationships" in fields:
+        short["relationships"] = {
+            kind: [_short_related(one, same) for one in related]
+            if isinstance(related, list)
+            else _short_related(related, same)
+            for kind, related in fields["relationships"].items()
+        }
+    embed, llm = (fields.get(name) for name in _EXCLUDED_FROM)
+    if embed is not None and embed == llm:
+        short = {_EXCLUDED: embed, **{name: value for name, value in short.items() if name not in _EXCLUDED_FROM}}
+    return short
+
+
+def _short_related(related: Mapping[str, Any], same: Sequence[str]) -> dict[str, Any]:
+    short = {name: value for name, value in related.items() if name != "class_name"}
+    if short.get("metadata") and json.dumps(short["metadata"]) in same:
+        short["metadata"] = None
+    return short
+
+
+def _long(fields: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """What `_short` made short, as LlamaIndex reads it; whatever else a person made of it is left to that."""
+    long = {**dict.fromkeys(_EXCLUDED_FROM, fields[_EXCLUDED]), **fields} if _EXCLUDED in fields else dict(fields)
+    relationships = long.get("relationships")
+    if isinstance(relationships, Mapping):
+        long["relationships"] = {
+            kind: [_long_related(one, own) for one in related]
+            if isinstance(related, list)
+            else _long_related(related, own)
+            for kind, related in relationships.items()
+        }
+    return long
+
+
+def _long_related(related: Any, own: Mapping[str, Any]) -> Any:
+    is_same = isinstance(related, Mapping) and related.get("metadata", own) is None
+    return {**related, "metadata": dict(own)} if is_same else related
 
 
 def _json(value: Any, name: str, node: BaseNode) -> Any:
@@ -99,7 +152,7 @@ def node_of(document: Written) -> BaseNode:
     """
     if is_cited(document):
         return cited_node(document.id, document.text, document.metadata)
-    fields = _fields_of(document)
+    fields = _long(_fields_of(document), document.metadata)
     kind = _CLASSES.get(str(fields.get("class_name")), TextNode)
     same = {"id_": document.id, "metadata": dict(document.metadata)}
     try:
@@ -133,6 +186,36 @@ def cited_node(node_id: str, text: str, metadata: Mapping[str, Any]) -> TextNode
         },
         excluded_embed_metadata_keys=list(metadata),
         excluded_llm_metadata_keys=[name for name in metadata if name != "citation"],
+    )
+
+
+def found_node(document: Written) -> BaseNode:
+    """The node that a search returns: with the lines where its text stands as `metadata["citation"]`.
+
+    No model is shown these, so that it is asked and embedded as it was added; a `citation` of its own stays.
+    """
+    node = node_of(document)
+    if _CITATION in node.metadata or not document.citation:
+        return node
+    node.metadata[_CITATION] = document.citation
+    node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, _CITATION]
+    node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, _CITATION]
+    return node
+
+
+def _without_citation(node: BaseNode) -> BaseNode:
+    """A node without what `found_node` gave it, or a node that it was made of: lines move, and so it would not stay."""
+    excluded = (node.excluded_embed_metadata_keys, node.excluded_llm_metadata_keys)
+    if any(keys[-1:] != [_CITATION] for keys in excluded) or "path" in node.metadata:
+        return node
+    if not _CITED_NOTE.fullmatch(str(node.metadata.get(_CITATION))):
+        return node
+    return node.model_copy(
+        update={
+            "metadata": {name: value for name, value in node.metadata.items() if name != _CITATION},
+            "excluded_embed_metadata_keys": excluded[0][:-1],
+            "excluded_llm_metadata_keys": excluded[1][:-1],
+        }
     )
 
 

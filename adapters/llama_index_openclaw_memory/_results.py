@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from llama_index.core.schema import NodeWithScore
 
 from llama_index_openclaw_memory._nodes import cited_node
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from openclaw_memory import SearchResults
 
 
-def nodes_of(found: SearchResults) -> list[NodeWithScore]:
+def nodes_of(found: SearchResults, about: Callable[[str], Mapping[str, Any]]) -> list[NodeWithScore]:
     """One node a result, best first, with its score (0..1): its text is the snippet, its id the citation.
 
     Further passages of one long line have ids of their own: LlamaIndex drops a node whose id it has seen.
 
     The metadata are plain JSON: `path`, `start_line` and `end_line` (from 1), `source`, `citation`, the `mode` of the
-    search and whether the index was `stale`; and a `reason` where there were keywords alone. A model is shown the
-    citation alone.
+    search and whether the index was `stale`; and a `reason` where there were keywords alone. Lines of what a framework
+    added have its metadata besides, as `about` tells them by the path. A model is shown the citation alone.
     """
     of_the_search = {"mode": found.mode, "stale": found.stale} | ({"reason": found.reason} if found.reason else {})
     nodes: dict[str, NodeWithScore] = {}
     for result in found:
         metadata = {
+            **(about(result.path) if result.source == "memory" else {}),
             "path": result.path,
             "start_line": result.start_line,
             "end_line": result.end_line,

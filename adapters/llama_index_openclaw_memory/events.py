@@ -22,6 +22,7 @@ from llama_index.core.instrumentation.events.llm import (
     LLMCompletionStartEvent,
 )
 from llama_index.core.llms import LLM
+from llama_index_instrumentation import root_dispatcher
 from llama_index_instrumentation.events.span import SpanDropEvent
 from pydantic import Field, PrivateAttr
 
@@ -66,7 +67,10 @@ class MemoryFlushEventHandler(BaseEventHandler):
     so that several handlers may serve several memories.
 
     Where no event loop runs in its thread, a call waits for the flush. Where one does, the flush is held in a thread of
-    its own and the loop goes on; `settle` waits for it, and so does the end of the program.
+    its own and the loop goes on; `settle` waits for it, and so does the end of the program. `flush` ends a session.
+
+    One that is added later for the same memory and `session_key` takes the place of this one;
+    `get_dispatcher().event_handlers.remove(handler)` removes it.
 
     `token_counter` counts the tokens of a text, by default four characters as one; what the provider reports counts
     where it is more.
@@ -136,6 +140,18 @@ class MemoryFlushEventHandler(BaseEventHandler):
             self._told.add(type(error))
             say(f"a call of an LLM could not be watched for the flush: {type(error).__name__}: {error}")
 
+    def flush(self, session_key: str | None = None) -> None:
+        """Have written down, at the end of a session, what no flush was shown; by default of all sessions.
+
+        Flushes that are under way are waited for. What fails is said, and nothing is raised.
+        """
+        self._conversations.over(session_key)
+        self.settle()
+
+    async def aflush(self, session_key: str | None = None) -> None:
+        """`flush` that lets the loop go on."""
+        await asyncio.to_thread(self.flush, session_key)
+
     def settle(self) -> None:
         """Wait until every flush that is under way is over."""
         with self._lock:
@@ -170,6 +186,8 @@ class MemoryFlushEventHandler(BaseEventHandler):
 
     def _began(self, event: LLMChatStartEvent | LLMCompletionStartEvent, messages: Sequence[ChatMessage]) -> None:
         tagged = event.tags.get(SESSION_TAG)
+        if self._is_replaced():
+            return
         if event.tags.get(FLUSH_TAG) or (tagged and self.session_key and str(tagged) != self.session_key):
             return
         key = self.session_key or str(tagged or "main")
@@ -178,6 +196,16 @@ class MemoryFlushEventHandler(BaseEventHandler):
             return
         if talk := [message for message in messages if message.role not in _PROGRAM]:
             self._conversations.began(event.span_id, key, talk)
+
+    def _is_replaced(self) -> bool:
+        """Whether one for the same memory and session was added after this one: two would have all written twice."""
+        alike = [
+            other
+            for other in root_dispatcher.event_handlers
+            if isinstance(other, MemoryFlushEventHandler)
+            and (other.session_key, other.memory.workspace.root) == (self.session_key, self.memory.workspace.root)
+        ]
+        return any(other is self for other in alike) and alike[-1] is not self
 
     def _saving(self, key: str, talk: Sequence[ChatMessage], tokens: int, compacting: bool) -> Callable[[], bool]:
         # Made here, where the memory is open: it may be closed before the turn comes.

@@ -14,6 +14,8 @@ from openclaw_memory.tools import checked_memory
 from openclaw_memory.types import SOURCES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from llama_index.core.callbacks import CallbackManager
     from llama_index.core.schema import NodeWithScore, QueryBundle
 
@@ -71,7 +73,11 @@ class OpenClawRetriever(BaseRetriever):
         found = self.memory.search(
             query_bundle.query_str, max_results=self.similarity_top_k, min_score=self.min_score, source=self.source
         )
-        return nodes_of(found)
+        return nodes_of(found, self._about)
+
+    def _about(self, path: str) -> Mapping[str, Any]:
+        document = self.memory.documents.at(path)
+        return document.metadata if document else {}
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)

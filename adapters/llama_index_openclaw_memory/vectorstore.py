@@ -19,7 +19,7 @@ from llama_index.core.vector_stores.types import (
 from llama_index_openclaw_memory._filters import matching
 from llama_index_openclaw_memory._makers import Makers
 from llama_index_openclaw_memory._modes import answer
-from llama_index_openclaw_memory._nodes import is_cited, node_of, source_of, written_of
+from llama_index_openclaw_memory._nodes import found_node, is_cited, node_of, source_of, written_of
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError, EmbedderError, QueryError
@@ -28,6 +28,7 @@ from openclaw_memory.tools import checked_memory
 if TYPE_CHECKING:
     from llama_index.core.indices.vector_store.base import VectorStoreIndex
     from llama_index.core.schema import BaseNode
+    from llama_index.core.storage.storage_context import StorageContext
 
     from openclaw_memory.types import Document, Maker
 
@@ -87,20 +88,29 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     def _makers(self) -> Makers:
         return Makers(self.memory, None if self.embed_model is None else LlamaIndexEmbedder(self.embed_model))
 
-    def as_index(self, **kwargs: Any) -> VectorStoreIndex:
+    def as_index(self, storage_context: StorageContext | None = None, **kwargs: Any) -> VectorStoreIndex:
         """A `VectorStoreIndex` over all of this store that embeds with `embedding`.
 
-        It takes what `from_vector_store` takes.
+        Where no `vector_store_query_mode` is given to what is made of it, `hybrid` is meant. The docstore and the index
+        store are those of `storage_context`, whatever vector store is in there: with what was persisted, it goes on
+        with the index that was, and `refresh_ref_docs` knows what it has seen. `kwargs` are further ones of
+        `VectorStoreIndex`.
 
         Raises:
-            ConfigError: as `embedding`.
+            ConfigError: as `embedding`, or an `embed_model` is named here.
             EmbedderError: as `embedding`, or the nodes that are there came with vectors of another model.
         """
-        from llama_index_openclaw_memory._index import WholeIndex
+        from llama_index_openclaw_memory._index import index_over
 
+        if "embed_model" in kwargs:
+            raise ConfigError(
+                "as_index embeds with what its store embeds with and takes no embed_model: name it to the store, "
+                "OpenClawVectorStore(memory, embed_model=...), or open the memory with it, "
+                "Memory.open(folder, embedder=LlamaIndexEmbedder(...))"
+            )
         embedding, makers = self.embedding, self._makers
         makers.check(makers.identity())
-        return WholeIndex.from_vector_store(self, embed_model=embedding, **kwargs)
+        return index_over(self, storage_context, embed_model=embedding, **kwargs)
 
     def __deepcopy__(self, _memo: dict[int, Any] | None = None) -> Self:
         return self.model_copy()  # the memory and the model are shared
@@ -169,6 +179,8 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     ) -> None:
         """Delete the nodes with these ids that pass the filters; without ids all that pass; unknown ids are left out.
 
+        Filters alone look at nodes that were added: a person's lines that would pass are no error, and stay.
+
         Raises:
             PathNotAllowedError: an id is a path or a citation of a person's own lines. Nothing was deleted.
             QueryError: a filter cannot work, or neither ids nor filters were given.
@@ -190,6 +202,9 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """The nodes that answer, best first, with their similarities: larger is better.
 
+        Each has the lines where its text stands as `metadata["citation"]`, which neither an LLM nor an embedding model
+        is shown of what was added; `get_nodes` returns nodes as they were added.
+
         DEFAULT goes by the cosines of vectors, TEXT_SEARCH and SPARSE by words (BM25). HYBRID and SEMANTIC_HYBRID
         are the memory's own search, with scores of 0..1; with an `alpha`, or where the nodes came with vectors of
         another model than the memory's, both legs are scaled to 0..1 and added, those of vectors times alpha. MMR
@@ -208,7 +223,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             query = replace(query, mmr_threshold=kwargs["mmr_threshold"])
         found = answer(self._makers, query)
         return VectorStoreQueryResult(
-            nodes=[node_of(document) for document, _ in found],
+            nodes=[found_node(document) for document, _ in found],
             similarities=[score for _, score in found],
             ids=[document.id for document, _ in found],
         )

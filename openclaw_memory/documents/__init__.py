@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, takewhile
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from openclaw_memory.documents.checks import check_ids, check_k, chunks_of, unit_of
@@ -13,7 +13,7 @@ from openclaw_memory.documents.precomputed import Precomputed
 from openclaw_memory.errors import EmbedderError, QueryError
 from openclaw_memory.sync.upkeep import Upkeep
 from openclaw_memory.text import query_terms
-from openclaw_memory.types import Document, Embedder, Hit, Maker, Source, Store
+from openclaw_memory.types import Document, Embedder, Maker, Source, Store, StoredChunk
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.cited import check_names_no_file, cited_lines, document_of
 from openclaw_memory.workspace.documents import Fields, Upserted
@@ -56,7 +56,7 @@ class Documents:
         self._workspace, self._upkeep, self._search, self._embedder = workspace, upkeep, search, embedder
         self._root, self._rules = workspace.root, workspace.rules
         self._known = Known(self._root, self._rules)
-        self.precomputed = Precomputed(workspace, upkeep, self._of_file, index_path)
+        self.precomputed = Precomputed(workspace, upkeep, self._at, index_path)
         """The vectors that came with documents; see `Precomputed`."""
 
     # --- by id ---------------------------------------------------------------------------------------------------
@@ -74,10 +74,10 @@ class Documents:
         Raises:
             QueryError: an id is blank, metadata are not JSON, a text is no Unicode, or what was masked when it was read
                 would take the place of the secret.
-            WriteError: a document is larger than `files.max_bytes`, or could not be written.
-            StoreError: the memory is closed, or its index cannot be written.
-            EmbedderError: the vectors have other dimensions, or are of another model, than those that came before;
-                or they are no finite numbers. Nothing was written.
+            WriteError, WorkspaceError: a document is larger than `files.max_bytes`, or files cannot be written or read.
+            StoreError: the memory is closed, its index cannot be written, or a sync is under way in this very thread.
+            EmbedderError: the vectors are not finite, or of other dimensions or another model than those that came
+                before. Nothing was written.
         """
         self._upkeep.check_open()
         added = list(given)
@@ -126,6 +126,11 @@ class Documents:
                 )
             found.append(document)
         return [owned(document) for document in found if document is not None]
+
+    def at(self, path: str) -> Document | None:
+        """The document, for reading alone, that a file holds now; None where it holds none, or cannot be read."""
+        seen = self._known.text_at(path)
+        return None if seen is None else document_in(path, seen)
 
     def delete(self, ids: Sequence[str]) -> list[str]:
         """Remove the documents with these ids, and index that; returns the ids of those that were there.
@@ -225,7 +230,7 @@ class Documents:
 
         def best(store: Store) -> list[tuple[Document, float]]:
             by_words = partial(store.search_text, terms, source=source)
-            return distinct(self._hits(store, by_words, k if where is None else WIDER * k), k, where)
+            return distinct(self._hits(stored_hits(store, by_words, k if where is None else WIDER * k)), k, where)
 
         return self._reading(best) if terms else []
 
@@ -251,8 +256,8 @@ class Documents:
         unit = unit_of(vector)
 
         def nearest(store: Store) -> list[tuple[Document, float]]:
-            hits = self._hits(store, partial(store.search_vector, unit), WIDER * k, beside)
-            return distinct(takewhile(lambda hit: hit[1] >= least, hits), k, where)
+            by_vector = partial(store.search_vector, unit)
+            return distinct(self._hits(stored_hits(store, by_vector, WIDER * k, least), beside), k, where)
 
         return self._reading(nearest)
 
@@ -315,10 +320,7 @@ class Documents:
         return bool(self._told(documents.remove, paths))
 
     def below(self, folder: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
-        """Path, fields and text of every document below a folder of `memory/`, in the order of the paths.
-
-        The fields are as those of `fetch`: for reading alone.
-        """
+        """Path, fields (for reading alone) and text of each document below a folder of `memory/`, in path order."""
         self._upkeep.check_open()
         for path, content in documents.below(self._root, self._rules, self._known, folder):
             yield path, content.fields, content.text
@@ -358,10 +360,10 @@ class Documents:
             return []
 
     def _hits(
-        self, store: Store, search: Callable[[int], list[Hit]], wanted: int, beside: Collection[str] = ()
+        self, hits: Iterable[tuple[StoredChunk, float]], beside: Collection[str] = ()
     ) -> Iterator[tuple[Document | None, float]]:
-        """What a search for chunks finds, best first, without what is in the files `beside`."""
-        for stored, score in stored_hits(store, search, wanted):
+        """What the chunks are of that a search found, without what is in the files `beside`."""
+        for stored, score in hits:
             chunk = stored.chunk
             if stored.path in beside:
                 yield None, score
@@ -383,11 +385,6 @@ class Documents:
     def _at(self, path: str, name: str = "") -> Document | None:
         """The document in a file, None where there is none; `name` is its id where none can be read in it."""
         return document_in(path, self._known.look(path), name)
-
-    def _of_file(self, path: str) -> Document | None:
-        """The document that a file holds now; None where it holds none, or cannot be read."""
-        seen = self._known.text_at(path)
-        return None if seen is None else document_in(path, seen)
 
     def _found(self, path: str, start: int, end: int, text: str, source: Source) -> Document | None:
         """What a place in the index, with its text, is of: a document, or lines. None where the file has gone since."""

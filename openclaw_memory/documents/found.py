@@ -36,6 +36,7 @@ def document_in(path: str, seen: Seen, name: str = "") -> Document | None:
         path,
         {field: value for field, value in content.fields.items() if field not in OURS},
         str(embedding.get(MODEL, "")) if isinstance(embedding, dict) else "",
+        seen.line,
     )
 
 
@@ -57,15 +58,20 @@ def distinct(
     return list(found.values())
 
 
-def stored_hits(store: Store, search: Callable[[int], list[Hit]], wanted: int) -> Iterator[tuple[StoredChunk, float]]:
-    """The chunks that a search finds, best first: `wanted` of them are looked at, then ever more, each once."""
+def stored_hits(
+    store: Store, search: Callable[[int], list[Hit]], wanted: int, least: float = -1.0
+) -> Iterator[tuple[StoredChunk, float]]:
+    """The chunks that a search finds, best first, down to a score of `least`.
+
+    `wanted` of them are looked at, then ever more, each once.
+    """
     looked_at: set[int] = set()
     while True:
         hits = search(wanted)
-        fresh = [hit for hit in hits if hit.chunk_id not in looked_at]
+        fresh = [hit for hit in hits if hit.chunk_id not in looked_at and hit.score >= least]
         chunks = {stored.id: stored for stored in store.chunks(hit.chunk_id for hit in fresh)}
         yield from ((chunks[hit.chunk_id], hit.score) for hit in fresh if hit.chunk_id in chunks)
-        if len(hits) < wanted:
+        if len(hits) < wanted or hits[-1].score < least:
             return
         looked_at.update(hit.chunk_id for hit in fresh)
         wanted *= WIDER

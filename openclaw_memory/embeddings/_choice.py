@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 EmbedderChoice: TypeAlias = Embedder | Callable[[list[str]], Any] | str | None
 # A service that failed to answer a question is not asked again for so long: searches go by keywords at once.
 SILENT_SECONDS = 30.0
+_OF_FRAMEWORKS = "what a framework calls an embedding is wrapped by its adapter: LlamaIndexEmbedder, LangChainEmbedder"
 
 
 class GuardedEmbedder:
@@ -240,10 +241,11 @@ def embedders_of(choice: EmbedderChoice, rules: Embedding) -> Embedders:
     if callable(choice) and not isinstance(choice, type):
         raise ConfigError(
             f"embedder {choice!r} has no name by which its vectors can be told from those of another model; give it "
-            "one: openclaw_memory.embeddings.from_callable(function, 'my model')"
+            f"one: openclaw_memory.embeddings.from_callable(function, 'my model'); {_OF_FRAMEWORKS}"
         )
     raise ConfigError(
-        f"embedder {choice!r} is none of: an embedder, a provider's name, a function from texts to vectors, None"
+        f"embedder {choice!r} is none of: an embedder, a provider's name, a function from texts to vectors, None; "
+        f"{_OF_FRAMEWORKS}"
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import compress, islice, takewhile
+from itertools import islice, takewhile
 from operator import eq
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 from xml.sax.saxutils import escape
@@ -138,9 +138,12 @@ class Conversation(Generic[M]):
         """
         if dropped.is_summarised:
             return dropped.view
+        return self.not_shown(dropped.view) if self.not_shown(dropped.view[: dropped.at]) else ()
+
+    def not_shown(self, talk: Sequence[M]) -> Sequence[M]:
+        """The messages that no flush was shown."""
         shown = frozenset[int]().union(*(mark.shown for mark in (*self.marks, *self.begun)))
-        is_new = [self.reading.print_of(message) not in shown for message in dropped.view]
-        return list(compress(dropped.view, is_new)) if any(is_new[: dropped.at]) else ()
+        return [message for message in talk if self.reading.print_of(message) not in shown]
 
     def flush_begins(self, talk: Sequence[M]) -> _Mark:
         """Mark a talk as flushed, until it is told with this mark how that ended."""
@@ -241,6 +244,20 @@ class Conversations(Generic[M]):
         with conversation.lock:
             work = self._due(run.key, conversation, run.messages, compacting=True)
         self._do(work)
+
+    def over(self, key: str | None = None) -> None:
+        """A conversation is over, or where none is named all are: flush what was never shown to a flush."""
+        with self._lock:
+            over = {name: known for name, known in self.known.items() if key in {None, name}}
+        for name, conversation in over.items():
+            with conversation.lock:
+                due = [
+                    self._due(name, conversation, left, of=view.messages, compacting=True)
+                    for view in conversation.views.values()
+                    if (left := conversation.not_shown(view.messages))
+                ]
+            for work in due:
+                self._do(work)
 
     def asks_for(self, key: str, prompt: str) -> bool:
         """Whether a prompt is how a call of a conversation that is under way is put as text."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from openclaw_memory.types.files import citation
 from openclaw_memory.types.protocols import Matrix
 
 
@@ -18,7 +19,7 @@ class Document:
 
     `fields` are JSON as well, and stand above the text beside the metadata, by names of `a-z` and `_`: what a framework
     needs to make its own object again. `model` is the identity of the model whose vector came with the document, ""
-    where none did.
+    where none did. `line` is the one of its file, from 1, that the text begins with, 0 before it was written.
     """
 
     id: str
@@ -27,6 +28,12 @@ class Document:
     path: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
     model: str = ""
+    line: int = field(default=0, compare=False)  # the same document may be moved, and gets other fields
+
+    @property
+    def citation(self) -> str:
+        """The lines of its file where the text stands, `path#L3-L9`; "" before it was written."""
+        return citation(self.path, self.line, self.line + self.text.count("\n")) if self.line else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ def document_of(path: str, start: int, end: int, text: str, source: Source) -> D
     """The document that lines of a person's file are: from `start` to `end`, both counted from 1 and included."""
     cited = citation(path, start, end)
     metadata = {"path": path, "start_line": start, "end_line": end, "source": source, "citation": cited}
-    return Document(cited, text, metadata, path)
+    return Document(cited, text, metadata, path, line=start)
 
 
 def cited_lines(workspace: Workspace, doc_id: str) -> Document | None:

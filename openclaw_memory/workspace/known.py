@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
 
-from openclaw_memory.chunking.matter import EMBEDDING, SHOWN_VECTOR, VECTOR, Matter, parsed
+from openclaw_memory.chunking.matter import EMBEDDING, SHOWN_VECTOR, VECTOR, Matter, matter_end, parsed
 from openclaw_memory.config import Files
 from openclaw_memory.errors import NotFoundError, UndecodableError, WorkspaceError
 from openclaw_memory.redaction import redact
@@ -34,12 +34,13 @@ class Seen(NamedTuple):
     """What a file holds. `content` has its secrets masked, and is None where no program wrote the file, or it is gone.
 
     `doc_id` is None where none can be read. `is_text` tells a person's file from none at all, or one without a text. A
-    content is the same object as long as the file is the same: it is for reading alone.
+    content is the same object as long as the file is the same: it is for reading alone. Its text begins with `line`.
     """
 
     doc_id: str | None
     content: Matter | None
     is_text: bool = True
+    line: int = 1
 
 
 _NOTHING = Seen(None, None, is_text=False)
@@ -112,7 +113,7 @@ class Known:
         try:
             with opened(place, self._rules) as descriptor:
                 info = os.fstat(descriptor)
-                matter = parsed(decode(read_whole(descriptor), place.path))
+                text = decode(read_whole(descriptor), place.path)
         except NotFoundError:
             self.forget({path, place.path})
             return _NOTHING
@@ -120,7 +121,8 @@ class Known:
             self.unread.pop(place.path, None)
             seen, size = _NOTHING, 0
         else:
-            seen = self._seen(place.path, matter)
+            matter = parsed(text)
+            seen = self._seen(place.path, matter)._replace(line=text.count("\n", 0, matter_end(text)) + 1)
             size = 0 if matter is None else info.st_size - len(vector_in(matter.fields) or "")
         if _is_settled(info, now):
             self._keep(path, _stamp(info), size + _BYTES_BESIDE, seen)

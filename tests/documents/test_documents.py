@@ -535,3 +535,21 @@ def test_any_steps_end_as_a_dictionary_would(tmp_path_factory, steps):
         assert {one.id: one.text for one in memory.documents.all()} == expected
         assert memory.status().files == len(expected)
         assert not memory.status().dirty
+
+
+@pytest.mark.parametrize("text", ["one", "", "one\n\nthree\n", "# One\r\ntwo"])
+def test_a_document_cites_the_lines_where_its_text_stands(memory, text):
+    assert Document("a", text).citation == ""
+    memory.documents.add([Document("a", text, {"n": 1})])
+    (found,) = memory.documents.get(["a"])
+    path, _, lines = found.citation.partition("#L")
+    start, _, end = lines.partition("-L")
+    excerpt = memory.get(path, start=int(start), lines=int(end or start) - int(start) + 1)
+    assert excerpt.text.split("\n") == [line.removesuffix("\r") for line in text.split("\n")] or excerpt.text == text
+    assert memory.documents.at(path) == found
+
+
+def test_at_the_path_of_a_persons_file_or_of_none_is_no_document(memory):
+    (memory.workspace.root / "MEMORY.md").write_text("Mine.")
+    for path in ("MEMORY.md", "memory/notes/gone.md", "../else.md"):
+        assert memory.documents.at(path) is None

@@ -306,6 +306,29 @@ def test_a_handler_of_one_session_leaves_the_calls_of_others_alone(watching, mem
     assert '"one"' in (memory.workspace.root / "sessions" / "sessions.json").read_text()
 
 
+def test_of_handlers_for_one_memory_and_session_the_one_that_was_added_last_hears(watching, flush_llm):
+    before = scripted(writes_facts)
+    watching(before, window=WINDOW)
+    watching(flush_llm, window=WINDOW)
+    other = scripted(writes_facts)
+    watching(other, window=WINDOW, session_key="one")
+    scripted("ok").chat([ChatMessage(FACT), ChatMessage(words(2_000))])
+    assert [flushes(one) for one in (before, flush_llm, other)] == [0, 1, 1]
+
+
+@pytest.mark.parametrize("in_loop", [False, True])
+async def test_at_the_end_of_a_session_what_no_flush_was_shown_is_flushed_once(watching, memory, flush_llm, in_loop):
+    handler = watching(flush_llm, window=WINDOW)
+    for name in ("one", "two"):
+        with instrument_tags({"session_key": name}):
+            await scripted("ok").achat([ChatMessage(f"{FACT} It is of {name}.")])
+    assert flushes(flush_llm) == 0
+    for key, expected in (("nobody", 0), ("one", 1), ("one", 1), (None, 2), (None, 2)):
+        await (handler.aflush(key) if in_loop else asyncio.to_thread(handler.flush, key))
+        assert flushes(flush_llm) == expected
+    assert "4711" in notes(memory)
+
+
 def test_talks_that_go_on_in_turn_are_flushed_once_each(watching, memory, flush_llm):
     watching(flush_llm, window=WINDOW)
     llm = scripted("ok")

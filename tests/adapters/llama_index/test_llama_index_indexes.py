@@ -17,7 +17,7 @@ from llama_index_openclaw_memory import OpenClawVectorStore
 from some_nodes import WordEmbedding, node
 
 from openclaw_memory import Memory
-from openclaw_memory.errors import PathNotAllowedError
+from openclaw_memory.errors import ConfigError, PathNotAllowedError
 
 # Older versions of LlamaIndex call what they warn of themselves.
 pytestmark = pytest.mark.filterwarnings("ignore:Call to deprecated method get_doc_id:DeprecationWarning")
@@ -270,3 +270,71 @@ async def test_what_a_model_asks_for_without_a_question_is_found_by_filters_alon
         llm=Says(),
     )
     assert ids(retriever.retrieve("all of cook")) == ids(await retriever.aretrieve("all of cook")) == ["cook"]
+
+
+# --- the index of the store itself ---------------------------------------------------------------------------------
+
+
+def mode_of(retriever):
+    return retriever._vector_store_query_mode.value
+
+
+def test_the_index_of_a_store_goes_by_words_and_meaning_unless_a_mode_is_given(own):
+    index = own.as_index()
+    assert mode_of(index.as_retriever()) == "hybrid"
+    assert mode_of(index.as_retriever(vector_store_query_mode="mmr")) == "mmr"
+    assert mode_of(VectorStoreIndex.from_vector_store(own, embed_model=WORDS).as_retriever()) == "default"
+    index.insert_nodes([node("cook", FACTS["cook"]), node("venue", FACTS["venue"])])
+    found = index.as_query_engine(llm=MockLLM(), similarity_top_k=1).query("Who cooks?").source_nodes
+    assert [(one.node_id, one.score) for one in found] == [
+        (one.id, score) for one, score in own.memory.documents.find("Who cooks?", 1)
+    ]
+
+
+def test_so_it_does_where_the_memory_searches_by_words_and_a_model_is_named(store):
+    index = store.as_index()
+    assert index.as_retriever().retrieve("Who cooks?") == []
+    index.insert_nodes([node("cook", FACTS["cook"]), node("venue", FACTS["venue"])])
+    path = store.memory.workspace.root / "MEMORY.md"
+    path.write_text("Anna's boat is called Zeppelin.\n")
+    store.memory.sync()
+    assert ids(index.as_retriever(similarity_top_k=1).retrieve("Piotr cooks")) == ["cook"]
+    assert "MEMORY.md#L1" in ids(index.as_retriever(similarity_top_k=3).retrieve("Zeppelin"))
+
+
+def test_an_index_knows_after_a_restart_what_it_has_seen(tmp_path):
+    kept = tmp_path / "kept"
+    one = [False, False, True]
+    for how, changed, expected in (
+        ("first", {}, [True] * 3),
+        ("all", {"cook": "Nobody cooks."}, one),
+        ("docs", {}, one),
+    ):
+        with Memory.open(tmp_path) as memory:
+            store = OpenClawVectorStore(memory)
+            context = None
+            if how == "all":
+                context = StorageContext.from_defaults(persist_dir=str(kept), vector_store=store)
+            if how == "docs":  # whose vector store is another one
+                context = StorageContext.from_defaults(docstore=SimpleDocumentStore.from_persist_dir(str(kept)))
+            index = store.as_index(storage_context=context)
+            assert index.refresh_ref_docs(documents(**changed)) == expected
+            assert index.vector_store is store
+            assert texts(store) == sorted((FACTS | changed).values())
+            index.storage_context.persist(str(kept))
+
+
+def test_what_was_persisted_stays_one_index(own, tmp_path):
+    kept, index = str(tmp_path / "kept"), own.as_index()
+    for _ in range(2):
+        index.storage_context.persist(kept)
+        context = StorageContext.from_defaults(persist_dir=kept, vector_store=own)
+        again = own.as_index(context)
+        assert (again.index_id, again.storage_context) == (index.index_id, context)
+        index = again
+    assert load_index_from_storage(context, embed_model=own.embedding).index_id == index.index_id
+
+
+def test_an_index_is_told_where_to_name_another_model(own):
+    with pytest.raises(ConfigError, match=r"OpenClawVectorStore\(memory, embed_model=...\)"):
+        own.as_index(embed_model=WORDS)

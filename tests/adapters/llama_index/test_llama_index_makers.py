@@ -211,3 +211,24 @@ def test_an_index_is_not_made_over_vectors_of_another_model(own, static_memory):
         OpenClawVectorStore(static_memory, embed_model=WORDS).as_index()
     own.clear()
     assert OpenClawVectorStore(static_memory, embed_model=WORDS).as_index() is not None
+
+
+def test_vectors_that_the_model_that_was_named_does_not_make_are_refused(memory):
+    store = OpenClawVectorStore(memory, embed_model=WORDS)
+    for _ in range(2):  # before the first nodes, and after them
+        with pytest.raises(EmbedderError, match=r"'launch'.*WordEmbedding.*does not make of its text.*store.embedding"):
+            store.add(facts(Backwards()))
+        assert {one.id for one in memory.documents.all()} in (set(), {"seen"})
+        store.add([node("seen", "The heron waits.", embedding=WORDS.vector("The heron waits."))])
+
+
+def test_to_know_a_model_costs_one_request_an_addition(memory):
+    asked = []
+
+    class Counted(WordEmbedding):
+        def _get_text_embeddings(self, texts):
+            asked.append(texts)
+            return super()._get_text_embeddings(texts)
+
+    OpenClawVectorStore(memory, embed_model=Counted()).add(facts(WORDS))
+    assert len(asked) == 1

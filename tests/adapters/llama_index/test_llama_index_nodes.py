@@ -96,6 +96,32 @@ def test_the_embedding_is_not_written_and_the_node_not_changed():
     assert "embedding" not in written.fields[FIELD]
 
 
+def test_what_a_file_says_of_each_of_its_parts_is_written_once():
+    about = {"file_name": "press.pdf", "day": datetime.date(2026, 1, 2)}
+    keys = ["file_name", "day"]
+    whole = Document(metadata=about, excluded_embed_metadata_keys=keys, excluded_llm_metadata_keys=keys)
+    part = TextNode(id_="part", text="a", metadata=about, relationships={NodeRelationship.CHILD: []})
+    part.relationships |= {NodeRelationship.SOURCE: whole.as_related_node_info()}
+    part.excluded_embed_metadata_keys = part.excluded_llm_metadata_keys = keys
+    written = written_of(part)
+    assert "press.pdf" not in str(written.fields)
+    assert str(written.fields).count("file_name") == 1
+    back = node_of(written)
+    assert back.source_node.metadata == back.metadata == {"file_name": "press.pdf", "day": "2026-01-02"}
+    assert back.excluded_embed_metadata_keys == back.excluded_llm_metadata_keys == keys
+    assert source_of(written) == whole.node_id
+
+
+@given(metadata, st.lists(text, max_size=2))
+@settings(max_examples=20, deadline=None)
+def test_a_node_whose_relations_are_like_it_comes_back_equal(about, keys):
+    info = RelatedNodeInfo(node_id="other", metadata=about)
+    relationships = {NodeRelationship.SOURCE: info, NodeRelationship.CHILD: [info, RelatedNodeInfo(node_id="c")]}
+    node = TextNode(text="a", metadata=about, relationships=relationships)
+    node.excluded_embed_metadata_keys = node.excluded_llm_metadata_keys = keys
+    assert there_and_back(node) == node
+
+
 def test_what_is_as_everywhere_is_not_written():
     assert written_of(TextNode(id_="a", text="b")) == Written("a", "b", fields={FIELD: {"class_name": "TextNode"}})
 
@@ -143,6 +169,8 @@ def test_a_document_of_another_framework_is_a_text_node():
     "damaged",
     [
         {"class_name": "TextNode", "relationships": "none"},
+        {"class_name": "TextNode", "relationships": {"1": None, "5": [3]}},
+        {"class_name": "TextNode", "excluded_metadata_keys": 3},
         {"class_name": "IndexNode"},
         {"class_name": "Node", "image_resource": 3},
         {"class_name": "TextNode", "start_char_idx": "three"},
