@@ -39,7 +39,7 @@ class Scale:
     questions: int
     turns: int
     facts: int
-    folders: tuple[Path, ...] = ()
+    folders: tuple[str, ...] = ()
 
 
 FULL = (11, 10_000, 384, 1_000, 30, 300, 50)
@@ -156,7 +156,7 @@ def hybrid_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
     from llama_index_openclaw_memory import OpenClawVectorStore
 
     by_engine, by_memory = [], []
-    for workspace in workspaces(scale.folders):
+    for workspace in workspaces([Path(folder) for folder in scale.folders]):
         with opened(workspace, MemoryConfig(), "static", scratch / "hybrid", "without") as memory:
             index = OpenClawVectorStore(memory=memory).as_index()
             retriever = index.as_retriever(vector_store_query_mode="hybrid", similarity_top_k=SHOWN_AT)
@@ -247,7 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", action="append", choices=PARTS, help="one part; may be given again")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
-    scale = Scale(*(QUICK if options.quick else FULL), folders=tuple(options.folders))
+    scale = Scale(*(QUICK if options.quick else FULL), folders=tuple(map(str, options.folders)))
     measure([PARTS[name] for name in options.only or PARTS], scale, as_json=options.json)
 
 
