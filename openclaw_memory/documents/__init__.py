@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from openclaw_memory.documents.checks import check_ids, check_k, chunks_of, unit_of
-from openclaw_memory.documents.found import OURS, WIDER, Where, distinct, document_in, owned, stored_hits
+from openclaw_memory.documents.found import OURS, WIDER, Where, distinct, document_in, overlaps, owned, stored_hits
 from openclaw_memory.documents.precomputed import Precomputed
 from openclaw_memory.errors import EmbedderError, QueryError
 from openclaw_memory.sync.upkeep import Upkeep
@@ -208,7 +208,8 @@ class Documents:
         if min_score > 0 or source == "sessions" or len(found) >= k or not query.strip():
             return found
         last = found[-1][1] if found else 1.0
-        by_vector = ((document, min(last, max(0.0, cosine))) for document, cosine in self._near(query, k, where))
+        near = ((one, cosine) for one, cosine in self._near(query, k, where) if not overlaps(one, found))
+        by_vector = ((document, min(last, max(0.0, cosine))) for document, cosine in near)
         listed = notes_below(self._root, DOCUMENTS_FOLDER, self._rules)
         rest = ((document_in(path, seen), 0.0) for path, _ in listed if (seen := self._known.text_at(path)))
         return distinct(chain(found, by_vector, rest), k, where)

@@ -58,6 +58,18 @@ def distinct(
     return list(found.values())
 
 
+def overlaps(one: Document, found: Iterable[tuple[Document, float]]) -> bool:
+    """Whether a document is lines of a person's file that others which were found show in part already."""
+    about = one.metadata
+    return about.get("citation") == one.id and any(
+        other.path == one.path
+        and other.metadata.get("citation") == other.id
+        and other.metadata["start_line"] <= about["end_line"]
+        and about["start_line"] <= other.metadata["end_line"]
+        for other, _ in found
+    )
+
+
 def stored_hits(
     store: Store, search: Callable[[int], list[Hit]], wanted: int, least: float = -1.0
 ) -> Iterator[tuple[StoredChunk, float]]:

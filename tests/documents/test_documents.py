@@ -553,3 +553,13 @@ def test_at_the_path_of_a_persons_file_or_of_none_is_no_document(memory):
     (memory.workspace.root / "MEMORY.md").write_text("Mine.")
     for path in ("MEMORY.md", "memory/notes/gone.md", "../else.md"):
         assert memory.documents.at(path) is None
+
+
+def test_lines_that_are_shown_already_do_not_come_once_more_to_fill_up(memory, documents):
+    memory.append("The caterer is Brandt.\nThe venue is the old mill.\n\nThe band plays at nine.", date="2026-01-02")
+    memory.sync()
+    found = [document for document, _ in documents.find("Who is the caterer?", 6)]
+    spans = [(one.path, one.metadata["start_line"], one.metadata["end_line"]) for one in found if "#" in one.id]
+    assert spans
+    for at, (path, start, end) in enumerate(spans):
+        assert all(path != other or end < first or last < start for other, first, last in spans[at + 1 :])
