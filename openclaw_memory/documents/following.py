@@ -95,9 +95,9 @@ def follow(
     while files := list(islice(rest, _FILES_AT_ONCE)):
         # What cannot be read now stays as it was, and is looked at again.
         some = [one for one in map(read, files) if one is not None]
-        same = [one for one in some if _is_unchanged(one, kept.records.get(one.path), given, model)]
-        changed = [one for one in some if one not in same] if same else some
-        if any(one.path in kept.places for one in same):
+        same = {one.path: one for one in some if _is_unchanged(one, kept.records.get(one.path), given, model)}
+        changed = [one for one in some if one.path not in same]
+        if any(path in kept.places for path in same):
             dims = dims or kept.dims
         found = {one.path: _vector(one, model, given) for one in changed if one.model}
         found |= made.again({one.path: one.document for one in changed if found.get(one.path, "") is None})
@@ -108,7 +108,7 @@ def follow(
                 (one.record(vector), one.model, None) if isinstance(vector, str) else (one.record(), one.model, vector)
                 for one, vector in rows
             ],
-            [one.record() for one in same],
+            [one.record() for one in same.values()],
             change=(change := _change()),
         )
     return change
