@@ -118,8 +118,9 @@ class _Made:
     """Vectors that a maker makes again, until it fails: then it is not asked for the rest."""
 
     def __init__(self, maker: Maker | None, model: str | None) -> None:
-        self._maker, self._why = maker, ""
-        if maker is None or maker.make is None or maker.identity != model:
+        self._make = maker.make if maker is not None and maker.identity == model else None
+        self._model, self._why = model, ""
+        if self._make is None:
             self._why = f"only {model!r} can make them again: hand that model in, or add the documents again"
 
     def again(self, documents: Mapping[str, Document | None]) -> dict[str, Vector | str | None]:
@@ -132,16 +133,14 @@ class _Made:
         return dict.fromkeys(documents, self._why)
 
     def _rows(self, documents: list[Document]) -> Iterator[Vector]:
-        maker = self._maker
-        if maker is None or maker.make is None:
-            return
+        assert self._make is not None, "whoever cannot make vectors is not asked"
         try:
-            rows = rows_of(maker.make(documents), len(documents))
+            rows = rows_of(self._make(documents), len(documents))
         except OpenClawMemoryError:
             raise
         except Exception as error:  # the model is somebody else's
             raise EmbedderError(
-                f"{maker.identity!r} could not make them again: {type(error).__name__}: {error}"
+                f"{self._model!r} could not make them again: {type(error).__name__}: {error}"
             ) from error
         yield from map(unit_of, rows)
 

@@ -31,7 +31,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
 )
 from openclaw_memory.say import say
-from openclaw_memory.sync.compare import compare
+from openclaw_memory.sync.compare import compare, same_stamp
 from openclaw_memory.sync.lag import PATIENCE_SECONDS
 from openclaw_memory.sync.records import DOCUMENTS
 from openclaw_memory.sync.turn import one_at_a_time
@@ -264,7 +264,7 @@ class Precomputed:
 
     def _there(self) -> list[MemoryFile]:
         return [
-            MemoryFile(path, "memory", info.st_size, info.st_mtime_ns, info.st_ino)
+            _file(path, info)
             for path, info in notes_below(self._workspace.root, DOCUMENTS_FOLDER, self._workspace.rules)
         ]
 
@@ -282,12 +282,11 @@ class Precomputed:
 
     def _is_as_kept(self, path: str, kept: Kept) -> bool:
         """Whether a file is, by its stamp, the one whose vector is kept."""
-        record = kept.records[path]
         try:
             info = os.lstat(os.path.join(self._workspace.root, path))
         except OSError:
             return True
-        return (info.st_mtime_ns, info.st_size, info.st_ino) == (record.mtime_ns, record.size, record.inode)
+        return same_stamp(_file(path, info), kept.records[path])
 
     def _of_model(self, path: str, model: str | None) -> Document | None:
         with suppress(NotFoundError, WorkspaceError):
@@ -358,6 +357,10 @@ class Precomputed:
         with one_at_a_time(self._path()):
             if self._path().is_file():
                 say(f"{damage}; it is kept as {set_aside(self._path())}, and made again from the notes")
+
+
+def _file(path: str, info: os.stat_result) -> MemoryFile:
+    return MemoryFile(path, "memory", info.st_size, info.st_mtime_ns, info.st_ino)
 
 
 def _check_question(unit: Vector, dims: int) -> None:

@@ -58,7 +58,7 @@ def compare(files: Iterable[MemoryFile], known: Mapping[str, FileRecord]) -> Dif
         record = known.get(file.path)
         if record is None:
             fresh.append(file)
-        elif record.lacks is not None or not _same_stamp(file, record):
+        elif record.lacks is not None or not same_stamp(file, record):
             touched.append(file)
         elif _in_doubt(record):
             doubtful.append(file)
@@ -85,7 +85,7 @@ def worth_a_sync(
 
 def _can_wait(file: MemoryFile, record: FileRecord, rules: Sessions, workspace: Workspace) -> bool:
     """Whether a transcript has only grown since it was indexed, and by little; its new lines are counted."""
-    if _same_stamp(file, record):
+    if same_stamp(file, record):
         return True  # it lacks vectors
     grown = file.size - record.size
     if record.size == UNREAD_SIZE or file.inode != record.inode or not 0 < grown < rules.delta_bytes:
@@ -97,7 +97,8 @@ def _can_wait(file: MemoryFile, record: FileRecord, rules: Sessions, workspace: 
     return added is not None and added < rules.delta_messages
 
 
-def _same_stamp(file: MemoryFile, record: FileRecord) -> bool:
+def same_stamp(file: MemoryFile, record: FileRecord) -> bool:
+    """Whether a file is, by its stamp, the one that was read."""
     return (
         file.mtime_ns == record.mtime_ns
         and file.size == record.size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from openclaw_memory.config.parts import Citations
 from openclaw_memory.errors import ConfigError, OpenClawMemoryError, PathNotAllowedError
@@ -61,12 +61,10 @@ def check_source(source: object) -> None:
         raise ConfigError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
 
 
-def audience_of(
-    memory: Memory, session_key: str | None, source: Source | None = None, seen: dict[Any, Any] | None = None
-) -> Audience:
+def audience_of(memory: Memory, session_key: str | None, source: Source | None = None) -> Audience:
     """The audience of a session, by its key and what `sessions.json` says of its chat; without a key a direct chat.
 
-    `seen` is as that of `read_states`.
+    That file is read again once it has changed.
 
     Raises:
         ConfigError: nobody knows such a `source`.
@@ -76,7 +74,7 @@ def audience_of(
     is_several, unknown = False, ""
     if session_key:
         try:
-            is_several = _is_several(memory.workspace, session_key, seen)
+            is_several = _is_several(memory, session_key)
         except OpenClawMemoryError as error:
             is_several = not names_one(session_key)
             unknown = f"nobody knows who reads along: {error}" if is_several else ""
@@ -84,9 +82,11 @@ def audience_of(
     return Audience(not (is_several or names_several(session_key)), citations, source, unknown)
 
 
-def _is_several(workspace: Workspace, session_key: str, seen: dict[Any, Any] | None) -> bool:
+def _is_several(memory: Memory, session_key: str) -> bool:
     """Whether `sessions.json` says that a session, which it may know by another key too, is no direct chat."""
-    states = read_states(transcripts_place(workspace.root, workspace.sessions), seen)
+    workspace = memory.workspace
+    # What the flushes of this memory share: they have read the file too.
+    states = read_states(transcripts_place(workspace.root, workspace.sessions), memory._flushes)
     return any(
         names_several(key) or (state.chat_type or "direct").strip().lower() != "direct"
         for key, state in states.items()

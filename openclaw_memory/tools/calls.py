@@ -73,11 +73,10 @@ def memory_tools(
     """
     checked_memory(memory)
     check_source(source)
-    seen: dict[Any, Any] = {}
 
     def host() -> Host:
         # Asked with each call: that a session is a group's may be written down after its first messages.
-        return Host(memory, audience_of(memory, session_key, source, seen), edit)
+        return Host(memory, audience_of(memory, session_key, source), edit)
 
     tools = [
         _tool("memory_search", schemas.MEMORY_SEARCH_DESCRIPTION, schemas.MEMORY_SEARCH_SCHEMA, _search, host),

@@ -84,7 +84,7 @@ def recall(
     most = rules.max_chars if max_chars is None else max_chars
     if not isinstance(most, int) or isinstance(most, bool) or most < 1:
         raise QueryError(f"max_chars must be a whole number of at least 1, not {most!r}: leave it out for the default")
-    audience = audience_of(memory, session_key, source, memory._flushes)
+    audience = audience_of(memory, session_key, source)
     if audience.unknown:
         say(f"what is private is not recalled for session {session_key!r}: {audience.unknown}")
     shown, _ = within(found(memory, query, audience, max_results, min_score, in_view), most)
