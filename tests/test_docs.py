@@ -32,7 +32,7 @@ from openclaw_memory.sync.batch import Patience
 from openclaw_memory.testing import check_embedder
 
 ROOT = Path(__file__).parents[1]
-GUIDE = (ROOT / "docs" / "embedders.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "how-to" / "embedders.md").read_text(encoding="utf-8")
 PACE = Pace()
 LOCALHOST = re.compile(r"http://localhost:\d+/v1")
 

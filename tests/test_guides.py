@@ -20,12 +20,12 @@ from openclaw_memory.workspace import transcripts, turns
 ROOT = Path(__file__).parents[1]
 # The guide to embedders needs services that are played to it: test_docs.py runs it.
 GUIDES = {
-    path.name: path.read_text(encoding="utf-8")
-    for path in sorted((ROOT / "docs").glob("*.md"))
+    path.relative_to(ROOT / "docs").as_posix(): path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / "docs").rglob("*.md"))
     if path.name != "embedders.md"
 }
 SECONDS = 120  # a guide whose watcher never finds the note would wait for ever
-UPKEEP, TRANSCRIPTS, AGENTS = GUIDES["upkeep.md"], GUIDES["transcripts.md"], GUIDES["agents.md"]
+UPKEEP, TRANSCRIPTS, AGENTS = (GUIDES[f"how-to/{name}.md"] for name in ("upkeep", "transcripts", "agents"))
 
 
 def first_column(text: str, header: str) -> set[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from llama_index.core.async_utils import asyncio_run
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole
 from llama_index_instrumentation.dispatcher import active_instrument_tags, instrument_tags
 
@@ -120,7 +120,7 @@ def _asked(llm: Any, name: str, *arguments: Any, **options: Any) -> ChatResponse
         answer: ChatResponse = await getattr(llm, f"a{name}")(*arguments, **options)
         return answer
 
-    return asyncio.run(asked())
+    return asyncio_run(asked())
 
 
 def _look_without_tools(turn: FlushTurn, llm: LLM, talk: Talk) -> Look:

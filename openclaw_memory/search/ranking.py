@@ -1,6 +1,6 @@
 """Scores into an order: the formulas of fusion and decay, and the order and choice of answers (pure).
 
-The formulas are OpenClaw's (2026.9) where it has one; deliberate differences are listed in `docs/differences.md`.
+The formulas are OpenClaw's (2026.9) where it has one; deliberate differences are listed in `docs/explanation/differences.md`.
 """
 
 from __future__ import annotations

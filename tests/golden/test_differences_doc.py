@@ -1,4 +1,4 @@
-"""`docs/differences.md` lists each deliberate difference that the golden tests know, in their words."""
+"""`docs/explanation/differences.md` lists each deliberate difference that the golden tests know, in their words."""
 
 import importlib.util
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-DOC = HERE.parents[1] / "docs" / "differences.md"
+DOC = HERE.parents[1] / "docs" / "explanation" / "differences.md"
 
 
 def rows(heading: str) -> dict[str, str]:
