@@ -15,25 +15,32 @@ from openclaw_memory.sync.upkeep import Upkeep
 from openclaw_memory.types import IndexMeta, Source, Store
 
 if TYPE_CHECKING:
+    import datetime
+
     from openclaw_memory.search import SearchResults, WordVectors
+    from openclaw_memory.workspace import Workspace
 
 
 class Asking:
     """Asks the index that `upkeep` keeps, with the embedder that fits it. Safe to use from several threads."""
 
-    def __init__(self, upkeep: Upkeep, embedders: Embedders, config: MemoryConfig) -> None:
-        self._upkeep, self._embedders, self._config = upkeep, embedders, config
+    def __init__(self, workspace: Workspace, upkeep: Upkeep, embedders: Embedders, config: MemoryConfig) -> None:
+        self._workspace, self._upkeep, self._embedders, self._config = workspace, upkeep, embedders, config
         self._words: WordVectors | None = None
         self._making = threading.Lock()
 
-    def answer(self, query: str, rules: Search, source: Source | None, *, explain: bool) -> SearchResults:
+    def answer(
+        self, query: str, rules: Search, source: Source | None, *, explain: bool, now: datetime.datetime | None = None
+    ) -> SearchResults:
         """The answers; from an index that is built again first where it is damaged."""
-        found = partial(self._found, query, rules, source, explain=explain)
+        found = partial(self._found, query, rules, source, explain=explain, now=now)
         results, healed = self._upkeep.healing(found)
         reasons = [reason for reason in (healed, results.reason) if reason]
         return replace(results, reason="; ".join(reasons) or None)
 
-    def _found(self, query: str, rules: Search, source: Source | None, *, explain: bool) -> SearchResults:
+    def _found(
+        self, query: str, rules: Search, source: Source | None, *, explain: bool, now: datetime.datetime | None
+    ) -> SearchResults:
         from openclaw_memory.search import SearchResults, search
 
         if not (self._config.sync.before_search or self._upkeep.there_is_an_index()):
@@ -54,11 +61,16 @@ class Asking:
                     chunks_speak=embedder is not None and not hasattr(embedder.inner, "word_vectors"),
                     max_share=self._config.sessions.max_share,
                     explain=explain,
+                    now=now,
                 )
+                if not (results or results.filtered or frozen.files()):
+                    advice = self._workspace.advice(len(self._workspace.scan().files))
+                    reason = "; ".join(filter(None, (reason, advice))) or None
         except StoreError:
             if self._upkeep.is_store(store):
                 raise
-            return self._found(query, rules, source, explain=explain)  # the index was replaced under this search
+            # The index was replaced under this search.
+            return self._found(query, rules, source, explain=explain, now=now)
         return replace(results, stale=stale, reason=results.reason or reason)
 
     def _word_vectors(self, embedder: GuardedEmbedder) -> WordVectors:

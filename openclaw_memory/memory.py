@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from openclaw_memory.config import MemoryConfig, Sessions
+from openclaw_memory.config import MemoryConfig, Sessions, settings_of
 from openclaw_memory.config.places import agent_places
 from openclaw_memory.embeddings._choice import EmbedderChoice, Embedders, embedders_of, handed_in, sent_to
 from openclaw_memory.errors import EmbedderError
@@ -51,7 +51,7 @@ class Memory:
         only if it is given and `store` is a function. `notices` are words that `status` repeats.
         """
         self.workspace = workspace
-        self.config = config or MemoryConfig()
+        self.config = settings_of(config)
         self.index_path = index_path
         self._notices = (*self.config.notices, *notices)
         self._flushes: dict[object, object] = {}  # what the flushes of each session share
@@ -62,7 +62,7 @@ class Memory:
         make_store, ready = (store, None) if callable(store) else (None, store)
         keeping = Keeping(workspace, self._embedders, self.config, index_path, make_store)
         self._upkeep = Upkeep(keeping, ready)
-        self._asking = Asking(self._upkeep, self._embedders, self.config)
+        self._asking = Asking(workspace, self._upkeep, self._embedders, self.config)
 
     @classmethod
     def open(
@@ -78,7 +78,7 @@ class Memory:
         The index is `<workspace>/.memory/index.sqlite`, or a file in the user's cache folder where the workspace
         cannot be written. `embedder` is `"default"` (what `config.embedding` says: the static model, offline), the
         name of a provider, an embedder, a function from a list of texts to their vectors, or None for keywords only.
-        `<workspace>/.memory/config.toml` may set chunking, ignore patterns and debounce.
+        `<workspace>/.memory/config.toml` may set chunking, ignore patterns, debounce, and extra paths inside.
 
         Raises:
             WorkspaceError: `path` is missing or is not a folder.
@@ -89,7 +89,7 @@ class Memory:
         from openclaw_memory.store.place import DERIVED_FOLDER, index_place
         from openclaw_memory.workspace import Workspace
 
-        settings = config or MemoryConfig()
+        settings = settings_of(config)
         workspace = Workspace.open(path, settings.files)
         settings = settings.with_workspace_file(workspace.root / DERIVED_FOLDER / "config.toml")
         index, notices = (Path(index_path).expanduser(), ()) if index_path else index_place(workspace.root)
@@ -122,7 +122,7 @@ class Memory:
             WorkspaceError: the agent's workspace is missing.
         """
         places = agent_places(agent_id)
-        settings = config or MemoryConfig()
+        settings = settings_of(config)
         if settings.sessions.folder == Sessions().folder:
             settings = replace(settings, sessions=replace(settings.sessions, folder=str(places.sessions)))
         return cls.open(workspace or places.workspace, embedder=embedder, config=settings, index_path=places.index_path)
@@ -163,6 +163,7 @@ class Memory:
         min_score: float | None = None,
         source: Source | None = None,
         explain: bool = False,
+        now: datetime.datetime | None = None,
     ) -> SearchResults:
         """The lines that answer `query`, best first; none for a blank query.
 
@@ -171,19 +172,19 @@ class Memory:
         it. Where files have changed a sync begins in the background (`config.sync.on_search`). An index of another
         embedder answers by keywords until the next sync, and so does one whose embedder fails; `reason` says so. A
         damaged index is kept under another name and built again before this answers, which `reason` says too.
-        `max_results` above 1000 counts as 1000; `min_score` lies in [0, 1]; `source` is "memory", "sessions" or None
-        for both.
+        At most 1000 `max_results` count; `min_score` lies in [0, 1]; `source` is "memory", "sessions" or None for
+        both; `now` is what the age of notes is counted from, where that weighs (`config.search.half_life_days`).
 
         Raises:
             QueryError: an argument has a wrong type or value.
         """
-        from openclaw_memory.search.wishes import rules_for_one
+        from openclaw_memory.search.wishes import rules_for_one, with_time_zone
 
         rules = rules_for_one(self.config.search, query, max_results, min_score, source)
-        return self._asking.answer(query, rules, source, explain=explain)
+        return self._asking.answer(query, rules, source, explain=explain, now=with_time_zone(now))
 
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
-        """Lines of a memory file, straight from disk; `start` is 1-based. `next_start` of the answer leads on.
+        """Lines of a memory file, or of a citation, from disk; `start` is 1-based. `next_start` of the answer leads on.
 
         Raises:
             PathNotAllowedError: `path` leaves the workspace or is not a memory file.
@@ -203,8 +204,7 @@ class Memory:
     ) -> Excerpt:
         """Add `text` to `memory/<date>.md` in one atomic write; today when `date` is None, else a date or YYYY-MM-DD.
 
-        See `Workspace.append`. The index is not touched: the next sync finds the note, and until then searches are
-        `stale`.
+        See `Workspace.append`. The index is not touched: until the next sync finds the note, searches are `stale`.
 
         Raises:
             QueryError, WriteError, PathNotAllowedError: as `Workspace.append`.

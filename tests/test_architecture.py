@@ -14,20 +14,20 @@ CORE = ROOT / "openclaw_memory"
 
 # Lower may not import higher. Names on one line may import each other.
 LAYERS = (
-    {"types", "errors", "say", "late"},
+    {"types", "errors", "say", "late", "tables", "telling"},
     {"config"},
     {"text", "stopwords", "utf16", "redaction", "fence", "chunking", "workspace"},
     {"embeddings", "store"},
     {"sync", "search"},
     {"sessions"},
     {"memory", "asking", "documents"},
-    {"tools", "cli", "testing"},
+    {"tools", "cli", "testing", "evaluation", "jupyter", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 PURE = {"text", "stopwords", "utf16", "redaction", "chunking"}
 PUBLIC_MODULES = {
     f"openclaw_memory{name}"
-    for name in ("", ".config", ".embeddings", ".errors", ".late", ".say", ".sessions", ".testing", ".tools", ".types")
+    for name in ("", ".config", ".embeddings", ".errors", ".evaluation", ".jupyter", ".late", ".say", ".sessions", ".testing", ".tools", ".types")
 }
 ENVIRONMENT = {"config", "embeddings"}
 FRAMEWORKS = {"langchain", "langchain_core", "langgraph", "llama_index", "mcp"}
@@ -42,6 +42,10 @@ HEAVY = FRAMEWORKS | {
     "logging",
     "tenacity",
     "google.genai",
+    "IPython",
+    "matplotlib",
+    "pandas",
+    "tqdm",
     "voyageai",
     "aiohttp",
     "sentence_transformers",

@@ -402,3 +402,16 @@ def test_another_chunking_is_followed_by_the_next_sync(notes: Path) -> None:
         assert memory.search("boiler").stale
         assert "max_chars" in (memory.sync().rebuilt or "")
         assert not memory.search("boiler").stale
+
+
+def test_a_citation_opens_the_lines_that_it_names(notes):
+    with Memory.open(notes) as memory:
+        best = memory.search("Who has the spare key?")[0]
+        excerpt = memory.get(best.citation)
+        assert excerpt.citation == best.citation
+        assert "Mrs. Groen" in excerpt.text
+        assert memory.get("MEMORY.md#L4").text == memory.get("MEMORY.md", start=4, lines=1).text
+        with pytest.raises(NotFoundError, match="none numbered 40"):
+            memory.get("MEMORY.md#L40-L41")
+        with pytest.raises(PathNotAllowedError):
+            memory.get("../MEMORY.md#L1")

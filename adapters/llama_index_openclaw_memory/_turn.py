@@ -120,7 +120,8 @@ def _asked(llm: Any, name: str, *arguments: Any, **options: Any) -> ChatResponse
         answer: ChatResponse = await getattr(llm, f"a{name}")(*arguments, **options)
         return answer
 
-    return asyncio_run(asked())
+    waited: ChatResponse = asyncio_run(asked())
+    return waited
 
 
 def _look_without_tools(turn: FlushTurn, llm: LLM, talk: Talk) -> Look:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 import shutil
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
+
+from openclaw_memory.config.places import colours
+from openclaw_memory.telling import behind, details, failure, first_of, overview
 
 if TYPE_CHECKING:
     from openclaw_memory.types import SearchResult, Status
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 # text than the one that is there, and lone surrogates cannot be written at all.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _MAX_WIDTH = 100  # columns; longer lines are hard to read
-_MAX_LISTED = 10  # names of files; more would push everything else off the screen
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def paint(text: str, **style: Any) -> str:
 
 def complain(message: str, details: str = "") -> None:
     """One line on stderr that begins with `error:`, and below it the details with their line breaks."""
-    click.echo(f"{click.style('error:', fg='red')} {clean(' '.join(message.split()))}", err=True)
+    click.echo(f"{click.style('error:', fg='red')} {clean(' '.join(message.split()))}", err=True, color=colours())
     if details:
         click.echo(clean(details), err=True)
 
@@ -123,25 +124,7 @@ def say_findings(findings: Iterable[Finding]) -> None:
 
 def say_status(state: Status, options: str) -> None:
     """The state of a memory as a table, and below it whatever works less well than it could."""
-    sources = ", ".join(f"{name} {files} files, {chunks} chunks" for name, (files, chunks) in state.sources.items())
-    on_disk = ", ".join(f"{name} {size(count)}" for name, count in state.bytes.items() if count)
-    say_table(
-        [
-            ("workspace", state.workspace),
-            ("index", state.index_path),
-            ("search", f"{state.mode}, {in_use(state)}"),
-            *((f"not {provider}", reason) for provider, reason in state.passed_over.items()),
-            ("holds", f"{state.files} files, {state.chunks} chunks" + (f" ({sources})" if sources else "")),
-            *((("extra paths", ", ".join(state.extra_paths)),) if state.extra_paths else ()),
-            ("on disk", on_disk or "nothing"),
-            *((name, _inline(table)) for name, table in (("vector", state.vector), ("keyword", state.fts))),
-            ("cache", _inline(state.cache)),
-            *((("batch", _inline(state.batch)),) if state.batch.get("enabled") or state.batch.get("jobs") else ()),
-            ("last sync", last_sync(state)),
-            *((("watcher", state.watcher),) if state.watcher else ()),
-            ("engine", _inline(state.engine)),
-        ]
-    )
+    say_table([*overview(state), *details(state)])
     if (error := state.last_error) is not None:
         say(f"{click.style('error', fg='red')}    {clean(failure(error))}")
     for path in first_of(behind(state)):
@@ -152,71 +135,6 @@ def say_status(state: Status, options: str) -> None:
         say(f"{click.style('skipped', fg='yellow')}  {clean(file.path)}: {clean(file.reason)}")
     for notice in state.notices:
         say(f"{click.style('note', fg='yellow')}     {clean(notice)}")
-
-
-def last_sync(state: Status) -> str:
-    """When the latest sync ran, what for, and what it did, in a line."""
-    if (last := state.last_sync) is None:
-        return "none is known"
-    counts = [f"{last[name]} {name}" for name in ("added", "changed", "removed") if last.get(name)]
-    if last.get("failed"):
-        counts.append(f"{len(last['failed'])} failed")
-    done = ", ".join(counts) or "nothing to do"
-    rebuilt = f"; built again: {last['rebuilt']}" if last.get("rebuilt") else ""
-    return f"{ago(last['at'])} ({last.get('reason')}, {last.get('seconds')} s): {done}{rebuilt}"
-
-
-def failure(error: Mapping[str, Any]) -> str:
-    """What ended a sync, and when, as far as that is known."""
-    when = f" {ago(error['at'])}" if error.get("at") else ""
-    return f"the last sync{when} ended with: {error.get('error')}"
-
-
-def ago(moment: str) -> str:
-    """A time in ISO 8601, in words: `3 min ago`, or the time itself where it is over a day old, or not past."""
-    seconds = (datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(moment)).total_seconds()
-    if seconds < -1 or seconds > 86_400:
-        return moment
-    if seconds < 60:
-        return f"{max(seconds, 0):.0f} s ago"
-    return f"{seconds / 60:.0f} min ago" if seconds < 3600 else f"{seconds / 3600:.0f} h ago"
-
-
-def size(count: int) -> str:
-    """A number of bytes in the unit that suits it: `512 B`, `1.5 kB`, `20.0 MB`; a kB has 1,000 bytes."""
-    number, units = float(count), ["B", "kB", "MB", "GB", "TB"]
-    while number >= 1000 and len(units) > 1:
-        number, units = number / 1000, units[1:]
-    return f"{count} B" if units[0] == "B" else f"{number:.1f} {units[0]}"
-
-
-def _inline(table: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in table.items() if value is not None)
-
-
-def first_of(names: Sequence[str]) -> list[str]:
-    """The first ten names, and in how many more they go on."""
-    rest = len(names) - _MAX_LISTED
-    return [*names[:_MAX_LISTED], *([f"and {rest:,} more"] if rest > 0 else [])]
-
-
-def behind(state: Status) -> list[str]:
-    """The files whose words the index does not hold as they are now.
-
-    One that only lacks vectors is none of them, nor one that is left out and said to be.
-    """
-    told = {file.path for file in (*state.waiting, *state.skipped)}
-    return [path for path in state.dirty if path not in told]
-
-
-def in_use(state: Status) -> str:
-    """Provider and model, and what was asked for where that is another one."""
-    name = f"{state.provider} {state.model}".strip() or "nothing"
-    if state.requested_provider == state.provider:
-        return name
-    if state.requested_provider == "auto":
-        return f"{name}, chosen by auto"
-    return f"{name}, in place of {state.requested_provider}"
 
 
 def width() -> int:

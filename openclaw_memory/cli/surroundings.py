@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openclaw_memory.cli.show import Finding, first_of, size
+from openclaw_memory.cli.show import Finding
 from openclaw_memory.errors import ConfigError
+from openclaw_memory.telling import first_of, size
 from openclaw_memory.types import MemoryFile
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from openclaw_memory.cli.place import INTERRUPTED, Followed, Place, cited, placed, synced
+from openclaw_memory.cli.place import INTERRUPTED, Followed, Place, placed, synced
 from openclaw_memory.cli.show import clean, note, paint, plain, say, say_json
-from openclaw_memory.types import citation
+from openclaw_memory.types import citation, cited
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
@@ -59,7 +59,9 @@ def _is_item(argument: str) -> bool:
 @click.option("--skip-existing", is_flag=True, help="Add nothing that stands in the day's file already.")
 @placed
 def append(place: Place, text: tuple[str, ...], date: str | None, title: str | None, skip_existing: bool) -> int:
-    """Add a note to the day's file, and index it; `-` reads it from standard input.
+    """Add a note to the day's file, and index it.
+
+    `-` in the place of the text reads it from standard input.
 
     A text that begins with a dash, but not with a dash and a space, is written last, after `--`.
 
@@ -76,7 +78,9 @@ def append(place: Place, text: tuple[str, ...], date: str | None, title: str | N
 @click.option("--seen", metavar="HASH", required=True, help=_SEEN)
 @placed
 def edit(place: Place, lines: str, text: tuple[str, ...], seen: str) -> int:
-    """Replace lines of a note, if they still are what you saw; `-` reads the new ones from standard input.
+    """Replace lines of a note, if they still are what you saw.
+
+    `-` in the place of the text reads the new lines from standard input.
 
     A text that begins with a dash, but not with a dash and a space, is written last, after `--`.
 
@@ -109,7 +113,7 @@ def delete(place: Place, lines: str, seen: str) -> int:
 @click.option("--seen", metavar="HASH", help=_SEEN)
 @placed
 def promote(place: Place, lines: str, section: str | None, seen: str | None) -> int:
-    """Copy lines of a note to MEMORY.md, where what stays true is kept.
+    """Copy lines of a note to MEMORY.md, which keeps what stays true.
 
     Example: openclaw-memory promote -w notes "memory/2026-02-26.md#L3" --section Decisions
     """
@@ -123,7 +127,9 @@ def promote(place: Place, lines: str, section: str | None, seen: str | None) -> 
 @click.option("--shared", is_flag=True, help="For a session that others read too: without MEMORY.md.")
 @placed
 def bootstrap(place: Place, shared: bool) -> int:
-    """Show what an agent reads when a session starts: SOUL.md, MEMORY.md, the notes of yesterday and today.
+    """Show what an agent reads when a session starts.
+
+    That is SOUL.md, MEMORY.md, and the notes of yesterday and today.
 
     Example: openclaw-memory bootstrap --workspace notes
     """

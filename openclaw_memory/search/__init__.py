@@ -62,14 +62,18 @@ def search(
         day_of=days_of(candidates),
     )
     kept = selected(order, rules.min_score, rules.max_results, max_share)
+    filtered = min(len(order), rules.max_results) - len(kept)
+    below = [answer for answer in order if answer.score < rules.min_score and answer not in kept]
     return SearchResults(
         results=tuple(kept),
         query=query,
         mode="keyword" if found.vector is None else "hybrid" if rules.text_weight > 0 else "vector",
         provider=embedder.provider if embedder else "none",
         model=embedder.model if embedder else "",
-        filtered=min(len(order), rules.max_results) - len(kept),
+        filtered=filtered,
         reason=reason,
+        min_score=rules.min_score,
+        rejected=tuple(below[:filtered]) if explain else (),
     )
 
 

@@ -31,7 +31,7 @@ from openclaw_memory.search.lines import (
     word_overlap,
 )
 from openclaw_memory.search.question import Question
-from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE
+from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE, VECTOR_SHARE, bm25_to_score, share_of
 from openclaw_memory.search.repeats import unrepeated
 from openclaw_memory.search.windows import Window, best_windows
 from openclaw_memory.types import SOURCES, SearchResult, Source, Store, StoredChunk
@@ -87,6 +87,10 @@ KEYWORD = Weights(
 )  # fmt: skip
 
 
+# The features that come from vectors, of words or of chunks; the others from the words themselves.
+BY_VECTORS = frozenset({"words", "meaning", "chunk"})
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """Everything an answer is made from; see `openclaw_memory.search.search`."""
@@ -123,11 +127,18 @@ def best_lines(asked: Asked) -> list[SearchResult]:
     results = []
     for window in windows:
         share = math.exp((window.value - windows[0].value) / weights.spread)
-        parts = {"confidence": confidence, "share": share}
+        parts = {"confidence": confidence, "share": share, VECTOR_SHARE: _vector_share(window, features, weights)}
         if asked.explain:
             parts |= {name: float(feature[window.best]) for name, feature in features.items()}
         results.append(_result(lines, window, confidence * share, asked.rules.snippet_chars, parts))
     return results
+
+
+def _vector_share(window: Window, features: Mapping[str, Floats], weights: Weights) -> float:
+    """The share of vectors in what the best line of a window is worth."""
+    worth = {name: getattr(weights, name) * float(feature[window.best]) for name, feature in features.items()}
+    vector = sum(value for name, value in worth.items() if name in BY_VECTORS)
+    return share_of(vector, sum(worth.values()) - vector)
 
 
 def _windows(lines: Sequence[Line], values: Floats, notes: int, rules: Search) -> list[Window]:
@@ -161,10 +172,20 @@ def best_chunks(asked: Asked) -> list[SearchResult]:
             last -= len(text) - len(text.rstrip("\n"))
             text = without_blank_lines(text.strip("\n"))
         snippet = truncate_utf16(text, asked.rules.snippet_chars).rstrip("\r\n")
-        parts = {VECTOR_SCORE: candidate.vector, TEXT_SCORE: candidate.text}
+        share = _vector_share_of(candidate, asked.rules)
+        parts = {VECTOR_SCORE: candidate.vector, TEXT_SCORE: candidate.text, VECTOR_SHARE: share}
         place = (stored.path, first, last)
         results.append(SearchResult(*place, min(1.0, max(0.0, score)), snippet, stored.source, parts))
     return results
+
+
+def _vector_share_of(candidate: Candidate, rules: Search) -> float:
+    """The share of its vector in a chunk's score; z-scores have no parts, so there the weighed scores are compared."""
+    vector = rules.vector_weight * candidate.vector
+    if rules.fusion == "weighted":
+        return share_of(vector, candidate.score - vector)
+    keyword = bm25_to_score(-candidate.text) if candidate.text > 0 else 0.0
+    return share_of(vector, rules.text_weight * keyword)
 
 
 def _first_of_each(candidates: Sequence[Candidate], count: int) -> Iterator[Candidate]:

@@ -1,6 +1,7 @@
 """Scores into an order: the formulas of fusion and decay, and the order and choice of answers (pure).
 
-The formulas are OpenClaw's (2026.9) where it has one; deliberate differences are listed in `docs/explanation/differences.md`.
+The formulas are OpenClaw's (2026.9) where it has one; deliberate differences are listed in
+`docs/explanation/differences.md`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ UNRANKED_SCORE = 0.001
 
 # Names in `SearchResult.parts` of what each leg said of a chunk; answers made of lines have neither.
 TEXT_SCORE, VECTOR_SCORE = "text_score", "vector_score"
+# Names there of the share, 0..1, that meaning has in a score, the rest being that of words, and of what age has left.
+VECTOR_SHARE, DECAY = "vector_share", "decay"
 
 SECONDS_A_DAY = 86_400
 
@@ -71,6 +74,12 @@ def standardised(values: Mapping[int, float], ids: Sequence[int]) -> dict[int, f
 def weighted_sum(vector: float, keyword: float, vector_weight: float, text_weight: float) -> float:
     """The two scores of a chunk as one; what a leg did not find counts 0."""
     return vector_weight * vector + text_weight * keyword
+
+
+def share_of(vector: float, keyword: float) -> float:
+    """What part of `vector + keyword` is the vector's, 0..1; a part below zero takes nothing, and nothing has none."""
+    gained = max(vector, 0.0) + max(keyword, 0.0)
+    return max(vector, 0.0) / gained if gained > 0 else 0.0
 
 
 def decayed(score: float, age_days: float, half_life_days: float) -> float:
@@ -151,7 +160,8 @@ def _aged(answer: SearchResult, written: date | None, half_life_days: float, now
         return answer
     midnight = datetime(written.year, written.month, written.day, tzinfo=UTC)
     age = (now - midnight).total_seconds() / SECONDS_A_DAY
-    return replace(answer, score=decayed(answer.score, age, half_life_days))
+    left = decayed(1.0, age, half_life_days)
+    return replace(answer, score=answer.score * left, parts={**answer.parts, DECAY: left})
 
 
 def _folded_words(text: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 from openclaw_memory.config import Search
 from openclaw_memory.config.parts import RANGES
@@ -29,3 +30,16 @@ def rules_for_one(rules: Search, query: object, max_results: object, min_score: 
             raise QueryError(f"min_score must be a number from 0 to 1, not {min_score!r}")
         rules = replace(rules, min_score=float(min_score))
     return rules
+
+
+def with_time_zone(now: object) -> datetime | None:
+    """A moment as one that can be compared; without a time zone it is of the machine's.
+
+    Raises:
+        QueryError: it is no `datetime`.
+    """
+    if now is None:
+        return None
+    if not isinstance(now, datetime):
+        raise QueryError(f"now must be a datetime, not {now!r}")
+    return now if now.tzinfo else now.astimezone()

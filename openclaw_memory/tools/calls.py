@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -21,7 +20,7 @@ from openclaw_memory.tools import schemas
 from openclaw_memory.tools.audience import Audience, audience_of, check_path, check_source, checked_memory
 from openclaw_memory.tools.shown import found, within
 from openclaw_memory.tools.writing import Written, fit_to_write
-from openclaw_memory.types import Excerpt, Source, Tool, ToolAnswer
+from openclaw_memory.types import Excerpt, Source, Tool, ToolAnswer, cited
 from openclaw_memory.workspace.paths import is_transcript
 from openclaw_memory.workspace.reading import DEFAULT_CHARS
 
@@ -40,8 +39,6 @@ STATUSES: tuple[tuple[type[OpenClawMemoryError], str], ...] = (
 
 # As many digits of a hash as `Workspace.edit` wants to see: a model copies short words without mistakes.
 HASH_DIGITS = 12
-
-_CITED = re.compile(r"(?P<path>.+)#L(?P<start>\d{1,9})(?:-L(?P<end>\d{1,9}))?")
 
 
 class Host(NamedTuple):
@@ -182,13 +179,13 @@ def _forget(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
 
 
 def _cited(given: Mapping[str, Any]) -> tuple[str, int | None, int | None]:
-    """Path, first line and number of lines, out of a citation too: no memory file has a name that ends like one."""
+    """Path, first line and number of lines, out of a citation too."""
     start, lines = given.get("from"), given.get("lines")
-    match = _CITED.fullmatch(given["path"].strip())
-    if match is None or start is not None:
-        return match["path"] if match else given["path"], start, lines
-    first = int(match["start"])
-    return match["path"], first, lines or max(1, int(match["end"] or first) - first + 1)
+    place = cited(given["path"])
+    if place is None or start is not None:
+        return place[0] if place else given["path"], start, lines
+    path, first, last = place
+    return path, first, lines or last - first + 1
 
 
 def _words(written: Written) -> str:

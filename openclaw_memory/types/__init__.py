@@ -6,7 +6,7 @@ frameworks exchange with a memory; `protocols` are the parts that can be replace
 
 from openclaw_memory.types.answers import Progress, SearchResult, Status, SyncReport
 from openclaw_memory.types.documents import Document, Maker
-from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source, citation
+from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source, citation, cited
 from openclaw_memory.types.index import (
     Chunk,
     ChunkRow,
@@ -45,4 +45,5 @@ __all__ = [
     "ToolAnswer",
     "Vector",
     "citation",
+    "cited",
 ]

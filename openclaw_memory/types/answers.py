@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal
 
 from openclaw_memory.types.files import Skipped, Source, citation
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +17,8 @@ class SearchResult:
     """A contiguous run of lines that answers, with its place.
 
     `score` lies in [0, 1]; `parts` says how it came about: `confidence` that the notes answer at all times the `share`
-    of this answer, or `vector_score` and `text_score` where whole chunks answer.
+    of this answer, or `vector_score` and `text_score` where whole chunks answer; in both `vector_share`, 0..1, is what
+    meaning has in it, and `decay` what age has left of it. `SearchResults.explain()` shows them.
     """
 
     path: str
@@ -53,6 +57,23 @@ class SyncReport:
     @property
     def ok(self) -> bool:
         return not self.failed and not self.waiting
+
+    def _repr_html_(self) -> str:
+        from openclaw_memory.tables import table
+        from openclaw_memory.telling import first_of
+
+        files = [(what, path) for what in ("added", "changed", "removed") for path in first_of(getattr(self, what))]
+        told = [
+            (what, f"{file.path}: {file.reason}")
+            for what in ("failed", "waiting", "skipped")
+            for file in getattr(self, what)
+        ]
+        rebuilt = [("built again", self.rebuilt)] if self.rebuilt else []
+        caption = (
+            f"{len(self.added)} added, {len(self.changed)} changed, {len(self.removed)} removed, "
+            f"{self.unchanged} unchanged; embedded: {self.embedded}"
+        )
+        return table(caption, ("sync", ""), [*files, *told, *rebuilt])
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +145,21 @@ class Status:
     watcher: str | None = None
     bytes: Mapping[str, int] = field(default_factory=dict)
     flush: Mapping[str, str] = field(default_factory=dict)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """One row a field: its name, and its value.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        from openclaw_memory.tables import frame
+
+        return frame(
+            "to_pandas()", ("field", "value"), ((item.name, getattr(self, item.name)) for item in fields(self))
+        )
+
+    def _repr_html_(self) -> str:
+        from openclaw_memory.tables import table
+        from openclaw_memory.telling import overview, shortcomings
+
+        return table("memory", ("", ""), [*overview(self, near=True), *shortcomings(self)])

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Source: TypeAlias = Literal["memory", "sessions"]
+_CITATION = re.compile(r"(?P<path>.+)#L(?P<start>\d{1,9})(?:-L(?P<end>\d{1,9}))?")
 SOURCES: tuple[Source, ...] = ("memory", "sessions")
 
 
 def citation(path: str, start_line: int, end_line: int) -> str:
     """`path#L3` for one line, `path#L3-L9` for several; lines are 1-based."""
     return f"{path}#L{start_line}" if end_line <= start_line else f"{path}#L{start_line}-L{end_line}"
+
+
+def cited(text: str) -> tuple[str, int, int] | None:
+    """Path, first and last line out of what `citation` makes; None where it names no lines.
+
+    No memory file has a name that ends like one.
+    """
+    match = _CITATION.fullmatch(text.strip())
+    if match is None:
+        return None
+    first = int(match["start"])
+    return match["path"], first, max(first, int(match["end"] or first))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +67,9 @@ class Excerpt:
     @property
     def citation(self) -> str:
         return citation(self.path, self.start_line, self.end_line)
+
+    def _repr_html_(self) -> str:
+        from openclaw_memory.tables import code, lines, table
+
+        told = [("", "(it stood there already)")] if self.existed else []
+        return table(code(self.citation), ("line", "text"), [(self.start_line, lines(self.text)), *told])

@@ -295,8 +295,8 @@ def test_both_presets_run_on_one_pipeline_and_differ_in_what_they_return(remembe
     lines = remember(files, embedder="static").search("Who tunes the piano?")
     chunks = remember(files, embedder="static", config=MemoryConfig.openclaw()).search("Who tunes the piano?")
     assert "Ludmila" in lines[0].snippet
-    assert set(lines[0].parts) == {"confidence", "share"}
-    assert set(chunks[0].parts) == {"vector_score", "text_score"}
+    assert set(lines[0].parts) == {"confidence", "share", "vector_share"}
+    assert set(chunks[0].parts) == {"vector_score", "text_score", "vector_share"}
     assert chunks[0].snippet.startswith("Room 3")
 
 

@@ -33,18 +33,34 @@ def test_the_table_of_a_notebook_holds_no_markup_of_the_notes_or_the_question():
     assert "<i>" not in shown
     assert "memory/<b>" not in shown
     assert "&lt;script&gt;alert(1)&lt;/script&gt;\nA &amp; B" in shown
-    assert shown.count("<tr>") == 3
+    assert shown.count("<tr>") == 1 + len(FOUND)
 
 
 def test_a_data_frame_has_one_row_a_result():
     pandas = pytest.importorskip("pandas")
-    frame = RESULTS.to_dataframe()
+    frame = RESULTS.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert frame["citation"].tolist() == [found.citation for found in RESULTS]
-    assert list(SearchResults((), "q", "keyword", "none", "").to_dataframe().columns) == list(frame.columns)
+    assert list(SearchResults((), "q", "keyword", "none", "").to_pandas().columns) == list(frame.columns)
 
 
 def test_without_pandas_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match="pip install pandas"):
-        RESULTS.to_dataframe()
+        RESULTS.to_pandas()
+
+
+def test_results_read_as_what_was_found():
+    assert repr(RESULTS).splitlines() == [
+        "SearchResults('what <i>is</i> it': 2 results, hybrid search, static m)",
+        "  0.50 memory/<b>.md#L1-L3",
+        "  0.50 memory/<b>.md#L9-L11",
+    ]
+    nothing = SearchResults(
+        (), "q", "keyword", "none", "", filtered=3, stale=True, reason="no <embedder>", min_score=0.2
+    )
+    assert repr(nothing) == (
+        "SearchResults('q': nothing found, keyword search, none; 3 more below the minimum score of 0.2; "
+        "stale: files have changed since they were indexed; no <embedder>)"
+    )
+    assert "no &lt;embedder&gt;" in nothing._repr_html_()

@@ -1,0 +1,90 @@
+"""Tables for a notebook: HTML in which whatever comes from notes is text, never markup, and data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from openclaw_memory.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    import pandas
+
+# What Okabe and Ito chose so that everybody can tell them apart; the plots have the same two.
+KEYWORD_COLOUR, VECTOR_COLOUR = "#0072b2", "#e69f00"
+_CELL = "text-align:left;vertical-align:top;padding:4px 10px"
+_BAR = "height:4px;margin-top:3px;border-radius:2px"
+_BAR_WIDTH = 72  # pixels for a value of 1
+
+
+class Markup(str):
+    """Text that is HTML already: `table` shows it as it is."""
+
+    __slots__ = ()
+
+
+def table(caption: str | Markup, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """An HTML table below its caption, which stands alone where there are no rows; what is no `Markup` is escaped."""
+    head = _row("th", columns)
+    body = "".join(_row("td", row) for row in rows)
+    above = f'<div style="text-align:left;padding:4px 10px">{_cell(caption)}</div>'
+    below = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>" if body else ""
+    return f'<div class="openclaw-memory">{above}{below}</div>'
+
+
+def code(text: str) -> Markup:
+    """A place or a name, in one piece."""
+    return Markup(f'<code style="white-space:nowrap">{_text(text)}</code>')
+
+
+def lines(text: str) -> Markup:
+    """Text with its line breaks and spaces."""
+    return Markup(f'<div style="white-space:pre-wrap;unicode-bidi:isolate;max-width:46em">{_text(text)}</div>')
+
+
+def bold(text: str) -> Markup:
+    """What the table is about."""
+    return Markup(f"<b>{_text(text)}</b>")
+
+
+def faint(cell: str | Markup) -> Markup:
+    """What is shown, but does not count."""
+    return Markup(f'<span style="opacity:.55">{_cell(cell)}</span>')
+
+
+def bars(value: float, *parts: tuple[float, str], shown: str = "") -> Markup:
+    """A number, and below it a bar of coloured parts; a part of 1 is as wide as bars become."""
+    drawn = "".join(
+        f'<div style="{_BAR};width:{round(min(max(share, 0.0), 1.0) * _BAR_WIDTH)}px;background:{colour}"></div>'
+        for share, colour in parts
+    )
+    track = f"display:flex;width:{_BAR_WIDTH}px;background:rgba(128,128,128,.2)"
+    number = shown or f"{value:.2f}"
+    return Markup(f'<div style="min-width:{_BAR_WIDTH}px">{_text(number)}<div style="{track}">{drawn}</div></div>')
+
+
+def frame(of: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> pandas.DataFrame:
+    """Rows as a data frame; `of` is the call that wants it, for the error.
+
+    Raises:
+        MissingExtraError: pandas is not installed.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingExtraError(f"{of} needs pandas: pip install pandas") from error
+    return pandas.DataFrame([list(row) for row in rows], columns=list(columns))
+
+
+def _row(tag: str, cells: Iterable[object]) -> str:
+    return "<tr>" + "".join(f'<{tag} style="{_CELL}">{_cell(cell)}</{tag}>' for cell in cells) + "</tr>"
+
+
+def _cell(value: object) -> str:
+    return value if isinstance(value, Markup) else _text(str(value))
+
+
+def _text(text: str) -> str:
+    """`text` escaped; half of a surrogate pair, which no page can hold, shows as U+FFFD."""
+    return escape(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))

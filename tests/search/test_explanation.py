@@ -1,0 +1,127 @@
+"""How scores came about: the parts add up to the score, by every recipe, and what the threshold took is there."""
+
+import datetime
+import sys
+from dataclasses import replace
+
+import pytest
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.errors import MissingExtraError, QueryError
+
+NOTES = {
+    "MEMORY.md": "# Long-term\n\n- The office is in Delft.\n- Our budget is $40 for <b>lunch</b>.\n",
+    "memory/2026-01-10.md": "# 2026-01-10\n\nThe office moved: the new office is in Leiden.\n",
+    "memory/2026-05-10.md": "# 2026-05-10\n\nThe office got a red door. Nobody ate lunch.\n",
+}
+QUESTION = "Where is the office?"
+NOW = datetime.datetime(2026, 6, 1, tzinfo=datetime.UTC)
+RECIPES = {
+    "lines": MemoryConfig(),
+    "keywords": MemoryConfig().updated({"embedding": {"provider": "none"}}),
+    "chunks": MemoryConfig.openclaw().updated({"embedding": {"provider": "static"}, "search": {"min_score": 0.0}}),
+    "z-scores of chunks": MemoryConfig().updated({"search": {"answer": "chunks"}}),
+}
+EVERY = pytest.mark.parametrize("recipe", RECIPES)
+
+
+@pytest.fixture
+def asked(remember):
+    """A memory of the notes by a recipe, with a half-life or none."""
+
+    def make(recipe: str, **search: object) -> Memory:
+        config = RECIPES[recipe]
+        return remember(NOTES, embedder="default", config=replace(config, search=replace(config.search, **search)))
+
+    return make
+
+
+@EVERY
+@pytest.mark.parametrize("half_life", [None, 30.0])
+def test_the_parts_of_a_score_add_up_to_it(asked, recipe, half_life):
+    results = asked(recipe, half_life_days=half_life).search(QUESTION, explain=True, now=NOW)
+    rows = results.explain().rows
+    assert [(row.score, row.citation) for row in rows[: len(results)]] == [(one.score, one.citation) for one in results]
+    for row in rows:
+        assert (row.keyword + row.vector) * row.decay == pytest.approx(row.score)
+        assert min(row.keyword, row.vector) >= 0
+        assert 0 < row.decay <= 1
+    assert any(row.keyword for row in rows)
+    assert any(row.vector for row in rows) == (recipe != "keywords")
+
+
+def test_age_takes_from_what_has_a_day_and_from_nothing_else(asked):
+    rows = asked("lines", half_life_days=60.0, min_score=0.0).search(QUESTION, now=NOW).explain().rows
+    decay = {row.citation.partition("#")[0]: row.decay for row in rows}
+    assert decay["memory/2026-01-10.md"] == pytest.approx(0.5 ** ((NOW.date() - datetime.date(2026, 1, 10)).days / 60))
+    assert decay["memory/2026-05-10.md"] == pytest.approx(0.5 ** ((NOW.date() - datetime.date(2026, 5, 10)).days / 60))
+    assert decay["MEMORY.md"] == 1
+
+
+def test_the_same_moment_gives_the_same_scores_on_any_day(asked):
+    memory = asked("lines", half_life_days=30.0)
+    of_day = datetime.datetime(2026, 6, 1)  # noqa: DTZ001 - of the machine's own time zone
+    assert memory.search(QUESTION, now=of_day).results == memory.search(QUESTION, now=of_day.astimezone()).results
+    assert memory.search(QUESTION, now=NOW).results != memory.search(QUESTION, now=NOW.replace(year=2027)).results
+
+
+def test_a_moment_must_be_one(asked):
+    with pytest.raises(QueryError, match="now must be a datetime, not '2026-06-01'"):
+        asked("lines").search(QUESTION, now="2026-06-01")
+
+
+def test_what_the_threshold_took_is_there_where_it_was_asked_for(asked):
+    memory = asked("lines", min_score=0.95)
+    plain, explained = (memory.search(QUESTION, explain=explain) for explain in (False, True))
+    assert plain.filtered == explained.filtered > 0
+    assert not plain.rejected
+    rows = explained.explain().rows
+    assert [row.kept for row in rows] == [True] * len(explained) + [False] * explained.filtered
+    assert all((row.score < 0.95, row.rank) == (True, None) for row in rows if not row.kept)
+    assert "below" in explained.explain()._repr_html_()
+    assert len(explained.explain().to_pandas()) == len(rows)
+
+
+@EVERY
+def test_a_plot_has_a_bar_for_each_answer_and_the_threshold_as_a_line(asked, recipe):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    explained = asked(recipe, half_life_days=30.0).search("Who ate $40 of lunch?", explain=True, now=NOW).explain()
+    axes = explained.plot()
+    axes.figure.canvas.draw()  # a formula that cannot be read would raise here
+    assert len(axes.get_yticks()) == len(explained.rows)
+    assert {text.get_text() for text in axes.get_legend().get_texts()} >= {"keywords", "vectors"}
+    ends = [
+        sum(part.get_width() for bar in axes.containers for part in bar if part.get_y() == start.get_y())
+        for start in axes.containers[0]
+    ]
+    assert ends == pytest.approx([row.keyword + row.vector for row in explained.rows])
+    assert axes.lines[0].get_xdata()[0] == explained.min_score
+    assert explained.plot(axes) is axes
+    pyplot.close("all")
+
+
+def test_nothing_found_has_an_empty_table_and_plot(asked):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    nothing = asked("lines").search("").explain()
+    assert nothing.rows == ()
+    assert "<table" not in nothing._repr_html_()
+    nothing.plot().figure.canvas.draw()
+    pyplot.close("all")
+
+
+def test_without_matplotlib_the_remedy_is_named(asked, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match="pip install matplotlib"):
+        asked("lines").search(QUESTION).explain().plot()
+
+
+def test_an_explanation_reads_as_a_sum(asked):
+    shown = repr(asked("lines").search(QUESTION).explain())
+    assert shown.startswith(f"Explanation({QUESTION!r}: threshold 0.04)\n  0.")
+    assert " keyword + " in shown.splitlines()[1]

@@ -1,0 +1,128 @@
+"""Labelled questions: what counts as shown, which settings come out best, and what is said of a wrong label."""
+
+import json
+import math
+from datetime import UTC, datetime
+
+import pytest
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.errors import QueryError, WorkspaceError
+from openclaw_memory.evaluation import Question, compare, evaluate, read_questions
+
+KEY = Question("Who has the spare key?", ("The spare key is with\nMrs. Groen.",), "en", "keyword")
+GAUGES = Question(
+    "Why were gauges ordered and what cured one?", ("two as spares", "a white shield cured it"), "en", "two"
+)
+NONE = Question("What is the capital of Peru?", (), "nl", "unanswerable")
+TWO = {"default": MemoryConfig(), "strict": MemoryConfig().updated({"search": {"min_score": 1.0}})}
+
+
+@pytest.fixture
+def memory(notes):
+    with Memory.open(notes) as memory:
+        yield memory
+
+
+def test_evidence_counts_as_far_as_it_is_shown(memory):
+    result = evaluate(memory, [KEY, GAUGES, NONE], name="mine")
+    assert [row.shown for row in result.rows] == [1.0, 1.0, None]
+    assert result.rows[0].rank == 1
+    assert (result.shown, result.first) == (1.0, 1.0)
+    assert result.chars == (result.rows[0].chars + result.rows[1].chars) / 2
+    assert result.silent == float(result.rows[2].results == 0)
+    assert result.name == "mine"
+
+
+def test_half_of_the_evidence_is_half_of_the_answer(notes):
+    one = MemoryConfig().updated({"search": {"max_results": 1}})
+    with Memory.open(notes, config=one) as memory:
+        result = evaluate(memory, [GAUGES])
+    assert result.shown == 0.5
+    assert result.missed() == result.rows
+
+
+def test_results_can_be_grouped(memory):
+    result = evaluate(memory, [KEY, GAUGES, NONE])
+    assert list(result.by("language")) == ["en", "nl"]
+    assert list(result.by("kind")) == ["keyword", "two", "unanswerable"]
+    assert result.by("language")["en"].rows == result.rows[:2]
+    assert math.isnan(result.by("language")["nl"].shown)
+
+
+def test_settings_are_compared_on_the_same_notes_which_are_only_read(notes):
+    before = {path: path.read_bytes() for path in notes.rglob("*") if path.is_file()}
+    steps = []
+    comparison = compare(notes, [KEY, NONE], TWO, progress=steps.append)
+    assert {path: path.read_bytes() for path in notes.rglob("*") if path.is_file()} == before
+    assert [one.name for one in comparison] == ["default", "strict"]
+    assert (comparison["default"].shown, comparison["strict"].shown) == (1.0, 0.0)
+    assert comparison["strict"].silent == 1.0
+    assert comparison.best() is comparison["default"]
+    assert comparison.best("silent") is comparison["strict"]
+    assert [(step.completed, step.total) for step in steps] == [(0, 2), (1, 2), (2, 2)]
+
+
+def test_of_equals_the_one_that_shows_less_is_the_better(notes):
+    few = MemoryConfig().updated({"search": {"max_results": 1}})
+    assert compare(notes, [KEY], {"six": MemoryConfig(), "one": few}).best().name == "one"
+
+
+def test_the_moment_that_age_counts_from_can_be_given(notes):
+    old = MemoryConfig().updated({"search": {"half_life_days": 1.0}})
+    question = Question("What did gauge 1 report?", ("E_CAL_DRIFT",))
+    at = [datetime(year, 2, 27, tzinfo=UTC) for year in (2026, 2027)]
+    fresh, aged = (compare(notes, [question], {"aged": old}, now=now)[0].shown for now in at)
+    assert (fresh, aged) == (1.0, 0.0)
+
+
+def test_tables_name_the_settings_and_hold_no_markup(notes):
+    comparison = compare(notes, [KEY, NONE], {"<b>mine</b>": MemoryConfig()})
+    assert "&lt;b&gt;mine&lt;/b&gt;" in comparison._repr_html_()
+    assert comparison[0]._repr_html_() == comparison._repr_html_()
+    assert "shown 1.000" in repr(comparison)
+    frame = comparison.to_pandas()
+    assert list(frame.columns) == ["name", "shown", "first", "silent", "chars"]
+    assert list(comparison[0].to_pandas()["question"]) == [KEY.text, NONE.text]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{", "line 2: this is not JSON"),
+        ("[]", "line 2: there is no question"),
+        ('{"question": " "}', "line 2: there is no question"),
+        ('{"question": "a", "evidnce": []}', "line 2: 'evidnce' is unknown"),
+        ('{"question": "a", "evidence": 3}', "the evidence must be a list of quotes, not 3"),
+        ('{"question": "a", "evidence": [""]}', "the evidence must be a list of quotes"),
+        ('{"question": "a", "kind": 3}', "language and kind are words"),
+    ],
+)
+def test_a_wrong_line_is_named(tmp_path, line, words):
+    place = tmp_path / "questions.jsonl"
+    place.write_text(f'{{"question": "right"}}\n{line}\n')
+    with pytest.raises(QueryError, match=words):
+        read_questions(place)
+
+
+def test_questions_are_read_as_they_were_written(tmp_path, memory):
+    place = tmp_path / "questions.jsonl"
+    fields = {"question": KEY.text, "evidence": list(KEY.evidence), "language": "en", "kind": "keyword"}
+    place.write_text(f'{json.dumps(fields)}\n\n{{"question": "Who?", "evidence": "two as spares"}}\n')
+    assert read_questions(place, memory) == [KEY, Question("Who?", ("two as spares",))]
+
+
+def test_evidence_that_stands_nowhere_is_named(memory):
+    with pytest.raises(QueryError, match=r"no note holds the evidence 'never written' of 'Who\?'"):
+        evaluate(memory, [KEY, Question("Who?", ("never written",))])
+
+
+def test_no_questions_no_settings_and_no_folder_are_told(memory, notes, tmp_path):
+    with pytest.raises(QueryError, match="no questions"):
+        evaluate(memory, [])
+    with pytest.raises(QueryError, match="no settings"):
+        compare(notes, [KEY], {})
+    with pytest.raises(WorkspaceError, match="nowhere"):
+        compare(tmp_path / "nowhere", [KEY], TWO)
+    with pytest.raises(QueryError, match=r"nothing.jsonl cannot be read"):
+        read_questions(tmp_path / "nothing.jsonl")
