@@ -1,55 +1,80 @@
-"""The README cannot lie: its example runs, its commands exist, its links and limits hold."""
+"""The README cannot lie: its examples run, its commands and extras exist, its links and limits hold."""
 
 import os
 import re
+import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+import click
 import pytest
+from adapter_readmes import EXAMPLE, check_links
 
 from openclaw_memory.cli.commands import commands
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+EXAMPLES = EXAMPLE.findall(README)
+TYPED = re.findall(r"^openclaw-memory (.+?)(?: +#.*)?$", README, re.MULTILINE)
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-
-
-def test_the_example_prints_what_the_readme_says(tmp_path):
-    (example,) = blocks("python")
-    (expected,) = blocks("text")
+def test_the_examples_run_in_their_order_and_print_what_the_readme_says(tmp_path):
+    pytest.importorskip("langchain_core")
+    pytest.importorskip("llama_index.core")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", example]
+    command = [sys.executable, "-c", "\n".join(code for code, _ in EXAMPLES)]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.stderr == ""
-    assert done.stdout == expected
+    assert done.stdout == "".join(printed for _, printed in EXAMPLES)
 
 
-def test_the_first_screen_holds_the_commands_and_the_example():
+def test_the_first_screen_says_what_it_is_shows_ten_lines_and_a_picture():
     lines = README.splitlines()
-    assert lines.index("```python") < 22
-    assert len(lines) <= 180
+    assert lines.index("```python") < 15
+    assert len(EXAMPLES[0][0].splitlines()) <= 10
+    assert next(at for at, line in enumerate(lines) if line.startswith("![")) < 32
+    assert len(lines) < 200
     assert "pip install . && openclaw-memory demo" in README
     assert 'pip install -e ".[dev]" && pytest -n 2' in README
 
 
-@pytest.mark.parametrize("command", sorted(commands.commands))
-def test_every_command_is_in_the_table(command):
-    assert re.search(rf"^\| `{command}\b", README, re.MULTILINE)
+@pytest.mark.parametrize("code", [code for code, _ in EXAMPLES[1:]])
+def test_an_adapter_takes_five_lines(code):
+    assert len([line for line in code.splitlines() if line]) <= 5
 
 
-def test_every_command_in_the_table_exists():
-    named = set(re.findall(r"^\| `([a-z]+)[^|]*\|", README, re.MULTILINE))
-    assert named <= set(commands.commands)
+@pytest.mark.parametrize("line", TYPED)
+def test_what_is_to_be_typed_is_understood(line):
+    name, *arguments = shlex.split(line)
+    commands.commands[name].make_context(name, arguments, resilient_parsing=False)
 
 
-def test_every_file_that_is_linked_or_named_exists():
-    linked = re.findall(r"\]\((?!https?:|#)([^)#]+)\)", README)
-    named = re.findall(r"`((?:openclaw_memory|tests|benchmarks|adapters|\.ci)/[a-z0-9_./-]*)`", README)
+def test_the_commands_are_there():
+    assert {"init", "search", "doctor"} <= {line.split()[0] for line in TYPED}
+    assert isinstance(commands, click.Group)
+
+
+def test_every_extra_that_is_named_exists():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    named = set(re.findall(r'"\.\[([a-z-]+)\]"', README))
+    assert named > {"langchain-agents", "llama-index", "notebooks"}
+    assert named <= set(extras)
+
+
+def test_every_file_that_is_linked_exists_and_every_heading_too():
+    linked = re.findall(r"\]\((?!https?:|#)([^)#]+)(?:#([^)]+))?\)", README)
     assert linked
-    assert named
-    missing = [path for path in [*linked, *named] if not (ROOT / path).exists()]
-    assert not missing
+    assert not [path for path, _ in linked if not (ROOT / path).exists()]
+    for path, heading in linked:
+        if heading:
+            text = (ROOT / path).read_text(encoding="utf-8")
+            check_links(f"{text}\n[there](#{heading})")
+
+
+def test_every_figure_is_of_a_run_that_is_kept():
+    commits = set(re.findall(r"\b[0-9a-f]{7}\b", README))
+    kept = {path.name.partition("-")[0] for path in (ROOT / "benchmarks" / "results").iterdir()}
+    assert commits
+    assert commits <= kept
