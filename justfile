@@ -23,6 +23,18 @@ format:
     ruff check --fix .
     ruff format .
 
+# Execute the notebooks and keep what their cells put out: `just notebooks quickstart`.
+notebooks *names:
+    python tests/notebook_runs.py {{names}}
+
+# Build the documentation into build/docs.
+docs:
+    sphinx-build -W --keep-going -n -b html docs build/docs
+
+# Write what the documentation keeps of the code: the table of settings, and the picture of a search result.
+picture:
+    python docs/make.py
+
 # Measure: see benchmarks/README.md.
 bench *arguments:
     python benchmarks/retrieval.py {{arguments}}
