@@ -1,24 +1,53 @@
 """Every error this library raises on purpose, under one root.
 
-OpenClawMemoryError
-├── ConfigError             a setting has a wrong type or value
-├── WorkspaceError          the workspace folder is missing or is not a folder
-│   ├── PathNotAllowedError a path leaves the workspace or is not a memory file
-│   └── UndecodableError    a memory file does not hold text
-├── NotFoundError           an allowed path names no file, or no line in it
-├── QueryError              a search was asked with arguments it cannot honour
-├── EmbedderError           an embedder is unknown, misbehaves, or its vectors do not fit
-│   └── MissingExtraError   an optional package is needed: the message holds the pip command
-├── StoreError              the index cannot be used
-│   ├── CorruptIndexError   the index file is damaged
-│   ├── NewerIndexError     the index was made by a newer version of this library
-│   └── IndexLockedError    another process held the index longer than the busy timeout
-│       └── SyncBusyError   another sync of this index is at work, and was not waited for any longer
-└── WriteError              a memory file could not be written; nothing was changed
-    └── ConflictError       the lines to change are not what the caller saw; both versions are told
+The tree::
 
-Each message names the value that was wrong and what to do next.
+    OpenClawMemoryError
+    ├── ConfigError             a setting has a wrong type or value
+    ├── WorkspaceError          the workspace folder is missing or is not a folder
+    │   ├── PathNotAllowedError a path leaves the workspace or is not a memory file
+    │   └── UndecodableError    a memory file does not hold text
+    ├── NotFoundError           an allowed path names no file, or no line in it
+    ├── QueryError              a search was asked with arguments it cannot honour
+    ├── EmbedderError           an embedder is unknown, misbehaves, or its vectors do not fit
+    │   └── MissingExtraError   an optional package is needed: the message holds the pip command
+    ├── StoreError              the index cannot be used
+    │   ├── CorruptIndexError   the index file is damaged
+    │   ├── NewerIndexError     the index was made by a newer version of this library
+    │   └── IndexLockedError    another process held the index longer than the busy timeout
+    │       └── SyncBusyError   another sync of this index is at work, and was not waited for any longer
+    └── WriteError              a memory file could not be written; nothing was changed
+        └── ConflictError       the lines to change are not what the caller saw; both versions are told
+
+Each message names the value that was wrong and what to do next; `nearest` and `remedy` find words for the latter.
 """
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable
+
+_REMEDIES = {
+    errno.EACCES: "get the right to write there",
+    errno.EPERM: "get the right to write there",
+    errno.EROFS: "its file system is mounted read-only: mount it for writing, or name another folder",
+    errno.ENOSPC: "the disk is full: make room",
+    errno.EDQUOT: "your share of the disk is used up: make room",
+    errno.EMFILE: "this process has too many files open: close some",
+}
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """`did you mean 'openai'? `, with the name among `known` that is spelled most like this one; "" where none is."""
+    import difflib
+
+    found = difflib.get_close_matches(str(name), list(known), 1)
+    return f"did you mean {found[0]!r}? " if found else ""
+
+
+def remedy(error: OSError) -> str:
+    """What to do about a refusal of the operating system, in words that follow a colon or semicolon."""
+    return _REMEDIES.get(error.errno or 0, "mend the cause")
 
 
 class OpenClawMemoryError(Exception):

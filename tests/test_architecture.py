@@ -27,7 +27,20 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 PURE = {"text", "stopwords", "utf16", "redaction", "chunking"}
 PUBLIC_MODULES = {
     f"openclaw_memory{name}"
-    for name in ("", ".config", ".embeddings", ".errors", ".evaluation", ".jupyter", ".late", ".say", ".sessions", ".testing", ".tools", ".types")
+    for name in (
+        "",
+        ".config",
+        ".embeddings",
+        ".errors",
+        ".evaluation",
+        ".jupyter",
+        ".late",
+        ".say",
+        ".sessions",
+        ".testing",
+        ".tools",
+        ".types",
+    )
 }
 ENVIRONMENT = {"config", "embeddings"}
 FRAMEWORKS = {"langchain", "langchain_core", "langgraph", "llama_index", "mcp"}
@@ -94,7 +107,7 @@ def stages(names: set[str]) -> set[str]:
 @pytest.mark.parametrize("path", [path for path in MODULES if path != CORE / "__init__.py"], ids=shown)
 def test_imports_point_down(path):
     mine = part(path)
-    assert mine in LEVEL, f"{mine} has no layer: add it to LAYERS and to the layout in README.md"
+    assert mine in LEVEL, f"{mine} has no layer: add it to LAYERS and to the layout in docs/contributing/index.md"
     above = {name for name in stages(imported(path)) if LEVEL[name] > LEVEL[mine]}
     assert not above, f"{mine} may not import {', '.join(sorted(above))}"
 

@@ -305,7 +305,10 @@ def test_a_workspace_may_set_chunking_globs_and_debounce(tmp_path):
     [
         ('[embedding]\nprovider = "openai"\n', "embedding.provider"),
         ('[embedding]\nmodel = "x"\n', "embedding.model"),
-        ('[files]\nextra_paths = ["/etc"]\n', "files.extra_paths"),
+        ('[files]\nextra_paths = ["/etc"]\n', "files.extra_paths '/etc'"),
+        ('[files]\nextra_paths = ["docs/../../other"]\n', "files.extra_paths 'docs/../../other'"),
+        ('[files]\nextra_paths = ["~/mail"]\n', "files.extra_paths '~/mail'"),
+        ("[files]\nextra_paths = ['C:\\mail']\n", r"files.extra_paths 'C:\\mail'"),
         ("[files]\nallow_hard_links = true\n", "files.allow_hard_links"),
         ("[files]\nmax_bytes = 1\n", "files.max_bytes"),
         ("[search]\nmin_score = 0.9\n", "search.min_score"),

@@ -11,7 +11,7 @@ import click
 from openclaw_memory.cli.commands import commands
 from openclaw_memory.cli.place import INTERRUPTED
 from openclaw_memory.cli.show import complain, say_json_line
-from openclaw_memory.config.places import use_one_thread
+from openclaw_memory.config.places import colours, use_one_thread
 from openclaw_memory.errors import ConflictError, CorruptIndexError, OpenClawMemoryError
 
 OK, FAILED = 0, 2  # 1 is a command's own: nothing found, or problems found
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
-        code = commands.main(arguments, prog_name="openclaw-memory", standalone_mode=False)
+        code = commands.main(arguments, prog_name="openclaw-memory", standalone_mode=False, color=colours())
         sys.stdout.flush()
         return int(code or OK)
     except click.exceptions.NoArgsIsHelpError as error:

@@ -8,7 +8,7 @@ import click
 
 from openclaw_memory import __version__
 from openclaw_memory.cli import writing
-from openclaw_memory.cli.place import Followed, Place, cited, patient_progress, placed, synced, waiting
+from openclaw_memory.cli.place import Followed, Place, patient_progress, placed, synced, waiting
 from openclaw_memory.cli.show import (
     clean,
     note,
@@ -19,13 +19,25 @@ from openclaw_memory.cli.show import (
     say_status,
 )
 from openclaw_memory.cli.watch import watch
+from openclaw_memory.types import cited
 
 if TYPE_CHECKING:
     from openclaw_memory.types import SyncReport
 
 
 class _Commands(click.Group):
-    """A group that ends quietly when its reader (`| head`) has seen enough: click itself would exit with 1."""
+    """A group that ends quietly when its reader (`| head`) has seen enough: click itself would exit with 1.
+
+    An option of a command that is written before the command has an error that says where it belongs.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = args[0].partition("=")[0] if args else ""
+        own = {name for option in self.get_params(ctx) for name in option.opts}
+        below = {name for command in self.commands.values() for option in command.params for name in option.opts}
+        if given in below - own:
+            raise click.UsageError(f"{given} belongs behind a command: `openclaw-memory search {given} ...`", ctx)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -41,6 +53,9 @@ def commands() -> None:
 
     The notes are the truth; the index in WORKSPACE/.memory is made from them and may be deleted.
 
+    First steps: `demo` shows it at work; `init` makes a workspace, or with --all-markdown one of a folder that is full
+    of notes already; `search` answers; `doctor` says what is wrong.
+
     Example: openclaw-memory demo
     """
 
@@ -48,7 +63,7 @@ def commands() -> None:
 @commands.command()
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 def demo(as_json: bool) -> int:
-    """Index a small workspace that ships with it, and ask three things.
+    """Index a small workspace that comes along, and ask three things.
 
     Example: openclaw-memory demo
     """
@@ -58,22 +73,34 @@ def demo(as_json: bool) -> int:
 
 
 @commands.command()
+@click.option("--all-markdown", is_flag=True, help="Have all Markdown in the folder searched; make no notes.")
 @placed
-def init(place: Place) -> int:
+def init(place: Place, all_markdown: bool) -> int:
     """Make a workspace: MEMORY.md and memory/; keep what is there.
+
+    A folder that is full of notes already, such as a vault of Obsidian, becomes one with --all-markdown: wherever in
+    it a Markdown file lies, it is searched, by every program. Left out are hidden folders and such as node_modules.
 
     Example: openclaw-memory init --workspace notes
     """
-    from openclaw_memory.cli.init import make_workspace
+    from openclaw_memory.cli.init import make_workspace, take_all_markdown
 
-    made = make_workspace(place.folder)
+    made = (take_all_markdown if all_markdown else make_workspace)(place.folder)
+    with place.open() as memory:
+        files = len(memory.workspace.scan().files)
+        advice = memory.workspace.advice(files)
     if place.as_json:
-        say_json({"workspace": str(place.folder.absolute()), "created": made})
+        say_json({"workspace": str(place.folder.absolute()), "created": made, "files": files})
+        return 0
+    for name in made:
+        say(f"created {clean(str(place.folder / name))}")
+    if not made:
+        say(f"{clean(str(place.folder))} is a workspace already; nothing was changed")
+    if advice:
+        note(advice)
     else:
-        for name in made:
-            say(f"created {clean(str(place.folder / name))}")
-        if not made:
-            say(f"{clean(str(place.folder))} is a workspace already; nothing was changed")
+        count = "1 file" if files == 1 else f"{files:,} files"
+        say(f'{count} to search: openclaw-memory search{place.options} "a question"')
     return 0
 
 
@@ -85,8 +112,12 @@ def index(place: Place, force: bool) -> int:
 
     Example: openclaw-memory index --workspace notes
     """
-    with place.open() as memory, patient_progress(hidden=place.as_json) as progress:
-        report = memory.sync(force=force, progress=progress)
+    with place.open() as memory:
+        with patient_progress(hidden=place.as_json) as progress:
+            report = memory.sync(force=force, progress=progress)
+        files = len(report.added) + len(report.changed) + report.unchanged
+        if not place.as_json and (advice := memory.workspace.advice(files)):
+            note(advice)
     if place.as_json:
         say_json(report)
     else:
@@ -111,7 +142,7 @@ def search(
     explain: bool,
     no_sync: bool,
 ) -> int:
-    """Ask a question; get the lines that answer it, with their places.
+    """Ask a question; get the lines that answer it, each cited.
 
     The index first follows the files that changed. Exit code 1: nothing was found.
 
@@ -121,7 +152,7 @@ def search(
     if not question.strip():
         raise click.UsageError("QUERY is empty: ask a question, or name words to look for")
     with place.open() as memory:
-        _, trouble, error = Followed() if no_sync else synced(memory, hidden=place.as_json)
+        report, trouble, error = Followed() if no_sync else synced(memory, hidden=place.as_json)
         results = memory.search(
             question,
             max_results=max_results,
@@ -132,6 +163,7 @@ def search(
         if error is not None and not results and memory.status().last_sync is None:
             raise error  # there is no index to answer from, and none can be built
         stale = results.stale or trouble is not None or (no_sync and bool(memory.status().dirty))
+        advice = "" if results or results.reason else memory.workspace.advice(len(memory.workspace.scan().files))
     if place.as_json:
         known = {name: getattr(results, name) for name in ("mode", "reason", "provider", "model", "filtered")}
         say_json({"query": question, **known, "stale": stale, "sync_error": trouble, "results": list(results)})
@@ -141,9 +173,9 @@ def search(
         else:
             hint = f"; {results.filtered} were below the minimum score" if results.filtered else ""
             click.echo(f"nothing found{hint}", err=True)
-        if results.reason:
-            note(results.reason)
-        if stale:
+        if told := results.reason or advice:
+            note(told)
+        if stale and not (trouble and _has_told(told, report)):
             note(trouble or f"the index is behind the files: run `openclaw-memory index{place.options}`")
     return 0 if results else 1
 
@@ -209,6 +241,11 @@ def doctor(place: Place) -> int:
     else:
         say_findings(findings)
     return 1 if problems else 0
+
+
+def _has_told(told: str, report: SyncReport | None) -> bool:
+    """Whether all that a sync could not do is told already: files that wait for vectors, and why."""
+    return report is not None and not report.failed and all(file.reason in told for file in report.waiting)
 
 
 for command in (writing.append, writing.edit, writing.delete, writing.promote, writing.bootstrap, watch):

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openclaw_memory.cli.show import Finding, behind, failure, first_of, in_use, last_sync, size
+from openclaw_memory.cli.show import Finding
 from openclaw_memory.cli.surroundings import around, read_only_mount
-from openclaw_memory.errors import ConfigError, CorruptIndexError, IndexLockedError, OpenClawMemoryError
+from openclaw_memory.errors import ConfigError, CorruptIndexError, EmbedderError, IndexLockedError, OpenClawMemoryError
+from openclaw_memory.telling import behind, failure, first_of, in_use, last_sync, size
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
@@ -57,11 +58,14 @@ def _by_status(memory: Memory, files: Sequence[MemoryFile], options: str) -> Ite
     except OpenClawMemoryError as error:
         yield Finding("status", "problem", str(error), _DO_AS_IT_SAYS)
         return
-    yield from _files(state, _closed(memory.workspace.root, state), options)
-    yield from _embedder(state)
+    advice = memory.workspace.advice(len(files))
+    yield from _files(state, _closed(memory.workspace.root, state), options, advice)
+    missing = "" if state.vector.get("enabled") else _why_no_embedder(memory)
+    yield from _embedder(state, missing)
     yield from _index(state, options, rebuild)
     yield from _syncs(state, files, options)
-    for text in state.notices:
+    told = [words for words in (missing, advice) if words]
+    for text in (notice for notice in state.notices if not any(words in notice for words in told)):
         needs_sync = text.endswith("sync the memory")
         yield Finding("notice", "note", text, f"Run `openclaw-memory index{options}`." if needs_sync else "")
 
@@ -134,13 +138,18 @@ def _closed(root: Path, state: Status) -> list[str]:
     return closed
 
 
-def _files(state: Status, closed: Sequence[str], options: str) -> Iterator[Finding]:
-    """The files that are indexed, and those that are not; `closed` may not be read, nor what lies below them."""
+def _files(state: Status, closed: Sequence[str], options: str, advice: str) -> Iterator[Finding]:
+    """The files that are indexed, and those that are not; `closed` may not be read, nor what lies below them.
+
+    `advice` says what to do where there are few.
+    """
     if state.files or state.dirty:
         yield Finding("files", "ok", f"{state.files} files indexed, {state.chunks} chunks")
+        if advice:
+            yield Finding("files", "note", advice)
     else:
         remedy = f"Run `openclaw-memory init{options}`, or put notes into MEMORY.md and memory/."
-        yield Finding("files", "problem", "no memory file was found", remedy)
+        yield Finding("files", "problem", f"no memory file was found: {advice}", "" if "`" in advice else remedy)
     for path in closed:
         remedy = f"Give yourself the right to read it: chmod u+rX {shlex.quote(str(Path(state.workspace) / path))}"
         yield Finding("files", "problem", f"{path} cannot be read: its notes are not followed", remedy)
@@ -180,7 +189,7 @@ def _index(state: Status, options: str, rebuild: str) -> Iterator[Finding]:
             remedy = f"Move it away: mv {shlex.quote(str(folder))} {shlex.quote(f'{folder}.old')}"
             yield Finding("index", "problem", f"{folder} is a file, where the folder of the index belongs", remedy)
         else:
-            yield Finding("index", "note", "there is none yet", f"Run `openclaw-memory index{options}`, or search.")
+            yield from _first_index(Path(state.index_path), options)
         return
     yield from _rights(Path(state.index_path))
     if state.problems:
@@ -192,6 +201,17 @@ def _index(state: Status, options: str, rebuild: str) -> Iterator[Finding]:
     else:
         yield Finding("keyword search", "ok", "answers a query")
     yield from _vectors(state, options, rebuild)
+
+
+def _first_index(index: Path, options: str) -> Iterator[Finding]:
+    folder = next(place for place in index.parents if place.exists())
+    if os.access(folder, os.W_OK):
+        yield Finding("index", "note", "there is none yet", f"Run `openclaw-memory index{options}`, or search.")
+    else:
+        remedy = _to_write([str(folder)], read_only_mount(folder))
+        elsewhere = "or set XDG_CACHE_HOME to a folder of your own, or Memory.open(..., index_path=...)."
+        detail = f"{index} cannot be made: {folder} is read-only"
+        yield Finding("index", "problem", detail, f"{remedy[0].upper()}{remedy[1:]}; {elsewhere}")
 
 
 def _rights(index: Path) -> Iterator[Finding]:
@@ -227,7 +247,16 @@ def _vectors(state: Status, options: str, rebuild: str) -> Iterator[Finding]:
         yield Finding("vector search", "ok", f"answers a query by {vector.get('path')}")
 
 
-def _embedder(state: Status) -> Iterator[Finding]:
+def _why_no_embedder(memory: Memory) -> str:
+    try:
+        _ = memory.embedder
+    except EmbedderError as error:
+        return str(error)
+    return ""
+
+
+def _embedder(state: Status, missing: str) -> Iterator[Finding]:
+    """What makes the vectors; `missing` says why there is none, where one is wanted."""
     if state.vector.get("answers") is False:
         remedy = (
             "Search goes on by keywords. See whether the service is up and the key is right, or choose another one."
@@ -241,5 +270,5 @@ def _embedder(state: Status) -> Iterator[Finding]:
     elif state.requested_provider == "none":
         yield Finding("embedder", "ok", "none, as the settings say: search is by keywords")
     else:
-        remedy = "Search goes on by keywords; the notes below say what is missing."
-        yield Finding("embedder", "problem", f"{state.requested_provider} does not load", remedy)
+        remedy = "Search goes on by keywords. Do as the message says; the next sync makes the vectors."
+        yield Finding("embedder", "problem", missing or f"{state.requested_provider} does not load", remedy)

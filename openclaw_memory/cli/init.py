@@ -1,12 +1,21 @@
-"""Making an empty workspace."""
+"""Making a workspace: an empty one, or one of all the Markdown that a folder holds."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from openclaw_memory.errors import WorkspaceError
+from openclaw_memory.config import MemoryConfig
+from openclaw_memory.errors import WorkspaceError, remedy
 
+SETTINGS = ".memory/config.toml"
+_ALL_MARKDOWN = """\
+# What is set here holds for this folder. It may name nothing outside of it.
+[files]
+extra_paths = ["."]  # all Markdown in this folder is memory, but for hidden folders and the like of node_modules
+"""
 _LONG_TERM = """\
 # Long-term memory
 
@@ -23,20 +32,57 @@ def make_workspace(folder: Path) -> list[str]:
         WorkspaceError: the folder cannot be made or written, or a file stands in its place.
     """
     made: list[str] = []
-    try:
-        for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
-            missing.mkdir(mode=0o700, exist_ok=True)
+    with _told(folder):
+        _make_folder(folder)
         if not (folder / "memory").is_dir():
             (folder / "memory").mkdir(mode=0o700)
             made.append("memory")
-        try:
-            file = os.open(folder / "MEMORY.md", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            return made
-        with os.fdopen(file, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(_LONG_TERM)
-        return ["MEMORY.md", *made]
+        return [*(["MEMORY.md"] if _make_file(folder / "MEMORY.md", _LONG_TERM) else []), *made]
+
+
+def take_all_markdown(folder: Path) -> list[str]:
+    """Have all Markdown below `folder` count as memory, from now on and for every program; returns what was made.
+
+    No note is made or changed.
+
+    Raises:
+        WorkspaceError: the folder cannot be made or written, or it has settings of its own already, which say no such
+            thing.
+    """
+    settings = folder / SETTINGS
+    with _told(folder, 'name a file with [defaults] and files.extra_paths = ["."] as --config'):
+        _make_folder(settings.parent)
+        # What lies there is of this machine, as the index is.
+        _make_file(settings.with_name(".gitignore"), "*\n")
+        if _make_file(settings, _ALL_MARKDOWN):
+            return [SETTINGS]
+    if "." not in MemoryConfig().with_workspace_file(settings).files.extra_paths:
+        raise WorkspaceError(f'{settings} is there already: add `extra_paths = ["."]` to its table [files]')
+    return []
+
+
+def _make_folder(folder: Path) -> None:
+    for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
+def _make_file(path: Path, text: str) -> bool:
+    """Write a file for its owner alone; False where there is one already, which is left as it is."""
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return False
+    with os.fdopen(file, "w", encoding="utf-8", newline="\n") as stream:
+        stream.write(text)
+    return True
+
+
+@contextmanager
+def _told(folder: Path, otherwise: str = "choose a folder of your own") -> Iterator[None]:
+    """Whatever the system refuses, in words of this library; `otherwise` is what else can be done."""
+    try:
+        yield
     except OSError as error:
         raise WorkspaceError(
-            f"{folder} cannot be made a workspace: {error.strerror}: {error.filename}; choose a folder of your own"
+            f"{folder} cannot be made a workspace: {error.strerror}: {error.filename}; {remedy(error)}, or {otherwise}"
         ) from error

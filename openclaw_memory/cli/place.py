@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 import shlex
 import sys
 from collections import Counter
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 INTERRUPTED = 130  # the exit code of what Ctrl-C has ended, as shells have it: 128 + SIGINT
 # A question, or a note that is written, does not stand still for longer while another process syncs.
 WAIT_SECONDS = 1.0
-_CITATION = re.compile(r"^(?P<path>.+)#L(?P<start>\d+)(?:-L(?P<end>\d+))?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +42,8 @@ class Place:
             from openclaw_memory.config.places import agent_places
 
             return agent_places(self.agent).workspace
+        if self.workspace is not None and not self.workspace.strip():
+            raise click.UsageError("--workspace is empty: name a folder, or leave the option out for the current one")
         return Path(self.workspace or ".").expanduser()
 
     @property
@@ -80,12 +80,6 @@ def placed(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(Place(workspace, agent, settings, as_json), *arguments, **options)
 
     return wrapper
-
-
-def cited(path: str) -> tuple[str, int, int] | None:
-    """Path, first and last line out of a citation such as `MEMORY.md#L3-L4`; None where it names no lines."""
-    match = _CITATION.match(path)
-    return match and (match["path"], int(match["start"]), int(match["end"] or match["start"]))
 
 
 class Followed(NamedTuple):

@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any, Self
 
 from openclaw_memory.config.parts import (
@@ -28,7 +29,7 @@ from openclaw_memory.config.parts import (
     checked,
     normalised_weights,
 )
-from openclaw_memory.errors import ConfigError, WorkspaceError
+from openclaw_memory.errors import ConfigError, WorkspaceError, nearest
 
 __all__ = [
     "Chunking",
@@ -42,12 +43,13 @@ __all__ = [
     "Search",
     "Sessions",
     "Sync",
+    "settings_of",
 ]
 
 # What a file found inside a workspace may set: nothing that could send notes elsewhere or read beyond the folder.
 WORKSPACE_SETTABLE: Mapping[str, frozenset[str] | None] = {
     "chunking": None,
-    "files": frozenset({"include", "exclude"}),
+    "files": frozenset({"include", "exclude", "extra_paths"}),  # of the latter, those that lie inside
     "sync": frozenset({"debounce_seconds"}),
 }
 
@@ -130,12 +132,17 @@ class MemoryConfig:
         parts: dict[str, Any] = {}
         for name, table in tables.items():
             if name not in PARTS:
-                raise ConfigError(f"{origin}: unknown part [{name}]; the parts are {', '.join(PARTS)}")
+                raise ConfigError(
+                    f"{origin}: unknown part [{name}]; {nearest(name, PARTS)}the parts are {', '.join(PARTS)}"
+                )
             if not isinstance(table, Mapping):
                 raise ConfigError(f"{origin}: [{name}] must be a table of settings, not {table!r}")
             known = {part.name for part in fields(PARTS[name])}
             if unknown := sorted(set(table) - known):
-                raise ConfigError(f"{origin}: unknown key {name}.{unknown[0]}; known are {', '.join(sorted(known))}")
+                raise ConfigError(
+                    f"{origin}: unknown key {name}.{unknown[0]}; {nearest(unknown[0], known)}"
+                    f"known are {', '.join(sorted(known))}"
+                )
             values = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
             parts[name] = replace(getattr(self, name), **values)
         return replace(self, **parts)
@@ -143,7 +150,8 @@ class MemoryConfig:
     def with_workspace_file(self, path: Path) -> Self:
         """Apply a file found inside a workspace: it may set chunking, ignore patterns and debounce, nothing else.
 
-        What it may not set is left as it was and named in `notices`. A missing file changes nothing.
+        Of extra paths it may add those that lie inside the workspace. What it may not set is left as it was and named
+        in `notices`. A missing file changes nothing.
 
         Raises:
             ConfigError: the file is not TOML, or an allowed key has a wrong value.
@@ -153,7 +161,10 @@ class MemoryConfig:
             if not path.is_file():
                 return self
         except OSError as error:
-            raise WorkspaceError(f"{path} cannot be looked at: {error.strerror}; mend its permissions") from error
+            raise WorkspaceError(
+                f"{path} cannot be looked at: {error.strerror}; give yourself the right to, "
+                f"as with `chmod u+rwx {quote(str(path.parent))}`"
+            ) from error
         allowed: dict[str, Any] = {}
         refused: list[str] = []
         for part, table in _read_toml(path).items():
@@ -163,9 +174,27 @@ class MemoryConfig:
                 continue
             allowed[part] = {key: value for key, value in table.items() if keys is None or key in keys}
             refused += [f"{part}.{key}" for key in table if key not in allowed[part]]
+        if isinstance(paths := allowed.get("files", {}).get("extra_paths"), list):
+            outside = [path for path in paths if isinstance(path, str) and not _lies_inside(path)]
+            refused += [f"files.extra_paths {path!r}" for path in outside]
+            added = [path for path in paths if path not in outside and path not in self.files.extra_paths]
+            allowed["files"]["extra_paths"] = [*self.files.extra_paths, *added]
         config = self.updated({part: table for part, table in allowed.items() if table}, origin=str(path))
         words = tuple(f"{path}: {key} may not be set from inside a workspace and was ignored" for key in refused)
         return replace(config, notices=(*config.notices, *words))
+
+
+def settings_of(given: MemoryConfig | None) -> MemoryConfig:
+    """The settings that a caller has handed over, or the default ones.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if given is None or isinstance(given, MemoryConfig):
+        return given or MemoryConfig()
+    raise ConfigError(
+        f"config must be a MemoryConfig, not {given!r}; MemoryConfig.from_toml(path) reads one from a file"
+    )
 
 
 def _preset(cls: type[MemoryConfig], name: object) -> Any:
@@ -176,11 +205,19 @@ def _preset(cls: type[MemoryConfig], name: object) -> Any:
     raise ConfigError(f"unknown preset {name!r}; the presets are 'default' and 'openclaw'")
 
 
+def _lies_inside(path: str) -> bool:
+    """Whether a path, as seen from the workspace, lies in it by its letters; links are followed by no reader."""
+    parts = path.strip().replace("\\", "/").split("/")
+    return bool(parts[0]) and parts[0][0] != "~" and ":" not in parts[0] and ".." not in parts
+
+
 def _read_toml(path: Path) -> dict[str, Any]:
     import tomllib
 
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"the settings file {path} does not exist: correct its name, or leave it out") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path} cannot be read as TOML: {error}; mend the file or leave it out") from error
 

@@ -34,7 +34,11 @@ class Chunking:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Which files count as memory, besides `MEMORY.md`, `USER.md` and `memory/**/*.md`. Globs are relative."""
+    """Which files count as memory, besides `MEMORY.md`, `USER.md` and `memory/**/*.md`. Globs are relative.
+
+    `extra_paths` are Markdown files, and folders: all Markdown below one counts, but for hidden folders and those of
+    installed programs, such as `node_modules`. `"."` is the whole workspace.
+    """
 
     extra_paths: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
@@ -169,7 +173,7 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """How old answers of tools are shortened in memory; OpenClaw's numbers. `ratio`s are of the window.
+    """How old answers of tools are shortened in memory; OpenClaw's numbers. A `ratio` is a share of the window.
 
     Nothing happens within `ttl_seconds` of the last call, while a provider's cache holds the messages, nor to what
     follows the last `keep_assistants` replies. From `soft_ratio` on, answers of over `soft_max_chars` keep their first

@@ -1,4 +1,4 @@
-"""What the environment decides: where OpenClaw keeps its state, and how many threads numpy starts."""
+"""What the environment decides: where OpenClaw keeps its state, how many threads numpy starts, colours or none."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ def use_one_thread() -> None:
     Its threads take 50 ms of processor time to start, which a command of a quarter of a second does not win back.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def colours() -> bool | None:
+    """Whether to write in colours: None, as the terminal decides, unless NO_COLOR is set (no-color.org)."""
+    return False if os.environ.get("NO_COLOR") else None
 
 
 def state_dir() -> Path:

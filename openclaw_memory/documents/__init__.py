@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from openclaw_memory.documents.checks import check_ids, check_k, chunks_of, unit_of
 from openclaw_memory.documents.found import OURS, WIDER, Where, distinct, document_in, overlaps, owned, stored_hits
 from openclaw_memory.documents.precomputed import Precomputed
-from openclaw_memory.errors import EmbedderError, QueryError
+from openclaw_memory.errors import EmbedderError, QueryError, WorkspaceError
 from openclaw_memory.sync.upkeep import Upkeep
 from openclaw_memory.text import query_terms
 from openclaw_memory.types import Document, Embedder, Maker, Source, Store, StoredChunk
@@ -165,7 +166,8 @@ class Documents:
         With `look`, every document is looked at.
         """
         if look:
-            self._paths()
+            with suppress(WorkspaceError):  # what cannot be looked at is among the files that are left out
+                self._paths()
         return [self._known.unread[path] for path in sorted(self._known.unread)] + self.precomputed.told()
 
     def close(self) -> None:

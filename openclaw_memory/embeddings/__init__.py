@@ -12,7 +12,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.config import Embedding
-from openclaw_memory.errors import ConfigError, EmbedderError, OpenClawMemoryError
+from openclaw_memory.errors import ConfigError, EmbedderError, OpenClawMemoryError, nearest
+from openclaw_memory.late import late_names
 from openclaw_memory.types import Embedder, Matrix, Vector
 
 if TYPE_CHECKING:
@@ -50,15 +51,9 @@ PROBE = "memory"
 MIN_MAGNITUDE = 1e-10
 # What a provider describes its service with, and what adapters make embedders of: imported when first asked for, since
 # asyncio and numpy come with the first.
-_LATE = {"FrameworkEmbedder": "_framework", "Limits": "_remote", "Pace": "_pace", "Service": "_remote"}
+_LATE = {"_framework": ("FrameworkEmbedder",), "_pace": ("Pace",), "_remote": ("Limits", "Service")}
 
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name in _LATE:
-        return getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+__getattr__, __dir__ = late_names(__name__, _LATE, __all__)
 
 
 def load_embedder(
@@ -246,7 +241,8 @@ def _factory(name: str) -> Callable[..., Any]:
 
 
 def _unknown(name: str) -> str:
-    return f"unknown embedder {name!r}; set embedding.provider to one of auto, none, {', '.join(providers())}"
+    known = ("auto", "none", *providers())
+    return f"unknown embedder {name!r}; {nearest(name, known)}the providers are {', '.join(known)}"
 
 
 def _own_providers() -> set[str]:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from openclaw_memory.errors import EmbedderError, MissingExtraError
+
+# What is imported of each provider that needs a key: who lacks both is told so at once.
+_PACKAGES = {"openai": "openai", "gemini": "google.genai", "voyage": "voyageai"}
 
 
 def package(name: str, extra: str) -> Any:
@@ -20,8 +24,7 @@ def package(name: str, extra: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise MissingExtraError(
-            f"embedder {extra!r} needs a package that cannot be imported ({error}): "
-            f'pip install "openclaw-memory-index[{extra}]"'
+            f"embedder {extra!r} needs a package that cannot be imported ({error}): {_installing(extra)}"
         ) from error
 
 
@@ -34,9 +37,23 @@ def required_key(provider: str, given: str | None, *variables: str) -> str:
     for key in (given, *map(os.environ.get, variables)):
         if key and key.strip():
             return key.strip()
+    missing = "" if _is_installed(_PACKAGES.get(provider)) else f"; its package is missing too: {_installing(provider)}"
     raise EmbedderError(
         f"embedder {provider!r} has no key: set {' or '.join(variables)} in the environment, or the option api_key"
+        f"{missing}"
     )
+
+
+def _installing(extra: str) -> str:
+    return f'pip install "openclaw-memory-index[{extra}]"'
+
+
+def _is_installed(name: str | None) -> bool:
+    """Whether a module can be found, without importing it: a service's own takes up to a second."""
+    try:
+        return name is None or find_spec(name) is not None
+    except ModuleNotFoundError:  # of the package around it
+        return False
 
 
 def check_numbers(provider: str, **options: int | None) -> None:

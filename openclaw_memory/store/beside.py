@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openclaw_memory.errors import StoreError
+from openclaw_memory.errors import StoreError, remedy
 from openclaw_memory.store.connection import BUSY_TIMEOUT_MS, Connections, connect, create_file, fetch
 
 if TYPE_CHECKING:
@@ -29,7 +29,10 @@ def copied(live: Connections, extension: str | None) -> Connections:
     try:
         create_file(path)
     except OSError as error:
-        raise StoreError(f"{path} cannot be created ({error}); the index is built anew beside the old one") from error
+        raise StoreError(
+            f"{path} cannot be made ({error.strerror}), and the index is built again beside the old one: "
+            f"{remedy(error)}"
+        ) from error
     built = Connections(partial(connect, read_only=False, extension=extension, durable=False), path)
     try:
         with live.lend() as source, built.alone() as target:

@@ -14,7 +14,7 @@ from typing import Any
 
 import apsw
 
-from openclaw_memory.errors import CorruptIndexError, IndexLockedError, StoreError
+from openclaw_memory.errors import CorruptIndexError, IndexLockedError, StoreError, remedy
 
 OWN_TABLES = {"meta", "files", "chunks", "vectors", "chunk_terms"}
 APPLICATION_ID = 0x4F434D31  # "OCM1" in the file's header: tells an index from any other SQLite file
@@ -145,7 +145,10 @@ def prepare_file(path: Path) -> None:
             create_file(path.with_name(".gitignore"), b"*\n")
         create_file(path)
     except OSError as error:
-        raise StoreError(f"{path} cannot be created ({error}); choose a folder that you may write to") from error
+        raise StoreError(
+            f"the index {path} cannot be made ({error.strerror}: {error.filename or path}): {remedy(error)}, "
+            "or keep it elsewhere: set XDG_CACHE_HOME to a folder of your own, or Memory.open(..., index_path=...)"
+        ) from error
 
 
 def create_file(path: Path, content: bytes = b"") -> None:

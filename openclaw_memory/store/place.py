@@ -15,7 +15,8 @@ COMPANIONS = ("-wal", "-shm", "-journal")
 def index_place(root: Path) -> tuple[Path, tuple[str, ...]]:
     """The index file of the workspace in `root`, and what there is to say about its place.
 
-    It lies inside the workspace, or in the user's cache folder where the workspace cannot be written.
+    It lies inside the workspace, or in the user's cache folder where the workspace cannot be written. Where that cannot
+    be written either, an index that lies in the workspace is read as it is.
     """
     folder = root / DERIVED_FOLDER
     if os.access(folder if folder.exists() else root, os.W_OK):
@@ -26,7 +27,14 @@ def index_place(root: Path) -> tuple[Path, tuple[str, ...]]:
 
     digest = sha256(os.fsencode(root.resolve())).hexdigest()[:16]
     index = user_cache_path("openclaw-memory") / digest / INDEX_NAME
+    if not _can_be_made(index) and os.access(folder / INDEX_NAME, os.R_OK):
+        return folder / INDEX_NAME, (f"neither {root} nor {index.parent} can be written: the index stays as it is",)
     return index, (f"{root} cannot be written: the index is kept in {index}",)
+
+
+def _can_be_made(path: Path) -> bool:
+    there = next(place for place in (path, *path.parents) if place.exists())
+    return os.access(there, os.W_OK)
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:

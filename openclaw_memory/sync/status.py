@@ -77,6 +77,7 @@ def status(
     words = [*notices, *_state_in_words(stored, wanted, passed_over), *told_of_lacking(lacking)]
     words += [f"{path} could not be indexed: {reason}" for path, reason in failed.items()]
     words += [f"the flush of session {key!r} failed: {reason}" for key, reason in (flush or {}).items()]
+    words += filter(None, [workspace.advice(len(scan.files))])
     meta = wanted or stored
     matches = embedder is not None and (stored is None or stored.identity == embedder.identity)
     speaks = matches and (not lacking or _holds_vectors(store, stored))

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 from openclaw_memory.config import Files, Journal, Sessions
-from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError, WorkspaceError
+from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError, WorkspaceError, nearest
 from openclaw_memory.types import Excerpt
+from openclaw_memory.types import cited as lines_cited  # `cited` is a module of this package
 from openclaw_memory.workspace import files, reading
 from openclaw_memory.workspace.files import Scan
 from openclaw_memory.workspace.paths import NOTES_FOLDER, is_transcript, locate
@@ -44,28 +45,43 @@ class Workspace:
         Raises:
             WorkspaceError: there is no such folder, it is a file, or it may not be looked into.
         """
+        if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+            raise WorkspaceError(f"the workspace must be the path of a folder, not {path!r}; '.' is the current one")
         root = Path(os.path.abspath(os.path.expanduser(path)))
         try:
             mode = os.stat(root).st_mode
         except (FileNotFoundError, NotADirectoryError) as error:
             if not os.path.lexists(root):
                 raise WorkspaceError(
-                    f"workspace {root} does not exist: "
+                    f"workspace {root} does not exist: {_correct(root)}, or "
                     f"create it with `openclaw-memory init --workspace {quote(str(root))}`"
                 ) from error
             mode = 0  # a symlink to nothing
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
             raise WorkspaceError(
-                f"workspace {root} cannot be reached ({error}): check the path, and its rights"
+                f"workspace {root} cannot be reached ({getattr(error, 'strerror', None) or error}): "
+                "check the path, and its rights"
             ) from error
         if not stat.S_ISDIR(mode):
-            raise WorkspaceError(f"workspace {root} is not a folder: name the folder that holds MEMORY.md and memory/")
+            raise WorkspaceError(
+                f"workspace {root} is not a folder: name the folder that holds your notes, such as {root.parent}"
+            )
         if not os.access(root, os.R_OK | os.X_OK):
             raise WorkspaceError(
                 f"workspace {root} cannot be read: give yourself the right to "
                 f"(as its owner: `chmod u+rx {quote(str(root))}`), or name a folder of your own"
             )
         return cls(root, rules or Files(), sessions or Sessions())
+
+    def advice(self, files: int) -> str:
+        """What to do where there are few memory files, `files` of them; "" where none is needed. Looks within bounds.
+
+        Raises:
+            ConfigError: a glob of the rules cannot be read.
+        """
+        from openclaw_memory.workspace import overlooked
+
+        return overlooked.advice(self.root, self.rules, files)
 
     @property
     def can_be_written(self) -> bool:
@@ -134,11 +150,15 @@ class Workspace:
     def excerpt(self, path: str, start: int | None = None, lines: int | None = None) -> Excerpt:
         """Whole lines of a memory file from line `start` (1-based), by default 120 of them within 12,000 characters.
 
+        Instead of a path and numbers it takes a citation, such as `MEMORY.md#L3-L9`.
+
         Raises:
             QueryError: `start` or `lines` is less than 1.
             NotFoundError: there is no such file, or `start` lies beyond its end.
             PathNotAllowedError, UndecodableError, WorkspaceError: as `read`.
         """
+        if start is None and lines is None and isinstance(path, str) and (place := lines_cited(path)):
+            path, start, lines = place[0], place[1], place[2] - place[1] + 1
         name = locate(self.root, self.rules, path, self.sessions).path
         start = 1 if start is None else start
         lines = reading.DEFAULT_LINES if lines is None else lines
@@ -243,3 +263,14 @@ class Workspace:
             raise QueryError(f"max_chars must be a whole number of at least 1, not {most!r}")
         today = journal.local_now(self.journal.timezone, now).date()
         return bootstrap.bootstrap(self.root, private=private, max_chars=most, today=today, rules=self.rules)
+
+
+def _correct(root: Path) -> str:
+    """How to correct the path of a folder that is not there: with the name beside it that is spelled most like it."""
+    if "\\" in root.name and os.sep == "/":
+        return "write its path with forward slashes"
+    with suppress(OSError):
+        beside = [entry.name for entry in os.scandir(root.parent) if entry.is_dir()]
+        if found := nearest(root.name, beside):
+            return f"correct its path ({found.rstrip()})"
+    return "correct its path"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -24,6 +24,7 @@ from openclaw_memory.workspace.paths import (
     counts,
     extra_places,
     holds_workspace,
+    is_passed_over,
     is_transcript,
     is_unicode,
     transcripts_place,
@@ -103,6 +104,8 @@ def notes_below(root: Path, folder: str, rules: Files) -> Iterator[tuple[str, os
         info = _stat_at(place)
     except (FileNotFoundError, NotADirectoryError):
         return
+    except OSError as error:
+        raise WorkspaceError(f"{folder} cannot be looked at: {error.strerror}; mend its permissions") from error
     if info is None or not stat.S_ISDIR(info.st_mode):
         return
     for path, found in _walk(os.path.join(place.base, *place.parts), folder):
@@ -164,7 +167,7 @@ def _extra(place: Place) -> Iterator[_Found]:
     if info is None:
         yield place.path, _SYMLINK
     elif stat.S_ISDIR(info.st_mode):
-        yield from _walk(current, "" if place.path == "." else place.path)
+        yield from _walk(current, "" if place.path == "." else place.path, is_passed_over)
     elif place.path.endswith(".md"):
         yield place.path, info
     else:
@@ -206,8 +209,11 @@ def _stat_at(place: Place) -> os.stat_result | None:
     return info
 
 
-def _walk(folder: str, path: str) -> Iterator[_Found]:
-    """Everything below a folder that counts or is worth a word, in the order of the paths as strings."""
+def _walk(folder: str, path: str, is_left_out: Callable[[str], bool] = NEVER_ENTERED.__contains__) -> Iterator[_Found]:
+    """Everything below a folder that counts or is worth a word, in the order of the paths as strings.
+
+    Folders whose name `is_left_out` are not entered.
+    """
     # A stack, not recursion: a chain of folders can be deeper than Python's stack.
     stack: list[tuple[str, os.DirEntry[str]]] = []
     while True:
@@ -224,7 +230,7 @@ def _walk(folder: str, path: str) -> Iterator[_Found]:
         while stack:
             path, entry = stack.pop()
             if entry.is_dir(follow_symlinks=False):
-                if entry.name in NEVER_ENTERED:
+                if is_left_out(entry.name):
                     continue
                 folder = entry.path
                 break

@@ -30,6 +30,7 @@ MAX_TRANSCRIPT_BYTES = 1 << 30
 
 # `.memory` is this library's own folder (the index), `.openclaw-repair` is where OpenClaw puts damaged notes aside.
 NEVER_ENTERED = frozenset({".memory", ".openclaw-repair"})
+_OF_PROGRAMS = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ def locate(root: Path, rules: Files, path: str, sessions: Sessions | None = None
         PathNotAllowedError: the path does not name a memory file.
         NotFoundError: it would name one if its backslashes were slashes.
     """
+    if not isinstance(path, str):
+        raise PathNotAllowedError(f"the path must be a string such as 'MEMORY.md', not {path!r}")
     wanted_path = path.strip()
     if not wanted_path:
         raise PathNotAllowedError("the path is empty: name a memory file such as 'MEMORY.md' or 'memory/2026-11-01.md'")
@@ -68,6 +71,11 @@ def locate(root: Path, rules: Files, path: str, sessions: Sessions | None = None
     if not counts(rules, place.path):
         raise PathNotAllowedError(f"{path!r} is left out by files.include or files.exclude: change them to read it")
     return place
+
+
+def is_memory(root: Path, rules: Files, path: str) -> bool:
+    """Whether a path, relative to the workspace, names a note by its letters; globs are not asked."""
+    return _allowed(root, rules, path) is not None
 
 
 def is_transcript(path: str) -> bool:
@@ -107,6 +115,14 @@ def extra_places(root: Path, rules: Files) -> Iterator[Place]:
         else:
             folder, name = os.path.split(absolute)
             yield Place(relative, folder, (name,) if name else ())
+
+
+def is_passed_over(folder: str) -> bool:
+    """Whether the folders of this name below an extra path are left out: hidden ones, and those of installed programs.
+
+    One that is named in `files.extra_paths` itself counts.
+    """
+    return folder.startswith(".") or folder in _OF_PROGRAMS
 
 
 def holds_workspace(place: Place) -> bool:
@@ -176,7 +192,9 @@ def _allowed(root: Path, rules: Files, relative: str) -> Place | None:
         return Place(relative, str(root), parts)
     for extra in extra_places(root, rules):
         rest = _below(relative, extra.path)
-        if rest is not None and not holds_workspace(extra) and NEVER_ENTERED.isdisjoint((*extra.parts, *rest)):
+        if rest is None or holds_workspace(extra) or any(map(is_passed_over, rest[:-1])):
+            continue
+        if NEVER_ENTERED.isdisjoint(extra.parts):
             return Place(relative, extra.base, (*extra.parts, *rest))
     return None
 

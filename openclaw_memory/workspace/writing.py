@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError, WriteError
+from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError, WriteError, remedy
 from openclaw_memory.workspace.paths import NOTES_FOLDER
 from openclaw_memory.workspace.reading import CAN_WALK, open_at, open_folder
 
@@ -66,7 +66,9 @@ def refused(error: OSError, path: str) -> OpenClawMemoryError:
         return PathNotAllowedError(
             f"{path} is not written: a symlink, or something that is no file or folder, is in its way; move it"
         )
-    return WriteError(f"{path} could not be written ({error.strerror}) and is as it was: mend the cause and try again")
+    return WriteError(
+        f"{path} could not be written ({error.strerror}) and is as it was: {remedy(error)}, and try again"
+    )
 
 
 def make_folder(base: Path, name: str) -> None:

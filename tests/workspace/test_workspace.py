@@ -11,7 +11,9 @@ from openclaw_memory.workspace import Workspace
 
 
 def test_a_missing_folder_is_an_error_that_says_how_to_make_one(tmp_path):
-    with pytest.raises(WorkspaceError, match=r"gone does not exist: create it with `openclaw-memory init"):
+    with pytest.raises(
+        WorkspaceError, match=r"gone does not exist: correct its path, or create it with `openclaw-memory init"
+    ):
         Workspace.open(tmp_path / "gone")
 
 

@@ -1,0 +1,380 @@
+"""What somebody meets who uses this for the first time and goes wrong: each message leads to what helps."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+from uninstalled import run_without
+
+from openclaw_memory import Memory, MemoryConfig, load_embedder
+from openclaw_memory.config import Files
+from openclaw_memory.errors import (
+    ConfigError,
+    EmbedderError,
+    PathNotAllowedError,
+    StoreError,
+    WorkspaceError,
+    WriteError,
+)
+from openclaw_memory.store import connection, place
+
+KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY")
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    """A folder of notes as Obsidian has them: nothing in it is where OpenClaw would look."""
+    files = {
+        "Welcome.md": "# Welcome\n\nThis vault belongs to Ines.\n",
+        "Projects/Mill.md": "# Mill\n\nThe sails are mended in March.\n",
+        "Daily/2026-11-21.md": "Anna moved the launch to Friday.\n",
+        ".trash/old.md": "Anna moved the launch to Monday.\n",
+    }
+    folder = tmp_path / "my vault"
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def command_in(words: str) -> list[str]:
+    """The command that a message names, as a shell would read it."""
+    found = re.search(r"`openclaw-memory (.+?)`", words)
+    assert found, words
+    return shlex.split(found[1])
+
+
+# --- a folder whose notes lie elsewhere --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", ["search", "index", "status", "doctor", "init"])
+def test_the_command_that_any_other_one_names_makes_a_vault_answer(run, vault, first):
+    outcome = run(first, "--workspace", vault, *(["launch"] if first == "search" else []))
+    assert "3 Markdown files lie in" in outcome.out + outcome.err
+    assert run(*command_in(outcome.out + outcome.err)).code == 0
+    found = run("search", "--workspace", vault, "When is the launch?")
+    assert (found.code, "Daily/2026-11-21.md#L1" in found.out, ".trash" in found.out) == (0, True, False)
+    assert run("get", "--workspace", vault, "Daily/2026-11-21.md").out.startswith("Anna moved")
+    assert run("doctor", "--workspace", vault).code == 0
+
+
+def test_a_search_in_python_says_where_the_notes_lie(vault):
+    with Memory.open(vault) as memory:
+        results = memory.search("When is the launch?")
+    assert not results
+    assert "3 Markdown files lie in" in str(results.reason)
+
+
+@pytest.mark.parametrize("way", ["in code", "by the command"])
+def test_all_markdown_of_a_folder_can_be_searched(run, vault, way):
+    config = MemoryConfig(files=Files(extra_paths=(".",))) if way == "in code" else None
+    if way == "by the command":
+        assert run("init", "--all-markdown", "--workspace", vault).code == 0
+    with Memory.open(vault, config=config) as memory:
+        report = memory.sync()
+        assert sorted(report.added) == ["Daily/2026-11-21.md", "Projects/Mill.md", "Welcome.md"]
+        assert memory.search("When is the launch?")[0].path == "Daily/2026-11-21.md"
+        assert "sails" in memory.get("Projects/Mill.md", start=3).text
+
+
+def test_taking_all_markdown_makes_no_note_and_is_done_once(run, vault):
+    before = {path: path.read_bytes() for path in vault.rglob("*.md")}
+    assert json.loads(run("init", "--all-markdown", "-w", vault, "--json").out)["files"] == 3
+    again = run("init", "--all-markdown", "--workspace", vault)
+    assert (again.code, "nothing was changed" in again.out) == (0, True)
+    assert {path: path.read_bytes() for path in vault.rglob("*.md")} == before
+
+
+def test_settings_that_a_folder_has_already_are_not_overwritten(run, vault):
+    settings = vault / ".memory" / "config.toml"
+    settings.parent.mkdir()
+    settings.write_text("[chunking]\nmax_chars = 300\n")
+    outcome = run("init", "--all-markdown", "--workspace", vault)
+    assert (outcome.code, 'extra_paths = ["."]' in outcome.err) == (2, True)
+    settings.write_text(settings.read_text() + '[files]\nextra_paths = ["."]\n')
+    assert run("init", "--all-markdown", "--workspace", vault).code == 0
+
+
+def test_what_a_workspace_adds_is_added_to_what_the_caller_names(vault):
+    (vault / ".memory").mkdir()
+    (vault / ".memory/config.toml").write_text('[files]\nextra_paths = ["Projects", "../far", "/etc", "~"]\n')
+    with Memory.open(vault, config=MemoryConfig(files=Files(extra_paths=("Daily",)))) as memory:
+        assert memory.config.files.extra_paths == ("Daily", "Projects")
+        assert sorted(memory.sync().added) == ["Daily/2026-11-21.md", "Projects/Mill.md"]
+        assert sum("may not be set from inside" in notice for notice in memory.status().notices) == 3
+
+
+def test_an_empty_folder_is_said_to_be_one(run, tmp_path):
+    outcome = run("search", "--workspace", tmp_path, "anything")
+    assert (outcome.code, "holds no memory file yet" in outcome.err) == (1, True)
+
+
+def test_a_search_that_finds_nothing_among_notes_gives_no_advice(run, notes):
+    (notes / "README.md").write_text("about these notes\n")
+    outcome = run("search", "--workspace", notes, "--min-score", "1", "zebra")
+    assert (outcome.code, "note:" in outcome.err) == (1, False)
+
+
+# --- a folder that is none ---------------------------------------------------------------------------------------------
+
+
+def test_the_folder_with_the_most_similar_name_is_named(tmp_path):
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(WorkspaceError, match=r"did you mean 'notes'\?"):
+        Memory.open(tmp_path / "ntoes")
+
+
+def test_a_path_with_backslashes_is_told_to_have_slashes(tmp_path):
+    with pytest.raises(WorkspaceError, match="forward slashes"):
+        Memory.open(f"{tmp_path}/C:\\Users\\ines\\notes")
+
+
+def test_of_a_file_the_folder_around_it_is_named(vault):
+    with pytest.raises(WorkspaceError, match=rf"such as {re.escape(str(vault))}$"):
+        Memory.open(vault / "Welcome.md")
+
+
+@pytest.mark.parametrize("path", [None, 5, "", b"notes"])
+def test_what_is_no_path_is_no_workspace(path):
+    with pytest.raises(WorkspaceError, match=re.escape(repr(path))):
+        Memory.open(path)
+
+
+def test_an_empty_workspace_option_is_not_the_current_folder(run, notes, monkeypatch):
+    monkeypatch.chdir(notes)
+    outcome = run("search", "--workspace", "", "boiler")
+    assert (outcome.code, "--workspace is empty" in outcome.err) == (2, True)
+
+
+# --- a slip of the pen -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-w", "notes", "search", "boiler"], "openclaw-memory search -w"),
+        (["--json", "search", "boiler"], "openclaw-memory search --json"),
+        (["serach", "boiler"], "Did you mean 'search'"),
+        (["search", "boiler", "--max-result", "3"], "Did you mean '--max-results'"),
+        (["search", "boiler", "--config", "none.toml"], "none.toml does not exist"),
+    ],
+    ids=" ".join,
+)
+def test_a_slip_on_the_command_line_is_told_with_what_was_meant(run, notes, monkeypatch, arguments, words):
+    monkeypatch.chdir(notes.parent)
+    outcome = run(*arguments)
+    assert (outcome.code, words in outcome.err, outcome.err.count("\n")) == (2, True, 1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "words"),
+    [
+        (lambda folder: Memory.open(folder, embedder="opanai"), ConfigError, "did you mean 'openai'"),
+        (lambda _: load_embedder("statc"), EmbedderError, "did you mean 'static'"),
+        (lambda _: MemoryConfig().updated({"serach": {}}), ConfigError, "did you mean 'search'"),
+        (lambda _: MemoryConfig().updated({"search": {"max_result": 3}}), ConfigError, "did you mean 'max_results'"),
+        (lambda folder: Memory.open(folder, config={"search": {}}), ConfigError, "must be a MemoryConfig"),
+        (lambda folder: Memory.open(folder, config="settings.toml"), ConfigError, "MemoryConfig.from_toml"),
+        (lambda folder: Memory.open(folder).get(Path("MEMORY.md")), PathNotAllowedError, "must be a string"),
+    ],
+)
+def test_a_slip_in_python_is_told_with_what_was_meant(notes, wrong, kind, words):
+    with pytest.raises(kind, match=re.escape(words)):
+        wrong(notes)
+
+
+def test_no_command_is_cut_short_in_the_list_of_them(run):
+    listed = run("--help").out.partition("Commands:\n")[2]
+    assert listed
+    assert "..." not in listed
+
+
+def test_the_package_itself_is_a_command():
+    command = [sys.executable, "-m", "openclaw_memory", "--version"]
+    assert "openclaw-memory" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_colours_are_left_out_where_nobody_wants_them(notes, wanted):
+    pty = pytest.importorskip("pty")
+    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    mine, theirs = pty.openpty()
+    environment |= {} if wanted else {"NO_COLOR": "1"}
+    command = [sys.executable, "-m", "openclaw_memory", "search", "--workspace", str(notes), "--no-sync", "boiler"]
+    subprocess.run(command, stdout=theirs, stderr=theirs, env=environment, check=False)
+    assert (b"\x1b[" in os.read(mine, 10_000)) is wanted
+    os.close(mine)
+    os.close(theirs)
+
+
+# --- no package, no key ------------------------------------------------------------------------------------------------
+
+
+PACKAGES = [("openai", "openai"), ("gemini", "google"), ("voyage", "voyageai")]
+
+
+@pytest.mark.parametrize(
+    ("provider", "package", "key"),
+    [*((*names, key) for names in PACKAGES for key in ("", "sk-any")), ("local", "sentence_transformers", "")],
+)
+def test_a_provider_without_its_package_names_what_to_install(provider, package, key):
+    script = f"""
+import os
+for name in {KEYS}:
+    os.environ.pop(name, None)
+from openclaw_memory import load_embedder
+from openclaw_memory.errors import EmbedderError
+try:
+    load_embedder("{provider}", {{"local": "some/model"}}.get("{provider}"), **({{"api_key": "{key}"}} if "{key}" else {{}}))
+except EmbedderError as error:
+    print(error)
+"""
+    told = run_without(script, package)
+    assert f'pip install "openclaw-memory-index[{provider}]"' in told
+    assert ("has no key" in told) is (not key and provider != "local")
+
+
+@pytest.mark.parametrize("provider", ["openai", "gemini", "voyage"])
+def test_a_missing_key_is_told_by_each_command_in_one_place(run, notes, monkeypatch, provider):
+    for name in KEYS:
+        monkeypatch.delenv(name, raising=False)
+    settings = notes.parent / "settings.toml"
+    settings.write_text(f'[defaults]\nembedding.provider = "{provider}"\n')
+    for command in (["search", "boiler"], ["status"], ["doctor"]):
+        outcome = run(*command, "--workspace", notes, "--config", settings)
+        told = outcome.out + outcome.err
+        assert f"{provider.upper()}_API_KEY" in told
+        assert "Traceback" not in told
+        if command != ["status"]:  # it tells of the embedder, and of the files that wait for it
+            assert told.count("has no key") <= 1 + (command == ["doctor"])
+    assert run("search", "boiler", "--workspace", notes, "--config", settings).code == 0
+
+
+# --- a disk that refuses -----------------------------------------------------------------------------------------------
+
+
+def refusing(monkeypatch: pytest.MonkeyPatch, *folders: Path) -> None:
+    """As if nobody might write below these folders; for the superuser, whom no rights keep from it."""
+    really = os.access
+
+    def access(path, mode, **options):
+        inside = any(Path(os.fspath(path)).is_relative_to(folder) for folder in folders)
+        return False if inside and mode & os.W_OK else really(path, mode, **options)
+
+    monkeypatch.setattr(os, "access", access)
+
+
+def test_an_index_that_can_be_made_nowhere_is_a_problem_with_its_cure(run, notes, tmp_path, monkeypatch):
+    refusing(monkeypatch, tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    outcome = run("doctor", "--workspace", notes)
+    assert outcome.code == 1
+    assert re.search(rf"problem +index: {re.escape(str(tmp_path))}/cache\S+ cannot be made", outcome.out)
+    assert "XDG_CACHE_HOME" in outcome.out
+
+
+def test_where_nothing_can_be_written_the_index_that_is_there_answers(notes, tmp_path, monkeypatch):
+    with Memory.open(notes) as memory:
+        memory.sync()
+    refusing(monkeypatch, tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with Memory.open(notes) as memory:
+        assert memory.index_path == notes / ".memory" / "index.sqlite"
+        assert memory.search("boiler")[0].path == "memory/household.md"
+        assert any("the index stays as it is" in notice for notice in memory.status().notices)
+
+
+def test_a_read_only_workspace_is_still_indexed_in_the_cache_folder(notes, tmp_path, monkeypatch):
+    with Memory.open(notes) as memory:
+        memory.sync()
+    refusing(monkeypatch, notes)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert place.index_place(notes)[0].is_relative_to(tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (errno.ENOSPC, "make room"),
+        (errno.EROFS, "mount it for writing"),
+        (errno.EACCES, "get the right to write there"),
+        (errno.EIO, "mend the cause"),
+    ],
+)
+def test_what_the_system_refuses_is_told_with_what_to_do(notes, monkeypatch, code, words):
+    def refuse(*_, **__):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("openclaw_memory.workspace.writing.make_folder", refuse)
+    monkeypatch.setattr(connection, "create_file", refuse)
+    with Memory.open(notes) as memory:
+        with pytest.raises(WriteError, match=words):
+            memory.append("a note")
+        with pytest.raises(StoreError, match=words):
+            memory.sync()
+
+
+def test_notes_that_cannot_be_looked_at_keep_the_doctor_from_nothing_else(run, notes, monkeypatch):
+    run("index", "--workspace", notes)
+    really = os.lstat
+
+    def refuse(path, **options):
+        if Path(os.fspath(path)).is_relative_to(notes / "memory" / "notes"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return really(path, **options)
+
+    monkeypatch.setattr(os, "lstat", refuse)
+    outcome = run("doctor", "--workspace", notes)
+    assert (outcome.code, "4 files indexed" in outcome.out) == (0, True)
+    with Memory.open(notes) as memory, pytest.raises(WorkspaceError, match="memory/notes cannot be looked at"):
+        list(memory.documents.all())
+
+
+# --- no extension of SQLite --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ill", ["not installed", "no library", "apsw loads none"])
+def test_without_sqlite_vec_vectors_are_compared_one_by_one_and_it_is_told(run, notes, tmp_path, monkeypatch, ill):
+    if ill == "apsw loads none":
+
+        def refuse(*_):
+            raise AttributeError("'Connection' object has no attribute 'enable_load_extension'")
+
+        monkeypatch.setattr(connection, "load_extension", refuse)
+    else:
+        (tmp_path / "vec0.so").write_bytes(b"no library")
+
+        class Spec:
+            submodule_search_locations = (str(tmp_path),)
+
+        monkeypatch.setattr(connection.importlib.util, "find_spec", lambda _: Spec if ill == "no library" else None)
+    assert "boiler" in run("search", "--workspace", notes, "Who services the boiler?").out
+    assert re.search(r"vector +.*path scan, error .*sqlite-vec", run("status", "--workspace", notes).out)
+    doctor = run("doctor", "--workspace", notes)
+    assert doctor.code == 0
+    assert re.search(
+        r"note +vector search: works by scan: .*sqlite-vec.*\n +Results are the same.*pip install", doctor.out
+    )
+
+
+# --- an index that is not for us ---------------------------------------------------------------------------------------
+
+
+def test_an_index_of_a_newer_version_is_told_by_each_command_with_what_to_do(run, notes):
+    run("index", "--workspace", notes)
+    db = apsw.Connection(str(notes / ".memory/index.sqlite"))
+    db.execute("UPDATE meta SET value = json_set(value, '$.schema_version', 1000) WHERE key LIKE '%meta%'")
+    db.close()
+    for command in (["search", "boiler"], ["index"], ["index", "--force"], ["status"]):
+        outcome = run(*command, "--workspace", notes)
+        assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+        assert "update openclaw-memory-index, or delete the index" in outcome.err
