@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # What Okabe and Ito chose so that everybody can tell them apart; the plots have the same two.
 KEYWORD_COLOUR, VECTOR_COLOUR = "#0072b2", "#e69f00"
 _CELL = "text-align:left;vertical-align:top;padding:4px 10px"
-_BAR = "height:4px;margin-top:3px;border-radius:2px"
+_BAR = "height:4px"
 _BAR_WIDTH = 72  # pixels for a value of 1
 
 
@@ -59,7 +59,7 @@ def bars(value: float, *parts: tuple[float, str], shown: str = "") -> Markup:
         f'<div style="{_BAR};width:{round(min(max(share, 0.0), 1.0) * _BAR_WIDTH)}px;background:{colour}"></div>'
         for share, colour in parts
     )
-    track = f"display:flex;width:{_BAR_WIDTH}px;background:rgba(128,128,128,.2)"
+    track = f"display:flex;margin-top:3px;width:{_BAR_WIDTH}px;background:rgba(128,128,128,.2)"
     number = shown or f"{value:.2f}"
     return Markup(f'<div style="min-width:{_BAR_WIDTH}px">{_text(number)}<div style="{track}">{drawn}</div></div>')
 

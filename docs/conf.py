@@ -1,0 +1,134 @@
+"""How the site is built: pages of Markdown, the reference from docstrings, and links that hold on a disk and here."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "adapters")]
+
+from openclaw_memory import __version__  # noqa: E402 - the code beside these pages, wherever another is installed
+
+project = "openclaw_memory"
+author = "The openclaw_memory authors"
+version = release = __version__
+language = "en"
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_click", "sphinx_copybutton"]
+nitpicky = True
+
+html_theme = "furo"
+html_title = "openclaw_memory"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_show_sphinx = html_show_copyright = False
+html_copy_source = False
+html_show_sourcelink = False
+
+myst_heading_anchors = 4
+nb_execution_mode = "off"  # the notebooks keep their outputs, and a test of their own executes them
+
+smartquotes = False  # `--workspace` in the help of a command is no dash
+default_role = "code"  # docstrings mark code with single backticks
+autodoc_member_order = "bysource"
+autodoc_inherit_docstrings = False  # frameworks write theirs in another markup
+autodoc_typehints_format = "short"
+autodoc_default_options = {"members": True, "undoc-members": True}
+napoleon_numpy_docstring = False
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+
+# Types of the standard library and of frameworks: their pages are elsewhere, and building must not need a network.
+nitpick_ignore_regex = [("py:.*", r"(?!openclaw_memory|langchain_openclaw|llama_index_openclaw).*")]
+# What a signature names and no program needs to: type variables, parts that are made for the caller.
+nitpick_ignore = [
+    ("py:class", "langchain_openclaw_memory.middleware.MemoryFlushState"),
+    ("py:class", "openclaw_memory.memory.Annotated"),  # how pydantic's fields are shown
+    ("py:class", "openclaw_memory.sessions.conversations.M"),
+    ("py:obj", "openclaw_memory.sessions.conversations.M"),
+    ("py:class", "openclaw_memory.store.connection.Connections"),
+    ("py:class", "openclaw_memory.workspace.paths.Place"),
+]
+
+# Files outside this folder that are a page of the site: what is linked there leads to the page.
+PAGES = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing/setup.md",
+    "SECURITY.md": "contributing/security.md",
+    "notebooks/README.md": "notebooks.md",
+    "benchmarks/README.md": "explanation/benchmarks.md",
+    "adapters/langchain_openclaw_memory/README.md": "reference/langchain.md",
+    "adapters/llama_index_openclaw_memory/README.md": "reference/llama-index.md",
+}
+LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!\w+:|#|<)([^)#\s]+)(#[^)\s]*)?\)")
+
+
+def _on_the_site(text: str, *, file: Path, page: Path) -> str:
+    """The text of `file`, a path in the repository, with its links as they are to be on `page`, a path below docs/."""
+
+    def link(match: re.Match[str]) -> str:
+        picture, words, target, anchor = match.groups(default="")
+        place = Path(os.path.normpath(file.parent / target)).as_posix()
+        if place.startswith("docs/"):
+            here = place.removeprefix("docs/")
+        elif place in PAGES:
+            here = PAGES[place]
+        elif place.startswith("notebooks/") and place.endswith(".ipynb"):
+            here = place
+        elif (ROOT / place).exists():
+            return words  # a file that is no page: its name is enough
+        else:
+            return match[0]  # not ours, or wrong: the build says so
+        return f"{picture}[{words}]({os.path.relpath(here, page.parent)}{anchor})"
+
+    return LINK.sub(link, text)
+
+
+def _page_read(app: Sphinx, docname: str, content: list[str]) -> None:
+    page = Path(app.env.doc2path(docname, base=False))
+    is_notebook = page.suffix == ".ipynb"
+    text = _on_the_site(content[0], file=page if is_notebook else "docs" / page, page=page)
+    # Anchors in Jupyter keep the capitals of their headings, here they have none.
+    content[0] = re.sub(r"\]\(#[^)\s]+\)", lambda match: match[0].lower(), text) if is_notebook else text
+
+
+def _file_included(app: Sphinx, path: Path, _parent: str, content: list[str]) -> None:
+    file = Path(os.path.normpath("docs" / path))
+    content[0] = _on_the_site(content[0], file=file, page=Path(app.env.doc2path(app.env.docname, base=False)))
+
+
+def _copy_notebooks(app: Sphinx) -> None:
+    """Sphinx reads below its own folder alone; copies that are as they were are left, and so not read again."""
+    folder = Path(app.srcdir) / "notebooks"
+    folder.mkdir(exist_ok=True)
+    pages = {path.name: _notebook(path) for path in (ROOT / "notebooks").glob("*.ipynb")}
+    for old in folder.glob("*.ipynb"):
+        if old.name not in pages:
+            old.unlink()
+    for name, text in pages.items():
+        if not (folder / name).exists() or (folder / name).read_text(encoding="utf-8") != text:
+            (folder / name).write_text(text, encoding="utf-8")
+
+
+def _notebook(path: Path) -> str:
+    """A notebook whose cells are coloured as what they are: Python with magics."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    notebook["metadata"].setdefault("language_info", {"name": "python"})["pygments_lexer"] = "ipython3"
+    return json.dumps(notebook, ensure_ascii=False, indent=1)
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx."""
+    app.connect("builder-inited", _copy_notebooks)
+    app.connect("source-read", _page_read)
+    app.connect("include-read", _file_included)

@@ -1,0 +1,140 @@
+"""Writes what these pages show of the code: the table of settings, and a search result as HTML and as a picture.
+
+    python docs/make.py     # the picture needs the extra `docs`, and a Chromium
+
+A test compares the texts with what the code makes now.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config.parts import CHOICES, PARTS, RANGES
+
+DOCS = Path(__file__).parent
+NOTES = DOCS.parent / "openclaw_memory" / "data" / "demo"
+QUESTION = "Which visitors do not eat meat?"
+
+WORDS = {
+    "int": "whole number",
+    "float": "number",
+    "bool": "true or false",
+    "str": "string",
+    "tuple[str, ...]": "list of strings",
+    "Mapping[str, Mapping[str, Any]]": "table for each provider",
+}
+
+SETTINGS = """\
+# Settings
+
+All settings of a memory, with their defaults: `MemoryConfig()` in Python, `[defaults]` in a TOML file. The last column
+has a value where `MemoryConfig.openclaw()` has another one. A number outside its range is clamped, and `status` says
+so; a value of the wrong type, or a name that is not here, is a `ConfigError`.
+
+```toml
+[defaults]
+search.max_results = 6
+
+[agents.research]               # MemoryConfig.from_toml("settings.toml", agent="research")
+search.half_life_days = 30
+```
+
+"""
+
+PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>A search result</title>
+<style>
+body {{ margin: 0; background: #fff; color: #111; font: 14px/1.5 "Liberation Sans", Arial, sans-serif; }}
+.openclaw-memory {{ width: 900px; padding: 4px 0; }}
+table {{ width: 100%; border-collapse: collapse; }}
+tbody tr {{ border-top: 1px solid #ddd; }}
+code {{ font: 12.5px "Liberation Mono", monospace; }}
+</style>
+</head>
+<body>
+{table}
+</body>
+</html>
+"""
+
+
+def settings() -> str:
+    """The page of settings."""
+    ours, theirs = MemoryConfig(), MemoryConfig.openclaw()
+    return SETTINGS + "\n".join(_part(name, getattr(ours, name), getattr(theirs, name)) for name in PARTS)
+
+
+def _part(name: str, ours: Any, theirs: Any) -> str:
+    rows = []
+    for field in dataclasses.fields(ours):
+        setting, default, other = f"{name}.{field.name}", getattr(ours, field.name), getattr(theirs, field.name)
+        shown = _toml(other) if other != default else ""
+        rows.append(f"| `{setting}` | {_values(setting, str(field.type))} | {_toml(default)} | {shown} |")
+    head = "| Setting | Value | Default | OpenClaw's |\n|---|---|---|---|"
+    return f"## {name}\n\n{inspect.getdoc(ours)}\n\n" + "\n".join([head, *rows]) + "\n"
+
+
+def _values(setting: str, annotation: str) -> str:
+    if setting in CHOICES:
+        return ", ".join(f"`{json.dumps(choice)}`" for choice in CHOICES[setting])
+    words = WORDS[annotation.removesuffix(" | None")]
+    if setting in RANGES:
+        low, high = RANGES[setting]
+        words += f", {low:,} or more" if high == float("inf") else f", {low:,} to {high:,}"
+    return words
+
+
+def _toml(value: object) -> str:
+    """A value as a TOML file has it; there is no word for None there: it is what is not set."""
+    if value is None:
+        return "not set"
+    return f"`{json.dumps(list(value) if isinstance(value, tuple) else value)}`"
+
+
+def search_result() -> str:
+    """A page with the table of a search in the notes of the demonstration."""
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = Path(folder) / "notes"
+        shutil.copytree(NOTES, workspace)
+        with Memory.open(workspace) as memory:
+            table = memory.search(QUESTION, max_results=2)._repr_html_()
+    return PAGE.format(table=table)
+
+
+def draw(page: Path, picture: Path, browser: str) -> None:
+    """A picture of the table of `page`, twice as many pixels as it is wide."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
+        shown = chromium.new_page(viewport={"width": 900, "height": 800}, device_scale_factor=2)
+        shown.goto(page.as_uri())
+        shown.locator(".openclaw-memory").screenshot(path=picture)
+        chromium.close()
+
+
+def main() -> None:
+    """Write the texts, and the picture where there is a browser."""
+    (DOCS / "reference" / "settings.md").write_text(settings(), encoding="utf-8")
+    page = DOCS / "images" / "search-result.html"
+    page.write_text(search_result(), encoding="utf-8")
+    browser = shutil.which("chromium")
+    if browser is None:
+        sys.exit("there is no chromium on the PATH: the picture is as it was")
+    draw(page, page.with_suffix(".png"), browser)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""The labelled workspace that ships: enough notes, true labels, questions that tell settings apart."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from openclaw_memory.evaluation import LAB, QUESTIONS, Question, copy_lab, read_questions
+from openclaw_memory.redaction import redact
+from openclaw_memory.stopwords import DUTCH, ENGLISH, FRENCH, GERMAN, SPANISH
+from openclaw_memory.text import content_words, word_stem, words
+from openclaw_memory.workspace.dates import note_date
+
+ROOT = Path(__file__).parents[1]
+STOP_WORDS = {name: set(text.split()) for name, text in zip(
+    ("en", "nl", "de", "fr", "es"), (ENGLISH, DUTCH, GERMAN, FRENCH, SPANISH), strict=True
+)}  # fmt: skip
+NOTES = {path.relative_to(LAB).as_posix(): path.read_text(encoding="utf-8") for path in sorted(LAB.rglob("*.md"))}
+LABELLED = read_questions(LAB / QUESTIONS)
+ANSWERABLE = [question for question in LABELLED if question.evidence]
+
+
+def folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def language_of(text: str) -> str:
+    """The language of which the text holds most small words."""
+    counts = Counter(words(text))
+    return max(STOP_WORDS, key=lambda name: sum(counts[word] for word in STOP_WORDS[name]))
+
+
+def places(quote: str) -> list[str]:
+    """The notes that hold a quote, each as often as it does."""
+    return [path for path, text in NOTES.items() for _ in range(folded(text).count(folded(quote)))]
+
+
+def quoted(question: Question, kind: str) -> list[tuple[str, str]]:
+    return [(question.text, quote) for quote in question.evidence if question.kind == kind]
+
+
+def test_there_are_notes_enough_and_most_are_of_a_day():
+    assert len(NOTES) >= 64
+    assert {"MEMORY.md", "USER.md"} <= set(NOTES)
+    assert sum(note_date(path) is not None for path in NOTES) >= 40
+
+
+@pytest.mark.parametrize("path", NOTES)
+def test_a_note_is_of_realistic_length(path):
+    assert 10 <= len(NOTES[path].splitlines()) <= 40
+
+
+@pytest.mark.parametrize("path", [path for path in NOTES if note_date(path)])
+def test_a_daily_note_is_titled_with_its_day(path):
+    assert NOTES[path].startswith(f"# {note_date(path)}\n")
+
+
+def test_a_third_of_the_notes_is_not_in_english():
+    counts = Counter(map(language_of, NOTES.values()))
+    assert set(counts) == set(STOP_WORDS)
+    assert min(counts.values()) >= 5
+    assert counts["en"] <= len(NOTES) * 2 / 3
+
+
+def test_a_third_of_the_questions_is_not_in_english():
+    counts = Counter(question.language for question in LABELLED)
+    assert set(counts) == set(STOP_WORDS)
+    assert min(counts.values()) >= 8
+    assert counts["en"] <= len(LABELLED) * 2 / 3
+
+
+def test_there_are_questions_of_every_kind():
+    counts = Counter(question.kind for question in LABELLED)
+    assert set(counts) == {"keyword", "paraphrase", "dated", "superseded", "several", "unanswerable"}
+    assert sum(counts.values()) >= 80
+    assert min(counts.values()) >= 14
+
+
+def test_no_question_is_asked_twice():
+    assert len({question.text for question in LABELLED}) == len(LABELLED)
+
+
+def test_every_line_of_the_questions_has_all_four_fields():
+    lines = (LAB / QUESTIONS).read_text(encoding="utf-8").splitlines()
+    assert {tuple(json.loads(line)) for line in lines} == {("question", "evidence", "language", "kind")}
+
+
+@pytest.mark.parametrize("question", ANSWERABLE, ids=lambda question: question.text)
+def test_each_quote_stands_once_and_in_one_note(question):
+    assert [len(places(quote)) for quote in question.evidence] == [1] * len(question.evidence)
+
+
+def test_only_unanswerable_questions_have_no_evidence():
+    assert {question.kind for question in LABELLED if not question.evidence} == {"unanswerable"}
+    assert all(question.kind != "unanswerable" for question in ANSWERABLE)
+
+
+def test_the_evidence_of_several_is_in_different_notes():
+    for question in (question for question in ANSWERABLE if question.kind == "several"):
+        assert len({path for quote in question.evidence for path in places(quote)}) == len(question.evidence) >= 2
+
+
+@pytest.mark.parametrize(
+    ("text", "quote"), [pair for question in ANSWERABLE for pair in quoted(question, "paraphrase")]
+)
+def test_a_paraphrase_shares_no_word_with_the_line_that_answers_it(text, quote):
+    (path,) = places(quote)
+    line = next(line for line in NOTES[path].splitlines() if folded(quote) in folded(line))
+    asked, told = ({word_stem(word) for word in content_words(part)} for part in (text, line))
+    assert asked & told == set()
+
+
+def test_a_superseded_fact_is_asked_of_the_newest_note():
+    for question in (question for question in ANSWERABLE if question.kind == "superseded"):
+        ((path,),) = (places(quote) for quote in question.evidence)
+        assert note_date(path) is not None
+
+
+@pytest.mark.parametrize("path", NOTES)
+def test_a_note_holds_no_secret_and_no_address(path):
+    text = NOTES[path]
+    assert redact(text) == text
+    assert re.search(r"@|https?:|www\.|\d{6,}|\+\d", text) is None
+
+
+def test_a_copy_keeps_what_is_there_and_gives_the_questions(tmp_path):
+    (tmp_path / "USER.md").write_text("mine\n", encoding="utf-8")
+    assert copy_lab(tmp_path) == LABELLED
+    assert copy_lab(tmp_path) == LABELLED
+    copied = {
+        path.relative_to(tmp_path).as_posix(): path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.md")
+    }
+    assert copied == {**NOTES, "USER.md": "mine\n"}
+
+
+def rows(text: str, header: str) -> list[list[str]]:
+    """The cells of a Markdown table, without its header."""
+    table = text.split(f"\n| {header} |", 1)[1].split("\n\n", 1)[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+
+
+def test_the_guide_tells_the_figures_of_the_notebook():
+    """The notebook is executed by tests of its own; what it keeps is what the guide may quote."""
+    guide = (ROOT / "docs" / "how-to" / "better-ranking.md").read_text(encoding="utf-8")
+    assert f"{len(NOTES)} notes of an invented team" in guide
+    unanswerable = len(LABELLED) - len(ANSWERABLE)
+    assert f"{len(LABELLED)} questions, {unanswerable} of them without an\nanswer" in guide
+    cells = json.loads((ROOT / "notebooks" / "ranking_lab.ipynb").read_text(encoding="utf-8"))["cells"]
+    tables = [
+        "".join(output.get("data", {}).get("text/html", [])) for cell in cells for output in cell.get("outputs", [])
+    ]
+    presets = next(table for table in tables if "vectors only" in table)
+    kept = re.findall(r"<td[^>]*>(.*?)</td>", presets)
+    figures = [re.findall(r"\d[\d,.]*\d", re.sub(r"<[^>]+>", " ", cell))[:1] for cell in kept]
+    told = [[number] for row in rows(guide, "Settings") for number in row[1:]]
+    assert sorted(told) == sorted(figure for figure in figures if figure)
