@@ -171,7 +171,7 @@ def search(
         if results:
             say_results(results, explain=explain)
         else:
-            hint = f"; {results.filtered} were below the minimum score" if results.filtered else ""
+            hint = f"; {results.filtered} below the minimum score: --min-score 0 shows them" if results.filtered else ""
             click.echo(f"nothing found{hint}", err=True)
         if told := results.reason or advice:
             note(told)

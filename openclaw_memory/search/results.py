@@ -90,7 +90,8 @@ class SearchResults(Sequence[SearchResult]):
         count = f"{len(self)} result{'s' if len(self) != 1 else ''}" if self else "nothing found"
         words = [f"{count}, {self.mode} search, {self.provider} {self.model}".rstrip()]
         if self.filtered:
-            words.append(f"{self.filtered} more below the minimum score of {self.min_score:g}")
+            more = f"{self.filtered} more below the minimum score of {self.min_score:g}"
+            words.append(more if self else f"{more}, which min_score=0 shows")
         if self.stale:
             words.append("stale: files have changed since they were indexed")
         return "; ".join([*words, *([self.reason] if self.reason else [])])

@@ -60,7 +60,7 @@ def test_results_read_as_what_was_found():
         (), "q", "keyword", "none", "", filtered=3, stale=True, reason="no <embedder>", min_score=0.2
     )
     assert repr(nothing) == (
-        "SearchResults('q': nothing found, keyword search, none; 3 more below the minimum score of 0.2; "
+        "SearchResults('q': nothing found, keyword search, none; 3 more below the minimum score of 0.2, which min_score=0 shows; "
         "stale: files have changed since they were indexed; no <embedder>)"
     )
     assert "no &lt;embedder&gt;" in nothing._repr_html_()
