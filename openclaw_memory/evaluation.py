@@ -32,8 +32,12 @@ __all__ = ["Answered", "Comparison", "Evaluation", "Question", "compare", "copy_
 
 LAB = Path(__file__).parent / "data" / "lab"
 QUESTIONS = "questions.jsonl"
-Measure: TypeAlias = Literal["shown", "first", "silent"]
-_MEASURES: tuple[Measure, ...] = ("shown", "first", "silent")
+# What settings are chosen by. Silence is none of them: who never answers is always silent where it is right.
+Measure: TypeAlias = Literal["shown", "first"]
+_SHARES = ("shown", "first", "silent")
+# By how many questions more than it does worse on a setting has to do better to be chosen: with ten questions, settings
+# that differ in nothing rarely get so far apart.
+MARGIN = 3
 _NAMES = ("question", "evidence", "language", "kind")
 
 
@@ -64,6 +68,10 @@ class Answered:
     results: int
     chars: int
 
+    def worth(self, measure: Measure) -> float:
+        """What this counts for a measure of a question that has evidence, 0..1."""
+        return self.shown or 0.0 if measure == "shown" else float(self.rank == 1)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
@@ -91,6 +99,21 @@ class Evaluation:
     def chars(self) -> float:
         """How many characters were shown for a question that has evidence, on average; NaN without such a question."""
         return _mean(row.chars for row in self.rows if row.shown is not None)
+
+    def against(self, other: Evaluation, measure: Measure = "shown") -> tuple[int, int]:
+        """On how many questions with evidence this does better than `other`, and on how many worse.
+
+        Raises:
+            QueryError: the other was asked other questions.
+        """
+        if [row.question for row in self.rows] != [row.question for row in other.rows]:
+            raise QueryError(f"{self.name!r} and {other.name!r} were asked different questions: ask both the same")
+        both = [
+            (one.worth(measure), two.worth(measure))
+            for one, two in zip(self.rows, other.rows, strict=True)
+            if one.shown is not None
+        ]
+        return sum(mine > theirs for mine, theirs in both), sum(mine < theirs for mine, theirs in both)
 
     def by(self, label: Literal["language", "kind"]) -> dict[str, Evaluation]:
         """The same for each language, or each kind of question, in the order in which they are first met."""
@@ -140,7 +163,7 @@ class Comparison(Sequence[Evaluation]):
 
     def __getitem__(self, index: int | str | slice) -> Evaluation | tuple[Evaluation, ...]:
         if isinstance(index, str):
-            return next(one for one in self.evaluations if one.name == index)
+            return {one.name: one for one in self.evaluations}[index]
         return self.evaluations[index]
 
     def __len__(self) -> int:
@@ -149,20 +172,26 @@ class Comparison(Sequence[Evaluation]):
     def __iter__(self) -> Iterator[Evaluation]:
         return iter(self.evaluations)
 
-    def best(self, measure: Measure = "shown") -> Evaluation:
-        """The one with the highest measure; of equals the one that shows fewer characters."""
-        return max(self, key=lambda one: (getattr(one, measure), -one.chars))
+    def best(self, measure: Measure = "shown", *, margin: int = MARGIN) -> Evaluation:
+        """The first, unless others do better on at least `margin` more questions than they do worse on.
+
+        Of those it is the one that gains most, and of equals the one that shows fewer characters.
+        """
+        gained = {one.name: better - worse for one in self for better, worse in [one.against(self[0], measure)]}
+        others = [one for one in self[1:] if gained[one.name] >= margin]
+        return max(others, key=lambda one: (gained[one.name], -one.chars), default=self[0])
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row a setting: name, shown, first, silent, chars.
+        """One row a setting: name, shown, first, silent, chars; on how many questions better, and worse, than the first.
 
         Raises:
             MissingExtraError: pandas is not installed.
         """
         from openclaw_memory.tables import frame
 
-        columns = ("name", *_MEASURES, "chars")
-        return frame("to_pandas()", columns, ([getattr(one, name) for name in columns] for one in self))
+        columns = ("name", *_SHARES, "chars")
+        rows = ([*(getattr(one, name) for name in columns), *one.against(self[0])] for one in self)
+        return frame("to_pandas()", (*columns, "better", "worse"), rows)
 
     def __repr__(self) -> str:
         return "\n".join(["Comparison(", *(f"  {_line(one)}" for one in self), ")"])
@@ -176,15 +205,18 @@ class Comparison(Sequence[Evaluation]):
             f"{bold('shown')}: share of the evidence in the snippets; {bold('first')}: evidence in the first result "
             f"({answerable} questions); {bold('silent')}: no result where the notes have no answer ({rest} questions)"
         )
+        compared = [f"questions better, worse than {self[0].name}"] if len(self) > 1 else []
         rows = (
             (
                 one.name or "memory",
-                *(bars(value, (value, KEYWORD_COLOUR)) for value in (getattr(one, name) for name in _MEASURES)),
+                *(bars(value, (value, KEYWORD_COLOUR)) for value in (getattr(one, name) for name in _SHARES)),
                 f"{one.chars:,.0f}",
+                *([f"+{better} −{worse}"] if len(self) > 1 else []),
             )
             for one in self
+            for better, worse in [one.against(self[0])]
         )
-        return table(caption, ("settings", *_MEASURES, "characters shown"), rows)
+        return table(caption, ("settings", *_SHARES, "characters shown", *compared), rows)
 
 
 def read_questions(path: str | os.PathLike[str], memory: Memory | None = None) -> list[Question]:
@@ -328,5 +360,5 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def _line(one: Evaluation) -> str:
-    shares = ", ".join(f"{name} {getattr(one, name):.3f}" for name in _MEASURES)
+    shares = ", ".join(f"{name} {getattr(one, name):.3f}" for name in _SHARES)
     return f"{one.name or 'memory'}: {shares}, {one.chars:,.0f} characters"

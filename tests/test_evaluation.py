@@ -8,7 +8,15 @@ import pytest
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.errors import QueryError, WorkspaceError
-from openclaw_memory.evaluation import Question, compare, evaluate, read_questions
+from openclaw_memory.evaluation import (
+    Answered,
+    Comparison,
+    Evaluation,
+    Question,
+    compare,
+    evaluate,
+    read_questions,
+)
 
 KEY = Question("Who has the spare key?", ("The spare key is with\nMrs. Groen.",), "en", "keyword")
 GAUGES = Question(
@@ -58,14 +66,43 @@ def test_settings_are_compared_on_the_same_notes_which_are_only_read(notes):
     assert [one.name for one in comparison] == ["default", "strict"]
     assert (comparison["default"].shown, comparison["strict"].shown) == (1.0, 0.0)
     assert comparison["strict"].silent == 1.0
-    assert comparison.best() is comparison["default"]
-    assert comparison.best("silent") is comparison["strict"]
+    assert comparison["strict"].against(comparison["default"]) == (0, 1)
+    assert comparison["default"].against(comparison["strict"], "first") == (1, 0)
     assert [(step.completed, step.total) for step in steps] == [(0, 2), (1, 2), (2, 2)]
 
 
-def test_of_equals_the_one_that_shows_less_is_the_better(notes):
-    few = MemoryConfig().updated({"search": {"max_results": 1}})
-    assert compare(notes, [KEY], {"six": MemoryConfig(), "one": few}).best().name == "one"
+FOUND, LOST = (1.0, 1), (0.0, None)
+
+
+def made(name, outcomes, chars=600):
+    """An evaluation of as many questions as there are outcomes: what was shown, and the rank of the first evidence."""
+    asked = [Question(f"question {number}", ("evidence",)) for number in range(len(outcomes))]
+    return Evaluation(name, tuple(Answered(one, *end, 3, chars) for one, end in zip(asked, outcomes, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "best"),
+    [
+        ([LOST, LOST, FOUND, FOUND], "first"),  # two more than the first: chance
+        ([FOUND, FOUND, FOUND, FOUND], "other"),
+        ([FOUND, FOUND, FOUND, LOST], "first"),  # three better, but one worse
+    ],
+)
+def test_the_first_stays_unless_another_is_better_on_three_more_questions(outcomes, best):
+    compared = Comparison((made("first", [LOST, LOST, LOST, FOUND]), made("other", outcomes)))
+    assert compared.best().name == best
+    assert compared.best(margin=1).name == "other"
+
+
+def test_of_equals_the_one_that_shows_less_is_the_better():
+    few, many = made("few", [FOUND] * 4, chars=300), made("many", [FOUND] * 4)
+    assert Comparison((made("first", [LOST] * 4), many, few)).best() is few
+    assert Comparison((many, few)).best() is many
+
+
+def test_other_questions_cannot_be_compared():
+    with pytest.raises(QueryError, match="'one' and 'two' were asked different questions"):
+        made("one", [FOUND]).against(made("two", [FOUND, LOST]))
 
 
 def test_the_moment_that_age_counts_from_can_be_given(notes):
@@ -82,7 +119,7 @@ def test_tables_name_the_settings_and_hold_no_markup(notes):
     assert comparison[0]._repr_html_() == comparison._repr_html_()
     assert "shown 1.000" in repr(comparison)
     frame = comparison.to_pandas()
-    assert list(frame.columns) == ["name", "shown", "first", "silent", "chars"]
+    assert list(frame.columns) == ["name", "shown", "first", "silent", "chars", "better", "worse"]
     assert list(comparison[0].to_pandas()["question"]) == [KEY.text, NONE.text]
 
 

@@ -23,6 +23,7 @@ from openclaw_memory.search.lines import (
     exact_matches,
     likeness,
     lines_of,
+    literal_share,
     name_matches,
     pair_matches,
     shape_of,
@@ -126,18 +127,26 @@ def best_lines(asked: Asked) -> list[SearchResult]:
     confidence = _confidence(windows[0], features, weights) if windows else 0.0
     results = []
     for window in windows:
+        worth = {name: getattr(weights, name) * float(feature[window.best]) for name, feature in features.items()}
         share = math.exp((window.value - windows[0].value) / weights.spread)
-        parts = {"confidence": confidence, "share": share, VECTOR_SHARE: _vector_share(window, features, weights)}
+        parts = {
+            "confidence": confidence,
+            "share": share,
+            VECTOR_SHARE: _vector_share(asked.question, lines, window, worth),
+        }
         if asked.explain:
             parts |= {name: float(feature[window.best]) for name, feature in features.items()}
         results.append(_result(lines, window, confidence * share, asked.rules.snippet_chars, parts))
     return results
 
 
-def _vector_share(window: Window, features: Mapping[str, Floats], weights: Weights) -> float:
-    """The share of vectors in what the best line of a window is worth."""
-    worth = {name: getattr(weights, name) * float(feature[window.best]) for name, feature in features.items()}
-    vector = sum(value for name, value in worth.items() if name in BY_VECTORS)
+def _vector_share(question: Question, lines: Sequence[Line], window: Window, worth: Mapping[str, float]) -> float:
+    """The share of vectors in what the best line of a window is worth.
+
+    As far as the question's words stand in the window as they are, vectors say no more than the words do.
+    """
+    literal = literal_share(lines[window.start : window.end + 1], question)
+    vector = (1 - literal) * sum(value for name, value in worth.items() if name in BY_VECTORS)
     return share_of(vector, sum(worth.values()) - vector)
 
 

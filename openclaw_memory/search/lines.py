@@ -7,7 +7,7 @@ more, and what stands before a line more than what follows it, because people an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, pairwise
@@ -140,14 +140,7 @@ class Wording:
 
     def numbered(self, stems: Sequence[str]) -> NDArray[np.intp]:
         """For each word of the vocabulary which of `stems` is its own, -1 for none of them."""
-        numbers = {term: at for at, term in enumerate(stems)}
-        # Stemming takes time: only words that begin like one of the stems are stemmed (y may become i: dying, die).
-        beginnings = {term[:2] for term in stems} | {term[:2].replace("i", "y") for term in stems}
-        found = np.full(len(self.vocabulary), -1, np.intp)
-        for at, word in enumerate(self.vocabulary):
-            if word[:2] in beginnings or not word.isascii():
-                found[at] = numbers.get(word_stem(word), -1)
-        return found
+        return np.array(_numbered(self.vocabulary, stems), np.intp)
 
     def best(self, scores: Floats) -> Floats:
         """The largest score of a word of each line; `scores` has a column a word, the result a row a line."""
@@ -198,12 +191,38 @@ class Neighbourhood:
         return total
 
 
+def literal_share(lines: Iterable[Line], question: Question) -> float:
+    """The share of the question's words that stand in these lines in any form, weighted by rarity; 0..1."""
+    vocabulary = set().union(*(shape_of(line.said).words for line in lines))
+    met = set(_numbered(vocabulary, question.stems))
+    for at, term in enumerate(question.stems):
+        if _is_sign(term) and any(term in word for word in vocabulary):
+            met.add(at)
+    held = sum(weight for at, weight in enumerate(question.weights) if at in met)
+    return held / sum(question.weights) if question.weights else 0.0
+
+
+def _numbered(vocabulary: Iterable[str], stems: Sequence[str]) -> list[int]:
+    """For each word which of `stems` is its own, -1 for none of them."""
+    numbers = {term: at for at, term in enumerate(stems)}
+    # Stemming takes time: only words that begin like one of the stems are stemmed (y may become i: dying, die).
+    beginnings = {term[:2] for term in stems} | {term[:2].replace("i", "y") for term in stems}
+    return [
+        numbers.get(word_stem(word), -1) if word[:2] in beginnings or not word.isascii() else -1 for word in vocabulary
+    ]
+
+
+def _is_sign(term: str) -> bool:
+    """Whether this is one sign of Chinese, Japanese or Korean, whose text is there in pairs."""
+    return len(term) == 1 and not term.isascii()
+
+
 def word_overlap(wording: Wording, question: Question, near: Neighbourhood) -> Floats:
     """The share of the question's words that stand in or near a line in any form, weighted by rarity; 0..1."""
     numbers = wording.numbered(question.stems)
     held = (numbers == np.arange(len(question.stems))[:, None]).astype(np.float32)
     for at, term in enumerate(question.stems):
-        if len(term) == 1 and not term.isascii():  # CJK text is there in pairs of characters
+        if _is_sign(term):
             held[at] = [term in word for word in wording.vocabulary]
     return _weighted_mean(near.strongest(wording.best(held), REACH_OF_TERMS), question.weights)
 

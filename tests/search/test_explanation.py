@@ -39,7 +39,8 @@ def asked(remember):
 @EVERY
 @pytest.mark.parametrize("half_life", [None, 30.0])
 def test_the_parts_of_a_score_add_up_to_it(asked, recipe, half_life):
-    results = asked(recipe, half_life_days=half_life).search(QUESTION, explain=True, now=NOW)
+    question = "Which town is our office in, and its entrance?"
+    results = asked(recipe, half_life_days=half_life, min_score=0.0).search(question, explain=True, now=NOW)
     rows = results.explain().rows
     assert [(row.score, row.citation) for row in rows[: len(results)]] == [(one.score, one.citation) for one in results]
     for row in rows:
@@ -48,6 +49,12 @@ def test_the_parts_of_a_score_add_up_to_it(asked, recipe, half_life):
         assert 0 < row.decay <= 1
     assert any(row.keyword for row in rows)
     assert any(row.vector for row in rows) == (recipe != "keywords")
+
+
+def test_words_that_stand_there_are_the_keywords_own(asked):
+    rows = asked("lines").search("office red door", explain=True).explain().rows
+    assert rows[0].citation == "memory/2026-05-10.md#L3"
+    assert (rows[0].keyword, rows[0].vector) == (rows[0].score, 0)
 
 
 def test_age_takes_from_what_has_a_day_and_from_nothing_else(asked):
