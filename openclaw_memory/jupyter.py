@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import re
+import tokenize
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from openclaw_memory.errors import MissingExtraError
+from openclaw_memory.errors import MissingExtraError, OpenClawMemoryError
 from openclaw_memory.memory import Memory
 from openclaw_memory.types import Excerpt, Progress, Status
 
 try:
     from IPython.core.error import UsageError
-    from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+    from IPython.core.inputtransformer2 import MagicAssign
+    from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 except ImportError as error:
     raise MissingExtraError(
         "openclaw_memory.jupyter needs IPython: pip install 'openclaw-memory-index[notebooks]'"
     ) from error
 
 if TYPE_CHECKING:
+    from tokenize import TokenInfo
+
     from IPython.core.interactiveshell import InteractiveShell
 
     from openclaw_memory.search import SearchResults
@@ -28,13 +34,15 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryMagics", "load_ipython_extension", "progress", "unload_ipython_extension"]
 
+_Given = ParamSpec("_Given")
+_Answer = TypeVar("_Answer")
 # The variable of a notebook whose memory the magics ask where no workspace is named.
 VARIABLE = "memory"
 # A bar that comes and goes would only flicker.
 PATIENCE_SECONDS = 1.0
 _OPTION = re.compile(r"(?:--(?P<long>[a-z][a-z-]*)|-(?P<short>[a-z]))(?=[\s=]|$)")
 _VALUE = re.compile(r"(?:\s*=\s*|\s+)(?:(?P<quote>[\"'])(?P<quoted>.*?)(?P=quote)|(?P<plain>\S+))(?=\s|$)\s*")
-_QUESTION = re.compile(r"^(?P<before>\s*(?:[\w, ]+=\s*)?)%memory\s+(?P<line>.*\?)[ \t]*$", re.MULTILINE)
+_NO_CODE = frozenset({tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE, tokenize.NL, tokenize.ENDMARKER})
 _SHORT = {"w": "workspace", "n": "max-results"}
 
 
@@ -62,6 +70,47 @@ def progress() -> Iterator[Callable[[Progress], None]]:
         yield show
 
 
+def _in_one_line(magic: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
+    """A magic whose errors of ours are shown as IPython shows wrong usage: the message, and no traceback."""
+
+    @wraps(magic)
+    def told(*given: _Given.args, **named: _Given.kwargs) -> _Answer:
+        try:
+            return magic(*given, **named)
+        except OpenClawMemoryError as error:
+            raise UsageError(str(error)) from error
+
+    return told
+
+
+class AskedLine(MagicAssign):
+    """`%memory ...?` is a call, also in an assignment: IPython takes a line that ends so for a call for help."""
+
+    priority = 4  # before HelpEnd, which has 5, at the same place: the beginning of the statement
+    sign: tuple[int, int]
+
+    @classmethod
+    def find(cls, tokens_by_line: Sequence[Sequence[TokenInfo]]) -> AskedLine | None:
+        """The first line that asks; strings, comments and the bodies of cell magics are none."""
+        for line in tokens_by_line:
+            code = [token for token in line if token.type not in _NO_CODE]
+            for at, (sign, name) in enumerate(pairwise(code)):
+                begins = at == 0 or code[at - 1].string == "="
+                asks = any(token.string != "?" for token in code[at + 2 :])  # `%memory?` is a call for help
+                if begins and (sign.string, name.string) == ("%", "memory") and asks:
+                    asked = cls(code[0].start)
+                    asked.sign = sign.start
+                    return asked
+        return None
+
+    def transform(self, lines: list[str]) -> list[str]:
+        """The lines, with the call in place of the magic."""
+        line, column = self.sign
+        self.start_line, self.start_col = line - 1, column
+        called: list[str] = super().transform(lines)
+        return called
+
+
 @magics_class
 class MemoryMagics(Magics):
     """`%memory`, `%%memory_append` and `%memory_status`.
@@ -73,25 +122,35 @@ class MemoryMagics(Magics):
         super().__init__(shell=shell)
         self._opened: dict[Path, Memory] = {}
 
+    @no_var_expand
     @line_magic
+    @_in_one_line
     def memory(self, line: str) -> SearchResults | Explanation:
-        """Follow the files, then ask: `%memory [-w PATH] [-n N] [--explain] When is the launch?`.
+        """Follow the files, then ask: `%memory [-w PATH] [-n N] [--min-score X] [--explain] When is the launch?`.
 
-        Gives `SearchResults`; with `--explain` how their scores came about, as `SearchResults.explain()` does.
+        Gives `SearchResults`; with `--explain` how their scores came about, as `SearchResults.explain()` does. The
+        question is taken as it is typed; one that begins with a dash goes behind `--`.
         """
-        options, question = _options(line, valued=("workspace", "max-results"), flags=("explain",))
+        options, question = _options(line, valued=("workspace", "max-results", "min-score"), flags=("explain",))
         if not question:
             raise UsageError("%memory needs a question: %memory When is the launch?")
-        count = options.get("max-results")
+        count, least = options.get("max-results"), options.get("min-score")
         if count is not None and not count.isdecimal():
             raise UsageError(f"--max-results takes a whole number, not {count!r}: %memory -n 3 When is the launch?")
+        try:
+            min_score = None if least is None else float(least)
+        except ValueError:
+            raise UsageError(f"--min-score takes a number from 0 to 1, not {least!r}") from None
         memory = self._memory(options.get("workspace"))
         _synced(memory)
         explain = "explain" in options
-        results = memory.search(question, max_results=int(count) if count else None, explain=explain)
+        limit = int(count) if count else None
+        results = memory.search(question, max_results=limit, min_score=min_score, explain=explain)
         return results.explain() if explain else results
 
+    @no_var_expand
     @cell_magic
+    @_in_one_line
     def memory_append(self, line: str, cell: str) -> Excerpt:
         """Add the cell to a day's note, once: `%%memory_append [-w PATH] [--date YYYY-MM-DD] [--title TITLE]`.
 
@@ -105,7 +164,9 @@ class MemoryMagics(Magics):
         _synced(memory)
         return written
 
+    @no_var_expand
     @line_magic
+    @_in_one_line
     def memory_status(self, line: str) -> Status:
         """What is indexed, with what, and what could work better: `%memory_status [-w PATH] [--deep]`."""
         options, rest = _options(line, valued=("workspace",), flags=("deep",))
@@ -138,8 +199,9 @@ class MemoryMagics(Magics):
 def load_ipython_extension(ipython: InteractiveShell) -> None:
     """What `%load_ext openclaw_memory.jupyter` calls."""
     ipython.register_magics(MemoryMagics(ipython))
-    if _questions_kept not in ipython.input_transformers_cleanup:
-        ipython.input_transformers_cleanup.append(_questions_kept)
+    transformers = ipython.input_transformer_manager.token_transformers
+    if AskedLine not in transformers:
+        transformers.append(AskedLine)
 
 
 def unload_ipython_extension(ipython: InteractiveShell) -> None:
@@ -147,17 +209,9 @@ def unload_ipython_extension(ipython: InteractiveShell) -> None:
     magics = ipython.magics_manager.registry.get(MemoryMagics.__name__)
     if isinstance(magics, MemoryMagics):
         magics.close()
-    if _questions_kept in ipython.input_transformers_cleanup:
-        ipython.input_transformers_cleanup.remove(_questions_kept)
-
-
-def _questions_kept(lines: list[str]) -> list[str]:
-    """`%memory ...?` as a call: IPython takes a line that ends with a question mark for a call for help."""
-    return [_QUESTION.sub(_as_call, line) for line in lines]
-
-
-def _as_call(match: re.Match[str]) -> str:
-    return f"{match['before']}get_ipython().run_line_magic('memory', {match['line']!r})"
+    transformers = ipython.input_transformer_manager.token_transformers
+    if AskedLine in transformers:
+        transformers.remove(AskedLine)
 
 
 def _synced(memory: Memory) -> None:
@@ -172,6 +226,8 @@ def _options(line: str, valued: Sequence[str], flags: Sequence[str] = ()) -> tup
     while match := _OPTION.match(rest):
         name = match["long"] or _SHORT.get(match["short"], "")
         rest = rest[match.end() :]
+        if name in flags and rest.startswith("="):
+            raise UsageError(f"--{name} takes no value")
         if name in flags:
             found[name], rest = "", rest.lstrip()
         elif name in valued and (value := _VALUE.match(rest)):
@@ -182,4 +238,6 @@ def _options(line: str, valued: Sequence[str], flags: Sequence[str] = ()) -> tup
         else:
             known = ", ".join(f"--{option}" for option in (*valued, *flags))
             raise UsageError(f"{match[0].strip()} is unknown; the options are {known}")
+    if rest.startswith("-") and not rest.startswith("-- "):
+        raise UsageError(f"{rest.split()[0]} is unknown; a question that begins with a dash goes behind --")
     return found, rest.removeprefix("-- ").strip()

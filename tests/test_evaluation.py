@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.errors import QueryError, WorkspaceError
+from openclaw_memory.errors import ConfigError, NotFoundError, QueryError, WorkspaceError, WriteError
 from openclaw_memory.evaluation import (
     Answered,
     Comparison,
     Evaluation,
     Question,
     compare,
+    copy_lab,
     evaluate,
     read_questions,
 )
@@ -163,3 +164,67 @@ def test_no_questions_no_settings_and_no_folder_are_told(memory, notes, tmp_path
         compare(tmp_path / "nowhere", [KEY], TWO)
     with pytest.raises(QueryError, match=r"nothing.jsonl cannot be read"):
         read_questions(tmp_path / "nothing.jsonl")
+
+
+def test_questions_of_one_sort_alone_have_a_table(memory):
+    for questions in ([KEY], [NONE]):
+        assert "–" in evaluate(memory, questions)._repr_html_()
+
+
+def test_what_was_measured_with_less_than_was_asked_for_says_so(notes):
+    lost = MemoryConfig().updated({"embedding": {"provider": "openai"}})
+    comparison = compare(
+        notes, [KEY], {"none": MemoryConfig().updated({"embedding": {"provider": "none"}}), "lost": lost}
+    )
+    assert [one.mode for one in comparison] == ["keyword", "keyword"]
+    assert comparison["none"].reasons == ()
+    assert "openai" in comparison["lost"].reasons[0]
+    assert "openai" in repr(comparison)
+    assert "openai" in comparison._repr_html_()
+
+
+def test_a_workspace_may_chunk_as_it_likes_and_is_compared_as_the_settings_say(notes):
+    (notes / ".memory").mkdir()
+    (notes / ".memory" / "config.toml").write_text("[chunking]\nmax_chars = 150\n")
+    (notes / "memory" / "long.md").write_text("# Long\n\n" + "The pump was looked at again, and it was dry.\n" * 60)
+    sizes = {str(size): MemoryConfig().updated({"chunking": {"max_chars": size}}) for size in (150, 700)}
+    questions = [Question("Was the pump dry?", ("it was dry",))]
+    small, large = (one.chars for one in compare(notes, questions, sizes))
+    assert small < large
+
+
+def test_a_note_that_cannot_be_read_ends_nothing(notes):
+    (notes / "memory" / "broken.md").write_bytes(b"\xff\xfe\x00\xd8")
+    with Memory.open(notes) as memory:
+        assert evaluate(memory, iter([KEY])).shown == 1.0
+
+
+def test_a_line_may_hold_any_sign_and_a_file_a_byte_order_mark(tmp_path):
+    place = tmp_path / "questions.jsonl"
+    place.write_text(json.dumps({"question": "one\u2028two"}, ensure_ascii=False) + "\n", encoding="utf-8-sig")
+    assert read_questions(place) == [Question("one\u2028two")]
+
+
+def test_the_lab_is_not_copied_onto_a_file(tmp_path):
+    (tmp_path / "lab").write_text("mine")
+    with pytest.raises(WriteError, match="name a folder"):
+        copy_lab(tmp_path / "lab")
+
+
+def test_what_is_no_measure_and_what_is_no_name_is_told(notes):
+    comparison = compare(notes, [KEY], TWO)
+    with pytest.raises(QueryError, match="chosen by 'shown' or 'first', not by 'silent'"):
+        comparison.best("silent")
+    with pytest.raises(NotFoundError, match="no settings are named 'defualt'; there are default, strict"):
+        comparison["defualt"]
+    with pytest.raises(QueryError, match="no settings to compare"):
+        compare(notes, [KEY], MemoryConfig())
+    with pytest.raises(ConfigError, match="must be a MemoryConfig, not"):
+        compare(notes, [KEY], {"mine": "openclaw"})
+
+
+def test_evidence_in_markdown_that_is_not_searched_leads_to_the_fix(tmp_path):
+    for name in ("one", "two", "three"):
+        (tmp_path / f"{name}.md").write_text(f"# {name}\n\nThe key is with {name}.\n")
+    with Memory.open(tmp_path) as memory, pytest.raises(QueryError, match="init --all-markdown"):
+        evaluate(memory, [Question("Who has the key?", ("The key is with two.",))])

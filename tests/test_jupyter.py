@@ -59,6 +59,11 @@ def result_of(shell, cell):
         "%memory -n 2 Who's got the spare key?",
         "%memory --max-results=2 -- Who has the spare key",
         "%memory -n 1 spare key 'Mrs. Groen\"",
+        f"found = {{}}\nfound['a'] = %memory {WHERE}\nfound['a']",
+        f"first = second = %memory {WHERE}\nsecond",
+        "%memory Who has \\\n the spare key?",
+        f"if True:\n    found = %memory {WHERE}\nfound",
+        "%memory --min-score 0 -n 1 spare key",
     ],
 )
 def test_a_question_is_asked_as_it_is_typed(shell, cell):
@@ -114,7 +119,11 @@ def test_loading_it_again_changes_nothing(shell):
     shell.run_line_magic("load_ext", EXTENSION)
     shell.run_line_magic("reload_ext", EXTENSION)
     assert result_of(shell, f"%memory {WHERE}")[0].path == "MEMORY.md"
-    assert sum(transform.__module__ == EXTENSION for transform in shell.input_transformers_cleanup) == 1
+    transformers = shell.input_transformer_manager.token_transformers
+    assert [one.__module__ for one in transformers].count(EXTENSION) == 1
+    shell.run_line_magic("unload_ext", EXTENSION)
+    assert EXTENSION not in [one.__module__ for one in transformers]
+    shell.run_line_magic("load_ext", EXTENSION)
 
 
 def test_unloading_closes_what_it_opened_and_nothing_else(shell, memory, notes, tmp_path):
@@ -135,10 +144,19 @@ def test_unloading_closes_what_it_opened_and_nothing_else(shell, memory, notes, 
         ("%memory", "needs a question"),
         ("%memory -n 3", "needs a question"),
         ("%memory -n many Who", "takes a whole number, not 'many'"),
-        ("%memory --explian Who", "--explian is unknown; the options are --workspace, --max-results, --explain"),
+        (
+            "%memory --explian Who",
+            "--explian is unknown; the options are --workspace, --max-results, --min-score, --explain",
+        ),
         ("%memory -w", "-w needs a value"),
+        ("%memory --explain=yes Who", "--explain takes no value"),
+        ("%memory -n2 Who", "-n2 is unknown"),
+        ("%memory --min-score low Who", "takes a number from 0 to 1, not 'low'"),
         ("%memory_status now", "does not know 'now'"),
         ("%%memory_append today\ntext", "does not know 'today'"),
+        ("%memory -w /nowhere-at-all Who", "workspace /nowhere-at-all does not exist"),
+        ("%memory -n 0 Who", "max_results must be a whole number of at least 1"),
+        ("%%memory_append --date yesterday\ntext", "yesterday"),
     ],
 )
 def test_a_wrong_call_says_what_is_right(shell, cell, words):
@@ -153,8 +171,27 @@ def test_without_a_memory_it_says_how_to_open_one(shell):
 
 def test_other_lines_that_end_with_a_question_mark_are_still_calls_for_help(shell):
     assert "pinfo" in shell.transform_cell("len?")
+    assert "pinfo" in shell.transform_cell("%memory?")
     assert "run_line_magic('memory', 'Why?')" in shell.transform_cell("%memory Why?")
-    assert shell.transform_cell("text = '''\nWhy?\n'''") == "text = '''\nWhy?\n'''\n"
+
+
+@pytest.mark.parametrize(
+    "cell", ["text = '''\n%memory Why?\n'''\n", "# %memory Why?\n", "7 %memory\n", "x = 7\nx %memory\n"]
+)
+def test_what_is_no_call_stays_as_it_is(shell, cell):
+    assert shell.transform_cell(cell) == cell
+
+
+@pytest.mark.usefixtures("memory")
+def test_a_note_may_tell_how_to_ask(shell, notes):
+    written = result_of(shell, "%%memory_append --date 2026-02-02\nHow to ask:\n%memory When is the launch?\n")
+    assert "%memory When is the launch?" in (notes / written.path).read_text()
+
+
+@pytest.mark.usefixtures("memory")
+def test_a_question_may_hold_what_looks_like_a_variable(shell):
+    shell.user_ns["name"] = "Mrs. Groen"
+    assert result_of(shell, "%memory What costs $100 for {name}?").query == "What costs $100 for {name}?"
 
 
 def test_progress_of_short_work_leaves_nothing_on_the_screen(capsys, notes):
