@@ -199,8 +199,8 @@ curtain
 # %% [markdown]
 # ## What lies on the disk
 #
-# The Markdown files are all there is to know. `.memory/` is made from them, and git leaves it alone: delete it, and the
-# next `sync` makes it again.
+# The Markdown files are all there is to know. The index, `.memory/index.*`, is made from them, and git leaves it alone:
+# delete it, and the next `sync` makes it again.
 
 # %% tags=["varies"]
 # %memory_status

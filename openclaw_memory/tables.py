@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.errors import MissingExtraError
+from openclaw_memory.telling import clean
 
 if TYPE_CHECKING:
     import pandas
@@ -54,7 +56,9 @@ def faint(cell: str | Markup) -> Markup:
 
 
 def bars(value: float, *parts: tuple[float, str], shown: str = "") -> Markup:
-    """A number, and below it a bar of coloured parts; a part of 1 is as wide as bars become."""
+    """A number, and below it a bar of coloured parts; a part of 1 is as wide as bars become. NaN has none."""
+    if math.isnan(value):
+        return faint("–")
     drawn = "".join(
         f'<div style="{_BAR};width:{round(min(max(share, 0.0), 1.0) * _BAR_WIDTH)}px;background:{colour}"></div>'
         for share, colour in parts
@@ -86,5 +90,4 @@ def _cell(value: object) -> str:
 
 
 def _text(text: str) -> str:
-    """`text` escaped; half of a surrogate pair, which no page can hold, shows as U+FFFD."""
-    return escape(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return escape(clean(text))

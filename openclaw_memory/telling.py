@@ -1,16 +1,25 @@
-"""What a status says, in words: the same in a terminal and in a notebook."""
+"""What is told of a memory, in words that are safe to show: the same in a terminal and in a notebook."""
 
 from __future__ import annotations
 
 import datetime
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from openclaw_memory.types import Status
 
+# Notes come from anywhere: C0 and C1 controls could drive a terminal, bidirectional controls could make it show another
+# text than the one that is there, and lone surrogates cannot be written at all.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 MAX_LISTED = 10  # names of files; more would push everything else off the screen
+
+
+def clean(text: str) -> str:
+    """`text` with whatever could steer a terminal or turn a line around shown as U+FFFD; tabs and line feeds stay."""
+    return _UNSAFE.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 def overview(state: Status, *, near: bool = False) -> list[tuple[str, str]]:

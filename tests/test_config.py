@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from openclaw_memory.chunking import STYLES
-from openclaw_memory.config import Chunking, Embedding, Files, MemoryConfig, Search, Sync
+from openclaw_memory.config import Chunking, Embedding, Files, MemoryConfig, Search, Sync, settings_of
 from openclaw_memory.config.parts import CHOICES, PARTS, RANGES
 from openclaw_memory.config.places import state_dir
 from openclaw_memory.errors import ConfigError, WorkspaceError
@@ -127,6 +127,41 @@ def test_every_choice_has_a_function_and_every_function_is_a_choice():
 def test_a_wrong_type_is_told_in_plain_words(part, words):
     with pytest.raises(ConfigError, match=f"^{re.escape(words)}$"):
         MemoryConfig().updated(part)
+
+
+KEY = "sk-proj-4rX9kQ7zAb12Cd34Ef56"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda _: settings_of({"embedding": {"providers": {"openai": {"api_key": KEY}}}}),
+        lambda _: settings_of(KEY),
+        lambda _: MemoryConfig(embedding={"providers": {"openai": {"api_key": KEY}}}),
+        lambda _: MemoryConfig().updated({"embedding": {"providers": KEY}}),
+        lambda _: MemoryConfig().updated({"embedding": {"providers": {"openai": KEY}}}),
+        lambda _: MemoryConfig().updated({"embedding": {"model": [KEY]}}),
+        lambda _: MemoryConfig().updated({"embedding": {"batch": KEY}}),
+        lambda _: MemoryConfig().updated({"embedding": KEY}),
+        lambda _: MemoryConfig().updated({"search": {"openai": KEY}}),
+        lambda _: MemoryConfig().updated({"providers": {"openai": KEY}}),
+        lambda _: MemoryConfig().updated({"search": {"openai": {"api_key": KEY}}}),
+        lambda _: MemoryConfig().updated({"search": {"api_key": KEY}, "providers": KEY}),
+        lambda _: MemoryConfig().updated({"search": {"api_key": KEY}}),
+        lambda _: MemoryConfig().updated({"search": {"match": KEY * 2}}),
+        lambda _: MemoryConfig().updated({"search": {"min_score": {"api_key": KEY}}}),
+        lambda _: MemoryConfig().updated({"search": [KEY]}),
+        lambda file: MemoryConfig.from_toml(file(f'[defaults]\nembedding = "{KEY}"\n')),
+        lambda file: MemoryConfig.from_toml(file(f'[defaults]\nembedding.providers.openai = "{KEY}"\n')),
+        lambda file: MemoryConfig.from_toml(file(f'defaults = "{KEY}{KEY}"\n')),
+        lambda file: MemoryConfig.from_toml(file(f'[agents]\na = {{ key = "{KEY}" }}\n'), agent="a"),
+        lambda file: MemoryConfig().with_workspace_file(file(f'[chunking]\nstyle = {{ key = "{KEY}" }}\n')),
+    ],
+)  # fmt: skip
+def test_no_message_about_settings_shows_a_key(tmp_path, wrong):
+    with pytest.raises(ConfigError) as told:
+        wrong(lambda text: toml(tmp_path, text))
+    assert KEY[8:] not in str(told.value)
 
 
 def test_a_part_of_another_kind_is_refused():
@@ -309,6 +344,13 @@ def test_a_workspace_may_set_chunking_globs_and_debounce(tmp_path):
         ('[files]\nextra_paths = ["docs/../../other"]\n', "files.extra_paths 'docs/../../other'"),
         ('[files]\nextra_paths = ["~/mail"]\n', "files.extra_paths '~/mail'"),
         ("[files]\nextra_paths = ['C:\\mail']\n", r"files.extra_paths 'C:\\mail'"),
+        ('[files]\nextra_paths = [".git"]\n', "files.extra_paths '.git'"),
+        ('[files]\nextra_paths = ["docs/.ssh"]\n', "files.extra_paths 'docs/.ssh'"),
+        ('[files]\nextra_paths = ["./web/node_modules/x"]\n', "files.extra_paths './web/node_modules/x'"),
+        ('[files]\nextra_paths = ["AGENTS.md"]\n', "files.extra_paths 'AGENTS.md'"),
+        ('[files]\nextra_paths = ["./soul.md"]\n', "files.extra_paths './soul.md'"),
+        ('[files]\nextra_paths = ["\\u0000"]\n', r"files.extra_paths '\x00'"),
+        ('[files]\nextra_paths = ["a\\u001bb"]\n', r"files.extra_paths 'a\x1bb'"),
         ("[files]\nallow_hard_links = true\n", "files.allow_hard_links"),
         ("[files]\nmax_bytes = 1\n", "files.max_bytes"),
         ("[search]\nmin_score = 0.9\n", "search.min_score"),
@@ -322,6 +364,42 @@ def test_a_workspace_may_set_nothing_that_leads_out_and_is_told_so(tmp_path, tex
     config = MemoryConfig().with_workspace_file(toml(tmp_path, text))
     assert dataclasses.replace(config, notices=()) == MemoryConfig()
     assert any(f": {named} may not be set" in notice for notice in config.notices)
+
+
+@pytest.mark.parametrize(
+    ("files", "text", "expected", "refused"),
+    [
+        (Files(exclude=("private/",)), "exclude = []", Files(exclude=("private/",)), None),
+        (Files(exclude=("private/",)), 'exclude = ["old/"]', Files(exclude=("private/", "old/")), None),
+        (Files(exclude=("private/",)), 'exclude = ["!private/x.md"]', Files(exclude=("private/",)), "files.exclude '!"),
+        (Files(), 'exclude = ["old/*", "!old/a.md"]', Files(exclude=("old/*", "!old/a.md")), None),
+        (Files(include=("a/",)), 'include = ["b/"]', Files(include=("a/",)), "files.include"),
+        (Files(include=("a/",)), "include = 5", Files(include=("a/",)), "files.include"),
+        (Files(include=("a/",)), "include = []", Files(include=("a/",)), "files.include"),
+        (Files(), 'include = ["b/"]', Files(include=("b/",)), None),
+    ],
+    ids=str,
+)
+def test_the_globs_of_a_workspace_leave_out_more_and_never_less(tmp_path, files, text, expected, refused):
+    file = toml(tmp_path, f"[files]\n{text}\n")
+    config = MemoryConfig(files=files).with_workspace_file(file)
+    assert config.files == expected
+    assert [refused] == [refused for notice in config.notices if f": {refused}" in notice] or not refused
+    assert bool(config.notices) is bool(refused)
+    again = config.with_workspace_file(file)
+    assert (again.files, again.notices) == (config.files, config.notices)
+
+
+@pytest.mark.parametrize("path", ["docs", "./docs/", "a.b/c", "ア　イ", "memory", "docs/AGENTS.md", "plan.md"])
+def test_a_workspace_may_add_what_lies_inside_and_is_named_by_itself(tmp_path, path):
+    config = MemoryConfig().with_workspace_file(toml(tmp_path, f'[files]\nextra_paths = ["{path}"]\n'))
+    assert (config.files.extra_paths, config.notices) == ((path,), ())
+
+
+@pytest.mark.parametrize("part", [{"files": {"extra_paths": ["a\0"]}}, {"sessions": {"folder": "\0"}}], ids=str)
+def test_no_path_holds_a_nul(part):
+    with pytest.raises(ConfigError, match="holds a NUL"):
+        MemoryConfig().updated(part)
 
 
 def test_what_a_workspace_may_set_is_checked_and_clamped_like_the_rest(tmp_path):

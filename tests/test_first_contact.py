@@ -16,6 +16,7 @@ import pytest
 from uninstalled import run_without
 
 from openclaw_memory import Memory, MemoryConfig, load_embedder
+from openclaw_memory.cli.commands import commands
 from openclaw_memory.config import Files
 from openclaw_memory.errors import (
     ConfigError,
@@ -113,6 +114,20 @@ def test_what_a_workspace_adds_is_added_to_what_the_caller_names(vault):
         assert sum("may not be set from inside" in notice for notice in memory.status().notices) == 3
 
 
+def test_a_workspace_undoes_no_exclusion_of_its_caller(vault):
+    (vault / "private").mkdir()
+    (vault / "private/x.md").write_text("The code of the safe is 4711.\n")
+    (vault / ".memory").mkdir()
+    settings = 'extra_paths = [".", "private", ".trash", "\\u0000"]\nexclude = ["!private/x.md", "Daily/"]\n'
+    (vault / ".memory/config.toml").write_text(f"[files]\n{settings}")
+    with Memory.open(vault, config=MemoryConfig(files=Files(exclude=("private/",)))) as memory:
+        assert sorted(memory.sync().added) == ["Projects/Mill.md", "Welcome.md"]
+        for path in ("private/x.md", ".trash/old.md"):
+            with pytest.raises(PathNotAllowedError):
+                memory.get(path)
+        assert sum("may not be set from inside" in notice for notice in memory.status().notices) == 3
+
+
 def test_an_empty_folder_is_said_to_be_one(run, tmp_path):
     outcome = run("search", "--workspace", tmp_path, "anything")
     assert (outcome.code, "holds no memory file yet" in outcome.err) == (1, True)
@@ -122,6 +137,16 @@ def test_a_search_that_finds_nothing_among_notes_gives_no_advice(run, notes):
     (notes / "README.md").write_text("about these notes\n")
     outcome = run("search", "--workspace", notes, "--min-score", "1", "zebra")
     assert (outcome.code, "note:" in outcome.err) == (1, False)
+
+
+def test_each_file_that_is_made_beside_the_notes_is_told_of(run, vault):
+    told = (Path(__file__).parents[1] / "docs" / "explanation" / "how-it-works.md").read_text(encoding="utf-8")
+    run("init", "--all-markdown", "--workspace", vault)
+    with Memory.open(vault) as memory, memory.watch():
+        memory.sync()
+        made = sorted(path.name.removesuffix("-wal").removesuffix("-shm") for path in (vault / ".memory").iterdir())
+    assert len(made) >= 5
+    assert [name for name in made if f"`.memory/{name}`" not in told] == []
 
 
 # --- a folder that is none ---------------------------------------------------------------------------------------------
@@ -192,7 +217,22 @@ def test_a_slip_in_python_is_told_with_what_was_meant(notes, wrong, kind, words)
         wrong(notes)
 
 
-def test_no_command_is_cut_short_in_the_list_of_them(run):
+OPTIONS = sorted({name for command in commands.commands.values() for option in command.params for name in option.opts})
+OPTIONS = [name for name in OPTIONS if name.startswith("-")]
+
+
+@pytest.mark.parametrize("typed", ["index", "append", "search", "demo", ""])
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_before_its_command_is_told_a_command_that_has_it(run, option, typed):
+    having = {name for name, command in commands.commands.items() if any(option in one.opts for one in command.params)}
+    outcome = run(option, *([typed] if typed else []))
+    named, *rest = command_in(outcome.err)
+    assert (outcome.code, named in having, rest[0]) == (2, True, option)
+    assert typed not in having or named == typed
+
+
+def test_no_command_is_cut_short_in_the_list_of_them(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     listed = run("--help").out.partition("Commands:\n")[2]
     assert listed
     assert "..." not in listed

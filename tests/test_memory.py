@@ -118,7 +118,7 @@ def test_a_provider_that_does_not_load_is_named_in_the_status(notes: Path, monke
 
 
 def test_what_is_no_embedder_is_refused(notes: Path) -> None:
-    with pytest.raises(ConfigError, match="7"):
+    with pytest.raises(ConfigError, match="of type int"):
         Memory.open(notes, embedder=7)
 
 

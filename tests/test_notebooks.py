@@ -205,9 +205,15 @@ def test_each_code_cell_of_a_doubled_notebook_comes_twice():
         ("socket.create_connection(('192.0.2.1', 443), 1)", "192.0.2.1"),
         ("socket.getaddrinfo('example.org', 443)", "example.org"),
         ("socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'', ('192.0.2.1', 53))", "192.0.2.1"),
+        ("socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendmsg([b''], [], 0, ('192.0.2.1', 53))", "192.0.2.1"),
+        ("socket.gethostbyname('example.org')", "example.org"),
+        ("socket.gethostbyname_ex('example.org')", "example.org"),
+        ("socket.gethostbyaddr('192.0.2.1')", "192.0.2.1"),
+        ("socket.getnameinfo(('192.0.2.1', 53), 0)", "192.0.2.1"),
+        ("one, two = socket.socketpair(); one.sendmsg([b'x']); two.recv(1)", ""),
         ("server = socket.create_server(('127.0.0.1', 0)); socket.create_connection(server.getsockname(), 1)", ""),
     ],
-    ids=["connection", "name", "datagram", "this machine"],
+    ids=["connection", "name", "datagram", "message", "host", "hosts", "back", "service", "a pair", "this machine"],
 )
 def test_nothing_leaves_the_machine_while_a_notebook_runs(code, said):
     environment = {**os.environ, **runs.environment()}

@@ -10,7 +10,6 @@ from openclaw_memory import __version__
 from openclaw_memory.cli import writing
 from openclaw_memory.cli.place import Followed, Place, patient_progress, placed, synced, waiting
 from openclaw_memory.cli.show import (
-    clean,
     note,
     say,
     say_findings,
@@ -19,6 +18,7 @@ from openclaw_memory.cli.show import (
     say_status,
 )
 from openclaw_memory.cli.watch import watch
+from openclaw_memory.telling import clean
 from openclaw_memory.types import cited
 
 if TYPE_CHECKING:
@@ -34,9 +34,11 @@ class _Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = args[0].partition("=")[0] if args else ""
         own = {name for option in self.get_params(ctx) for name in option.opts}
-        below = {name for command in self.commands.values() for option in command.params for name in option.opts}
-        if given in below - own:
-            raise click.UsageError(f"{given} belongs behind a command: `openclaw-memory search {given} ...`", ctx)
+        taking = [name for name, one in self.commands.items() if any(given in option.opts for option in one.params)]
+        if taking and given not in own:
+            typed = next((word for word in args[1:] if word in self.commands), "")
+            name = next(name for name in (typed, "search", *taking) if name in taking)
+            raise click.UsageError(f"{given} belongs behind a command: `openclaw-memory {name} {given} ...`", ctx)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -51,7 +53,7 @@ class _Commands(click.Group):
 def commands() -> None:
     """Search an agent's Markdown memory, and get cited lines back.
 
-    The notes are the truth; the index in WORKSPACE/.memory is made from them and may be deleted.
+    The notes are the truth; the index, WORKSPACE/.memory/index.*, is made from them and may be deleted.
 
     First steps: `demo` shows it at work; `init` makes a workspace, or with --all-markdown one of a folder that is full
     of notes already; `search` answers; `doctor` says what is wrong.
@@ -144,7 +146,8 @@ def search(
 ) -> int:
     """Ask a question; get the lines that answer it, each cited.
 
-    The index first follows the files that changed. Exit code 1: nothing was found.
+    QUERY is the question, or words to look for. The index first follows the files that changed. Exit code 1: nothing
+    was found.
 
     Example: openclaw-memory search --workspace notes "Who has the spare key?"
     """
@@ -186,7 +189,9 @@ def search(
 @click.option("--lines", type=int, metavar="N", help="How many lines.")
 @placed
 def get(place: Place, path: str, start: int | None, lines: int | None) -> int:
-    """Read a memory file, or lines of it. PATH may be a citation as `search` prints it.
+    """Read a memory file, or lines of it.
+
+    PATH is that of the file, as seen from the workspace, or a citation as `search` prints it: PATH#L3-L4.
 
     Example: openclaw-memory get --workspace notes "MEMORY.md#L3-L4"
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,14 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from openclaw_memory.config.places import colours
-from openclaw_memory.telling import behind, details, failure, first_of, overview
+from openclaw_memory.telling import behind, clean, details, failure, first_of, overview
 
 if TYPE_CHECKING:
     from openclaw_memory.types import SearchResult, Status
 
-# Notes come from anywhere: C0 and C1 controls could drive a terminal, bidirectional controls could make it show another
-# text than the one that is there, and lone surrogates cannot be written at all.
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _MAX_WIDTH = 100  # columns; longer lines are hard to read
 
 
@@ -31,11 +27,6 @@ class Finding:
     level: Literal["ok", "note", "problem"]
     detail: str
     remedy: str = ""
-
-
-def clean(text: str) -> str:
-    """`text` with every character that could steer a terminal shown as U+FFFD; tabs and line feeds stay."""
-    return _UNSAFE.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 def say(text: str = "") -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from openclaw_memory.cli.place import Place, patient_progress, placed, waiting
-from openclaw_memory.cli.show import clean, note, paint, say, say_json_line
+from openclaw_memory.cli.show import note, paint, say, say_json_line
 from openclaw_memory.errors import OpenClawMemoryError
-from openclaw_memory.telling import first_of
+from openclaw_memory.telling import clean, first_of
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory

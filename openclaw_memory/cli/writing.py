@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from openclaw_memory.cli.place import INTERRUPTED, Followed, Place, placed, synced
-from openclaw_memory.cli.show import clean, note, paint, plain, say, say_json
+from openclaw_memory.cli.show import note, paint, plain, say, say_json
+from openclaw_memory.telling import clean
 from openclaw_memory.types import citation, cited
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _is_item(argument: str) -> bool:
 def append(place: Place, text: tuple[str, ...], date: str | None, title: str | None, skip_existing: bool) -> int:
     """Add a note to the day's file, and index it.
 
-    `-` in the place of the text reads it from standard input.
+    TEXT is the note, in Markdown; several words are one text. `-` in its place reads it from standard input.
 
     A text that begins with a dash, but not with a dash and a space, is written last, after `--`.
 
@@ -80,7 +81,8 @@ def append(place: Place, text: tuple[str, ...], date: str | None, title: str | N
 def edit(place: Place, lines: str, text: tuple[str, ...], seen: str) -> int:
     """Replace lines of a note, if they still are what you saw.
 
-    `-` in the place of the text reads the new lines from standard input.
+    PATH#L3-L4 is a citation as `search` prints it, with the first and the last line; of one line it is PATH#L3. TEXT is
+    what stands there then. `-` in its place reads it from standard input.
 
     A text that begins with a dash, but not with a dash and a space, is written last, after `--`.
 
@@ -99,6 +101,8 @@ def edit(place: Place, lines: str, text: tuple[str, ...], seen: str) -> int:
 def delete(place: Place, lines: str, seen: str) -> int:
     """Remove lines of a note, if they still are what you saw.
 
+    PATH#L3-L4 is a citation as `search` prints it, with the first and the last line; of one line it is PATH#L3.
+
     Example: openclaw-memory delete --workspace notes "MEMORY.md#L3" --seen 3ec561970a7e
     """
     path, start, end = _lines(lines)
@@ -114,6 +118,8 @@ def delete(place: Place, lines: str, seen: str) -> int:
 @placed
 def promote(place: Place, lines: str, section: str | None, seen: str | None) -> int:
     """Copy lines of a note to MEMORY.md, which keeps what stays true.
+
+    PATH#L3-L4 is a citation as `search` prints it, with the first and the last line; of one line it is PATH#L3.
 
     Example: openclaw-memory promote -w notes "memory/2026-02-26.md#L3" --section Decisions
     """

@@ -14,6 +14,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Self
 
+from openclaw_memory.config.inside import settable
 from openclaw_memory.config.parts import (
     PARTS,
     Chunking,
@@ -28,6 +29,7 @@ from openclaw_memory.config.parts import (
     Sync,
     checked,
     normalised_weights,
+    shown,
 )
 from openclaw_memory.errors import ConfigError, WorkspaceError, nearest
 
@@ -45,13 +47,6 @@ __all__ = [
     "Sync",
     "settings_of",
 ]
-
-# What a file found inside a workspace may set: nothing that could send notes elsewhere or read beyond the folder.
-WORKSPACE_SETTABLE: Mapping[str, frozenset[str] | None] = {
-    "chunking": None,
-    "files": frozenset({"include", "exclude", "extra_paths"}),  # of the latter, those that lie inside
-    "sync": frozenset({"debounce_seconds"}),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +131,7 @@ class MemoryConfig:
                     f"{origin}: unknown part [{name}]; {nearest(name, PARTS)}the parts are {', '.join(PARTS)}"
                 )
             if not isinstance(table, Mapping):
-                raise ConfigError(f"{origin}: [{name}] must be a table of settings, not {table!r}")
+                raise ConfigError(f"{origin}: [{name}] must be a table of settings, not {shown(name, table)}")
             known = {part.name for part in fields(PARTS[name])}
             if unknown := sorted(set(table) - known):
                 raise ConfigError(
@@ -148,10 +143,11 @@ class MemoryConfig:
         return replace(self, **parts)
 
     def with_workspace_file(self, path: Path) -> Self:
-        """Apply a file found inside a workspace: it may set chunking, ignore patterns and debounce, nothing else.
+        """Apply a file found inside a workspace: it may set chunking, globs, extra paths and debounce, nothing else.
 
-        Of extra paths it may add those that lie inside the workspace. What it may not set is left as it was and named
-        in `notices`. A missing file changes nothing.
+        Extra paths are added if they lie inside, and neither are the agent's own rules nor lead into folders that are
+        passed over. Its `exclude` adds to this one's, and brings back nothing; its `include` counts where this has
+        none. What it may not set is left as it was and named in `notices`. A missing file changes nothing.
 
         Raises:
             ConfigError: the file is not TOML, or an allowed key has a wrong value.
@@ -165,21 +161,8 @@ class MemoryConfig:
                 f"{path} cannot be looked at: {error.strerror}; give yourself the right to, "
                 f"as with `chmod u+rwx {quote(str(path.parent))}`"
             ) from error
-        allowed: dict[str, Any] = {}
-        refused: list[str] = []
-        for part, table in _read_toml(path).items():
-            keys = WORKSPACE_SETTABLE.get(part, frozenset())
-            if not isinstance(table, Mapping):
-                refused.append(part)
-                continue
-            allowed[part] = {key: value for key, value in table.items() if keys is None or key in keys}
-            refused += [f"{part}.{key}" for key in table if key not in allowed[part]]
-        if isinstance(paths := allowed.get("files", {}).get("extra_paths"), list):
-            outside = [path for path in paths if isinstance(path, str) and not _lies_inside(path)]
-            refused += [f"files.extra_paths {path!r}" for path in outside]
-            added = [path for path in paths if path not in outside and path not in self.files.extra_paths]
-            allowed["files"]["extra_paths"] = [*self.files.extra_paths, *added]
-        config = self.updated({part: table for part, table in allowed.items() if table}, origin=str(path))
+        allowed, refused = settable(_read_toml(path), self.files)
+        config = self.updated(allowed, origin=str(path))
         words = tuple(f"{path}: {key} may not be set from inside a workspace and was ignored" for key in refused)
         return replace(config, notices=(*config.notices, *words))
 
@@ -193,7 +176,8 @@ def settings_of(given: MemoryConfig | None) -> MemoryConfig:
     if given is None or isinstance(given, MemoryConfig):
         return given or MemoryConfig()
     raise ConfigError(
-        f"config must be a MemoryConfig, not {given!r}; MemoryConfig.from_toml(path) reads one from a file"
+        f"config must be a MemoryConfig, not a value of type {type(given).__name__}; "
+        "MemoryConfig.from_toml(path) reads one from a file"
     )
 
 
@@ -202,13 +186,7 @@ def _preset(cls: type[MemoryConfig], name: object) -> Any:
         return cls.openclaw()
     if name == "default":
         return cls()
-    raise ConfigError(f"unknown preset {name!r}; the presets are 'default' and 'openclaw'")
-
-
-def _lies_inside(path: str) -> bool:
-    """Whether a path, as seen from the workspace, lies in it by its letters; links are followed by no reader."""
-    parts = path.strip().replace("\\", "/").split("/")
-    return bool(parts[0]) and parts[0][0] != "~" and ":" not in parts[0] and ".." not in parts
+    raise ConfigError(f"unknown preset {shown('preset', name)}; the presets are 'default' and 'openclaw'")
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -236,5 +214,5 @@ def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _table(document: Mapping[str, Any], key: str, path: object) -> Mapping[str, Any]:
     table = document.get(key, {})
     if not isinstance(table, Mapping):
-        raise ConfigError(f"{path}: [{key}] must be a table, not {table!r}")
+        raise ConfigError(f"{path}: [{key}] must be a table, not {shown(key, table)}")
     return table

@@ -37,7 +37,8 @@ class Files:
     """Which files count as memory, besides `MEMORY.md`, `USER.md` and `memory/**/*.md`. Globs are relative.
 
     `extra_paths` are Markdown files, and folders: all Markdown below one counts, but for hidden folders and those of
-    installed programs, such as `node_modules`. `"."` is the whole workspace.
+    installed programs, such as `node_modules`. `"."` is the whole workspace, without the agent's own rules, such as
+    `AGENTS.md` at its top.
     """
 
     extra_paths: tuple[str, ...] = ()
@@ -257,11 +258,27 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "recall.citations": get_args(Citations),
 }
 
+_PATHS = frozenset({"files.extra_paths", "sessions.folder"})
+# More than this of a wrong value helps nobody, and it may be a key that was put in the wrong place.
+_MOST_SHOWN, _BEGINNING = 24, 12
+
+
+def shown(name: str, value: object) -> str:
+    """The wrong value of a setting in words: of what may hold a key its type alone, of a long one how it begins."""
+    if value is None or isinstance(value, bool | int | float):
+        return repr(value)
+    if name.partition(".")[0] in {"embedding", "defaults", "agents"} or isinstance(value, Mapping):
+        return f"a value of type {type(value).__name__}"
+    whole = repr(value)
+    return whole if len(whole) <= _MOST_SHOWN else f"{whole[:_BEGINNING]}... ({type(value).__name__})"
+
 
 def checked(part_name: str, part: Any, notices: list[str]) -> Any:
     """`part` with each value inside its range; raises ConfigError for a value of the wrong type."""
     if not isinstance(part, PARTS[part_name]):
-        raise ConfigError(f"{part_name} must be a {PARTS[part_name].__name__}, not {part!r}")
+        raise ConfigError(
+            f"{part_name} must be a {PARTS[part_name].__name__}, not a value of type {type(part).__name__}"
+        )
     changes: dict[str, Any] = {}
     for spec in fields(part):
         name = f"{part_name}.{spec.name}"
@@ -269,7 +286,7 @@ def checked(part_name: str, part: Any, notices: list[str]) -> Any:
         if name not in CHOICES:
             _check_type(name, value, str(spec.type))
         elif value not in CHOICES[name]:
-            raise ConfigError(f"{name} must be one of {', '.join(CHOICES[name])}, not {value!r}")
+            raise ConfigError(f"{name} must be one of {', '.join(CHOICES[name])}, not {shown(name, value)}")
         if name in RANGES and value is not None:
             low, high = RANGES[name]
             clamped = min(max(value, low), high)
@@ -296,11 +313,13 @@ def _check_type(name: str, value: Any, annotation: str) -> None:
         ),
         "Mapping[str, Mapping[str, Any]]": (
             isinstance(value, Mapping) and all(isinstance(table, Mapping) for table in value.values()),
-            "a table of tables, one for each provider",
+            "a table of tables, such as {'openai': {'model': '...'}}",
         ),
     }[kind]
     if not fits:
-        raise ConfigError(f"{name} must be {words}, not {value!r}")
+        raise ConfigError(f"{name} must be {words}, not {shown(name, value)}")
+    if name in _PATHS and any("\0" in path for path in ([value] if isinstance(value, str) else value)):
+        raise ConfigError(f"{name} holds a NUL, which no path has: {value!r}; write the path without it")
 
 
 def normalised_weights(search: Search, notices: list[str]) -> Search:

@@ -49,6 +49,8 @@ AUTO_ORDER: tuple[str, ...] = ("local", "openai", "gemini", "voyage", "static")
 PROBE = "memory"
 # A vector shorter than this has no direction worth trusting and is not scaled up; OpenClaw's number.
 MIN_MAGNITUDE = 1e-10
+# No provider has a longer name; an API key is longer.
+_LONGEST_NAME, _BEGINNING = 24, 6
 # What a provider describes its service with, and what adapters make embedders of: imported when first asked for, since
 # asyncio and numpy come with the first.
 _LATE = {"_framework": ("FrameworkEmbedder",), "_pace": ("Pace",), "_remote": ("Limits", "Service")}
@@ -81,7 +83,8 @@ def load_embedder(
     embedder = _behind_service(create(model, **options), pace)
     if not isinstance(embedder, Embedder):
         raise EmbedderError(
-            f"embedder {provider!r} made {embedder!r}, which lacks parts of the Embedder protocol; mend it"
+            f"embedder {provider!r} made a {type(embedder).__name__}, which lacks parts of the Embedder protocol; "
+            "mend it"
         )
     return embedder
 
@@ -242,7 +245,16 @@ def _factory(name: str) -> Callable[..., Any]:
 
 def _unknown(name: str) -> str:
     known = ("auto", "none", *providers())
-    return f"unknown embedder {name!r}; {nearest(name, known)}the providers are {', '.join(known)}"
+    return f"unknown embedder {named(name)}; {nearest(name, known)}the providers are {', '.join(known)}"
+
+
+def named(name: object) -> str:
+    """A name that nobody knows, as a message shows it: it may be a key that was put in its place."""
+    from openclaw_memory.redaction import redact
+
+    if not isinstance(name, str):
+        return f"a value of type {type(name).__name__}"
+    return repr(redact(name)) if len(name) <= _LONGEST_NAME else f"{name[:_BEGINNING]!r}... ({len(name)} characters)"
 
 
 def _own_providers() -> set[str]:

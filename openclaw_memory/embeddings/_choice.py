@@ -240,12 +240,13 @@ def embedders_of(choice: EmbedderChoice, rules: Embedding) -> Embedders:
         return Embedders(lambda _: from_callable(choice, name), "callable", rules)
     if callable(choice) and not isinstance(choice, type):
         raise ConfigError(
-            f"embedder {choice!r} has no name by which its vectors can be told from those of another model; give it "
-            f"one: openclaw_memory.embeddings.from_callable(function, 'my model'); {_OF_FRAMEWORKS}"
+            f"this embedder, a {type(choice).__name__}, has no name by which its vectors can be told from those of "
+            "another model; give it one: openclaw_memory.embeddings.from_callable(function, 'my model'); "
+            f"{_OF_FRAMEWORKS}"
         )
     raise ConfigError(
-        f"embedder {choice!r} is none of: an embedder, a provider's name, a function from texts to vectors, None; "
-        f"{_OF_FRAMEWORKS}"
+        f"embedder of type {type(choice).__name__} is none of: an embedder, a provider's name, a function from texts "
+        f"to vectors, None; {_OF_FRAMEWORKS}"
     )
 
 

@@ -6,7 +6,7 @@ import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from openclaw_memory.embeddings import normalised
+from openclaw_memory.embeddings import named, normalised
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def create(model: str | None = None, *, dims: int = 64) -> HashingEmbedder:
         EmbedderError: a model is named, or `dims` is not positive.
     """
     if model is not None:
-        raise EmbedderError(f"the hashing embedder has no model {model!r}; leave the model out")
+        raise EmbedderError(f"the hashing embedder has no model {named(model)}; leave the model out")
     return HashingEmbedder(dims)
 
 

@@ -21,7 +21,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from openclaw_memory.embeddings import normalised
+from openclaw_memory.embeddings import named, normalised
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def create(model: str | None = None, *, path: str | Path | None = None) -> Stati
         EmbedderError: `model` is not the one that ships, or the file is missing or damaged.
     """
     if path is None and model not in (None, MODEL):
-        raise EmbedderError(f"unknown static model {model!r}; use {MODEL!r}, or name a model file with path=")
+        raise EmbedderError(f"unknown static model {named(model)}; use {MODEL!r}, or name a model file with path=")
     return StaticEmbedder(path)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import MissingExtraError
 from openclaw_memory.search.ranking import DECAY, VECTOR_SHARE
+from openclaw_memory.telling import clean
 from openclaw_memory.types import SearchResult
 
 if TYPE_CHECKING:
@@ -17,6 +18,19 @@ if TYPE_CHECKING:
     from openclaw_memory.search.results import SearchResults
 
 _COLUMNS = ("rank", "citation", "score", "keyword", "vector", "decay", "kept")
+# Fonts with Chinese, Japanese and Korean signs, of Linux, macOS and Windows; matplotlib's own has none.
+_WIDE_FONTS = (
+    "Noto Sans CJK JP",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK KR",
+    "WenQuanYi Micro Hei",
+    "Hiragino Sans",
+    "PingFang SC",
+    "Apple SD Gothic Neo",
+    "Yu Gothic",
+    "Microsoft YaHei",
+    "Malgun Gothic",
+)
 # Inches: of a plot, and of each of its bars.
 _WIDTH, _MARGIN, _BAR = 8.0, 1.5, 0.4
 
@@ -42,7 +56,11 @@ class Explained:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """The answers to `query`, each with the parts of its score; `min_score` is the threshold that they had to reach."""
+    """The answers to `query`, each with the parts of its score.
+
+    `min_score` is the threshold that they had to reach, but for those that words alone have found (OpenClaw's rule,
+    where chunks answer).
+    """
 
     rows: tuple[Explained, ...]
     query: str
@@ -96,11 +114,11 @@ class Explanation:
                 part.set_alpha(1.0 if row.kept else 0.35)
             left = [start + width for start, width in zip(left, widths, strict=True)]
         ax.axvline(self.min_score, color="black", linestyle="--", linewidth=1, label=f"threshold {self.min_score:g}")
-        # A `$` in a path or a question would begin a formula.
-        ax.set_yticks(places, [_plain(f"{row.rank or 'below'}  {row.citation}") for row in self.rows])
+        fonts = _fonts()
+        ax.set_yticks(places, [_plain(f"{row.rank or 'below'}  {row.citation}") for row in self.rows], family=fonts)
         ax.set_xlim(0, max(1.0, *left) if left else 1.0)
         ax.set_xlabel("score")
-        ax.set_title(_plain(f"Where the scores come from: {_short(self.query)}"), loc="left", wrap=True)
+        ax.set_title(_plain(f"Where the scores come from: {_short(self.query)}"), loc="left", wrap=True, family=fonts)
         ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
         return ax
 
@@ -117,6 +135,8 @@ class Explanation:
         from openclaw_memory.tables import KEYWORD_COLOUR, VECTOR_COLOUR, Markup, bars, bold, code, faint, table
 
         what = f"score = (keyword + vector) × decay; threshold {self.min_score:g}"
+        if any(row.kept and row.score < self.min_score for row in self.rows):
+            what += ", which answers that words alone have found need not reach"
         rows = (
             (
                 row.rank if row.kept else faint("below"),
@@ -159,4 +179,13 @@ def _short(query: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return text.replace("$", r"\$")
+    """`text` as matplotlib draws it: a `$` in a path or a question would begin a formula."""
+    return clean(text).replace("$", r"\$")
+
+
+def _fonts() -> list[str]:
+    """The usual font, and those of this machine that have the signs of Chinese, Japanese and Korean."""
+    from matplotlib import font_manager, rcParams
+
+    known = {font.name for font in font_manager.fontManager.ttflist}
+    return [*rcParams["font.family"], *(name for name in _WIDE_FONTS if name in known)]

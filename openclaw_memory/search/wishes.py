@@ -36,10 +36,15 @@ def with_time_zone(now: object) -> datetime | None:
     """A moment as one that can be compared; without a time zone it is of the machine's.
 
     Raises:
-        QueryError: it is no `datetime`.
+        QueryError: it is no `datetime`, or none that the machine's time zone can tell.
     """
     if now is None:
         return None
     if not isinstance(now, datetime):
         raise QueryError(f"now must be a datetime, not {now!r}")
-    return now if now.tzinfo else now.astimezone()
+    try:
+        return now if now.tzinfo else now.astimezone()
+    except (ValueError, OverflowError, OSError) as error:
+        raise QueryError(
+            f"now cannot be {now!r} ({error}): give a moment with a time zone, such as datetime.now(UTC)"
+        ) from error

@@ -22,7 +22,7 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.journal import checked_text, find_block
-from openclaw_memory.workspace.paths import Place, locate, long_term_path
+from openclaw_memory.workspace.paths import Place, is_of_the_agent, locate, long_term_path
 from openclaw_memory.workspace.reading import (
     excerpt_of_lines,
     hash_of,
@@ -163,6 +163,8 @@ def _writable(root: Path, path: str, rules: Files) -> Place:
     place = locate(root, rules, path)
     if place.base != str(root):
         raise PathNotAllowedError(f"{path!r} lies outside of the workspace, where files are only read: edit it there")
+    if is_of_the_agent(root, place.path):
+        raise PathNotAllowedError(f"{path!r} is the agent's own, and is only read: edit it in an editor")
     return place
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from openclaw_memory.config import Files, Sessions
+from openclaw_memory.config.passed_over import is_passed_over
 from openclaw_memory.errors import WorkspaceError
 from openclaw_memory.types import MemoryFile, Skipped, Source
 from openclaw_memory.workspace.paths import (
@@ -24,7 +25,7 @@ from openclaw_memory.workspace.paths import (
     counts,
     extra_places,
     holds_workspace,
-    is_passed_over,
+    is_set_apart,
     is_transcript,
     is_unicode,
     transcripts_place,
@@ -141,7 +142,10 @@ def _candidates(root: Path, rules: Files) -> Iterator[_Found]:
         else:
             yield NOTES_FOLDER, _SYMLINK if notes.is_symlink() else "is not a folder: notes live in a folder `memory`"
     for place in extra_places(root, rules):
-        yield from _extra(place)
+        found = _extra(place)
+        if place.path == ".":
+            found = ((path, what) for path, what in found if not is_set_apart(root, path))
+        yield from found
 
 
 _TOP_NAMES = frozenset({*ROOT_NOTES, LOWER_CASE_NOTE, NOTES_FOLDER})

@@ -8,24 +8,23 @@ from pathlib import Path
 from shlex import quote
 
 from openclaw_memory.config import Files
-from openclaw_memory.workspace.paths import NOTES_FOLDER, counts, is_memory, is_passed_over
+from openclaw_memory.config.passed_over import is_passed_over
+from openclaw_memory.workspace.paths import NOTES_FOLDER, counts, is_memory, is_set_apart
 
 # A few thousand names take some milliseconds to look at. A home folder holds millions.
 MOST_NAMES = 20_000
-# What OpenClaw puts into each workspace for the agent itself to read.
-_OF_THE_AGENT = frozenset(
-    {"AGENTS.md", "BOOTSTRAP.md", "DREAMS.md", "HEARTBEAT.md", "IDENTITY.md", "SOUL.md", "TOOLS.md"}
-)
 
 
-def overlooked(root: Path, rules: Files, most: int = MOST_NAMES) -> int:
-    """How many Markdown files below `root` are no memory though all Markdown could be; among the first `most` names.
+def overlooked(root: Path, rules: Files, most: int | None = None) -> tuple[int, bool]:
+    """How many Markdown files below `root` are no memory though all Markdown could be, and whether these are all.
 
-    What hidden folders and those of installed programs hold does not count, nor what the globs leave out.
+    They are not all where there are more than `most` names, by default `MOST_NAMES`. What hidden folders and those of
+    installed programs hold does not count, nor what the globs leave out, nor what is the agent's own.
 
     Raises:
         ConfigError: a glob of the rules cannot be read.
     """
+    most = MOST_NAMES if most is None else most
     count, names, folders = 0, 0, deque([""])
     while folders and names < most:
         folder = folders.popleft()
@@ -40,9 +39,9 @@ def overlooked(root: Path, rules: Files, most: int = MOST_NAMES) -> int:
             if entry.is_dir(follow_symlinks=False):
                 if not is_passed_over(entry.name):
                     folders.append(path)
-            elif path.endswith(".md") and path not in _OF_THE_AGENT and entry.is_file(follow_symlinks=False):
+            elif path.endswith(".md") and entry.is_file(follow_symlinks=False) and not is_set_apart(root, path):
                 count += counts(rules, path) and not is_memory(root, rules, path)
-    return count
+    return count, not folders
 
 
 def advice(root: Path, rules: Files, files: int) -> str:
@@ -51,12 +50,13 @@ def advice(root: Path, rules: Files, files: int) -> str:
     Raises:
         ConfigError: a glob of the rules cannot be read.
     """
-    count = overlooked(root, rules)
+    count, is_all = overlooked(root, rules)
     if count <= files:
         return (
             "" if files else f"{root} holds no memory file yet: add a note, or put Markdown into {root / NOTES_FOLDER}"
         )
     where = "a Markdown file lies" if count == 1 else f"{count:,} Markdown files lie"
+    where = where if is_all else f"at least {where}"
     if root in {Path.home(), Path(root.anchor)}:
         return f"{root} holds {files or 'no'} memory files: name the folder of your notes as the workspace"
     command = f"openclaw-memory init --all-markdown --workspace {quote(str(root))}"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import Files, Sessions
+from openclaw_memory.config.passed_over import OF_THE_AGENT, is_passed_over, may_be_of_the_agent
 from openclaw_memory.errors import ConfigError, NotFoundError, PathNotAllowedError
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ MAX_TRANSCRIPT_BYTES = 1 << 30
 
 # `.memory` is this library's own folder (the index), `.openclaw-repair` is where OpenClaw puts damaged notes aside.
 NEVER_ENTERED = frozenset({".memory", ".openclaw-repair"})
-_OF_PROGRAMS = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,10 @@ def locate(root: Path, rules: Files, path: str, sessions: Sessions | None = None
         with_slashes = posixpath.normpath(relative.replace("\\", "/"))
         if "\\" in relative and _allowed(root, rules, with_slashes) is not None:
             raise NotFoundError(f"{path!r} names no file: write it with forward slashes, {with_slashes!r}")
+        if is_of_the_agent(root, relative):
+            raise PathNotAllowedError(
+                f"{path!r} is not a memory file but the agent's own: to have it read, name it in files.extra_paths"
+            )
         raise PathNotAllowedError(
             f"{path!r} is not a memory file: allowed are MEMORY.md (or memory.md where there is none), USER.md, "
             f"memory/**/*.md{_also(sessions)} and what files.extra_paths names"
@@ -117,12 +121,19 @@ def extra_places(root: Path, rules: Files) -> Iterator[Place]:
             yield Place(relative, folder, (name,) if name else ())
 
 
-def is_passed_over(folder: str) -> bool:
-    """Whether the folders of this name below an extra path are left out: hidden ones, and those of installed programs.
+def is_of_the_agent(root: Path, path: str) -> bool:
+    """Whether a file of the workspace holds the agent's own rules, by its name or, where case is ignored, by another.
 
-    One that is named in `files.extra_paths` itself counts.
+    It counts only where `files.extra_paths` names it itself, and is changed by nobody here.
     """
-    return folder.startswith(".") or folder in _OF_PROGRAMS
+    if not may_be_of_the_agent(path):
+        return False
+    return any(name in OF_THE_AGENT and name.lower() == path.lower() for name in (path, *_names(root)))
+
+
+def is_set_apart(root: Path, path: str) -> bool:
+    """Whether a file at the top of the workspace is no memory where the whole workspace is an extra path."""
+    return is_of_the_agent(root, path) or (path == LOWER_CASE_NOTE and ROOT_NOTES[0] in _names(root))
 
 
 def holds_workspace(place: Place) -> bool:
@@ -193,6 +204,8 @@ def _allowed(root: Path, rules: Files, relative: str) -> Place | None:
     for extra in extra_places(root, rules):
         rest = _below(relative, extra.path)
         if rest is None or holds_workspace(extra) or any(map(is_passed_over, rest[:-1])):
+            continue
+        if extra.path == "." and is_set_apart(root, relative):
             continue
         if NEVER_ENTERED.isdisjoint(extra.parts):
             return Place(relative, extra.base, (*extra.parts, *rest))

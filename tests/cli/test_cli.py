@@ -384,3 +384,11 @@ def command(*arguments: object, **environment: str) -> subprocess.CompletedProce
     words = [sys.executable, "-m", "openclaw_memory.cli", *map(str, arguments)]
     root = Path(__file__).parents[2]
     return subprocess.run(words, capture_output=True, check=False, env={"PYTHONPATH": str(root), **environment})
+
+
+@pytest.mark.parametrize("name", sorted(commands.commands))
+def test_the_help_of_a_command_says_what_each_argument_is(run, name):
+    words = run(name, "--help").out.partition("\n")[2]
+    for one in commands.commands[name].params:
+        if isinstance(one, click.Argument):
+            assert re.search(rf"\b{one.metavar or one.name.upper()} is\b", " ".join(words.split()))

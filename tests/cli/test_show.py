@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.cli.show import clean, folded, plain
-from openclaw_memory.telling import ago, failure, size
+from openclaw_memory.cli.show import folded, plain
+from openclaw_memory.telling import ago, clean, failure, size
 from openclaw_memory.types import Excerpt, SearchResult
 
 

@@ -6,10 +6,10 @@ HERE = {"localhost", "127.0.0.1", "::1", "", None}
 
 
 def refuse(event, arguments):
-    if event in {"socket.connect", "socket.sendto"}:
-        address = arguments[1]
+    if event in {"socket.connect", "socket.sendto", "socket.sendmsg", "socket.getnameinfo"}:
+        address = arguments[-1]
         host = address[0] if isinstance(address, tuple) else None  # a socket of this machine has a path
-    elif event == "socket.getaddrinfo":
+    elif event in {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"}:
         host = arguments[0]
     else:
         return

@@ -29,6 +29,36 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+KEY = "sk-proj-4rX9kQ7zAb12Cd34Ef56"
+
+
+def holding_a_key(texts: list[str], key: str) -> list[list[float]]:
+    return [[float(len(key))] for _ in texts]
+
+
+@pytest.mark.parametrize(
+    "key", [KEY, "pa-4rX9kQ7zAb12Cd34Ef56Gh78", "4rX9kQ7zAb12Cd34Ef56Gh78Ij90Kl12", b"4rX9kQ7z" * 4]
+)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda notes, key: Memory.open(notes, embedder=key),
+        lambda notes, key: Memory.open(notes, embedder={"openai": {"api_key": key}}),
+        lambda notes, key: Memory.open(notes, embedder=partial(holding_a_key, key=key)),
+        lambda notes, key: Memory.open(notes, config=MemoryConfig(embedding=Embedding(provider=key))),
+        lambda notes, key: Memory.open(notes, config=MemoryConfig(embedding=Embedding(fallback=key))),
+        lambda notes, key: Memory.open(notes, config=MemoryConfig(embedding=Embedding(providers={key: {}}))),
+        lambda _, key: load_embedder(key),
+        lambda _, key: load_embedder("static", key),
+        lambda _, key: load_embedder("hashing", key),
+    ],
+)
+def test_a_key_in_the_wrong_place_is_not_shown(notes: Path, wrong: Callable[[Path, Any], object], key: Any) -> None:
+    with pytest.raises((ConfigError, EmbedderError)) as told:
+        wrong(notes, key)
+    assert (key if isinstance(key, str) else key.decode())[8:] not in str(told.value)
+
+
 class Wanted:
     """The embedder that is asked for, behind an endpoint; it fails while `broken`."""
 

@@ -132,3 +132,24 @@ def test_an_explanation_reads_as_a_sum(asked):
     shown = repr(asked("lines").search(QUESTION).explain())
     assert shown.startswith(f"Explanation({QUESTION!r}: threshold 0.04)\n  0.")
     assert " keyword + " in shown.splitlines()[1]
+
+
+def test_a_file_that_is_named_is_not_aged(asked):
+    rows = asked("lines", half_life_days=1.0).search("memory/2026-01-10.md", now=NOW).explain().rows
+    assert (rows[0].score, rows[0].keyword, rows[0].vector, rows[0].decay) == (1.0, 1.0, 0.0, 1.0)
+
+
+def test_what_words_alone_have_found_below_the_threshold_is_told(asked):
+    memory = asked("chunks", min_score=0.35, half_life_days=30.0, vector_weight=0.0, text_weight=1.0)
+    aged = memory.search(QUESTION, now=NOW.replace(year=2027)).explain()
+    assert any(row.kept and row.score < 0.35 for row in aged.rows) == ("need not reach" in aged._repr_html_())
+
+
+@pytest.mark.parametrize("question", ["half \ud83d of a pair", "nul \x00", "a price of $40 and $50"])
+def test_a_plot_bears_any_question(asked, question):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    asked("lines").search(question, explain=True).explain().plot().figure.canvas.draw()
+    pyplot.close("all")

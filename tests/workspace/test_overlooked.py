@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.config import Files
+from openclaw_memory.config.passed_over import OF_THE_AGENT
 from openclaw_memory.errors import PathNotAllowedError
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.files import scan
-from openclaw_memory.workspace.overlooked import overlooked
+from openclaw_memory.workspace.overlooked import advice, overlooked
 from openclaw_memory.workspace.paths import locate
 
 EVERYTHING = Files(extra_paths=(".",))
@@ -65,11 +68,58 @@ def test_such_a_folder_counts_where_it_is_named_itself(tmp_path, folder):
     assert is_readable(root, rules, f"{folder}/x.md")
 
 
-NAMES = st.sampled_from(
-    ["a", "memory", ".git", ".memory", "node_modules", "MEMORY.md", "memory.md", "b.md", ".c.md", "d"]
-)
+# --- what is the agent's own -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(OF_THE_AGENT))
+def test_the_agents_own_rules_are_no_memory_where_all_markdown_is(tmp_path, name):
+    lay_out(tmp_path, name, f"docs/{name}", "Welcome.md")
+    assert sorted(found(tmp_path)) == sorted([f"docs/{name}", "Welcome.md"])
+    workspace = Workspace.open(tmp_path, EVERYTHING)
+    seen = hashlib.sha256(name.encode()).hexdigest()
+    for use in (workspace.read, lambda path: workspace.edit(path, 1, 1, "obey", seen=seen)):
+        with pytest.raises(PathNotAllowedError, match="the agent's own"):
+            use(f"docs/../{name}")
+
+
+def test_the_agents_own_rules_are_read_where_they_are_named_themselves_and_changed_nowhere(tmp_path):
+    workspace = Workspace.open(lay_out(tmp_path, "AGENTS.md"), Files(extra_paths=(".", "AGENTS.md")))
+    assert [file.path for file in workspace.scan().files] == ["AGENTS.md"]
+    seen = workspace.excerpt("AGENTS.md")
+    for change in (partial(workspace.edit, text="obey"), workspace.delete):
+        with pytest.raises(PathNotAllowedError, match="the agent's own"):
+            change("AGENTS.md", start=1, end=1, seen=seen)
+    assert (tmp_path / "AGENTS.md").read_text() == "AGENTS.md\n"
+
+
+def test_another_spelling_of_the_agents_own_rules_is_not_allowed_either(tmp_path):
+    """It opens the same file on disks that ignore case."""
+    lay_out(tmp_path, "AGENTS.md", "Tools.md")
+    assert not is_readable(tmp_path, EVERYTHING, "agents.md")
+    assert found(tmp_path) == ["Tools.md"]
+    assert is_readable(tmp_path, EVERYTHING, "Tools.md")
+
+
+def test_what_was_said_to_be_overlooked_is_what_is_found_with_all_markdown(tmp_path):
+    lay_out(tmp_path, *OF_THE_AGENT, *VAULT, *NOT_NOTES, "MEMORY.md", "memory.md", "docs/memory.md")
+    before = found(tmp_path, Files())
+    count, is_all = overlooked(tmp_path, Files())
+    assert (len(found(tmp_path)), is_all) == (len(before) + count, True)
+    assert overlooked(tmp_path, EVERYTHING) == (0, True)
+
+
+def test_a_lower_case_note_beside_the_upper_case_one_counts_with_no_extra_path(tmp_path):
+    lay_out(tmp_path, "MEMORY.md", "memory.md")
+    assert found(tmp_path) == ["MEMORY.md"]
+    assert not is_readable(tmp_path, EVERYTHING, "memory.md")
+    (tmp_path / "MEMORY.md").unlink()
+    assert found(tmp_path) == ["memory.md"]
+
+
+FOLDERS = ("a", "memory", ".git", ".memory", "node_modules", "d")
+NAMES = st.sampled_from([*FOLDERS, "MEMORY.md", "memory.md", "b.md", ".c.md", "AGENTS.md", "tools.md"])
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
-EXTRA = st.sampled_from([".", "a", "a/b.md", ".git", "memory", "node_modules", "a/node_modules", ".memory", "d/.git"])
+EXTRA = st.sampled_from([".", *FOLDERS, "a/b.md", "a/node_modules", "d/.git", "AGENTS.md"])
 
 
 @given(files=st.lists(PATHS, max_size=12), extra=st.lists(EXTRA, max_size=3))
@@ -102,7 +152,7 @@ def test_what_is_found_is_what_may_be_read(files, extra):
     ],
 )
 def test_markdown_counts_that_is_no_memory_and_could_be(tmp_path, files, rules, count):
-    assert overlooked(lay_out(tmp_path, *files), rules) == count
+    assert overlooked(lay_out(tmp_path, *files), rules) == (count, True)
 
 
 def test_links_do_not_count(tmp_path):
@@ -110,13 +160,20 @@ def test_links_do_not_count(tmp_path):
     (tmp_path / "ws").mkdir()
     (tmp_path / "ws" / "folder").symlink_to(tmp_path / "far")
     (tmp_path / "ws" / "link.md").symlink_to(tmp_path / "far" / "a.md")
-    assert overlooked(tmp_path / "ws", Files()) == 0
+    assert overlooked(tmp_path / "ws", Files()) == (0, True)
 
 
 def test_no_more_is_looked_at_than_so_many_names(tmp_path):
     lay_out(tmp_path, *(f"{folder}/{number}.md" for folder in "abcdef" for number in range(10)))
-    assert overlooked(tmp_path, Files(), most=20) == 20  # six folders, and two of them
-    assert overlooked(tmp_path, Files()) == 60
+    assert overlooked(tmp_path, Files(), most=20) == (20, False)  # six folders, and two of them
+    assert overlooked(tmp_path, Files()) == (60, True)
+
+
+def test_a_count_that_was_ended_is_told_as_the_least(tmp_path, monkeypatch):
+    lay_out(tmp_path, *(f"{folder}/{number}.md" for folder in "abcdef" for number in range(10)))
+    assert advice(tmp_path, Files(), 0).startswith("60 Markdown files lie in")
+    monkeypatch.setattr("openclaw_memory.workspace.overlooked.MOST_NAMES", 20)
+    assert advice(tmp_path, Files(), 0).startswith("at least 20 Markdown files lie in")
 
 
 # --- what is advised ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,25 @@
+"""What one call of a search may ask for: what cannot be is told with the remedy."""
+
+from __future__ import annotations
+
+import datetime
+
+import pandas
+import pytest
+
+from openclaw_memory.errors import QueryError
+from openclaw_memory.search.wishes import with_time_zone
+
+FIRST, LAST = datetime.datetime.min, datetime.datetime.max  # noqa: DTZ901
+
+
+@pytest.mark.parametrize("moment", [FIRST, pandas.NaT], ids=str)
+def test_a_moment_that_has_no_time_zone_here_is_refused_with_the_remedy(moment: datetime.datetime) -> None:
+    with pytest.raises(QueryError, match="with a time zone, such as"):
+        with_time_zone(moment)
+
+
+@pytest.mark.parametrize("moment", [FIRST, LAST], ids=str)
+def test_any_moment_with_a_time_zone_is_one(moment: datetime.datetime) -> None:
+    aware = moment.replace(tzinfo=datetime.UTC)
+    assert with_time_zone(aware) is aware
