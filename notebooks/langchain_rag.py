@@ -8,7 +8,7 @@
 # 3. a **long conversation** that is summarised twice. Just before each summary the memory is *flushed*: what should
 #    last is written into a Markdown file. A plot shows when that happens, and what would be lost without it.
 #
-# It needs `pip install "openclaw-memory-index[langchain-agents,notebooks]"`. No key, no download, and nothing leaves
+# It needs `pip install ".[langchain-agents,notebooks]"`. No key, no download, and nothing leaves
 # the machine. All files are below `langchain-rag-notes/`, which each run makes afresh.
 
 # %%

@@ -5,7 +5,7 @@
 # files, nodes that become Markdown files, a change by hand that the next answer follows, filters, and what the search
 # modes find for the same questions.
 #
-# It needs `pip install "openclaw-memory-index[llama-index,notebooks]"`. No key, no download, nothing leaves the
+# It needs `pip install ".[llama-index,notebooks]"`. No key, no download, nothing leaves the
 # machine. All files are in `llama-index-notes/` below the current folder, which the second cell makes afresh.
 
 # %%

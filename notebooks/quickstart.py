@@ -4,7 +4,7 @@
 # You will see a folder of Markdown files, a question answered from it with the lines named, a change made by hand in
 # one of the files, and the answer that follows it. At the end: what lies on the disk.
 #
-# It needs `pip install "openclaw-memory-index[notebooks]"`. No key, no download, nothing leaves the machine. All files
+# It needs `pip install ".[notebooks]"`. No key, no download, nothing leaves the machine. All files
 # are in `quickstart-notes/` below the current folder, which the first cell makes afresh.
 
 # %% [markdown]

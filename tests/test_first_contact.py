@@ -418,3 +418,18 @@ def test_an_index_of_a_newer_version_is_told_by_each_command_with_what_to_do(run
         outcome = run(*command, "--workspace", notes)
         assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
         assert "update openclaw-memory-index, or delete the index" in outcome.err
+
+
+def test_a_mistyped_folder_is_not_made_a_workspace_of_its_notes(run, tmp_path):
+    (tmp_path / "vault").mkdir()
+    outcome = run("init", "--all-markdown", "--workspace", tmp_path / "valut")
+    assert outcome.code == 2
+    assert "did you mean 'vault'" in outcome.err
+    assert not (tmp_path / "valut").exists()
+
+
+def test_a_wrong_value_names_the_file_that_holds_it(run, notes, tmp_path):
+    settings = tmp_path / "settings.toml"
+    settings.write_text('[defaults]\nsearch.max_results = "x"\n')
+    outcome = run("search", "--workspace", notes, "--config", settings, "key")
+    assert f"{settings}: search.max_results must be a whole number, not 'x'" in outcome.err

@@ -29,7 +29,8 @@ class OpenClawEmbeddings(Embeddings):
             ConfigError: there is no such embedder: `none`, or options of one that is there already.
         """
         if not isinstance(embedder, str) and (model is not None or options):
-            raise ConfigError(f"an embedder that is there takes no model and no options: {model!r}, {options!r}")
+            given = ", ".join([*(["model"] if model is not None else []), *options])  # their values may be keys
+            raise ConfigError(f"an embedder that is there takes no model and no options: leave out {given}")
         loaded = load_embedder(embedder, model, **options) if isinstance(embedder, str) else embedder
         if loaded is None:
             raise ConfigError(f"{embedder!r} is no embedder: name a provider that makes vectors, such as 'static'")

@@ -137,7 +137,8 @@ class LlamaIndexEmbedder(FrameworkEmbedder):
 
 def _loaded(embedder: Embedder | str, model: str | None, options: dict[str, Any]) -> Embedder:
     if not isinstance(embedder, str) and (model is not None or options):
-        raise ConfigError(f"an embedder that is there takes no model and no options: {model!r}, {options!r}")
+        given = ", ".join([*(["model"] if model is not None else []), *options])  # their values may be keys
+        raise ConfigError(f"an embedder that is there takes no model and no options: leave out {given}")
     loaded = load_embedder(embedder, model, **options) if isinstance(embedder, str) else embedder
     if loaded is None:
         raise ConfigError(

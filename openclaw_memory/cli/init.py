@@ -9,6 +9,7 @@ from pathlib import Path
 
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import WorkspaceError, remedy
+from openclaw_memory.workspace import Workspace
 
 SETTINGS = ".memory/config.toml"
 _ALL_MARKDOWN = """\
@@ -46,9 +47,10 @@ def take_all_markdown(folder: Path) -> list[str]:
     No note is made or changed.
 
     Raises:
-        WorkspaceError: the folder cannot be made or written, or it has settings of its own already, which say no such
-            thing.
+        WorkspaceError: the folder is missing or cannot be written, or it has settings of its own already, which say no
+            such thing.
     """
+    Workspace.open(folder)  # a folder of notes is there: one that is not was misspelled
     settings = folder / SETTINGS
     with _told(folder, 'name a file with [defaults] and files.extra_paths = ["."] as --config'):
         _make_folder(settings.parent)

@@ -48,6 +48,8 @@ __all__ = [
     "settings_of",
 ]
 
+_GIVEN = "the given settings"
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryConfig:
@@ -118,7 +120,7 @@ class MemoryConfig:
         notice = f"{path} has no table [agents.{agent}]: its [defaults] alone are used"
         return replace(config, notices=(*config.notices, notice))
 
-    def updated(self, tables: Mapping[str, Any], *, origin: str = "the given settings") -> Self:
+    def updated(self, tables: Mapping[str, Any], *, origin: str = _GIVEN) -> Self:
         """This configuration with the keys of `{part: {key: value}}` replaced.
 
         Raises:
@@ -140,7 +142,12 @@ class MemoryConfig:
                 )
             values = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
             parts[name] = replace(getattr(self, name), **values)
-        return replace(self, **parts)
+        try:
+            return replace(self, **parts)
+        except ConfigError as error:
+            if origin == _GIVEN:
+                raise
+            raise ConfigError(f"{origin}: {error}") from error
 
     def with_workspace_file(self, path: Path) -> Self:
         """Apply a file found inside a workspace: it may set chunking, globs, extra paths and debounce, nothing else.

@@ -103,9 +103,9 @@ def test_another_spelling_of_the_agents_own_rules_is_not_allowed_either(tmp_path
 def test_what_was_said_to_be_overlooked_is_what_is_found_with_all_markdown(tmp_path):
     lay_out(tmp_path, *OF_THE_AGENT, *VAULT, *NOT_NOTES, "MEMORY.md", "memory.md", "docs/memory.md")
     before = found(tmp_path, Files())
-    count, is_all = overlooked(tmp_path, Files())
+    count, _, is_all = overlooked(tmp_path, Files())
     assert (len(found(tmp_path)), is_all) == (len(before) + count, True)
-    assert overlooked(tmp_path, EVERYTHING) == (0, True)
+    assert overlooked(tmp_path, EVERYTHING) == (0, 0, True)
 
 
 def test_a_lower_case_note_beside_the_upper_case_one_counts_with_no_extra_path(tmp_path):
@@ -152,7 +152,7 @@ def test_what_is_found_is_what_may_be_read(files, extra):
     ],
 )
 def test_markdown_counts_that_is_no_memory_and_could_be(tmp_path, files, rules, count):
-    assert overlooked(lay_out(tmp_path, *files), rules) == (count, True)
+    assert overlooked(lay_out(tmp_path, *files), rules) == (count, 0, True)
 
 
 def test_links_do_not_count(tmp_path):
@@ -160,13 +160,13 @@ def test_links_do_not_count(tmp_path):
     (tmp_path / "ws").mkdir()
     (tmp_path / "ws" / "folder").symlink_to(tmp_path / "far")
     (tmp_path / "ws" / "link.md").symlink_to(tmp_path / "far" / "a.md")
-    assert overlooked(tmp_path / "ws", Files()) == (0, True)
+    assert overlooked(tmp_path / "ws", Files()) == (0, 0, True)
 
 
 def test_no_more_is_looked_at_than_so_many_names(tmp_path):
     lay_out(tmp_path, *(f"{folder}/{number}.md" for folder in "abcdef" for number in range(10)))
-    assert overlooked(tmp_path, Files(), most=20) == (20, False)  # six folders, and two of them
-    assert overlooked(tmp_path, Files()) == (60, True)
+    assert overlooked(tmp_path, Files(), most=20) == (20, 0, False)  # six folders, and two of them
+    assert overlooked(tmp_path, Files()) == (60, 0, True)
 
 
 def test_a_count_that_was_ended_is_told_as_the_least(tmp_path, monkeypatch):
@@ -202,3 +202,10 @@ def test_nobody_is_advised_to_index_a_whole_home(tmp_path, monkeypatch):
     advice = Workspace.open(lay_out(tmp_path, *VAULT[:2])).advice(0)
     assert "name the folder of your notes" in advice
     assert "--all-markdown" not in advice
+
+
+def test_markdown_by_another_ending_is_told(tmp_path):
+    lay_out(tmp_path, "x.markdown", "Y.MD", "z.txt", "node_modules/a.mdx")
+    assert overlooked(tmp_path, Files()) == (0, 2, True)
+    assert "2 files end in .markdown, .MD or the like" in advice(tmp_path, Files(), 0)
+    assert "rename to .md" in advice(tmp_path, Files(), 5)
