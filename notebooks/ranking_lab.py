@@ -708,20 +708,20 @@ missed[(missed["shown"] < 1) | (missed["shown"].isna() & (missed["results"] > 0)
 # the next sync builds the index again.
 
 # %%
-from dataclasses import fields
+from dataclasses import asdict
+
+import tomli_w
 
 
 def as_toml(config: MemoryConfig) -> str:
-    """What differs from the default settings, as a file for `MemoryConfig.from_toml`."""
-    usual = MemoryConfig()
-    changed = [
-        f"{part.name}.{key.name} = {json.dumps(value)}"
-        for part in fields(config)
-        if part.name != "notices"
-        for key in fields(getattr(config, part.name))
-        if (value := getattr(getattr(config, part.name), key.name)) != getattr(getattr(usual, part.name), key.name)
-    ]
-    return "\n".join(["[defaults]", *(changed or ["# nothing differs from the default settings"])]) + "\n"
+    """What differs from the default settings, as a file for `MemoryConfig.from_toml`; keys stand there as they are."""
+    now, usual = asdict(config), asdict(MemoryConfig())
+    changed = {
+        part: {key: value for key, value in now[part].items() if value != usual[part][key]}
+        for part in now
+        if part != "notices"
+    }
+    return tomli_w.dumps({"defaults": {part: values for part, values in changed.items() if values}})
 
 
 SETTINGS = folder / "settings.toml"

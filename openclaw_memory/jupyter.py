@@ -48,10 +48,9 @@ _SHORT = {"w": "workspace", "n": "max-results"}
 
 @contextmanager
 def progress() -> Iterator[Callable[[Progress], None]]:
-    """A progress bar of tqdm for `memory.sync(progress=...)`; work of less than a second shows none.
+    """A progress bar of tqdm, which work of less than a second does not show.
 
-    >>> with progress() as bar:  # doctest: +SKIP
-    ...     memory.sync(progress=bar)
+    `with progress() as bar: memory.sync(progress=bar)` draws it while a sync runs.
 
     Raises:
         MissingExtraError: tqdm is not installed.
@@ -238,6 +237,6 @@ def _options(line: str, valued: Sequence[str], flags: Sequence[str] = ()) -> tup
         else:
             known = ", ".join(f"--{option}" for option in (*valued, *flags))
             raise UsageError(f"{match[0].strip()} is unknown; the options are {known}")
-    if rest.startswith("-") and not rest.startswith("-- "):
+    if rest.startswith("-") and rest.split()[0] != "--":
         raise UsageError(f"{rest.split()[0]} is unknown; a question that begins with a dash goes behind --")
-    return found, rest.removeprefix("-- ").strip()
+    return found, rest.removeprefix("--").strip() if rest.split()[:1] == ["--"] else rest

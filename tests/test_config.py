@@ -372,6 +372,12 @@ def test_a_workspace_may_set_nothing_that_leads_out_and_is_told_so(tmp_path, tex
         (Files(exclude=("private/",)), "exclude = []", Files(exclude=("private/",)), None),
         (Files(exclude=("private/",)), 'exclude = ["old/"]', Files(exclude=("private/", "old/")), None),
         (Files(exclude=("private/",)), 'exclude = ["!private/x.md"]', Files(exclude=("private/",)), "files.exclude '!"),
+        (
+            Files(exclude=("private/",)),
+            'exclude = [" !private/x.md"]',
+            Files(exclude=("private/",)),
+            "files.exclude ' !",
+        ),
         (Files(), 'exclude = ["old/*", "!old/a.md"]', Files(exclude=("old/*", "!old/a.md")), None),
         (Files(include=("a/",)), 'include = ["b/"]', Files(include=("a/",)), "files.include"),
         (Files(include=("a/",)), "include = 5", Files(include=("a/",)), "files.include"),

@@ -2,6 +2,7 @@
 
 import json
 import math
+import threading
 from datetime import UTC, datetime
 
 import pytest
@@ -228,3 +229,24 @@ def test_evidence_in_markdown_that_is_not_searched_leads_to_the_fix(tmp_path):
         (tmp_path / f"{name}.md").write_text(f"# {name}\n\nThe key is with {name}.\n")
     with Memory.open(tmp_path) as memory, pytest.raises(QueryError, match="init --all-markdown"):
         evaluate(memory, [Question("Who has the key?", ("The key is with two.",))])
+
+
+def test_a_preset_that_syncs_on_open_embeds_each_text_once(notes):
+    (notes / ".memory").mkdir()
+    (notes / ".memory" / "config.toml").write_text("[chunking]\ntokens = 100\n")
+    (notes / "memory" / "long.md").write_text("# Long\n\n" + "The pump was looked at again, and it was dry.\n" * 60)
+    seen = []
+
+    def vectors(texts):
+        seen.extend(texts)
+        return [[float(len(text)), 1.0] for text in texts]
+
+    before = threading.active_count()
+    compare(notes, [KEY], {"openclaw": MemoryConfig.openclaw()}, embedder=vectors)
+    assert threading.active_count() == before
+    assert len(seen) == len(set(seen))
+
+
+def test_nothing_to_choose_from_is_told():
+    with pytest.raises(QueryError, match="no settings to choose from"):
+        Comparison(()).best()

@@ -433,3 +433,18 @@ def test_a_wrong_value_names_the_file_that_holds_it(run, notes, tmp_path):
     settings.write_text('[defaults]\nsearch.max_results = "x"\n')
     outcome = run("search", "--workspace", notes, "--config", settings, "key")
     assert f"{settings}: search.max_results must be a whole number, not 'x'" in outcome.err
+
+
+@pytest.mark.parametrize("word", ["query", "text", "path"])
+def test_a_word_that_is_no_command_is_no_option_either(run, word):
+    assert "No such command" in run(word, "x").err
+
+
+@pytest.mark.parametrize("glob", ["[z-a]", "!"])
+@pytest.mark.parametrize("command", ["search", "doctor"])
+def test_a_glob_that_cannot_be_read_is_named_with_the_remedy(run, notes, command, glob):
+    (notes / ".memory").mkdir(exist_ok=True)
+    (notes / ".memory" / "config.toml").write_text(f'[files]\nexclude = ["{glob}"]\n')
+    outcome = run(command, "--workspace", notes, *(["key"] if command == "search" else []))
+    assert "files.exclude holds a pattern that cannot be read" in outcome.out + outcome.err
+    assert ".memory/config.toml" in outcome.out + outcome.err

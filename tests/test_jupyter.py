@@ -143,6 +143,7 @@ def test_unloading_closes_what_it_opened_and_nothing_else(shell, memory, notes, 
     [
         ("%memory", "needs a question"),
         ("%memory -n 3", "needs a question"),
+        ("%memory --", "needs a question"),
         ("%memory -n many Who", "takes a whole number, not 'many'"),
         (
             "%memory --explian Who",

@@ -35,7 +35,7 @@ class _Commands(click.Group):
         given = args[0].partition("=")[0] if args else ""
         own = {name for option in self.get_params(ctx) for name in option.opts}
         taking = [name for name, one in self.commands.items() if any(given in option.opts for option in one.params)]
-        if taking and given not in own:
+        if given.startswith("-") and taking and given not in own:
             typed = next((word for word in args[1:] if word in self.commands), "")
             name = next(name for name in (typed, "search", *taking) if name in taking)
             raise click.UsageError(f"{given} belongs behind a command: `openclaw-memory {name} {given} ...`", ctx)

@@ -42,7 +42,7 @@ def _beside(files: Files, table: dict[str, Any], refused: list[str]) -> dict[str
     if isinstance(globs := given.get("exclude"), list):
         # A glob with `!` brings back what others leave out: it may do so with those of its own file.
         given["exclude"] = _added(
-            "exclude", files.exclude, globs, lambda glob: not files.exclude or not glob.startswith("!"), refused
+            "exclude", files.exclude, globs, lambda glob: not files.exclude or not glob.strip().startswith("!"), refused
         )
     # A file counts that matches any glob of `include`: each further one would let in more.
     if files.include and (globs := given.pop("include", None)) is not None and globs != list(files.include):

@@ -8,7 +8,7 @@ _OF_PROGRAMS = frozenset({"__pycache__", "node_modules", "site-packages", "venv"
 OF_THE_AGENT = frozenset(
     {"AGENTS.md", "BOOT.md", "BOOTSTRAP.md", "DREAMS.md", "HEARTBEAT.md", "IDENTITY.md", "SOUL.md", "TOOLS.md"}
 )
-_LOWERED = frozenset(name.lower() for name in OF_THE_AGENT)
+_FOLDED = frozenset(name.casefold() for name in OF_THE_AGENT)
 
 
 def is_passed_over(folder: str) -> bool:
@@ -21,4 +21,4 @@ def is_passed_over(folder: str) -> bool:
 
 def may_be_of_the_agent(name: str) -> bool:
     """Whether a file of this name at the top of a workspace is the agent's own, on a disk that ignores case."""
-    return name.lower() in _LOWERED
+    return name.casefold() in _FOLDED

@@ -98,11 +98,11 @@ def _opened(workspace: str | os.PathLike[str], embedder: EmbedderChoice, config:
     """A memory that chunks as `config` says, and does nothing in the background."""
     from openclaw_memory.store import SqliteStore
 
-    memory = Memory.open(workspace, embedder=embedder, config=config, index_path=index)
-    quiet = replace(config.sync, on_open=False, on_search=False, interval_seconds=0.0)
-    settings = replace(memory.config, sync=quiet, chunking=config.chunking)
+    quiet = replace(config, sync=replace(config.sync, on_open=False, on_search=False, interval_seconds=0.0))
+    usual = Memory.open(workspace, embedder=embedder, config=quiet, index_path=index)
+    settings = replace(usual.config, chunking=config.chunking)
     embedders = embedders_of(embedder, settings.embedding)
-    return Memory(memory.workspace, lambda: SqliteStore.open(index), embedders, settings, index_path=index)
+    return Memory(usual.workspace, lambda: SqliteStore.open(index), embedders, settings, index_path=index)
 
 
 def copy_lab(folder: str | os.PathLike[str]) -> list[Question]:

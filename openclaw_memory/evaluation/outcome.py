@@ -36,14 +36,7 @@ class Answered:
     chars: int
 
     def worth(self, measure: Measure) -> float:
-        """What this counts for a measure of a question that has evidence, 0..1.
-
-        Raises:
-            QueryError: nobody knows the measure.
-        """
-        if measure not in get_args(Measure):
-            known = " or ".join(map(repr, get_args(Measure)))
-            raise QueryError(f"settings are chosen by {known}, not by {measure!r}")
+        """What this counts for a measure of a question that has evidence, 0..1."""
         return self.shown or 0.0 if measure == "shown" else float(self.rank == 1)
 
 
@@ -84,8 +77,11 @@ class Evaluation:
         """On how many questions with evidence this does better than `other`, and on how many worse.
 
         Raises:
-            QueryError: the other was asked other questions.
+            QueryError: the other was asked other questions, or nobody knows the measure.
         """
+        if measure not in get_args(Measure):
+            known = " or ".join(map(repr, get_args(Measure)))
+            raise QueryError(f"settings are chosen by {known}, not by {measure!r}")
         if [row.question for row in self.rows] != [row.question for row in other.rows]:
             raise QueryError(f"{self.name!r} and {other.name!r} were asked different questions: ask both the same")
         both = [
@@ -161,8 +157,10 @@ class Comparison(Sequence[Evaluation]):
         Of those it is the one that gains most, and of equals the one that shows fewer characters.
 
         Raises:
-            QueryError: `measure` is neither "shown" nor "first".
+            QueryError: `measure` is neither "shown" nor "first", or there are no settings.
         """
+        if not self:
+            raise QueryError("there are no settings to choose from")
         gained = {one.name: better - worse for one in self for better, worse in [one.against(self[0], measure)]}
         others = [one for one in self[1:] if gained[one.name] >= margin]
         return max(others, key=lambda one: (gained[one.name], -one.chars), default=self[0])

@@ -58,8 +58,8 @@ class Explained:
 class Explanation:
     """The answers to `query`, each with the parts of its score.
 
-    `min_score` is the threshold that they had to reach, but for those that words alone have found (OpenClaw's rule,
-    where chunks answer).
+    `min_score` is the threshold. Where chunks answer, some are shown that do not reach it, for words of the question
+    that they hold: all such where none reaches it, else those that no vector speaks for (OpenClaw's rule).
     """
 
     rows: tuple[Explained, ...]
@@ -136,7 +136,7 @@ class Explanation:
 
         what = f"score = (keyword + vector) × decay; threshold {self.min_score:g}"
         if any(row.kept and row.score < self.min_score for row in self.rows):
-            what += ", which answers that words alone have found need not reach"
+            what += ", below which some are shown for the words of the question that they hold"
         rows = (
             (
                 row.rank if row.kept else faint("below"),

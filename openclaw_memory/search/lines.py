@@ -194,11 +194,10 @@ class Neighbourhood:
 def literal_share(lines: Iterable[Line], question: Question) -> float:
     """The share of the question's words that stand in these lines in any form, weighted by rarity; 0..1."""
     vocabulary = set().union(*(shape_of(line.said).words for line in lines))
-    met = set(_numbered(vocabulary, question.stems))
-    for at, term in enumerate(question.stems):
-        if _is_sign(term) and any(term in word for word in vocabulary):
-            met.add(at)
-    held = sum(weight for at, weight in enumerate(question.weights) if at in met)
+    stems = question.stems
+    met = {stems[at] for at in _numbered(vocabulary, stems) if at >= 0}
+    met |= {term for term in stems if _is_sign(term) and any(term in word for word in vocabulary)}
+    held = sum(weight for term, weight in zip(stems, question.weights, strict=True) if term in met)
     return held / sum(question.weights) if question.weights else 0.0
 
 

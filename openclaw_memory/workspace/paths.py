@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import stat
 import unicodedata
 from collections.abc import Iterator
@@ -128,7 +129,7 @@ def is_of_the_agent(root: Path, path: str) -> bool:
     """
     if not may_be_of_the_agent(path):
         return False
-    return any(name in OF_THE_AGENT and name.lower() == path.lower() for name in (path, *_names(root)))
+    return any(name in OF_THE_AGENT and name.casefold() == path.casefold() for name in (path, *_names(root)))
 
 
 def is_set_apart(root: Path, path: str) -> bool:
@@ -275,8 +276,11 @@ def _globs(setting: str, patterns: tuple[str, ...]) -> GitIgnoreSpec:
 
     try:
         return GitIgnoreSpec.from_lines(patterns)
-    except ValueError as error:
-        raise ConfigError(f"{setting} holds a pattern that cannot be read: {error}") from error
+    except (ValueError, re.error) as error:
+        raise ConfigError(
+            f"{setting} holds a pattern that cannot be read: {error}; patterns are those of a .gitignore: correct it in "
+            "the settings, or in .memory/config.toml of the workspace"
+        ) from error
 
 
 def _folded(path: str) -> str:
