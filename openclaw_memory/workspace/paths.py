@@ -278,8 +278,8 @@ def _globs(setting: str, patterns: tuple[str, ...]) -> GitIgnoreSpec:
         return GitIgnoreSpec.from_lines(patterns)
     except (ValueError, re.error) as error:
         raise ConfigError(
-            f"{setting} holds a pattern that cannot be read: {error}; patterns are those of a .gitignore: correct it in "
-            "the settings, or in .memory/config.toml of the workspace"
+            f"{setting} holds a pattern that cannot be read: {error}; patterns are those of a .gitignore: correct it "
+            "in the settings, or in .memory/config.toml of the workspace"
         ) from error
 
 
