@@ -1,0 +1,70 @@
+"""The paraphrase check is what it claims to be: its counts hold, and no question shares a word with its fact."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import Stemmer
+
+from openclaw_memory.stopwords import STOP_WORDS
+from openclaw_memory.text import fold, word_stem, words
+
+FOLDER = Path(__file__).parents[1] / "benchmarks" / "paraphrase"
+LANGUAGES = {"en": "english", "nl": "dutch", "de": "german", "fr": "french", "es": "spanish"}
+
+
+def read(language):
+    return [json.loads(line) for line in (FOLDER / f"{language}.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def folded_words(text):
+    return [fold(word) for word in words(text)]
+
+
+def stems(text, language):
+    """What a text's content words are looked up by, and their stems by the rules of their own language."""
+    content = [word for word in words(text) if fold(word) not in STOP_WORDS[language]]
+    return {word_stem(word) for word in content}, set(Stemmer.Stemmer(LANGUAGES[language]).stemWords(content))
+
+
+def test_each_language_has_its_file():
+    assert {path.stem for path in FOLDER.iterdir()} == set(LANGUAGES)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_language_has_64_pairs_half_of_them_held_out_and_66_facts_that_answer_nothing(language):
+    lines = read(language)
+    assert {frozenset(line) for line in lines} == {frozenset({"fact"}), frozenset({"fact", "question", "split"})}
+    assert Counter(line.get("split") for line in lines) == {"dev": 32, "held-out": 32, None: 66}
+
+
+def test_no_fact_and_no_question_stands_twice():
+    lines = [line for language in LANGUAGES for line in read(language)]
+    texts = [line[key] for line in lines for key in ("fact", "question") if key in line]
+    assert [text for text, count in Counter(" ".join(folded_words(text)) for text in texts).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_question_shares_no_content_word_number_or_name_with_its_fact(language):
+    shared = []
+    for line in read(language):
+        fact, question = (stems(line.get(key, ""), language) for key in ("fact", "question"))
+        common = (fact[0] & question[0]) | (fact[1] & question[1])
+        shared += [(sorted(common), line["fact"], line["question"])] if common else []
+    assert shared == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_fact_and_its_question_are_in_the_language_of_their_file(language):
+    strays = []
+    for line in read(language):
+        said = folded_words(" ".join((line["fact"], line.get("question", ""))))
+        counts = {other: sum(word in STOP_WORDS[other] for word in said) for other in LANGUAGES}
+        strays += [line] if counts[language] < max(counts.values()) else []
+    assert strays == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_fact_is_one_sentence_of_a_note(language):
+    assert [fact for line in read(language) if not 8 <= len((fact := line["fact"]).split()) <= 25] == []
