@@ -55,7 +55,7 @@ def faint(cell: str | Markup) -> Markup:
     return Markup(f'<span style="opacity:.55">{_cell(cell)}</span>')
 
 
-def bars(value: float, *parts: tuple[float, str], shown: str = "") -> Markup:
+def bars(value: float, *parts: tuple[float, str]) -> Markup:
     """A number, and below it a bar of coloured parts; a part of 1 is as wide as bars become. NaN has none."""
     if math.isnan(value):
         return faint("–")
@@ -64,8 +64,7 @@ def bars(value: float, *parts: tuple[float, str], shown: str = "") -> Markup:
         for share, colour in parts
     )
     track = f"display:flex;margin-top:3px;width:{_BAR_WIDTH}px;background:rgba(128,128,128,.2)"
-    number = shown or f"{value:.2f}"
-    return Markup(f'<div style="min-width:{_BAR_WIDTH}px">{_text(number)}<div style="{track}">{drawn}</div></div>')
+    return Markup(f'<div style="min-width:{_BAR_WIDTH}px">{value:.2f}<div style="{track}">{drawn}</div></div>')
 
 
 def frame(of: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> pandas.DataFrame:

@@ -61,12 +61,9 @@ def doubled(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     twice = nbformat.from_dict(notebook)
     twice.cells = []
     for cell in notebook.cells:
-        twice.cells += [nbformat.from_dict({**cell, "id": f"{cell.id}-{time}"}) for time in range(_times(cell))]
+        count = 2 if cell.cell_type == "code" else 1
+        twice.cells += [nbformat.from_dict({**cell, "id": f"{cell.id}-{number}"}) for number in range(count)]
     return twice
-
-
-def _times(cell: nbformat.NotebookNode) -> int:
-    return 2 if cell.cell_type == "code" else 1
 
 
 def execute(notebook: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:

@@ -63,7 +63,7 @@ def search(
     )
     kept = selected(order, rules.min_score, rules.max_results, max_share)
     filtered = min(len(order), rules.max_results) - len(kept)
-    below = [answer for answer in order if answer.score < rules.min_score and answer not in kept]
+    below = [answer for answer in order if answer.score < rules.min_score and answer not in kept] if explain else []
     return SearchResults(
         results=tuple(kept),
         query=query,
@@ -73,7 +73,7 @@ def search(
         filtered=filtered,
         reason=reason,
         min_score=rules.min_score,
-        rejected=tuple(below[:filtered]) if explain else (),
+        rejected=tuple(below[:filtered]),
     )
 
 

@@ -12,7 +12,6 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from types import MappingProxyType
 
 from openclaw_memory.search.mmr import mmr
 from openclaw_memory.types import SearchResult
@@ -33,8 +32,6 @@ TEXT_SCORE, VECTOR_SCORE = "text_score", "vector_score"
 VECTOR_SHARE, DECAY = "vector_share", "decay"
 
 SECONDS_A_DAY = 86_400
-
-_UNAGED = MappingProxyType({DECAY: 1.0})
 
 _WORD = re.compile(r"\w+")
 
@@ -112,7 +109,8 @@ def ranked(
         aged = [_aged(answer, day_of(answer), half_life_days, now) for answer in answers]
     ordered = sorted(aged, key=_place_in_order)
     tiers = {answer.path: _tier(question, answer) for answer in ordered}
-    named = [replace(answer, score=1.0, parts={**answer.parts, **_UNAGED}) for answer in ordered if tiers[answer.path]]
+    exact = [answer for answer in ordered if tiers[answer.path]]
+    named = [replace(answer, score=1.0, parts={**answer.parts, DECAY: 1.0}) for answer in exact]
     others = [answer for answer in ordered if not tiers[answer.path]]
     if mmr_lambda is not None:
         others = mmr(others, mmr_lambda, lambda answer: answer.score, lambda answer: answer.snippet)
