@@ -22,10 +22,11 @@ GOODBYE_SECONDS = 2.0
 class Background:
     """Runs coroutines in one thread, which begins with the first of them and ends with `close`.
 
-    `goodbye` is awaited there before the thread ends.
+    `goodbye` is awaited there before the thread ends. `closings` counts how often `close` was called.
     """
 
     def __init__(self, name: str, goodbye: Callable[[], Awaitable[None]] | None = None) -> None:
+        self.closings = 0
         self._name = name
         self._goodbye = goodbye
         self._lock = threading.Lock()
@@ -34,8 +35,10 @@ class Background:
         self._under_way: weakref.WeakSet[Future[Any]] = weakref.WeakSet()
         self._process: int | None = None
 
-    def run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+    def run(self, work: Coroutine[Any, Any, T], since: int | None = None) -> Future[T]:
         """Begin `work`; cancelling the future cancels it. After `close`, a new thread begins.
+
+        Work that belongs to what began earlier, when there were `since` closings, is cancelled if there are more now.
 
         Raises:
             ServiceError: no thread can be had, or this process was forked from the one whose thread it is.
@@ -44,7 +47,10 @@ class Background:
             if self._is_forked():
                 words = f"{self._name}: this process was forked after the embedder was used; make one in each"
                 raise ServiceError(words, Meaning.DENIED)
-            with self._lock:
+            with self._lock:  # under which `close` counts: no work slips in between the look and its beginning
+                if since is not None and since != self.closings:
+                    work.close()
+                    return _cancelled()
                 future = asyncio.run_coroutine_threadsafe(work, self._started())
                 self._under_way.add(future)
                 return future
@@ -57,6 +63,7 @@ class Background:
         if self._is_forked():  # thread and connections are the parent's
             return
         with self._lock:
+            self.closings += 1
             if self._end is not None:
                 self._end()
             self._loop = self._end = None
@@ -79,6 +86,13 @@ class Background:
             self._loop, self._process, self._under_way = loop, os.getpid(), under_way
             self._end = weakref.finalize(self, _end, loop, thread, under_way)
         return self._loop
+
+
+def _cancelled() -> Future[Any]:
+    future: Future[Any] = Future()
+    future.cancel()
+    future.set_running_or_notify_cancel()  # or whoever waits for the first of several does not hear of it
+    return future
 
 
 def _run(

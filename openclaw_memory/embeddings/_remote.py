@@ -55,6 +55,11 @@ class RemoteEmbedder:
         return self._asking.answered
 
     @property
+    def closings(self) -> int:
+        """How often this embedder was closed."""
+        return self._background.closings
+
+    @property
     def leaves_machine(self) -> bool:
         """Whether texts go to another machine."""
         return not on_this_machine(self.endpoint)
@@ -107,13 +112,15 @@ class RemoteEmbedder:
         limits = self._asking.limits.now
         return packs(texts, limits.items, limits.request_tokens, weight)
 
-    def submit(self, pack: Sequence[str]) -> Future[list[Answer]]:
+    def submit(self, pack: Sequence[str], since: int | None = None) -> Future[list[Answer]]:
         """Ask for the vectors of documents in the background, at most `concurrency` requests at once.
 
         The future fails only when it is cancelled, as `close` does: whatever else went wrong stands in the answers.
+        Requests that belong together name how many `closings` there were when the first was made: after another one
+        they are cancelled at once.
         """
         try:
-            return self._background.run(self._documents([encodable(text) for text in pack]))
+            return self._background.run(self._documents([encodable(text) for text in pack]), since)
         except ServiceError as error:
             failed: Future[list[Answer]] = Future()
             failed.set_result([Answer(range(len(pack)), None, error)])

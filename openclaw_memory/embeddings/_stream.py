@@ -91,6 +91,8 @@ def _from_calls(embedder: Embedder, wanted: Iterable[Wanted]) -> Iterator[Embedd
 def _from_service(embedder: RemoteEmbedder, wanted: Iterable[Wanted]) -> Iterator[Embedded]:
     pending: dict[Future[list[Answer]], tuple[int, list[Wanted]]] = {}
     limits = embedder.service.limits
+    # Closing ends this, also where it finds no request under way that it could cancel: the next would open anew.
+    since = embedder.closings
     failed: EmbedderError | None = None
 
     def drained(at_least: int) -> Iterator[Embedded]:
@@ -115,7 +117,7 @@ def _from_service(embedder: RemoteEmbedder, wanted: Iterable[Wanted]) -> Iterato
     try:
         for number, pack in enumerate(packs(wanted, limits.items, limits.request_tokens, lambda item: weight(item[1]))):
             if failed is None:
-                pending[embedder.submit([text for _, text in pack])] = number, pack
+                pending[embedder.submit([text for _, text in pack], since)] = number, pack
                 yield from drained(REQUESTS_AHEAD * embedder.concurrency - 1)
             else:
                 yield Embedded([key for key, _ in pack], None, failed)

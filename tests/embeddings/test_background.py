@@ -89,6 +89,19 @@ def test_closing_cancels_the_work_says_goodbye_and_ends_the_thread():
     assert said == ["a test's loop"] * 2
 
 
+def test_work_that_belongs_to_what_was_closed_is_cancelled_and_begins_no_thread(background):
+    since = background.closings
+    assert background.run(_double(1), since).result(20) == 2
+    background.close()
+    work = _double(2)
+    future = background.run(work, since)
+    assert wait([future], 20).done == {future}
+    assert future.cancelled()
+    assert inspect.getcoroutinestate(work) == inspect.CORO_CLOSED
+    assert "a test's loop" not in _names()
+    assert background.run(_double(3), background.closings).result(20) == 6
+
+
 def test_closing_what_never_ran_says_no_goodbye():
     said = []
 

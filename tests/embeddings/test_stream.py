@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from concurrent.futures import wait
 from operator import length_hint
 from typing import Any
 
@@ -152,6 +153,24 @@ def test_an_embedder_that_is_closed_amid_its_work_says_so(close: list[RemoteEmbe
     rest = [one, *found]
     assert len(by_key(rest)) == 1000
     assert {str(one.error) for one in rest if one.error} == {"the embedder was closed; sync again"}
+
+
+def test_an_embedder_that_is_closed_between_two_requests_asks_for_nothing_more(close: list[RemoteEmbedder]) -> None:
+    recorder = Recorder()
+    close.append(recorder.embedder)
+
+    def closed_after_two() -> Iterator[tuple[str, str]]:
+        yield from texts(1000)[:8]
+        wait(recorder.embedder._background._under_way)  # closing finds nothing that it could cancel
+        recorder.embedder.close()
+        yield from texts(1000)[8:]
+
+    found = list(stream(recorder.embedder, closed_after_two()))
+    assert len(by_key(found)) == 1000
+    assert len(recorder.packs) == 2
+    assert {str(one.error) for one in found if one.error} == {"the embedder was closed; sync again"}
+    assert len(by_key(list(stream(recorder.embedder, texts(8))))) == 8
+    assert len(recorder.packs) == 4
 
 
 def test_a_service_that_is_down_is_given_up_after_the_tries_of_one_request(close: list[RemoteEmbedder]) -> None:
