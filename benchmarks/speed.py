@@ -28,6 +28,7 @@ from typing import Any
 
 import speed_openclaw
 from speed_data import questions, write_chunks, write_files
+from speed_static import static_rows
 from speed_upkeep import upkeep_rows
 
 from openclaw_memory import Memory
@@ -301,6 +302,7 @@ def machine() -> dict[str, Any]:
 
 PARTS = {
     "import": import_rows,
+    "static": static_rows,
     "command": command_rows,
     "sync": sync_rows,
     "search": search_rows,

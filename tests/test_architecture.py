@@ -71,6 +71,7 @@ LONGEST_FILE = 400  # lines; a guide that no file has needed to break
 
 MODULES = sorted(path for path in CORE.rglob("*.py"))
 EDGES = sorted(path for folder in ("adapters", "integrations") for path in (ROOT / folder).rglob("*.py"))
+TOOLS = sorted((ROOT / "tools").rglob("*.py"))  # what makes the data that ships
 
 
 def shown(path: Path) -> str:
@@ -112,13 +113,13 @@ def test_imports_point_down(path):
     assert not above, f"{mine} may not import {', '.join(sorted(above))}"
 
 
-@pytest.mark.parametrize("path", [*MODULES, *EDGES], ids=shown)
+@pytest.mark.parametrize("path", [*MODULES, *EDGES, *TOOLS], ids=shown)
 def test_every_module_says_what_it_is_for(path):
     first = (ast.get_docstring(tree(path)) or "").partition("\n")[0]
     assert len(first) > 10, "the first line of the docstring names the module's one responsibility"
 
 
-@pytest.mark.parametrize("path", [*MODULES, *EDGES], ids=shown)
+@pytest.mark.parametrize("path", [*MODULES, *EDGES, *TOOLS], ids=shown)
 def test_files_stay_short_enough_to_read(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
 
@@ -135,6 +136,11 @@ def test_adapters_and_integrations_use_public_names_only(path):
 @pytest.mark.parametrize("path", MODULES, ids=shown)
 def test_the_core_knows_no_framework(path):
     assert not {name.partition(".")[0] for name in imported(path)} & FRAMEWORKS
+
+
+@pytest.mark.parametrize("path", [*MODULES, *EDGES], ids=shown)
+def test_nothing_that_is_installed_imports_what_is_not(path):
+    assert not {name.partition(".")[0] for name in imported(path)} & {"tools", "tests", "benchmarks"}
 
 
 SQL = re.compile(

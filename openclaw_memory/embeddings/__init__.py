@@ -8,13 +8,10 @@ be asked over a network.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from openclaw_memory.config import Embedding
 from openclaw_memory.errors import ConfigError, EmbedderError, OpenClawMemoryError, nearest
 from openclaw_memory.late import late_names
-from openclaw_memory.types import Embedder, Matrix, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +21,7 @@ if TYPE_CHECKING:
     from openclaw_memory.embeddings._framework import FrameworkEmbedder
     from openclaw_memory.embeddings._pace import Pace
     from openclaw_memory.embeddings._remote import Limits, Service
+    from openclaw_memory.types import Embedder, Matrix, Vector
 
 __all__ = [
     "AUTO_ORDER",
@@ -75,11 +73,14 @@ def load_embedder(
     if provider == "auto":
         if model is not None or options:
             raise EmbedderError("'auto' takes no model and no options; name the provider that they are for")
+        from openclaw_memory.config import Embedding
         from openclaw_memory.embeddings._choice import first_available
 
         return first_available(Embedding(provider="auto"), {})
     create = _factory(provider)
     _check_options(provider, create, model, options)
+    from openclaw_memory.types import Embedder
+
     embedder = _behind_service(create(model, **options), pace)
     if not isinstance(embedder, Embedder):
         raise EmbedderError(
@@ -172,6 +173,8 @@ def own_errors(what: str) -> Iterator[None]:
 
 def vector_key(text: str) -> str:
     """The key of a vector: SHA-256 hex of the exact string that is embedded."""
+    from hashlib import sha256
+
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -215,6 +218,8 @@ class _CallableEmbedder:
 
 def _behind_service(made: object, pace: Pace | None) -> object:
     """The embedder that asks the service, where a provider describes one; anything else is handed on."""
+    from openclaw_memory.types import Embedder
+
     if isinstance(made, Embedder):
         return made
     from openclaw_memory.embeddings._remote import RemoteEmbedder, Service

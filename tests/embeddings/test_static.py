@@ -1,17 +1,24 @@
 import json
+import subprocess
+import sys
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from static_models import small_model
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from openclaw_memory.embeddings import load_embedder, static
+from openclaw_memory.embeddings._segmentation import cheapest_pieces, mapped_finder
+from openclaw_memory.embeddings._static_file import all_pieces
 from openclaw_memory.embeddings.static import StaticEmbedder
 from openclaw_memory.errors import EmbedderError
+from tools.static_model.model_file import read_model
 
 SHIPPED = static.DATA / f"{static.MODEL}.oms"
 
@@ -37,25 +44,28 @@ def embedder() -> StaticEmbedder:
 
 
 def parts_of(path: Path) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Pieces, costs in nats and float rows of a model file, read as its description says."""
+    """Pieces, costs in nats and float rows of a model file of 8 bits, read as its description says."""
     data = path.read_bytes()
     header = json.loads(data[:128])
-    count, dims, end = header["n"], header["dim"], 128 + header["pieces"]
-    rows_at = (end + 4 * count + 63) // 64 * 64
-    scales = np.frombuffer(data, "<f2", count, end + 2 * count).astype(np.float32)
-    rows = np.frombuffer(data, np.int8, count * dims, rows_at).reshape(count, dims)
-    return data[128:end].decode().split("\n"), np.frombuffer(data, "<u2", count, end) / 1024, rows * scales[:, None]
+    count, dims, offsets_at = header["n"], header["dim"], (128 + header["pieces"] + 3) // 4 * 4
+    offsets = np.frombuffer(data, "<u4", count + 1, offsets_at).tolist()
+    pieces = [data[128 + start : 128 + end].decode() for start, end in pairwise(offsets)]
+    costs_at = offsets_at + 4 * (count + 1)
+    scales = np.frombuffer(data, "<f2", count, costs_at + 2 * count).astype(np.float32)
+    rows = np.frombuffer(data, np.int8, count * dims, (costs_at + 4 * count + 63) // 64 * 64).reshape(count, dims)
+    return pieces, np.frombuffer(data, "<u2", count, costs_at) / 1024, rows * scales[:, None]
 
 
 @pytest.fixture(scope="module")
 def reference() -> tuple[Tokenizer, np.ndarray]:
-    """Hugging Face's Unigram over the same pieces and scores, and the rows."""
+    """Hugging Face's Unigram over the same pieces and scores after an unknown one, and the rows."""
     pieces, costs, rows = parts_of(SHIPPED)
-    tokenizer = Tokenizer(models.Unigram(list(zip(pieces, (-costs).tolist(), strict=True)), unk_id=0))
+    scores = list(zip(pieces, (-costs).tolist(), strict=True))
+    tokenizer = Tokenizer(models.Unigram([("<unk>", 0.0), *scores], unk_id=0))
     steps = [normalizers.NFKC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip()]
     tokenizer.normalizer = normalizers.Sequence(steps)
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
-    return tokenizer, rows
+    return tokenizer, np.concatenate([np.zeros((1, rows.shape[1]), np.float32), rows])
 
 
 def unit(vector: np.ndarray) -> np.ndarray:
@@ -74,10 +84,67 @@ def test_each_word_is_cut_as_hugging_face_cuts_it_and_unknown_words_add_nothing(
     tokenizer, rows = reference
     expected = np.zeros(256)
     for word in unicodedata.normalize("NFKC", text).replace("▁", " ").split():
-        pieces = [piece for piece in tokenizer.encode(word).tokens if piece in embedder._tables.ids]
-        if pieces != ["▁"]:
-            expected += rows[[embedder._tables.ids[piece] for piece in pieces]].astype(np.float64).sum(axis=0)
+        pieces = [piece for piece in tokenizer.encode(word).ids if piece != 0]
+        if pieces != [tokenizer.token_to_id("▁")]:
+            expected += rows[pieces].astype(np.float64).sum(axis=0)
     assert np.allclose(embedder.embed_query(text), unit(expected), atol=5e-6)
+
+
+TEXTS = st.one_of(
+    st.sampled_from(SENTENCES), st.text(st.sampled_from("aebnst 数据的🦄éß-1ﬁ\ud800"), max_size=60), st.text()
+)
+
+
+@given(TEXTS)
+def test_the_file_and_a_dictionary_of_its_pieces_cut_a_word_alike(embedder, text):
+    ways = (embedder._find_in_file, embedder._find_in_dictionary)
+    one, other = (
+        [cheapest_pieces("▁" + word, find, embedder._costs, 30_000) for word in text.split()] for find in ways
+    )
+    assert one == other
+
+
+def test_only_many_characters_are_worth_a_dictionary(monkeypatch):
+    def refuse(_file):
+        raise AssertionError("a dictionary is made")
+
+    monkeypatch.setattr(static, "all_pieces", refuse)
+    few = StaticEmbedder()
+    for text in SENTENCES:
+        assert few.embed_query(text).any()
+    with pytest.raises(AssertionError, match="a dictionary"):
+        few.embed_documents(["a new word"] * 100)
+    with pytest.raises(AssertionError, match="a dictionary"):
+        StaticEmbedder().embed_documents([" ".join(SENTENCES), "a" * 1000])
+
+
+# --- the vector of a question, without numpy --------------------------------------------------------------------------
+
+
+@given(TEXTS)
+def test_the_bytes_of_a_question_are_its_vector(embedder, text):
+    found = np.frombuffer(embedder.embed_query_bytes(text), "<f4")
+    assert found.shape == (256,)
+    assert np.abs(found - embedder.embed_query(text)).max() <= 1e-6
+
+
+def test_the_bytes_of_a_long_question_are_its_vector_too(embedder):
+    text = " ".join(SENTENCES * 50)
+    found = np.frombuffer(embedder.embed_query_bytes(text), "<f4")
+    assert np.abs(found - embedder.embed_query(text)).max() <= 1e-6
+
+
+@pytest.mark.parametrize("text", [SENTENCES[0], " ".join(SENTENCES * 3)])
+def test_the_bytes_of_a_question_take_no_numpy_to_make(text):
+    code = (
+        "import sys\n"
+        "from openclaw_memory import load_embedder\n"
+        f"found = load_embedder('static').embed_query_bytes({text!r})\n"
+        "print(found.hex(), 'numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    expected = StaticEmbedder().embed_query_bytes(text).hex()
+    assert done.stdout.split() == [expected, "False"]
 
 
 def test_translations_are_nearer_than_other_subjects(embedder):
@@ -145,23 +212,10 @@ def test_full_caches_are_emptied_and_answers_stay_the_same(monkeypatch, embedder
     assert len(small._vectors_by_word) <= 3
 
 
-# --- the file ----------------------------------------------------------------------------------------------------
-
-
-def small_model(path: Path, costs: dict[str, float], *, scale: float = 0.01, seed: int = 1, **header: object) -> Path:
-    """Write a model of 4 dimensions with pieces of these costs in nats; `header` overrides what its header says."""
-    blob = "\n".join(costs).encode()
-    fields = {"magic": "oms1", "n": len(costs), "dim": 4, "pieces": len(blob), **header}
-    body = json.dumps(fields).encode().ljust(127) + b"\n" + blob
-    body += np.round(np.array([*costs.values()]) * 1024).astype("<u2").tobytes()
-    body += np.full(len(costs), scale, "<f2").tobytes()
-    rows = np.random.default_rng(seed).integers(-127, 128, (len(costs), 4), dtype=np.int8)
-    path.write_bytes(body + bytes(-len(body) % 64) + rows.tobytes())
-    return path
-
+# --- small models -------------------------------------------------------------------------------------------------
 
 PIECES = {
-    "<unk>": 9.0, "▁": 3.0, "a": 5.0, "b": 9.0, "▁a": 7.0, "ab": 8.5, "▁ab": 10.5, "ba": 10.0, "aba": 12.5, "ca": 12.5
+    "▁": 3.0, "a": 5.0, "b": 9.0, "▁a": 7.0, "ab": 8.5, "▁ab": 10.5, "ba": 10.0, "aba": 12.5, "ca": 12.5
 }  # fmt: skip
 UNKNOWN_CHARACTER = 12.5 + 10
 
@@ -174,92 +228,38 @@ def cheapest(word: str) -> float:
     return min([*ways, UNKNOWN_CHARACTER + cheapest(word[1:])])
 
 
-@given(st.text("abc", max_size=7))
-@example("cab")
-def test_the_pieces_of_a_word_cost_the_least(tmp_path_factory, word):
+@given(
+    st.text("abc", max_size=7),
+    st.sampled_from([lambda model: mapped_finder(model._file), lambda model: model._find_in_dictionary]),
+)
+@example("cab", lambda model: model._find_in_dictionary)
+def test_the_pieces_of_a_word_cost_the_least(tmp_path_factory, word, find):
     model = StaticEmbedder(small_model(tmp_path_factory.mktemp("model") / "small.oms", PIECES))
-    names = list(PIECES)
-    found = [names[piece] for piece in static._segment("▁" + word, model._tables, {})]
+    names = all_pieces(model._file)
+    numbers = cheapest_pieces("▁" + word, find(model), model._costs, model._unknown_cost)
+    found = [names[piece] for piece in numbers]
     unknown = len(word) + 1 - len("".join(found))
     assert "".join(found).replace("c", "") == "▁" + word.replace("c", "")
     assert sum(PIECES[piece] for piece in found) + UNKNOWN_CHARACTER * unknown == pytest.approx(cheapest("▁" + word))
 
 
 def test_of_two_cuts_of_the_same_cost_the_one_with_the_longer_last_piece_stands(tmp_path):
-    costs = {"<unk>": 9.0, "▁": 3.0, "a": 4.0, "b": 4.0, "ab": 8.0}
+    costs = {"▁": 3.0, "a": 4.0, "b": 4.0, "ab": 8.0}
     model = StaticEmbedder(small_model(tmp_path / "small.oms", costs))
     pieces, _, rows = parts_of(tmp_path / "small.oms")
     expected = rows[pieces.index("▁")] + rows[pieces.index("ab")]
     assert np.allclose(model.word_vectors(["ab"])[0], expected, atol=1e-6)
 
 
-def test_the_characters_of_the_unknown_piece_are_plain_text(tmp_path):
-    pieces = {"<unk>": 1.0, "▁": 3.0, "<": 9.0, "u": 9.0, "n": 9.0, "k": 9.0, ">": 9.0}
-    model = StaticEmbedder(small_model(tmp_path / "small.oms", pieces))
-    assert np.array_equal(model.embed_query("<unk>"), model.embed_query("<nuk>"))
-    assert model.embed_query("<unk>").any()
-
-
-def test_another_build_of_a_model_is_another_identity(tmp_path):
-    first = StaticEmbedder(small_model(tmp_path / "small.oms", PIECES)).identity
-    assert StaticEmbedder(small_model(tmp_path / "small.oms", PIECES)).identity == first
-    assert StaticEmbedder(small_model(tmp_path / "small.oms", PIECES, scale=0.02)).identity != first
-    assert StaticEmbedder(small_model(tmp_path / "small.oms", {**PIECES, "c": 9.0})).identity != first
-
-
-@pytest.mark.parametrize(
-    ("header", "words"),
-    [
-        ({"magic": "oms2"}, "not of format oms1"),
-        ({"n": 0}, "not of format oms1"),
-        ({"n": 8}, "bytes where"),
-        ({"dim": 5}, "bytes where"),
-        ({"dim": "4"}, "not of format oms1"),
-        ({"pieces": -3}, "not of format oms1"),
-        ({"n": True}, "not of format oms1"),
-    ],
-)
-def test_a_header_that_does_not_fit_its_file_is_refused(tmp_path, header, words):
-    with pytest.raises(EmbedderError, match=words):
-        StaticEmbedder(small_model(tmp_path / "small.oms", PIECES, **header))
-
-
-@pytest.mark.parametrize("size", [0, 5, 127, 128, 400_000, 16_074_431])
-def test_a_model_cut_short_is_refused(tmp_path, size):
-    path = tmp_path / "short.oms"
-    path.write_bytes(SHIPPED.read_bytes()[:size])
-    with pytest.raises(EmbedderError, match=r"short\.oms.*reinstall"):
-        StaticEmbedder(path)
-
-
-@pytest.mark.parametrize("bad", [b"[1, 2]", b"null", b"{}", b"\xff\xfe", b"[" * 128])
-def test_a_file_that_is_no_model_is_refused(tmp_path, bad):
-    path = tmp_path / "other.oms"
-    path.write_bytes(bad.ljust(4096))
-    with pytest.raises(EmbedderError, match="no static model's header"):
-        StaticEmbedder(path)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"), [(b"\nab\n", b"\n\xff\xff\n", "UTF-8"), (b"\nab\n", b"\nabc", "of 10")]
-)
-def test_damaged_pieces_are_found_at_first_use(tmp_path, old, new, words):
-    path = small_model(tmp_path / "small.oms", PIECES)
-    path.write_bytes(path.read_bytes().replace(old, new))
-    with pytest.raises(EmbedderError, match=words):
-        StaticEmbedder(path).embed_query("ab")
-
-
-def test_scales_that_are_no_numbers_are_found_at_first_use(tmp_path):
-    path = small_model(tmp_path / "small.oms", PIECES, scale=float("nan"))
-    with pytest.raises(EmbedderError, match="no number"):
-        StaticEmbedder(path).word_vectors(["ab"])
-
-
-@pytest.mark.parametrize("path", ["missing.oms", "."])
-def test_a_path_without_a_file_is_refused(tmp_path, path):
-    with pytest.raises(EmbedderError, match="cannot be read"):
-        load_embedder("static", path=tmp_path / path)
+@pytest.mark.parametrize("bits", [8, 4])
+def test_the_vectors_are_those_in_the_file_whatever_its_bits(tmp_path, bits):
+    path = small_model(tmp_path / "small.oms", PIECES, bits=bits)
+    model = StaticEmbedder(path)
+    pieces, _, rows = read_model(path)
+    expected = sum(rows[pieces.index(piece)] for piece in ("▁ab", "ba"))
+    assert np.allclose(model.word_vectors(["abba"])[0], expected, atol=1e-6)
+    assert np.allclose(model.embed_documents(["abba"])[0], unit(expected), atol=1e-6)
+    assert np.allclose(np.frombuffer(model.embed_query_bytes("abba"), "<f4"), unit(expected), atol=1e-6)
 
 
 def test_only_the_model_that_ships_has_a_name():

@@ -1,0 +1,242 @@
+"""The file of a static model, format `oms2`: where its parts lie, and reading them out of the mapped bytes.
+
+The file holds, in this order, all numbers little-endian:
+
+1. 128 bytes of JSON padded with spaces, last byte a newline: `{"magic": "oms2", "n": N, "dim": D, "bits": 8 or 4,
+   "pieces": BYTES, "digest": "16 hex digits"}`; the digest is BLAKE2b, 8 bytes, of all that follows the header;
+2. BYTES bytes: the N pieces in UTF-8, in the order of their bytes, end to end; U+2581 stands for the start of a word;
+3. zeros up to a multiple of 4, then N + 1 uint32: where each piece begins in that block, and where the last one ends;
+4. N uint16: -1024 times the natural logarithm of each piece's unigram probability, its cost;
+5. N float16: the scale of each row;
+6. zeros up to a multiple of 64, then the rows: N x D int8; or with 4 bits N x D / 2 bytes of two values each, the
+   first in the low half, as value + 8. The vector of piece i is row i times scale i.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import mmap
+import sys
+from array import array
+from itertools import pairwise
+from operator import lt
+from pathlib import Path
+from struct import Struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from openclaw_memory.errors import EmbedderError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+REMEDY = "reinstall openclaw-memory-index, or give the path of another model file"
+
+MAGIC = "oms2"
+HEADER_BYTES = 128
+ALIGNMENT = 64
+DIGEST_BYTES = 8
+BITS = (8, 4)
+
+_SPAN = Struct("<2I")
+_SCALE = Struct("<e")
+
+
+class Layout(NamedTuple):
+    """What the header says, and where each part begins, in bytes from the start of the file."""
+
+    pieces: int
+    dims: int
+    bits: int
+    pieces_bytes: int
+    digest: str
+    offsets_at: int
+    costs_at: int
+    scales_at: int
+    rows_at: int
+    row_bytes: int
+    size: int
+
+
+class ModelFile(NamedTuple):
+    """A model file, mapped: its bytes are read from the disk when they are first looked at."""
+
+    path: Path
+    data: mmap.mmap
+    layout: Layout
+
+
+def layout_of(*, pieces: int, dims: int, bits: int, pieces_bytes: int, digest: str) -> Layout:
+    """The layout of a file with so many pieces, of so many bytes together, and as many rows."""
+    offsets_at = HEADER_BYTES + pieces_bytes + -pieces_bytes % 4
+    costs_at = offsets_at + 4 * (pieces + 1)
+    scales_at = costs_at + 2 * pieces
+    rows_at = -(-(scales_at + 2 * pieces) // ALIGNMENT) * ALIGNMENT
+    row_bytes = dims * bits // 8
+    size = rows_at + pieces * row_bytes
+    return Layout(pieces, dims, bits, pieces_bytes, digest, offsets_at, costs_at, scales_at, rows_at, row_bytes, size)
+
+
+def open_model(path: Path) -> ModelFile:
+    """Map a model file and check its header against its size; nothing else of it is read.
+
+    Raises:
+        EmbedderError: the file cannot be read, is no such model, or is cut short.
+    """
+    try:
+        with path.open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError) as error:
+        raise EmbedderError(f"{path} cannot be read as a static model: {error}; {REMEDY}") from error
+    return ModelFile(path, data, _checked_layout(path, data))
+
+
+def check_digest(model: ModelFile) -> None:
+    """Check every byte after the header against the digest in it.
+
+    Loading does not do this: reading and hashing the whole file takes longer than the first answer. What loading does
+    check finds a file that was cut short or is of another kind; this finds any other change, too.
+
+    Raises:
+        EmbedderError: the bytes are not those that were written.
+    """
+    found = digest_of(memoryview(model.data)[HEADER_BYTES:])
+    if found != model.layout.digest:
+        raise EmbedderError(
+            f"{model.path} is damaged: its digest is {found} where its header says {model.layout.digest}; {REMEDY}"
+        )
+
+
+def digest_of(body: bytes | memoryview) -> str:
+    """The digest that the header holds of all bytes after it: 16 hex digits."""
+    from hashlib import blake2b
+
+    return blake2b(body, digest_size=DIGEST_BYTES).hexdigest()
+
+
+def all_pieces(model: ModelFile) -> list[str]:
+    """Every piece, in the order of the rows.
+
+    Raises:
+        EmbedderError: they do not follow each other, are not UTF-8, or are not in the order of their bytes.
+    """
+    path, data, layout = model
+    offsets = _unsigned("I", data[layout.offsets_at : layout.costs_at])
+    if offsets[0] != 0 or offsets[-1] != layout.pieces_bytes or not all(map(lt, offsets, offsets[1:])):
+        raise EmbedderError(f"{path} has pieces that do not follow each other; {REMEDY}")
+    block = data[HEADER_BYTES : HEADER_BYTES + layout.pieces_bytes]
+    try:
+        pieces = [str(block[start:end], "utf-8") for start, end in pairwise(offsets)]
+    except UnicodeDecodeError as error:
+        raise EmbedderError(f"{path} has pieces that are not UTF-8: {error}; {REMEDY}") from error
+    # The order of code points is that of the bytes of UTF-8.
+    if not all(map(lt, pieces, pieces[1:])):
+        raise EmbedderError(f"{path} has pieces that are not in the order of their bytes; {REMEDY}")
+    return pieces
+
+
+def piece_at(model: ModelFile, number: int) -> bytes:
+    """One piece, in UTF-8.
+
+    Raises:
+        EmbedderError: the file says that it lies outside of the pieces.
+    """
+    start, end = _SPAN.unpack_from(model.data, model.layout.offsets_at + 4 * number)
+    if not start < end <= model.layout.pieces_bytes:
+        raise EmbedderError(f"{model.path} has pieces that do not follow each other; {REMEDY}")
+    return model.data[HEADER_BYTES + start : HEADER_BYTES + end]
+
+
+def costs_of(model: ModelFile) -> array[int]:
+    """Each piece's cost: -1024 times the natural logarithm of its probability."""
+    return _unsigned("H", model.data[model.layout.costs_at : model.layout.scales_at])
+
+
+def scale_of(model: ModelFile, piece: int) -> float:
+    """The scale of one row.
+
+    Raises:
+        EmbedderError: it is no finite number.
+    """
+    scale: float = _SCALE.unpack_from(model.data, model.layout.scales_at + 2 * piece)[0]
+    if not math.isfinite(scale):
+        raise EmbedderError(f"{model.path} has a scale that is no number; {REMEDY}")
+    return scale
+
+
+def row_of(model: ModelFile, piece: int) -> Sequence[int]:
+    """The values of one row."""
+    layout = model.layout
+    start = layout.rows_at + piece * layout.row_bytes
+    row = model.data[start : start + layout.row_bytes]
+    if layout.bits == 8:
+        return array("b", row)
+    return [value - 8 for byte in row for value in (byte & 15, byte >> 4)]
+
+
+def scales_of(model: ModelFile) -> NDArray[np.float32]:
+    """The scale of each row, shape (n,).
+
+    Raises:
+        EmbedderError: one is no finite number.
+    """
+    import numpy as np
+
+    layout = model.layout
+    scales = np.frombuffer(model.data, "<f2", layout.pieces, layout.scales_at).astype(np.float32)
+    if not np.isfinite(scales).all():
+        raise EmbedderError(f"{model.path} has a scale that is no number; {REMEDY}")
+    return scales
+
+
+def rows_of(model: ModelFile) -> NDArray[np.integer[Any]]:
+    """The rows as they lie in the file, not copied: int8 (n, dims), or with 4 bits uint8 (n, dims / 2)."""
+    import numpy as np
+
+    layout = model.layout
+    kind: type[np.integer[Any]] = np.int8 if layout.bits == 8 else np.uint8
+    values = np.frombuffer(model.data, kind, layout.pieces * layout.row_bytes, layout.rows_at)
+    return values.reshape(layout.pieces, layout.row_bytes)
+
+
+def unpacked(rows: NDArray[np.integer[Any]], bits: int) -> NDArray[np.int8]:
+    """The values, int8 (k, dims), of some rows as they lie in the file."""
+    import numpy as np
+
+    if bits == 8:
+        return rows.view(np.int8)
+    values = np.empty((len(rows), 2 * rows.shape[1]), np.int8)
+    np.bitwise_and(rows, 15, out=values[:, 0::2], casting="unsafe")
+    np.right_shift(rows, 4, out=values[:, 1::2], casting="unsafe")
+    values -= 8
+    return values
+
+
+def _checked_layout(path: Path, data: mmap.mmap) -> Layout:
+    try:
+        header = json.loads(data[:HEADER_BYTES])
+        magic, digest = header["magic"], header["digest"]
+        pieces, dims, bits, pieces_bytes = (header[key] for key in ("n", "dim", "bits", "pieces"))
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise EmbedderError(f"{path} has no static model's header ({error!r}); {REMEDY}") from error
+    numbers = all(type(number) is int and number > 0 for number in (pieces, dims, bits, pieces_bytes))
+    if magic != MAGIC or not numbers or bits not in BITS or dims * bits % 8 or not _is_digest(digest):
+        raise EmbedderError(f"{path} has a header that is not of format {MAGIC}: {header}; {REMEDY}")
+    layout = layout_of(pieces=pieces, dims=dims, bits=bits, pieces_bytes=pieces_bytes, digest=digest)
+    if len(data) != layout.size:
+        raise EmbedderError(f"{path} has {len(data)} bytes where {layout.size} belong; {REMEDY}")
+    return layout
+
+
+def _unsigned(code: str, data: bytes) -> array[int]:
+    numbers = array(code, data)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
+
+
+def _is_digest(value: object) -> bool:
+    return isinstance(value, str) and len(value) == 2 * DIGEST_BYTES and set(value) <= set("0123456789abcdef")

@@ -1,0 +1,147 @@
+"""The file of a static model: what is wrong with it is said, and its identity covers all of it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from static_models import small_model
+
+from openclaw_memory.embeddings import load_embedder, static
+from openclaw_memory.embeddings._static_file import all_pieces, check_digest, open_model
+from openclaw_memory.embeddings.static import StaticEmbedder
+from openclaw_memory.errors import EmbedderError
+
+SHIPPED = static.DATA / f"{static.MODEL}.oms"
+PIECES = {"▁": 3.0, "a": 5.0, "b": 9.0, "ab": 8.5, "▁a": 7.0, "ba": 10.0}
+# Where the parts of that model lie: 13 bytes of pieces ("a", "ab", "b", "ba", "▁", "▁a"), then offsets, costs, scales.
+PIECES_AT, OFFSETS_AT, SCALES_AT, ROWS_AT = 128, 144, 184, 256
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    return small_model(tmp_path / "small.oms", PIECES)
+
+
+def changed(path: Path, at: int, new: bytes) -> Path:
+    data = bytearray(path.read_bytes())
+    data[at : at + len(new)] = new
+    path.write_bytes(data)
+    return path
+
+
+def test_another_build_of_a_model_is_another_identity(tmp_path):
+    first = StaticEmbedder(small_model(tmp_path / "small.oms", PIECES)).identity
+    assert first.startswith("static:small:4:")
+    assert StaticEmbedder(small_model(tmp_path / "small.oms", PIECES)).identity == first
+    others = [
+        StaticEmbedder(small_model(tmp_path / "small.oms", pieces, **other)).identity
+        for pieces, other in ((PIECES, {"scale": 0.02}), ({**PIECES, "c": 9.0}, {}), (PIECES, {"seed": 2}))
+    ]
+    assert len({first, *others}) == 4
+
+
+def test_the_model_that_ships_is_what_was_written():
+    check_digest(open_model(SHIPPED))
+
+
+@pytest.mark.parametrize("at", [PIECES_AT, OFFSETS_AT, SCALES_AT, ROWS_AT - 1, ROWS_AT, -1])
+def test_the_digest_covers_every_byte_after_the_header(small, at):
+    data = bytearray(small.read_bytes())
+    data[at] ^= 1
+    small.write_bytes(data)
+    with pytest.raises(EmbedderError, match=r"small\.oms is damaged.*reinstall"):
+        check_digest(open_model(small))
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ({"magic": "oms1"}, "not of format oms2"),
+        ({"n": 0}, "not of format oms2"),
+        ({"n": 99}, "bytes where"),
+        ({"dim": 99}, "bytes where"),
+        ({"dim": "4"}, "not of format oms2"),
+        ({"pieces": -3}, "not of format oms2"),
+        ({"n": True}, "not of format oms2"),
+        ({"bits": 16}, "not of format oms2"),
+        ({"bits": 4, "dim": 5}, "not of format oms2"),
+        ({"digest": "short"}, "not of format oms2"),
+        ({"digest": "g" * 16}, "not of format oms2"),
+        ({"digest": 7}, "not of format oms2"),
+    ],
+)
+def test_a_header_that_does_not_fit_its_file_is_refused(tmp_path, header, words):
+    with pytest.raises(EmbedderError, match=words):
+        StaticEmbedder(small_model(tmp_path / "small.oms", PIECES, **header))
+
+
+@pytest.mark.parametrize("size", [0, 5, 127, 128, 400_000, SHIPPED.stat().st_size - 1])
+def test_a_model_cut_short_is_refused(tmp_path, size):
+    path = tmp_path / "short.oms"
+    path.write_bytes(SHIPPED.read_bytes()[:size])
+    with pytest.raises(EmbedderError, match=r"short\.oms.*reinstall"):
+        StaticEmbedder(path)
+
+
+@pytest.mark.parametrize("bad", [b"[1, 2]", b"null", b"{}", b'{"magic": "oms1"}', b"\xff\xfe", b"[" * 128])
+def test_a_file_that_is_no_model_is_refused(tmp_path, bad):
+    path = tmp_path / "other.oms"
+    path.write_bytes(bad.ljust(4096))
+    with pytest.raises(EmbedderError, match="no static model's header"):
+        StaticEmbedder(path)
+
+
+@pytest.mark.parametrize(
+    ("at", "new", "words"),
+    [
+        (PIECES_AT + 1, b"\xff", "UTF-8"),
+        (PIECES_AT, b"z", "order"),
+        (PIECES_AT + 3, b"a", "order"),  # a, ab, a
+        (OFFSETS_AT, b"\x01", "follow"),
+        (OFFSETS_AT + 8, b"\x01", "follow"),
+        (OFFSETS_AT + 8, b"\x63", "follow"),
+        (OFFSETS_AT + 24, b"\x0c", "follow"),
+    ],
+)
+def test_damaged_pieces_are_found_before_many_texts_are_cut(small, at, new, words):
+    changed(small, at, new)
+    with pytest.raises(EmbedderError, match=words):
+        StaticEmbedder(small).embed_documents(["ab"] * 1000)
+    with pytest.raises(EmbedderError, match=words):
+        all_pieces(open_model(small))
+
+
+def test_offsets_that_a_question_meets_are_checked(small):
+    data = small.read_bytes()
+    changed(small, OFFSETS_AT, data[OFFSETS_AT : OFFSETS_AT + 28][::-1])
+    with pytest.raises(EmbedderError, match="follow"):
+        StaticEmbedder(small).embed_query_bytes("ab")
+
+
+def test_scales_that_are_no_numbers_are_found_at_first_use(tmp_path):
+    model = StaticEmbedder(small_model(tmp_path / "small.oms", PIECES, scale=float("nan")))
+    for use in (model.embed_query_bytes, model.embed_query, lambda word: model.word_vectors([word])):
+        with pytest.raises(EmbedderError, match="no number"):
+            use("ab")
+
+
+@given(at=st.integers(PIECES_AT, ROWS_AT + 23), new=st.binary(min_size=1, max_size=8))
+def test_whatever_is_damaged_a_question_has_a_vector_or_an_error_that_says_so(tmp_path_factory, at, new):
+    path = changed(small_model(tmp_path_factory.mktemp("model") / "small.oms", PIECES), at, new)
+    try:
+        model = StaticEmbedder(path)
+        found = model.embed_query_bytes("abba ab a b baab")
+        assert np.isfinite(np.frombuffer(found, "<f4")).all()
+        assert len(found) == 16
+        model.embed_query("abba ab a b baab")
+        model.embed_documents(["abba ab a b baab"] * 100)
+    except EmbedderError:
+        pass
+
+
+@pytest.mark.parametrize("path", ["missing.oms", "."])
+def test_a_path_without_a_file_is_refused(tmp_path, path):
+    with pytest.raises(EmbedderError, match="cannot be read"):
+        load_embedder("static", path=tmp_path / path)
