@@ -10,6 +10,8 @@ The file holds, in this order, all numbers little-endian:
 5. N float16: the scale of each row;
 6. zeros up to a multiple of 64, then the rows: N x D int8; or with 4 bits N x D / 2 bytes of two values each, the
    first in the low half, as value + 8. The vector of piece i is row i times scale i.
+
+A text is cut into pieces in NFKC and lower case.
 """
 
 from __future__ import annotations

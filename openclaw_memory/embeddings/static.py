@@ -158,7 +158,7 @@ class StaticEmbedder:
     def _pieces_of(self, text: str) -> list[int]:
         """The numbers of a text's known pieces, in their order."""
         pieces: list[int] = []
-        for word in unicodedata.normalize("NFKC", text).replace(WORD_START, " ").split():
+        for word in unicodedata.normalize("NFKC", text).lower().replace(WORD_START, " ").split():
             known = self._pieces_by_word.get(word)
             if known is None:
                 known = self._segmented(word)

@@ -44,7 +44,7 @@ def embedder() -> StaticEmbedder:
 
 
 def parts_of(path: Path) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Pieces, costs in nats and float rows of a model file of 8 bits, read as its description says."""
+    """Pieces, costs in nats and float rows of a model file of 4 bits, read as its description says."""
     data = path.read_bytes()
     header = json.loads(data[:128])
     count, dims, offsets_at = header["n"], header["dim"], (128 + header["pieces"] + 3) // 4 * 4
@@ -52,7 +52,8 @@ def parts_of(path: Path) -> tuple[list[str], np.ndarray, np.ndarray]:
     pieces = [data[128 + start : 128 + end].decode() for start, end in pairwise(offsets)]
     costs_at = offsets_at + 4 * (count + 1)
     scales = np.frombuffer(data, "<f2", count, costs_at + 2 * count).astype(np.float32)
-    rows = np.frombuffer(data, np.int8, count * dims, (costs_at + 4 * count + 63) // 64 * 64).reshape(count, dims)
+    halves = np.frombuffer(data, np.uint8, count * dims // 2, (costs_at + 4 * count + 63) // 64 * 64)
+    rows = np.stack([halves & 15, halves >> 4], axis=1).reshape(count, dims).astype(np.int8) - 8
     return pieces, np.frombuffer(data, "<u2", count, costs_at) / 1024, rows * scales[:, None]
 
 
@@ -62,7 +63,7 @@ def reference() -> tuple[Tokenizer, np.ndarray]:
     pieces, costs, rows = parts_of(SHIPPED)
     scores = list(zip(pieces, (-costs).tolist(), strict=True))
     tokenizer = Tokenizer(models.Unigram([("<unk>", 0.0), *scores], unk_id=0))
-    steps = [normalizers.NFKC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip()]
+    steps = [normalizers.NFKC(), normalizers.Lowercase(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip()]
     tokenizer.normalizer = normalizers.Sequence(steps)
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
     return tokenizer, np.concatenate([np.zeros((1, rows.shape[1]), np.float32), rows])
@@ -245,7 +246,7 @@ def test_the_pieces_of_a_word_cost_the_least(tmp_path_factory, word, find):
 
 def test_of_two_cuts_of_the_same_cost_the_one_with_the_longer_last_piece_stands(tmp_path):
     costs = {"▁": 3.0, "a": 4.0, "b": 4.0, "ab": 8.0}
-    model = StaticEmbedder(small_model(tmp_path / "small.oms", costs))
+    model = StaticEmbedder(small_model(tmp_path / "small.oms", costs, bits=4))
     pieces, _, rows = parts_of(tmp_path / "small.oms")
     expected = rows[pieces.index("▁")] + rows[pieces.index("ab")]
     assert np.allclose(model.word_vectors(["ab"])[0], expected, atol=1e-6)
