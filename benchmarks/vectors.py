@@ -58,7 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(json.dumps({**machine(), "rows": rows}, indent=1))
         return
     for row in rows:
-        print(f"{row['workspace']}: r@1 {row['r@1']:.4f} of {row['questions']}, {row['lines']} lines, {row['embedder']}")
+        print(
+            f"{row['workspace']}: r@1 {row['r@1']:.4f} of {row['questions']}, {row['lines']} lines, {row['embedder']}"
+        )
 
 
 if __name__ == "__main__":

