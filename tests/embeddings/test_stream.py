@@ -181,8 +181,8 @@ def test_a_service_that_is_down_is_given_up_after_the_tries_of_one_request(close
     next(found)
     assert 1000 - length_hint(left) <= 4 * 4 * 4 + 4
     assert len(by_key(list(found))) >= 990
-    # Four at once, two tries each; of the others some begin before they are cancelled.
-    assert len(recorder.packs) <= 16
+    # Four at once, two tries each; on a busy machine all that are ahead may have begun before they are cancelled.
+    assert len(recorder.packs) <= 2 * 4 * REQUESTS_AHEAD
 
 
 def test_one_slow_request_is_not_overtaken_without_end(close: list[RemoteEmbedder]) -> None:

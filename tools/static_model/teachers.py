@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 Floats = NDArray[np.float32]
@@ -126,7 +126,7 @@ def unigram_tokenizer(vocabulary: Vocabulary) -> Tokenizer:
     """A tokenizer that puts `<s>` before a text and `</s>` after it, and cuts it at MAX_TOKENS."""
     scored = list(zip(vocabulary.pieces, vocabulary.scores.tolist(), strict=True))
     tokenizer = Tokenizer(models.Unigram(scored, vocabulary.unknown, byte_fallback=False))
-    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(" {2,}", " ")])
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     ends = [(end, vocabulary.pieces.index(end)) for end in ("<s>", "</s>")]
     tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=ends)
