@@ -10,7 +10,7 @@ pytest.importorskip("transformers")
 
 from openclaw_memory.embeddings.static import StaticEmbedder
 from tools.static_model import build, teachers, training, vocabulary
-from tools.static_model.model_file import write_model
+from tools.static_model.model_file import CONTROL_PIECES, write_model
 from tools.static_model.training import Text
 
 PIECES = [
@@ -57,7 +57,7 @@ def test_a_word_that_would_be_cut_is_a_piece_of_its_own_where_the_texts_have_it_
 
 
 def test_what_marks_the_ends_of_a_text_is_no_piece(pieces):
-    assert not vocabulary.SPECIAL & set(pieces.pieces)
+    assert not CONTROL_PIECES & set(pieces.pieces)
 
 
 def targets():

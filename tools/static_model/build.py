@@ -18,9 +18,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from openclaw_memory.embeddings.static import WORD_START
 from tools.static_model import packages, sources, teachers, training, vocabulary
 from tools.static_model.model_file import write_model
 from tools.static_model.sources import LANGUAGES, Group
+from tools.static_model.teachers import Floats
 from tools.static_model.training import Text
 
 HERE = Path(__file__).parent
@@ -71,7 +73,7 @@ def _parts(source: str, text: str) -> Iterator[str]:
         yield from (term.strip() for term in text.split(",") if term.strip() and term.strip() != text)
 
 
-def asked(teacher: Callable[[], teachers.Teacher], name: str, texts: Sequence[str], folder: Path) -> training.Floats:
+def asked(teacher: Callable[[], teachers.Teacher], name: str, texts: Sequence[str], folder: Path) -> Floats:
     """The teacher's vectors of the texts, in float16; those asked for before are read from `folder`."""
     parts: list[NDArray[np.float16]] = []
     loaded: teachers.Teacher | None = None
@@ -88,7 +90,7 @@ def asked(teacher: Callable[[], teachers.Teacher], name: str, texts: Sequence[st
     return np.concatenate(parts).astype(np.float32)
 
 
-def built(work: Path, e5: str, minilm: str) -> tuple[vocabulary.Pieces, training.Floats]:
+def built(work: Path, e5: str, minilm: str) -> tuple[vocabulary.Pieces, Floats]:
     """The pieces and their vectors, shape (n, DIMS)."""
     groups = groups_from(work / "packages")
     texts = texts_of(groups)
@@ -96,14 +98,14 @@ def built(work: Path, e5: str, minilm: str) -> tuple[vocabulary.Pieces, training
     terms = [text for text in own if groups[text.group].source == "lexicon"]
     pieces = vocabulary.chosen(teachers.e5_vocabulary(e5), (text.text for text in own), (text.text for text in terms))
     print(f"{len(groups):,} groups, {len(texts):,} texts, {len(pieces.pieces):,} pieces", flush=True)
-    plain = [piece.replace(vocabulary.WORD_START, "") or piece for piece in pieces.pieces]
+    plain = [piece.replace(WORD_START, "") or piece for piece in pieces.pieces]
     foreign = [term for term in terms if term.language != "en"]
     words = list(dict.fromkeys(term.text.lower() for term in foreign))
 
-    def by_minilm(some: Sequence[str]) -> training.Floats:
+    def by_minilm(some: Sequence[str]) -> Floats:
         return asked(lambda: teachers.minilm(minilm), f"minilm {minilm}", some, work / "vectors")
 
-    def by_e5(some: Sequence[str]) -> training.Floats:
+    def by_e5(some: Sequence[str]) -> Floats:
         return asked(lambda: teachers.e5(e5), f"e5 {e5}", some, work / "vectors")
 
     meanings = by_minilm([group.texts["en"] for group in groups])

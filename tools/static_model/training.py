@@ -18,9 +18,10 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from tools.static_model.vocabulary import WORD_START, Pieces, tokenizer
+from openclaw_memory.embeddings.static import WORD_START
+from tools.static_model.teachers import Floats
+from tools.static_model.vocabulary import Pieces, tokenizer
 
-Floats = NDArray[np.float32]
 Numbers = NDArray[np.int64]
 
 DIMS = 256
@@ -125,9 +126,9 @@ def start(
 
 def english_pieces(pieces: Pieces, texts: Sequence[Text]) -> NDArray[np.bool_]:
     """Which pieces have a larger share of the English texts than of the others, shape (n,)."""
-    shares = []
+    cutter, shares = tokenizer(pieces), []
     for of_english in (True, False):
-        bags = Bags(tokenizer(pieces), [text.text for text in texts if (text.language == "en") is of_english])
+        bags = Bags(cutter, [text.text for text in texts if (text.language == "en") is of_english])
         found, _ = bags.pieces_of(np.arange(len(bags.lengths)))
         counts = np.bincount(found, minlength=len(pieces.pieces))
         shares.append(counts / counts.sum())

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
+from openclaw_memory.embeddings.static import WORD_START
+from tools.static_model.model_file import CONTROL_PIECES
 from tools.static_model.teachers import Vocabulary
 
-WORD_START = "\u2581"
-SPECIAL = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"}
 # Letters of these scripts; Cyrillic, Arabic and the others take 130,000 pieces more.
 EAST_ASIAN = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "FULLWIDTH")
 
@@ -80,7 +80,7 @@ def in_lower_case(vocabulary: Vocabulary) -> dict[str, float]:
     scores: dict[str, float] = {}
     for piece, score in zip(vocabulary.pieces, vocabulary.scores.tolist(), strict=True):
         lower = unicodedata.normalize("NFKC", piece).lower()
-        if piece not in SPECIAL and lower and " " not in lower:
+        if piece not in CONTROL_PIECES and lower and " " not in lower:
             scores[lower] = float(np.logaddexp(scores[lower], score)) if lower in scores else score
     return scores
 
