@@ -1,8 +1,10 @@
-"""The cheapest way to write a word in a model's pieces, and how the pieces are found that begin at a character."""
+"""The words of a text, the cheapest way to write one in a model's pieces, and how pieces are found in it."""
 
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
@@ -16,8 +18,20 @@ if TYPE_CHECKING:
     # From a word and where to begin in it to each piece found there, the shortest first: its end, and its number.
     Finder = Callable[[str, int], Iterator[tuple[int, int]]]
 
+# What parts words and has no vector: punctuation and marks of Markdown, so that **boiler**, (boiler) and l'boiler are
+# boilers. In the form of a character class, for `re` and for the regular expressions of Hugging Face's tokenizers.
+PUNCTUATION = "!-/:-@\\[-`{-~\u00a1-\u00a9\u00ab-\u00b1\u00b4-\u00b8\u00bb\u00bf\u00d7\u00f7\u2010-\u205e\u3001-\u303f"
+WORD = re.compile(rf"[^\s{PUNCTUATION}]+")
+WORD_START = "\u2581"
+
 # Above every byte of UTF-8: what begins with a prefix is less than the prefix and this.
 ABOVE = b"\xff"
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in NFKC and lower case, without the punctuation between them."""
+    found: list[str] = WORD.findall(unicodedata.normalize("NFKC", text).lower().replace(WORD_START, " "))
+    return found
 
 
 def cheapest_pieces(word: str, find: Finder, costs: Sequence[int], unknown_cost: int) -> list[int]:

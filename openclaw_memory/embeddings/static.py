@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from functools import cached_property
 from pathlib import Path
 from struct import pack
 from typing import TYPE_CHECKING, TypeVar
 
 from openclaw_memory.embeddings import MIN_MAGNITUDE, named, normalised
-from openclaw_memory.embeddings._segmentation import cheapest_pieces, dictionary_finder, mapped_finder
+from openclaw_memory.embeddings._segmentation import (
+    WORD_START,
+    cheapest_pieces,
+    dictionary_finder,
+    mapped_finder,
+    words_of,
+)
 from openclaw_memory.embeddings._static_file import (
     all_pieces,
     costs_of,
@@ -38,7 +43,6 @@ T = TypeVar("T")
 MODEL = "multilingual-static-256"
 DATA = Path(__file__).parent.parent / "data"
 
-WORD_START = "\u2581"
 # An unknown character costs 10 nats more than the rarest piece: kUnkPenalty of SentencePiece and Hugging Face.
 UNKNOWN_PENALTY = 10 * 1024
 
@@ -69,7 +73,7 @@ class StaticEmbedder:
     """Vectors of `dims` (256) float32 without a network, a fraction of a millisecond a text, from any thread.
 
     Making one maps the file and checks its header; the rest is read where a text needs it. A text of which the model
-    knows nothing but the spaces has the zero vector. `identity` covers every byte of the file, by the digest in its
+    knows nothing has the zero vector. `identity` covers every byte of the file, by the digest in its
     header.
     """
 
@@ -158,7 +162,7 @@ class StaticEmbedder:
     def _pieces_of(self, text: str) -> list[int]:
         """The numbers of a text's known pieces, in their order."""
         pieces: list[int] = []
-        for word in unicodedata.normalize("NFKC", text).lower().replace(WORD_START, " ").split():
+        for word in words_of(text):
             known = self._pieces_by_word.get(word)
             if known is None:
                 known = self._segmented(word)

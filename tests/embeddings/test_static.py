@@ -1,4 +1,5 @@
 import json
+import string
 import subprocess
 import sys
 import unicodedata
@@ -14,7 +15,7 @@ from static_models import small_model
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from openclaw_memory.embeddings import load_embedder, static
-from openclaw_memory.embeddings._segmentation import cheapest_pieces, mapped_finder
+from openclaw_memory.embeddings._segmentation import WORD, cheapest_pieces, mapped_finder, words_of
 from openclaw_memory.embeddings._static_file import all_pieces
 from openclaw_memory.embeddings.static import StaticEmbedder
 from openclaw_memory.errors import EmbedderError
@@ -63,9 +64,10 @@ def reference() -> tuple[Tokenizer, np.ndarray]:
     pieces, costs, rows = parts_of(SHIPPED)
     scores = list(zip(pieces, (-costs).tolist(), strict=True))
     tokenizer = Tokenizer(models.Unigram([("<unk>", 0.0), *scores], unk_id=0))
-    steps = [normalizers.NFKC(), normalizers.Lowercase(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip()]
-    tokenizer.normalizer = normalizers.Sequence(steps)
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    words = pre_tokenizers.Split(Regex(WORD.pattern), "removed", invert=True)
+    metaspace = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([words, metaspace])
     return tokenizer, np.concatenate([np.zeros((1, rows.shape[1]), np.float32), rows])
 
 
@@ -84,11 +86,31 @@ def test_a_text_has_the_vector_of_the_pieces_that_hugging_face_finds(embedder, r
 def test_each_word_is_cut_as_hugging_face_cuts_it_and_unknown_words_add_nothing(embedder, reference, text):
     tokenizer, rows = reference
     expected = np.zeros(256)
-    for word in unicodedata.normalize("NFKC", text).replace("▁", " ").split():
+    for word in words_of(text):
         pieces = [piece for piece in tokenizer.encode(word).ids if piece != 0]
         if pieces != [tokenizer.token_to_id("▁")]:
             expected += rows[pieces].astype(np.float64).sum(axis=0)
     assert np.allclose(embedder.embed_query(text), unit(expected), atol=5e-6)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("- **Boiler**: (leaks), see [manual](manual.md#leaks)", "boiler leaks see manual manual md leaks"),
+        ("¿Casero? ¡Sí! «hola»", "casero sí hola"),
+        ("l'électricien, d’abord", "l électricien d abord"),
+        ("cv-ketel — snake_case `code`… 12:30", "cv ketel snake case code 12 30"),
+        ("数据、索引。", "数据 索引"),
+    ],
+)
+def test_signs_part_words_and_say_nothing(embedder, written, meant):
+    assert embedder.embed_query_bytes(written) == embedder.embed_query_bytes(meant)
+
+
+@given(st.text())
+def test_a_sign_of_ascii_or_a_mark_before_a_question_is_no_part_of_a_word(text):
+    parting = set(string.punctuation + "¿¡«»“”„‘’–—…·")
+    assert all(word and not parting & set(word) and not any(map(str.isspace, word)) for word in words_of(text))
 
 
 TEXTS = st.one_of(

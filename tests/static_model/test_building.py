@@ -96,6 +96,19 @@ def test_a_word_of_the_lexicon_begins_near_its_concepts_and_an_english_one_where
     assert rows[place("▁boiler")] == pytest.approx(space.of(minilm)[place("▁boiler")], abs=1e-6)
     nearness = rows[place("▁huis")] @ targets().T
     assert nearness[1] > 0.8 > nearness[0]
+    assert np.linalg.norm(rows, axis=1) == pytest.approx(1)
+
+
+def test_a_word_that_the_lexicon_lacks_begins_amid_the_concepts_of_its_neighbours(monkeypatch):
+    known = np.eye(4, 384, dtype=np.float32)
+    meant = np.eye(4, training.DIMS, dtype=np.float32)
+    asked = training.unit(np.array([known[0] + 0.5 * known[1], known[2]]))
+    monkeypatch.setattr(training, "NEIGHBOURS", 2)
+    monkeypatch.setattr(training, "PIECES_AT_A_TIME", 1)
+    first, second = training.amid(asked, known, meant)
+    assert first[0] > first[1] > first[2] == first[3] == 0
+    assert second[2] == second.max() > 0.99
+    assert np.linalg.norm([first, second], axis=1) == pytest.approx(1)
 
 
 class Counting:

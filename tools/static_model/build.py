@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from openclaw_memory.embeddings.static import WORD_START
+from openclaw_memory.embeddings._segmentation import WORD_START
 from tools.static_model import packages, sources, teachers, training, vocabulary
 from tools.static_model.model_file import write_model
 from tools.static_model.sources import LANGUAGES, Group
@@ -30,7 +30,7 @@ MODEL = HERE.parents[1] / "openclaw_memory" / "data" / "multilingual-static-256.
 WORK = Path.home() / ".cache" / "openclaw-memory-static-model"
 
 SEED = 0
-STEPS = 1500
+STEPS = 3000
 RATE = 3e-3
 BITS = 4
 # How often a text is drawn: few of the project's own, which are most like notes; many definitions and messages.

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from openclaw_memory.embeddings.static import WORD_START
+from openclaw_memory.embeddings._segmentation import WORD_START
 from tools.static_model.teachers import Floats
 from tools.static_model.vocabulary import Pieces, tokenizer
 
@@ -32,6 +32,13 @@ FREQUENCY = 3e-5
 RIDGE = 5.0
 # How much of what e5 says of a word goes into one that the lexicon has.
 E5_SHARE = 0.5
+# How many words of the lexicon say where a word lies that it lacks, and how much more the nearest of them say.
+NEIGHBOURS = 50
+NEARNESS = 10.0
+PIECES_AT_A_TIME = 1000
+
+# The share of a text's pieces that are left out each time it is drawn: no word is to lean on its company.
+DROPPED = 0.3
 
 BATCH = 2048
 WARM_UP = 50
@@ -106,8 +113,9 @@ def start(
 ) -> Floats:
     """The directions that training begins with, shape (n, DIMS), each of length 1.
 
-    An English word lies where MiniLM puts it; a word of the lexicon near the English of its concepts; anything else
-    where a linear map puts it that takes e5's vectors of the lexicon's words to their concepts.
+    An English word lies where MiniLM puts it, a word of the lexicon near the English of its concepts. Anything else
+    lies between two guesses from e5's vectors of the lexicon's words: where a linear map takes it that takes those to
+    their concepts, and amid the concepts of the words that are nearest to it.
     """
     words = [word for word in lexicon if word in e5_of_words]
     known = np.stack([e5_of_words[word] for word in words])
@@ -115,13 +123,30 @@ def start(
     known = unit(known - mean)
     meant = unit(np.stack([targets[list(lexicon[word])].mean(axis=0) for word in words]))
     bridge = np.linalg.solve(known.T @ known + RIDGE * np.eye(known.shape[1]), known.T @ meant)
-    rows = unit(np.asarray(unit(e5 - mean) @ bridge, dtype=np.float32))
-    rows[english] = in_space.of(minilm[english])
+    seen = unit(e5 - mean)
+    rows = unit(np.asarray(seen @ bridge, dtype=np.float32))
+    unheard = ~english
     for number, piece in enumerate(pieces.pieces):
         concepts = lexicon.get(piece[1:]) if piece.startswith(WORD_START) else None
         if concepts and not english[number]:
             rows[number] = targets[list(concepts)].mean(axis=0) + E5_SHARE * rows[number]
+            unheard[number] = False
+    rows[english] = in_space.of(minilm[english])
+    single = [number for number, word in enumerate(words) if " " not in word]
+    rows[unheard] += amid(seen[unheard], known[single], meant[single])
     return unit(rows)
+
+
+def amid(vectors: Floats, known: Floats, meant: Floats) -> Floats:
+    """The middle of what the NEIGHBOURS of each vector among `known` mean, shape (n, DIMS), each of length 1."""
+    found = np.empty((len(vectors), meant.shape[1]), dtype=np.float32)
+    by_word = torch.from_numpy(known).to(torch.bfloat16).T
+    for start in range(0, len(vectors), PIECES_AT_A_TIME):
+        some = torch.from_numpy(vectors[start : start + PIECES_AT_A_TIME]).to(torch.bfloat16)
+        likeness, nearest = (some @ by_word).float().topk(min(NEIGHBOURS, len(known)))
+        shares = torch.softmax(NEARNESS * likeness, dim=1)
+        found[start : start + len(some)] = (shares[:, :, None] * torch.from_numpy(meant)[nearest]).sum(dim=1).numpy()
+    return unit(found)
 
 
 def english_pieces(pieces: Pieces, texts: Sequence[Text]) -> NDArray[np.bool_]:
@@ -167,7 +192,8 @@ def trained(
             group["lr"] = now
         batch = draws.choice(len(texts), BATCH, p=chance)
         numbers, starts = (torch.from_numpy(each) for each in bags.pieces_of(batch))
-        sums = table(numbers, starts, per_sample_weights=weights[numbers])
+        kept = torch.from_numpy(draws.random_sample(len(numbers)) >= DROPPED)
+        sums = table(numbers, starts, per_sample_weights=weights[numbers] * kept)
         loss: Any = 1 - torch.nn.functional.cosine_similarity(sums, torch.from_numpy(targets[groups[batch]])).mean()
         optimiser.zero_grad()
         loss.backward()

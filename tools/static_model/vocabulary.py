@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from openclaw_memory.embeddings.static import WORD_START
+from openclaw_memory.embeddings._segmentation import WORD, WORD_START
 from tools.static_model.model_file import CONTROL_PIECES
 from tools.static_model.teachers import Vocabulary
 
@@ -22,7 +22,7 @@ EAST_ASIAN = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "FULLWIDTH")
 PIECES = 109_000  # as many as fit into 16 MB with 256 dimensions of 4 bits
 EAST_ASIAN_PIECES = 13_000
 OTHER_PIECES = 2_200  # digits and signs
-LATIN_PIECES = 45_000
+LATIN_PIECES = 30_000
 # Of Latin pieces, these are kept however little the texts have of them: other languages are written with them.
 COMMON_LATIN_PIECES = 20_000
 
@@ -34,7 +34,7 @@ LEXICON_COUNT = 6
 MIN_COUNT = 2
 MAX_WORD_CHARS = 24
 
-WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+LETTERS = re.compile(r"[^\W\d_]+")
 
 
 class Pieces(NamedTuple):
@@ -56,22 +56,20 @@ def chosen(vocabulary: Vocabulary, texts: Iterable[str], lexicon: Iterable[str])
     short = {piece for piece in latin if len(piece.strip(WORD_START)) <= 2}
     kept = [
         *latin[:COMMON_LATIN_PIECES],
-        *(piece for piece in latin if piece in used),
         *(piece for piece in latin if piece in short),
+        *(piece for piece in latin if piece in used),
         *latin,
     ]
     kept = list(dict.fromkeys(kept))[:LATIN_PIECES] + east_asian[:EAST_ASIAN_PIECES] + other[:OTHER_PIECES]
-    whole = [
-        word
-        for word in words
-        if len(cuts[word]) > 1 and WORD_START + word not in known and (counts[word] >= MIN_COUNT or word in lexical)
-    ]
-    whole.sort(key=lambda word: (-(counts[word] + LEXICON_COUNT * (word in lexical)), word))
+    missing = set(map(WORD_START.__add__, words)) - set(kept)
+    likelihood = {word: sum(known[piece] for piece in cuts[word]) for word in words if WORD_START + word in missing}
+    whole = [word for word in likelihood if counts[word] >= MIN_COUNT or word in lexical]
+    whole.sort(key=lambda word: (-(counts[word] + LEXICON_COUNT * (word in lexical)), -likelihood[word], word))
     whole = whole[: PIECES - len(kept)]
-    costs = [min(MAX_WORD_COST, -sum(known[piece] for piece in cuts[word]) - WORD_GAIN) for word in whole]
+    scores = [max(-MAX_WORD_COST, likelihood[word] + WORD_GAIN) for word in whole]
     return Pieces(
         kept + [WORD_START + word for word in whole],
-        np.concatenate([scores_of(known, kept), -np.array(costs, dtype=np.float64)]),
+        np.concatenate([scores_of(known, kept), np.array(scores, dtype=np.float64)]),
     )
 
 
@@ -95,7 +93,8 @@ def tokenizer(pieces: Pieces) -> Tokenizer:
     scored = [("<unk>", 0.0), *zip(pieces.pieces, pieces.scores.tolist(), strict=True)]
     made = Tokenizer(models.Unigram(scored, 0, byte_fallback=False))
     made.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
-    made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    words = pre_tokenizers.Split(Regex(WORD.pattern), "removed", invert=True)
+    made.pre_tokenizer = pre_tokenizers.Sequence([words, pre_tokenizers.Metaspace()])
     return made
 
 
@@ -108,7 +107,7 @@ def cut(pieces: Pieces, texts: Iterable[str]) -> list[list[str]]:
 def _words(texts: Iterable[str]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for text in texts:
-        counts.update(WORD.findall(unicodedata.normalize("NFKC", text).lower()))
+        counts.update(LETTERS.findall(unicodedata.normalize("NFKC", text).lower()))
     return Counter({word: count for word, count in counts.items() if 2 < len(word) <= MAX_WORD_CHARS})
 
 
