@@ -203,7 +203,7 @@ presets = {
 }
 side_by_side = try_all(presets)
 default = side_by_side["default"]
-assert all(more(default, one) for one in side_by_side[1:])
+assert all(more(default, one) for one in side_by_side[1:3])
 side_by_side
 
 # %%
@@ -232,13 +232,14 @@ assert more(parts["default"]["paraphrase"], parts["keywords only"]["paraphrase"]
 fig, ax = pyplot.subplots()
 grouped_bars(ax, side_by_side, "language", languages, [BLUE, ORANGE, GREY, GREEN])
 ax.set_title(
-    "In English the default shows more than the others; ten questions\nin each other language tell no difference"
+    "In English the default shows more than OpenClaw's numbers and than keywords alone;\n"
+    "ten questions in each other language tell no difference"
 )
 pyplot.show()
 
 parts = {one.name: one.by("language") for one in side_by_side}
 others = ["openclaw", "keywords only", "vectors only"]
-assert all(more(parts["default"]["en"], parts[name]["en"]) for name in others)
+assert all(more(parts["default"]["en"], parts[name]["en"]) for name in others[:2])
 assert not any(differ(parts["default"][lang], parts[name][lang]) for name in others for lang in languages[1:])
 
 # %% [markdown]
@@ -307,8 +308,8 @@ for ax, (name, found), colour, marker in zip(axes, by_weight.items(), [BLUE, GRE
     share(ax, "")
 share(axes[0], f"evidence shown (share), n = {len(answerable)}")
 fig.suptitle(
-    "Where chunks are shown, vectors alone (1) show less than half and half;\n"
-    "where lines answer, these questions tell little about the weights",
+    "Where chunks are shown, one alone shows less than half and half: keywords (0) with the default's chunks,\n"
+    "vectors (1) with OpenClaw's; where lines answer, these questions tell little about the weights",
     x=0.01,
     ha="left",
 )
@@ -316,7 +317,7 @@ pyplot.show()
 
 lines, chunks, openclaw = by_weight.values()
 assert not any(differ(one, lines[2]) for one in lines[1:])
-assert more(chunks[2], chunks[-1])
+assert more(chunks[2], chunks[0])
 assert more(openclaw[2], openclaw[-1])
 
 # %% [markdown]
@@ -355,15 +356,17 @@ for name, found, colour, marker in (
         text = one.name.split()[0] + ("" if one.name == "700 characters" else f" (+{better} \u2212{worse})")
         at = (4, -13) if found is by_size else (4, 7)
         ax.annotate(text, (one.chars, one.shown), at, textcoords="offset points", color=colour, fontsize=9)
-ax.set_title("Below 700 characters these questions lose evidence;\nabove, only what is to be read grows")
+ax.set_title(
+    "At 100 characters these questions lose evidence;\nfrom 200 on, only what there is to read tells the sizes apart"
+)
 ax.set_xlabel("characters shown for a question (mean)")
 ax.set_xlim(0, 2800)
 share(ax, f"evidence shown (share), n = {len(answerable)}")
 ax.legend(loc="lower right")
 pyplot.show()
 
-assert all(more(default, one) for one in by_size[:3])
-assert not differ(by_size["1500 characters"], default)
+assert more(default, by_size[0])
+assert not any(differ(one, default) for one in by_size[1:])
 assert by_size["1500 characters"].chars > 1.5 * by_size["300 characters"].chars
 
 # %% [markdown]
@@ -400,14 +403,16 @@ places = [0, 1, 2, 3, 4.6]
 for parts, colour, marker, what in ((unchanged, BLUE, "o", "all other kinds"), (changed, RED, "s", "superseded")):
     label = f"{what} (n = {len(parts[0].rows)})"
     line(right, places, parts, parts[-1], above=parts is changed, color=colour, marker=marker, label=label)
-right.set_title("Half a year and less loses evidence, and for facts that have\nchanged these questions tell no gain")
+right.set_title(
+    "A quarter of a year and less loses evidence, and for facts\nthat have changed these questions tell no gain"
+)
 right.set_xlabel("half-life (days)")
 right.set_xticks(places, ["30", "90", "180", "365", "off"])
 share(right, "evidence shown (share)")
 right.legend(loc="lower right")
 pyplot.show()
 
-assert all(more(default, one) for one in by_age[:3])
+assert all(more(default, one) for one in by_age[:2])
 assert not any(more(one, changed[-1]) for one in changed[:-1])
 assert all(coin(*one.against(changed[-1], "first")) > 0.05 for one in changed[1:-1])  # nor for the first result
 
@@ -497,8 +502,8 @@ for kind, colour, marker in (("elsewhere", GREEN, "^"), ("unanswerable", RED, "s
     ax.plot(thresholds, shares, color=colour, marker=marker, label=label)
 ax.axvline(MemoryConfig().search.min_score, color="black", linestyle="--", linewidth=1, label="default: 0.04")
 ax.set_title(
-    "0.2 is silent for half of the questions that sound as if they had an answer,\n"
-    "and for nine of ten from elsewhere, but shows less of the evidence"
+    "0.2 is silent for all ten questions from elsewhere, for four of seventeen that sound\n"
+    "as if they had an answer, and shows less of the evidence"
 )
 ax.set_xlabel("min_score")
 share(ax)
@@ -506,16 +511,13 @@ ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
 pyplot.show()
 
 
-def silent(one: Evaluation, kind: str) -> list[bool]:
-    """For each question of a kind without an answer: whether nothing was shown."""
-    return [row.results == 0 for row in of_kind(one, kind).rows]
+def silent(one: Evaluation, kind: str) -> int:
+    """For how many questions of a kind without an answer nothing was shown."""
+    return sum(row.results == 0 for row in of_kind(one, kind).rows)
 
 
-quiet, before = silent(strict, "unanswerable"), silent(usual, "unanswerable")
-turned = [(now, then) for now, then in zip(quiet, before, strict=True) if now != then]
-assert coin(turned.count((True, False)), turned.count((False, True))) < 0.05
-assert 0.4 < sum(quiet) / len(quiet) < 0.6
-assert sum(silent(strict, "elsewhere")) == 9
+assert silent(strict, "elsewhere") == len(asked("elsewhere")) == 10
+assert (silent(strict, "unanswerable"), len(asked("unanswerable"))) == (4, 17)
 assert more(usual, strict)
 
 # %% [markdown]
@@ -547,13 +549,13 @@ in_one
 # %%
 told = in_one.to_pandas()[["name", "shown", "better", "worse"]]
 told["a coin"] = [coin(*one.against(default)) for one in in_one]
-assert not any(more(one, default) for one in in_one)
+assert [one.name for one in in_one if more(one, default)] == ["max_results = 10"]
 told[told["a coin"] < 0.05].round(3)
 
 # %% [markdown]
-# These settings differ from the default by more than chance, and all of them show less. (Of as many settings as are in
-# the table above, one that is only just below 0.05 may still be chance.) None shows more: ten results instead of six do
-# better on a few questions and worse on none, which is too few to tell, and give half as much again to read.
+# These settings differ from the default by more than chance, and all but one show less. (Of as many settings as are in
+# the table above, one that is only just below 0.05 may still be chance.) Ten results instead of six show more: they do
+# better on eight questions and worse on none, and give more than half as much again to read.
 
 # %% [markdown]
 # ## How many questions does it take?
@@ -610,7 +612,7 @@ fig, ax = pyplot.subplots()
 for column, one, colour, marker in zip(draws, [*faults, usual], [GREEN, RED, GREY, BLUE], "D^so", strict=False):
     label = column if one is usual else f"{column}\n(it shows {usual.shown - one.shown:.2f} less than the default)"
     ax.plot(counts, draws[column], color=colour, marker=marker, label=label)
-ax.set_title("Ten questions hardly mislead, but most often do not find\nwhat shows a seventh more; forty do")
+ax.set_title("Ten questions hardly mislead, but most often do not find\nwhat shows an eighth more; forty do")
 ax.set_xlabel("questions with an answer")
 ax.set_xticks(counts)
 share(ax, "share of 400 draws (0 to 1)")
@@ -621,12 +623,12 @@ large, _, small, worse, strict_worse = (draws[column] for column in draws)
 assert large[10] > 0.7
 assert small[10] < 0.5
 assert small[40] > 0.9
-assert max(*worse, *strict_worse) < 0.02
+assert max(*worse, *strict_worse) <= 0.02
 
 # %% [markdown]
 # So ten questions find what is badly wrong, three times of four: a setting that hides a third of the answers. What
-# shows a seventh less they miss three times of five; that takes forty, and small differences take more than the lab
-# has. None of the settings tried here is taken for better than the default in two of a hundred draws. Where settings
+# shows an eighth less they miss two times of three; that takes forty, and small differences take more than the lab
+# has. In two of a hundred draws at most, a setting that is worse is taken for better than the default. Where settings
 # are nearer to each other, a lead of three comes about by chance more easily with many questions: from eighty on you
 # may ask for six, `best(margin=6)`.
 
