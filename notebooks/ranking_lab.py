@@ -612,7 +612,7 @@ fig, ax = pyplot.subplots()
 for column, one, colour, marker in zip(draws, [*faults, usual], [GREEN, RED, GREY, BLUE], "D^so", strict=False):
     label = column if one is usual else f"{column}\n(it shows {usual.shown - one.shown:.2f} less than the default)"
     ax.plot(counts, draws[column], color=colour, marker=marker, label=label)
-ax.set_title("Ten questions hardly mislead, but most often do not find\nwhat shows an eighth more; forty do")
+ax.set_title("Ten questions hardly mislead, but most often do not find\nwhat shows a fifth more; forty do")
 ax.set_xlabel("questions with an answer")
 ax.set_xticks(counts)
 share(ax, "share of 400 draws (0 to 1)")
@@ -627,7 +627,7 @@ assert max(*worse, *strict_worse) <= 0.02
 
 # %% [markdown]
 # So ten questions find what is badly wrong, three times of four: a setting that hides a third of the answers. What
-# shows an eighth less they miss two times of three; that takes forty, and small differences take more than the lab
+# shows a sixth less they miss two times of three; that takes forty, and small differences take more than the lab
 # has. In two of a hundred draws at most, a setting that is worse is taken for better than the default. Where settings
 # are nearer to each other, a lead of three comes about by chance more easily with many questions: from eighty on you
 # may ask for six, `best(margin=6)`.

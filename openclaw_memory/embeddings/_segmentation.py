@@ -18,10 +18,16 @@ if TYPE_CHECKING:
     # From a word and where to begin in it to each piece found there, the shortest first: its end, and its number.
     Finder = Callable[[str, int], Iterator[tuple[int, int]]]
 
-# What parts words and has no vector: punctuation and marks of Markdown, so that **boiler**, (boiler) and l'boiler are
-# boilers. In the form of a character class, for `re` and for the regular expressions of Hugging Face's tokenizers.
-PUNCTUATION = "!-/:-@\\[-`{-~\u00a1-\u00a9\u00ab-\u00b1\u00b4-\u00b8\u00bb\u00bf\u00d7\u00f7\u2010-\u205e\u3001-\u303f"
+# What parts words and has no vector: punctuation, currencies, arrows and the like, so that **boiler** and (boiler) are
+# boilers, and l'eau is eau. In the form of a character class, for `re` and for the regular expressions of Hugging
+# Face's tokenizers: the model is trained on texts that are cut by it, so that a change here needs a new model file.
+PUNCTUATION = (
+    "!-/:-@\\[-`{-~\u00a1-\u00a9\u00ab\u00ac\u00ae-\u00b1\u00b4\u00b6-\u00b8\u00bb\u00bf\u00d7\u00f7"
+    "\u2010-\u205e\u20a0-\u20bf\u2190-\u2bff\u3001-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30fb"
+)
 WORD = re.compile(rf"[^\s{PUNCTUATION}]+")
+# Soft hyphens, joiners, marks of direction and order: nothing of a word that one can see.
+INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufe0f\ufeff]")
 WORD_START = "\u2581"
 
 # Above every byte of UTF-8: what begins with a prefix is less than the prefix and this.
@@ -30,7 +36,7 @@ ABOVE = b"\xff"
 
 def words_of(text: str) -> list[str]:
     """The words of a text in NFKC and lower case, without the punctuation between them."""
-    found: list[str] = WORD.findall(unicodedata.normalize("NFKC", text).lower().replace(WORD_START, " "))
+    found: list[str] = WORD.findall(INVISIBLE.sub("", unicodedata.normalize("NFKC", text).lower()))
     return found
 
 

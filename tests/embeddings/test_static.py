@@ -15,7 +15,7 @@ from static_models import small_model
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from openclaw_memory.embeddings import load_embedder, static
-from openclaw_memory.embeddings._segmentation import WORD, cheapest_pieces, mapped_finder, words_of
+from openclaw_memory.embeddings._segmentation import INVISIBLE, WORD, cheapest_pieces, mapped_finder, words_of
 from openclaw_memory.embeddings._static_file import all_pieces
 from openclaw_memory.embeddings.static import StaticEmbedder
 from openclaw_memory.errors import EmbedderError
@@ -64,7 +64,8 @@ def reference() -> tuple[Tokenizer, np.ndarray]:
     pieces, costs, rows = parts_of(SHIPPED)
     scores = list(zip(pieces, (-costs).tolist(), strict=True))
     tokenizer = Tokenizer(models.Unigram([("<unk>", 0.0), *scores], unk_id=0))
-    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    seen = normalizers.Replace(Regex(INVISIBLE.pattern), "")
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase(), seen])
     words = pre_tokenizers.Split(Regex(WORD.pattern), "removed", invert=True)
     metaspace = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([words, metaspace])
@@ -101,10 +102,18 @@ def test_each_word_is_cut_as_hugging_face_cuts_it_and_unknown_words_add_nothing(
         ("l'électricien, d’abord", "l électricien d abord"),
         ("cv-ketel — snake_case `code`… 12:30", "cv ketel snake case code 12 30"),
         ("数据、索引。", "数据 索引"),
+        ("人々の様々な意見 二〇二六年", "人々の様々な意見 二〇二六年"),
+        ("■ call → the plumber: 50€", "call the plumber 50"),
+        ("Kranken\u00adhaus \ufeffboi\u200bler ⚠\ufe0f", "krankenhaus boiler"),
     ],
 )
 def test_signs_part_words_and_say_nothing(embedder, written, meant):
     assert embedder.embed_query_bytes(written) == embedder.embed_query_bytes(meant)
+
+
+def test_no_letter_parts_words_or_is_invisible():
+    letters = filter(str.isalpha, map(chr, range(sys.maxunicode + 1)))
+    assert [letter for letter in letters if not WORD.match(letter) or INVISIBLE.match(letter)] == []
 
 
 @given(st.text())

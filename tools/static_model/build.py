@@ -33,7 +33,8 @@ SEED = 0
 STEPS = 3000
 RATE = 3e-3
 BITS = 4
-# How often a text is drawn: few of the project's own, which are most like notes; many definitions and messages.
+# How often a text is drawn: there are few of the project's own, which are most like notes, and many definitions and
+# messages.
 WEIGHTS = {"wordnet": 0.3, "home assistant": 0.3, "places": 1.0, "signs": 1.0, "lexicon": 3.0, "questions": 10.0}
 # How often a text is drawn that is in none of the five languages, to one that is.
 OTHER_LANGUAGES = 0.3

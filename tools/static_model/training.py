@@ -138,14 +138,17 @@ def start(
 
 
 def amid(vectors: Floats, known: Floats, meant: Floats) -> Floats:
-    """The middle of what the NEIGHBOURS of each vector among `known` mean, shape (n, DIMS), each of length 1."""
+    """The mean of what the NEIGHBOURS of each vector among `known` mean, shape (n, DIMS), each of length 1.
+
+    Each neighbour weighs as much as the softmax of NEARNESS times its cosine says.
+    """
     found = np.empty((len(vectors), meant.shape[1]), dtype=np.float32)
     by_word = torch.from_numpy(known).to(torch.bfloat16).T
-    for start in range(0, len(vectors), PIECES_AT_A_TIME):
-        some = torch.from_numpy(vectors[start : start + PIECES_AT_A_TIME]).to(torch.bfloat16)
+    for at in range(0, len(vectors), PIECES_AT_A_TIME):
+        some = torch.from_numpy(vectors[at : at + PIECES_AT_A_TIME]).to(torch.bfloat16)
         likeness, nearest = (some @ by_word).float().topk(min(NEIGHBOURS, len(known)))
         shares = torch.softmax(NEARNESS * likeness, dim=1)
-        found[start : start + len(some)] = (shares[:, :, None] * torch.from_numpy(meant)[nearest]).sum(dim=1).numpy()
+        found[at : at + len(some)] = (shares[:, :, None] * torch.from_numpy(meant)[nearest]).sum(dim=1).numpy()
     return unit(found)
 
 
@@ -174,7 +177,8 @@ def trained(
     """The vectors of the pieces, shape (n, DIMS), weights inside, so that texts come to lie where `targets` says.
 
     `targets`, shape (groups, DIMS). The loss is 1 - cosine, the optimiser Adam with a rate that falls as a cosine does
-    to nothing. The weights of the pieces stay as they are: what is trained is each piece's direction and length.
+    to nothing. The weights of the pieces stay as they are: what is trained is each piece's direction and length. A
+    share DROPPED of the pieces is left out of each text, others each time.
     """
     torch.manual_seed(seed)
     draws = np.random.RandomState(seed)

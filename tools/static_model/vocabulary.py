@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from openclaw_memory.embeddings._segmentation import WORD, WORD_START
+from openclaw_memory.embeddings._segmentation import INVISIBLE, WORD, WORD_START
 from tools.static_model.model_file import CONTROL_PIECES
 from tools.static_model.teachers import Vocabulary
 
@@ -63,7 +63,11 @@ def chosen(vocabulary: Vocabulary, texts: Iterable[str], lexicon: Iterable[str])
     kept = list(dict.fromkeys(kept))[:LATIN_PIECES] + east_asian[:EAST_ASIAN_PIECES] + other[:OTHER_PIECES]
     missing = set(map(WORD_START.__add__, words)) - set(kept)
     likelihood = {word: sum(known[piece] for piece in cuts[word]) for word in words if WORD_START + word in missing}
-    whole = [word for word in likelihood if counts[word] >= MIN_COUNT or word in lexical]
+    whole = [
+        word
+        for word in likelihood
+        if (counts[word] >= MIN_COUNT or word in lexical) and "".join(cuts[word]) == WORD_START + word
+    ]
     whole.sort(key=lambda word: (-(counts[word] + LEXICON_COUNT * (word in lexical)), -likelihood[word], word))
     whole = whole[: PIECES - len(kept)]
     scores = [max(-MAX_WORD_COST, likelihood[word] + WORD_GAIN) for word in whole]
@@ -92,7 +96,8 @@ def tokenizer(pieces: Pieces) -> Tokenizer:
     """A tokenizer that cuts texts as the loader of the model does; id 0 is what it does not know."""
     scored = [("<unk>", 0.0), *zip(pieces.pieces, pieces.scores.tolist(), strict=True)]
     made = Tokenizer(models.Unigram(scored, 0, byte_fallback=False))
-    made.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    seen = normalizers.Replace(Regex(INVISIBLE.pattern), "")
+    made.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase(), seen])
     words = pre_tokenizers.Split(Regex(WORD.pattern), "removed", invert=True)
     made.pre_tokenizer = pre_tokenizers.Sequence([words, pre_tokenizers.Metaspace()])
     return made
