@@ -555,7 +555,7 @@ told[told["a coin"] < 0.05].round(3)
 # %% [markdown]
 # These settings differ from the default by more than chance, and all but one show less. (Of as many settings as are in
 # the table above, one that is only just below 0.05 may still be chance.) Ten results instead of six show more: they do
-# better on eight questions and worse on none, and give more than half as much again to read.
+# better on seven questions and worse on none, and give more than half as much again to read.
 
 # %% [markdown]
 # ## How many questions does it take?
