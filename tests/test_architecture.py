@@ -67,7 +67,7 @@ HEAVY = FRAMEWORKS | {
     "torch",
     "pydantic",
 }
-LONGEST_FILE = 400  # lines; a guide that no file has needed to break
+LONGEST_FILE = 800  # lines; a guide: what belongs together stays together
 
 MODULES = sorted(path for path in CORE.rglob("*.py"))
 EDGES = sorted(path for folder in ("adapters", "integrations") for path in (ROOT / folder).rglob("*.py"))
