@@ -203,7 +203,7 @@ def test_a_search_sees_one_state_of_the_index(notes: Path) -> None:
 
         class Late:
             provider, model, identity = real.provider, real.model, real.identity
-            embed_documents = real.embed_documents
+            embed_documents, close, leaves_machine = real.embed_documents, real.close, real.leaves_machine
 
             def embed_query(self, text: str) -> Any:
                 if not done:
