@@ -18,7 +18,7 @@ from openclaw_memory.sync import upkeep
 from openclaw_memory.sync.turn import one_at_a_time
 from openclaw_memory.types import Progress
 
-SECONDS = 30
+SECONDS = 60
 QUIET = MemoryConfig(sync=Sync(on_search=False))
 QUICK = MemoryConfig(sync=Sync(debounce_seconds=0.1))
 

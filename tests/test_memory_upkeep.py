@@ -21,7 +21,7 @@ from openclaw_memory.store import connection
 from openclaw_memory.sync.turn import one_at_a_time
 from openclaw_memory.types import Progress
 
-SECONDS = 30  # how long a test waits for something to happen
+SECONDS = 60  # how long a test waits for something to happen
 QUIET = MemoryConfig(sync=Sync(on_search=False))
 
 

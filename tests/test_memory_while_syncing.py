@@ -23,7 +23,7 @@ from openclaw_memory.sync import run
 from openclaw_memory.types import Matrix, Progress, Vector
 
 QUIET = MemoryConfig(sync=Sync(on_search=False))  # what a search begins by itself would mix with what is held here
-SECONDS = 30  # how long a thread may take before a test gives up on it
+SECONDS = 60  # how long a thread may take before a test gives up on it
 
 
 class Failing:
