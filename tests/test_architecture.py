@@ -14,17 +14,17 @@ CORE = ROOT / "openclaw_memory"
 
 # Lower may not import higher. Names on one line may import each other.
 LAYERS = (
-    {"types", "errors", "say", "late", "tables", "telling"},
+    {"types", "errors", "_log", "_lazy", "display"},
     {"config"},
-    {"text", "stopwords", "utf16", "redaction", "fence", "chunking", "workspace"},
+    {"text", "chunking", "workspace"},
     {"embeddings", "store"},
-    {"sync", "search"},
-    {"sessions"},
-    {"memory", "asking", "documents"},
+    {"indexing", "search"},
+    {"conversation", "flush"},
+    {"memory", "retriever", "documents"},
     {"tools", "cli", "testing", "evaluation", "jupyter", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-PURE = {"text", "stopwords", "utf16", "redaction", "chunking"}
+PURE = {"text", "chunking"}
 PUBLIC_MODULES = {
     f"openclaw_memory{name}"
     for name in (
@@ -34,9 +34,10 @@ PUBLIC_MODULES = {
         ".errors",
         ".evaluation",
         ".jupyter",
-        ".late",
-        ".say",
-        ".sessions",
+        "._lazy",
+        "._log",
+        ".conversation",
+        ".flush",
         ".testing",
         ".tools",
         ".types",
@@ -67,7 +68,7 @@ HEAVY = FRAMEWORKS | {
     "torch",
     "pydantic",
 }
-LONGEST_FILE = 400  # lines; a guide that no file has needed to break
+LONGEST_FILE = 800  # lines; a guide: what belongs together stays together
 
 MODULES = sorted(path for path in CORE.rglob("*.py"))
 EDGES = sorted(path for folder in ("adapters", "integrations") for path in (ROOT / folder).rglob("*.py"))
