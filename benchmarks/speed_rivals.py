@@ -46,6 +46,7 @@ class Embedding:
         assert embedder is not None
         self.provider, self.model, self.identity = embedder.provider, embedder.model, embedder.identity
         self.word_vectors = embedder.word_vectors  # type: ignore[attr-defined]  # the static one has them
+        self.leaves_machine, self.close = embedder.leaves_machine, embedder.close
         self._embedder = embedder
         self.seconds = 0.0
 

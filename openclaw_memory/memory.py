@@ -350,8 +350,8 @@ class Memory:
             wanted = describe(embedder, self.config.chunking)
         except EmbedderError as error:
             notices.append(f"no embedder, search is by keywords: {error}")
-        if embedder is not None and embedder.leaves_machine:
-            notices.append(sent_to(embedder))
+        if embedder is not None and (receiver := sent_to(embedder)) is not None:
+            notices.append(receiver)
         if somebody_is_at_work(self.index_path):
             notices.append("a sync is under way")
         return status(

@@ -12,7 +12,7 @@ from openclaw_memory.embeddings._choice import Embedders, GuardedEmbedder
 from openclaw_memory.errors import EmbedderError, StoreError
 from openclaw_memory.indexing.service import Upkeep
 from openclaw_memory.indexing.staleness import NOTHING_YET
-from openclaw_memory.types import IndexMeta, Source, Store
+from openclaw_memory.types import IndexMeta, Source, Store, WordVectorEmbedder
 
 if TYPE_CHECKING:
     import datetime
@@ -64,7 +64,7 @@ class Asking:
                     rules=rules,
                     source=source,
                     word_vectors=None if embedder is None else self._word_vectors(embedder),
-                    chunks_speak=embedder is not None and not hasattr(embedder.inner, "word_vectors"),
+                    chunks_speak=embedder is not None and not isinstance(embedder.inner, WordVectorEmbedder),
                     max_share=self._config.sessions.max_share,
                     explain=explain,
                     now=now,
@@ -82,8 +82,8 @@ class Asking:
     def _word_vectors(self, embedder: GuardedEmbedder) -> WordVectors:
         """Vectors of words, by which lines are compared: the embedder's own, or those of the model that ships."""
         with self._making:
-            if self._words is None:
-                self._words = getattr(embedder.inner, "word_vectors", None)
+            if self._words is None and isinstance(embedder.inner, WordVectorEmbedder):
+                self._words = embedder.inner.word_vectors
             if self._words is None:
                 from openclaw_memory.embeddings.static import StaticEmbedder
 

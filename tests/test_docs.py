@@ -83,6 +83,7 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.usefixtures("notes", "acme")
+@pytest.mark.nightly
 def test_the_examples_run_in_their_order(tmp_path, monkeypatch, capsys, own_server):
     url = own_server.base_url("openai")
     monkeypatch.chdir(tmp_path)

@@ -42,6 +42,7 @@ def defaults(text: str, part: str) -> dict[str, str]:
     return dict(re.findall(rf"^\| `{part}\.(\w+)` \| `([^`]*)` \|", text, re.MULTILINE))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", [name for name, text in GUIDES.items() if EXAMPLE.search(text)])
 def test_the_examples_of_a_guide_run_in_their_order_and_print_what_it_says(tmp_path, name):
     examples = EXAMPLE.findall(GUIDES[name])

@@ -18,7 +18,7 @@ from openclaw_memory.indexing import service
 from openclaw_memory.indexing.lock import one_at_a_time
 from openclaw_memory.types import Progress
 
-SECONDS = 30
+SECONDS = 60
 QUIET = MemoryConfig(sync=SyncConfig(on_search=False))
 QUICK = MemoryConfig(sync=SyncConfig(debounce_seconds=0.1))
 

@@ -21,7 +21,7 @@ from openclaw_memory.indexing.lock import one_at_a_time
 from openclaw_memory.store import connection
 from openclaw_memory.types import Progress
 
-SECONDS = 30  # how long a test waits for something to happen
+SECONDS = 60  # how long a test waits for something to happen
 QUIET = MemoryConfig(sync=SyncConfig(on_search=False))
 
 
@@ -203,7 +203,7 @@ def test_a_search_sees_one_state_of_the_index(notes: Path) -> None:
 
         class Late:
             provider, model, identity = real.provider, real.model, real.identity
-            embed_documents = real.embed_documents
+            embed_documents, close, leaves_machine = real.embed_documents, real.close, real.leaves_machine
 
             def embed_query(self, text: str) -> Any:
                 if not done:

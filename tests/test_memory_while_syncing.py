@@ -25,13 +25,13 @@ from openclaw_memory.types import Matrix, Progress, Vector
 QUIET = MemoryConfig(
     sync=SyncConfig(on_search=False)
 )  # what a search begins by itself would mix with what is held here
-SECONDS = 30  # how long a thread may take before a test gives up on it
+SECONDS = 60  # how long a thread may take before a test gives up on it
 
 
 class Failing:
     """An embedder without vectors of words, which raises a foreign error while it is `broken`."""
 
-    provider, model, identity = "fake", "failing", "fake:failing"
+    provider, model, identity, leaves_machine = "fake", "failing", "fake:failing", False
 
     def __init__(self, *, broken: bool = False) -> None:
         self.broken = broken
@@ -43,6 +43,9 @@ class Failing:
     def embed_documents(self, texts: Any) -> Matrix:
         self._check()
         return HashingEmbedder().embed_documents(texts)
+
+    def close(self) -> None:
+        pass
 
     def _check(self) -> None:
         if self.broken:

@@ -16,7 +16,7 @@ CONFIG = MemoryConfig(
     sessions=SessionsConfig(debounce_seconds=0.1, delta_bytes=2_000, delta_messages=5),
 )
 MESSAGE = '{"type": "message", "message": {"role": "user", "content": "a memo of some length"}}\n'
-LONG_ENOUGH = 30.0  # seconds in which anything happens on a busy machine, if it happens at all
+LONG_ENOUGH = 60.0  # seconds in which anything happens on a busy machine, if it happens at all
 
 
 def eventually(condition: Callable[[], object]) -> None:

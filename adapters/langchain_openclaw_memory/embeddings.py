@@ -52,8 +52,22 @@ class LangChainEmbedder(FrameworkEmbedder):
     can be seen, without keys, headers and the like: where one matters that cannot be seen, give an `identity`.
     """
 
-    def __init__(self, embeddings: Embeddings, *, model: str | None = None, identity: str | None = None) -> None:
+    def __init__(
+        self,
+        embeddings: Embeddings,
+        *,
+        model: str | None = None,
+        identity: str | None = None,
+        local: bool = False,
+    ) -> None:
         """Take over what they call their `model`, by default: their attribute of that name, or else their class.
+
+        Args:
+            embeddings: LangChain's embeddings.
+            model: Another name of the model.
+            identity: What keeps the vectors apart from those of other models, in place of what can be seen.
+            local: Vouches that they send no text to another machine, which `embedding.allow_remote = false` asks for.
+                `OpenClawEmbeddings` say this by themselves.
 
         Raises:
             ConfigError: `embeddings` are none, or a name that was given is empty.
@@ -61,5 +75,7 @@ class LangChainEmbedder(FrameworkEmbedder):
         if not isinstance(embeddings, Embeddings):
             raise ConfigError(f"embeddings must be LangChain's Embeddings, not {embeddings!r}")
         ask = (embeddings.embed_documents, embeddings.embed_query)
-        super().__init__("langchain", embeddings, *ask, model=model, identity=identity)
+        super().__init__("langchain", embeddings, *ask, model=model, identity=identity, local=local)
+        if isinstance(embeddings, OpenClawEmbeddings):
+            self.leaves_machine = embeddings.embedder.leaves_machine and not local
         self.embeddings = embeddings

@@ -120,8 +120,22 @@ class LlamaIndexEmbedder(FrameworkEmbedder):
     `OpenClawEmbedding` keeps the identity of the embedder in it: the vectors are the same.
     """
 
-    def __init__(self, embed_model: BaseEmbedding, *, model: str | None = None, identity: str | None = None) -> None:
+    def __init__(
+        self,
+        embed_model: BaseEmbedding,
+        *,
+        model: str | None = None,
+        identity: str | None = None,
+        local: bool = False,
+    ) -> None:
         """Take over what they call their `model`, by default: their `model_name`, or else their class.
+
+        Args:
+            embed_model: An embedding of LlamaIndex.
+            model: Another name of the model.
+            identity: What keeps the vectors apart from those of other models, in place of what can be seen.
+            local: Vouches that it sends no text to another machine, which `embedding.allow_remote = false` asks for.
+                An `OpenClawEmbedding` says this by itself.
 
         Raises:
             ConfigError: `embed_model` is none, or a name that was given is empty.
@@ -129,9 +143,10 @@ class LlamaIndexEmbedder(FrameworkEmbedder):
         if not isinstance(embed_model, BaseEmbedding):
             raise ConfigError(f"embed_model must be an embedding of LlamaIndex, not {embed_model!r}")
         ask = (embed_model.get_text_embedding_batch, embed_model.get_query_embedding)
-        super().__init__("llama-index", embed_model, *ask, model=model, identity=identity)
-        if isinstance(embed_model, OpenClawEmbedding) and identity is None:
-            self.identity = embed_model.identity
+        super().__init__("llama-index", embed_model, *ask, model=model, identity=identity, local=local)
+        if isinstance(embed_model, OpenClawEmbedding):
+            self.identity = embed_model.identity if identity is None else self.identity
+            self.leaves_machine = embed_model.embedder.leaves_machine and not local
         self.embed_model = embed_model
 
 

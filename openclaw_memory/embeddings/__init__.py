@@ -112,15 +112,23 @@ def providers() -> tuple[str, ...]:
 
 
 def from_callable(
-    embed: Callable[[list[str]], Any], name: str, *, embed_query: Callable[[str], Any] | None = None
+    embed: Callable[[list[str]], Any],
+    name: str,
+    *,
+    embed_query: Callable[[str], Any] | None = None,
+    local: bool = False,
 ) -> Embedder:
-    """An embedder out of a function that takes a list of strings and returns as many vectors.
+    """Make an embedder of a function that takes a list of strings and returns as many vectors.
 
-    `name` becomes the model: give another name to a function that makes other vectors. Questions go through
-    `embed_query`, a function from one string to its vector, or through the same function; what it returns is checked,
-    freed of non-finite numbers and normalised.
+    What the functions return is checked, freed of non-finite numbers and normalised.
+
+    Args:
+        embed: Takes texts, returns their vectors.
+        name: Becomes the model: give another name to a function that makes other vectors.
+        embed_query: Takes one question, returns its vector; by default `embed` is asked.
+        local: Vouches that no text is sent to another machine, which `embedding.allow_remote = false` asks for.
     """
-    return _CallableEmbedder(embed, name, embed_query)
+    return _CallableEmbedder(embed, name, embed_query, local=local)
 
 
 def normalised(matrix: ArrayLike) -> Matrix:
@@ -183,8 +191,16 @@ class _CallableEmbedder:
 
     provider = "callable"
 
-    def __init__(self, embed: Callable[[list[str]], Any], name: str, embed_query: Callable[[str], Any] | None) -> None:
+    def __init__(
+        self,
+        embed: Callable[[list[str]], Any],
+        name: str,
+        embed_query: Callable[[str], Any] | None,
+        *,
+        local: bool,
+    ) -> None:
         self._embed, self._embed_query = embed, embed_query
+        self.leaves_machine = not local
         self._dims = 0
         self.model = name
         self.identity = f"{self.provider}:{name}"
@@ -198,6 +214,9 @@ class _CallableEmbedder:
         import numpy as np
 
         return self._checked(self._embed, texts) if texts else np.zeros((0, self._dims), dtype=np.float32)
+
+    def close(self) -> None:
+        """Do nothing: what the function keeps open is its own."""
 
     def _checked(self, embed: Callable[[list[str]], Any], texts: Sequence[str]) -> Matrix:
         with own_errors(f"the function {self.model!r} failed"):

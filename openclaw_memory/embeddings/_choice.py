@@ -14,7 +14,7 @@ from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.embeddings import AUTO_ORDER, PROBE, check_provider, from_callable, load_embedder, own_errors
 from openclaw_memory.embeddings._pace import Pace
 from openclaw_memory.errors import ConfigError, EmbedderError
-from openclaw_memory.types import Embedder, IndexMeta
+from openclaw_memory.types import Embedder, IndexMeta, ServiceEmbedder
 
 if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
@@ -35,8 +35,8 @@ class GuardedEmbedder:
     def __init__(self, inner: Embedder, clock: Callable[[], float] = time.monotonic) -> None:
         self.inner = inner
         self.provider, self.model, self.identity = inner.provider, inner.model, inner.identity
-        self.endpoint: str | None = getattr(inner, "endpoint", None)
-        self.leaves_machine: bool = getattr(inner, "leaves_machine", False)
+        self.endpoint = inner.endpoint if isinstance(inner, ServiceEmbedder) else None
+        self.leaves_machine = inner.leaves_machine
         self._failed = f"the embedder {inner.provider} {inner.model} failed"
         self._clock = clock
         self._silence: tuple[float, str] | None = None
@@ -62,6 +62,10 @@ class GuardedEmbedder:
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         with own_errors(self._failed):
             return self.inner.embed_documents(texts)
+
+    def close(self) -> None:
+        """End what the embedder keeps open."""
+        self.inner.close()
 
     def is_heard(self) -> None:
         """It has answered by some other way: questions need not wait any longer."""
@@ -150,8 +154,8 @@ class Embedders:
     def close(self) -> None:
         """End what the embedders that were made here keep open; one that is being made now is not waited for."""
         for embedder in (*([] if self.handed_in else self._wanted), *self._fallback):
-            if embedder is not None and (close := getattr(embedder.inner, "close", None)) is not None:
-                close()
+            if embedder is not None:
+                embedder.close()
 
     def _has_fallback(self) -> bool:
         return self.rules.fallback not in {"none", self.requested}
@@ -188,20 +192,21 @@ def probed(embedder: Embedder) -> Vector:
     Raises:
         EmbedderError: there is none.
     """
-    ask: Callable[[str], Vector] = getattr(embedder, "probe", embedder.embed_query)
-    return ask(PROBE)
+    return embedder.probe(PROBE) if isinstance(embedder, GuardedEmbedder) else embedder.embed_query(PROBE)
 
 
-def sent_to(embedder: GuardedEmbedder) -> str:
-    """Who receives the notes, in words."""
+def sent_to(embedder: GuardedEmbedder) -> str | None:
+    """Return a sentence that names the server on another machine that receives the notes; None where none is known."""
+    if not embedder.leaves_machine or embedder.endpoint is None:
+        return None
     return f"the text of notes and questions is sent to {embedder.endpoint} ({embedder.provider} {embedder.model})"
 
 
 def _announced(embedder: GuardedEmbedder | None, stored: IndexMeta | None) -> GuardedEmbedder | None:
     """The embedder; before it gets the first notes of an index, who receives them is said."""
     new = stored is None or embedder is None or stored.identity != embedder.identity
-    if embedder is not None and embedder.leaves_machine and new:
-        say(sent_to(embedder))
+    if embedder is not None and new and (receiver := sent_to(embedder)) is not None:
+        say(receiver)
     return embedder
 
 
@@ -238,6 +243,11 @@ def embedders_of(choice: EmbedderChoice, rules: EmbeddingConfig) -> Embedders:
     if isinstance(choice, FunctionType) and "<lambda>" not in choice.__qualname__:
         name = f"{choice.__module__}.{choice.__qualname__}"
         return Embedders(lambda _: from_callable(choice, name), "callable", rules)
+    if missing := missing_parts(choice):
+        raise ConfigError(
+            f"this embedder, a {type(choice).__name__}, lacks {', '.join(missing)}; add them as "
+            "openclaw_memory.Embedder describes them: leaves_machine is False only where no text is sent elsewhere"
+        )
     if callable(choice) and not isinstance(choice, type):
         raise ConfigError(
             f"this embedder, a {type(choice).__name__}, has no name by which its vectors can be told from those of "
@@ -248,6 +258,13 @@ def embedders_of(choice: EmbedderChoice, rules: EmbeddingConfig) -> Embedders:
         f"embedder of type {type(choice).__name__} is none of: an embedder, a provider's name, a function from texts "
         f"to vectors, None; {_OF_FRAMEWORKS}"
     )
+
+
+def missing_parts(choice: object) -> list[str]:
+    """Return what an object with the methods of an embedder lacks of the protocol; empty for anything else."""
+    if isinstance(choice, type) or not all(hasattr(choice, name) for name in ("embed_query", "embed_documents")):
+        return []
+    return [name for name in ("provider", "model", "identity", "leaves_machine", "close") if not hasattr(choice, name)]
 
 
 def _check(rules: EmbeddingConfig) -> None:
@@ -289,14 +306,20 @@ def made(provider: str, rules: EmbeddingConfig) -> Embedder | None:
 
 
 def allowed(embedder: Embedder | None, rules: EmbeddingConfig) -> Embedder | None:
-    """The embedder itself.
+    """Return the embedder itself; only one that says so counts as keeping text on this machine.
 
     Raises:
-        EmbedderError: it would send text to another machine, and that is not allowed.
+        EmbedderError: it may send text to another machine, and that is not allowed.
     """
-    if embedder is None or rules.allow_remote or not getattr(embedder, "leaves_machine", False):
+    if embedder is None or rules.allow_remote or embedder.leaves_machine is False:
         return embedder
+    if isinstance(embedder, ServiceEmbedder):
+        raise EmbedderError(
+            f"{embedder.provider} sends text to {embedder.endpoint}, and embedding.allow_remote is off; allow it, or "
+            "choose a local provider"
+        )
     raise EmbedderError(
-        f"{embedder.provider} sends text to {getattr(embedder, 'endpoint', 'another machine')}, and "
-        "embedding.allow_remote is off; allow it, or choose a local provider"
+        f"the embedder {embedder.provider} {embedder.model} may send text to another machine, and "
+        "embedding.allow_remote is off; if it does not, say so: local=True for a function or a framework's model, "
+        "leaves_machine = False in a class of your own; otherwise allow it, or choose a local provider"
     )

@@ -50,8 +50,18 @@ class FrameworkEmbedder:
         *,
         model: str | None = None,
         identity: str | None = None,
+        local: bool = False,
     ) -> None:
         """Ask `theirs` through its two methods; `model` and `identity` win over what can be seen of it.
+
+        Args:
+            provider: The framework.
+            theirs: The framework's model.
+            embed: Takes texts, returns their vectors.
+            embed_query: Takes a question, returns its vector.
+            model: The name of the model.
+            identity: What keeps its vectors apart from those of other models.
+            local: Vouches that no text is sent to another machine, which `embedding.allow_remote = false` asks for.
 
         Raises:
             ConfigError: a name that was given is empty.
@@ -61,6 +71,7 @@ class FrameworkEmbedder:
         self.provider = provider
         self.model = model or _model_of(theirs)
         self.identity = f"{provider}:{identity or _identity_of(theirs, self.model)}"
+        self.leaves_machine = not local
         self._ask = from_callable(embed, self.model, embed_query=embed_query)
 
     def embed_query(self, text: str) -> Vector:
@@ -78,6 +89,9 @@ class FrameworkEmbedder:
             EmbedderError: the model failed, or did not return one vector of equal length for each text.
         """
         return self._ask.embed_documents([_encodable(text) for text in texts])
+
+    def close(self) -> None:
+        """Do nothing: what the framework's model keeps open is its own."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.identity!r})"

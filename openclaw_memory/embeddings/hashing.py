@@ -35,6 +35,7 @@ class HashingEmbedder:
 
     provider = "hashing"
     model = "signed-words"
+    leaves_machine = False
 
     def __init__(self, dims: int = 64) -> None:
         """Make one with `dims` dimensions, 1 or more.
@@ -63,3 +64,6 @@ class HashingEmbedder:
                 for number in memoryview(digest).cast("I"):
                     row[(number >> 1) % self.dims] += 1 if number & 1 else -1
         return normalised(sums)
+
+    def close(self) -> None:
+        """Do nothing: nothing is open."""

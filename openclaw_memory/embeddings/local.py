@@ -91,6 +91,7 @@ class LocalEmbedder:
     """
 
     provider = "local"
+    leaves_machine = False
 
     def __init__(
         self,
@@ -138,6 +139,9 @@ class LocalEmbedder:
             EmbedderError: the model answers with something else than a vector of numbers for each text.
         """
         return self._vectors(self._transformer.encode_document, texts, self._document_prompt)
+
+    def close(self) -> None:
+        """Do nothing: the model is freed with this object."""
 
     def _vectors(self, encode: Callable[..., Any], texts: Sequence[str], prompt: str) -> Matrix:
         import numpy as np

@@ -78,6 +78,7 @@ class StaticEmbedder:
     """
 
     provider = "static"
+    leaves_machine = False
 
     def __init__(self, path: str | Path | None = None) -> None:
         """Map the model file at `path`; the one that ships when None.
@@ -134,6 +135,9 @@ class StaticEmbedder:
         for row, pieces in zip(sums, self._pieces_of_each(texts), strict=True):
             row[:] = self._sum(pieces)
         return normalised(sums)
+
+    def close(self) -> None:
+        """Do nothing: the mapped file is freed with this object."""
 
     def word_vectors(self, words: Sequence[str]) -> Matrix:
         """The sum of each word's pieces, as after a space; shape (len(words), dims), float32, not normalised.

@@ -62,6 +62,8 @@ def _check_names(embedder: Embedder) -> None:
         assert isinstance(value, str), f"{name} must be a string, not {value!r}"
         assert value, f"{name} must not be empty"
         assert not SECRET.search(value), f"{name} holds what looks like a key; leave secrets out of it"
+    leaves = embedder.leaves_machine
+    assert isinstance(leaves, bool), f"leaves_machine must be True or False, not {leaves!r}"
 
 
 def _check_rows(rows: Matrix, texts: Sequence[str], *, may_be_zero: bool = False) -> None:

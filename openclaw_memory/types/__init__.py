@@ -1,4 +1,4 @@
-"""The vocabulary: frozen value objects that pass between the stages, and the two protocols, Embedder and Store.
+"""The vocabulary: frozen value objects that pass between the stages, and the protocols of an embedder and a store.
 
 files -> index (chunks, rows) -> answers (results, reports, status); `tools` and `documents` are what agents and
 frameworks exchange with a memory; `protocols` are the parts that can be replaced.
@@ -15,7 +15,7 @@ from openclaw_memory.types.index import (
     StoredChunk,
     StoreStats,
 )
-from openclaw_memory.types.protocols import Embedder, Matrix, Store, Vector
+from openclaw_memory.types.protocols import Embedder, Matrix, ServiceEmbedder, Store, Vector, WordVectorEmbedder
 from openclaw_memory.types.results import Progress, SearchResult, Status, SyncReport
 from openclaw_memory.types.tools import Tool, ToolAnswer
 
@@ -34,6 +34,7 @@ __all__ = [
     "MemoryFile",
     "Progress",
     "SearchResult",
+    "ServiceEmbedder",
     "Skipped",
     "Source",
     "Status",
@@ -44,6 +45,7 @@ __all__ = [
     "Tool",
     "ToolAnswer",
     "Vector",
+    "WordVectorEmbedder",
     "citation",
     "cited",
 ]

@@ -25,20 +25,45 @@ class Embedder(Protocol):
     """Turns text into L2-normalised float32 vectors. `testing.check_embedder` is its contract.
 
     `identity` names everything that changes a vector (provider, endpoint, model, dimensions, options) and holds no
-    secret: vectors of different identities never meet in one ranking.
+    secret: vectors of different identities never meet in one ranking. `leaves_machine` is False only where no text is
+    sent to another machine: anything else is refused where `embedding.allow_remote` is off.
     """
 
     provider: str
     model: str
     identity: str
+    leaves_machine: bool = True
 
     def embed_query(self, text: str) -> Vector:
-        """The vector of a question, shape (dims,)."""
+        """Return the vector of a question, shape (dims,)."""
         ...
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """The vectors of texts to be found, shape (len(texts), dims)."""
+        """Return the vectors of texts to be found, shape (len(texts), dims)."""
         ...
+
+    def close(self) -> None:
+        """Release connections and threads, if there are any. Calling it twice is allowed."""
+
+
+@runtime_checkable
+class WordVectorEmbedder(Embedder, Protocol):
+    """An embedder that also has vectors of single words, by which lines are compared with a question."""
+
+    def word_vectors(self, words: Sequence[str]) -> Matrix:
+        """Return the vectors of words, shape (len(words), dims); not normalised."""
+        ...
+
+
+@runtime_checkable
+class ServiceEmbedder(Embedder, Protocol):
+    """An embedder that asks a server at the URL `endpoint`.
+
+    After a failed question the server is left alone for a while, and searches use keywords alone. Where the server is
+    on another machine, the user is informed of the `endpoint` before the first notes are sent.
+    """
+
+    endpoint: str
 
 
 @runtime_checkable

@@ -62,6 +62,7 @@ FAULTS = {
         Wrong(lambda rows, texts: rows if texts else np.zeros((1, 64), np.float32)),
         "no vectors",
     ),
+    "leaves_machine is a word": (Wrong(leaves_machine="no"), "leaves_machine must be True or False"),
     "no embedder": (object(), "lacks a name or a method"),
 }
 

@@ -151,6 +151,52 @@ def test_a_provider_elsewhere_is_refused_where_nothing_may_leave_the_machine(not
     assert wanted.asked == 0
 
 
+OFFLINE = MemoryConfig(embedding=EmbeddingConfig(allow_remote=False))
+
+
+class Undeclared(HashingEmbedder):
+    """An embedder that does not say where texts go."""
+
+    leaves_machine = None  # type: ignore[assignment]
+
+
+class Incomplete:
+    provider, model, identity = "mine", "m", "mine:m"
+    embed_query = embed_documents = HashingEmbedder(32).embed_documents
+
+
+def plain_function(texts: list[str]) -> Any:
+    return HashingEmbedder(32).embed_documents(texts)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [Undeclared(), plain_function, from_callable(plain_function, "m"), Wanted()],
+    ids=lambda given: repr(given)[:20],
+)
+def test_what_does_not_say_that_it_sends_nothing_gets_no_text_where_nothing_may_leave_the_machine(
+    notes: Path, given: Any
+) -> None:
+    with Memory.open(notes, embedder=given, config=OFFLINE) as memory:
+        report = memory.sync()
+        assert {skipped.reason for skipped in report.waiting if "allow_remote is off" in skipped.reason}
+        found = memory.search("boiler")
+    assert found.mode == "keyword"
+    assert "allow_remote is off" in (found.reason or "")
+
+
+@pytest.mark.parametrize("given", [HashingEmbedder(32), from_callable(plain_function, "m", local=True)])
+def test_what_says_that_it_sends_nothing_is_taken_where_nothing_may_leave_the_machine(notes: Path, given: Any) -> None:
+    with Memory.open(notes, embedder=given, config=OFFLINE) as memory:
+        assert memory.sync().ok
+        assert memory.search("boiler").mode == "hybrid"
+
+
+def test_an_embedder_that_lacks_parts_of_the_protocol_is_refused_with_their_names(notes: Path) -> None:
+    with pytest.raises(ConfigError, match="Incomplete, lacks leaves_machine, close"):
+        Memory.open(notes, embedder=Incomplete())  # type: ignore[arg-type]
+
+
 def test_the_first_sync_says_in_one_line_who_receives_the_notes(notes: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING), Memory.open(notes, embedder=Wanted()) as memory:
         memory.sync()

@@ -219,7 +219,7 @@ def test_calls_go_on_while_a_flush_is_held_and_the_next_one_waits_for_it(saved):
         def hold():
             order.append("begun")
             begun.set()
-            assert may_end.wait(10)
+            assert may_end.wait(60)
             order.append("ended")
             return saved(key, talk, tokens, compacting)()
 
@@ -234,7 +234,7 @@ def test_calls_go_on_while_a_flush_is_held_and_the_next_one_waits_for_it(saved):
     watched = watch(saving, run=run)
     talk = [user("a"), assistant("b"), user("c")]
     call(watched, talk, tokens=199_000)
-    assert begun.wait(10)
+    assert begun.wait(60)
     call(watched, talk, tokens=199_000)
     talk += [assistant("ok"), user("d"), assistant("ok"), user("e")]
     call(watched, talk)

@@ -33,6 +33,7 @@ class CountingEmbedder:
     texts: list[str] = field(default_factory=list)
     broken: bool = False
     provider = "fake"
+    leaves_machine = False
 
     @property
     def identity(self) -> str:
@@ -46,6 +47,9 @@ class CountingEmbedder:
         self._fail()
         self.texts += texts
         return HashingEmbedder().embed_documents(texts)
+
+    def close(self) -> None:
+        pass
 
     def _fail(self) -> None:
         if self.broken:

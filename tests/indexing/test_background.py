@@ -11,7 +11,7 @@ from collections.abc import Callable
 from openclaw_memory.indexing import background
 from openclaw_memory.indexing.background import Background
 
-SECONDS = 30  # how long a test waits for something to happen
+SECONDS = 60  # how long a test waits for something to happen
 
 
 def until(true: Callable[[], bool]) -> bool:

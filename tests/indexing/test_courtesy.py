@@ -9,7 +9,7 @@ from openclaw_memory import Memory
 from openclaw_memory.indexing import background
 from openclaw_memory.indexing.background import Courtesy
 
-SECONDS = 30
+SECONDS = 60
 
 
 def test_a_sync_waits_until_the_last_search_is_done():

@@ -26,7 +26,7 @@ with Memory.open(folder, embedder=embedder, index_path=index) as memory:
 """
 FILES, PARTS = 60, 5
 TEXTS_A_REQUEST = 4
-SECONDS = 30  # how long the process may take to get there before the test gives up on it
+SECONDS = 60  # how long the process may take to get there before the test gives up on it
 
 
 @pytest.fixture

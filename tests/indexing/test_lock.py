@@ -28,7 +28,7 @@ with one_at_a_time(Path(sys.argv[1])):
     print("taken", flush=True)
     sys.stdin.read()
 """
-SECONDS = 30  # how long another thread may take before a test gives up on it
+SECONDS = 60  # how long another thread may take before a test gives up on it
 
 
 @pytest.fixture

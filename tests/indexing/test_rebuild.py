@@ -121,7 +121,7 @@ def test_a_rebuild_embeds_only_what_has_changed(place: Any) -> None:
     assert (report.embedded, place.embedder.texts, report.changed) == (1, ["memo plum"], ("memory/0.md",))
 
 
-@pytest.mark.parametrize("kills", [20, pytest.param(100, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.nightly)])
 def test_a_rebuild_that_is_killed_at_any_point_leaves_the_old_index_or_the_new_one(tmp_path: Path, kills: int) -> None:
     notes, index = tmp_path / "notes", tmp_path / "index.sqlite"
     (notes / "memory").mkdir(parents=True)

@@ -325,6 +325,7 @@ class Frail:
     def __init__(self, inner: StaticEmbedder) -> None:
         self.provider, self.model, self.identity = inner.provider, inner.model, inner.identity
         self.embed_documents, self.inner, self.broken = inner.embed_documents, inner, False
+        self.leaves_machine, self.close = inner.leaves_machine, inner.close
 
     def embed_query(self, text: str) -> Any:
         if self.broken:

@@ -40,6 +40,7 @@ def content(text, language):
     return frozenset(Stemmer.Stemmer(STEMMERS[language]).stemWords(kept))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("language", sources.LANGUAGES)
 def test_no_question_with_its_fact_is_near_one_of_the_paraphrase_check(language):
     checked = [json.loads(line) for line in (CHECK / f"{language}.jsonl").read_text(encoding="utf-8").splitlines()]

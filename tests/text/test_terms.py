@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.text.stopwords import STOP_WORDS
-from openclaw_memory.text.terms import MAX_TERM_CHARS, content_words, fold, query_terms, segment, stem, terms, words
+from openclaw_memory.text.terms import (
+    MAX_TERM_CHARS,
+    content_words,
+    fold,
+    query_terms,
+    segment,
+    stem,
+    terms,
+    words,
+)
 
 # Any characters; and a few that are joined, folded, cut and paired, in every order.
 TEXTS = st.text(max_size=60) | st.text(alphabet="aBs1_-. \n'\"é\u0301ßİøΣ東ア가क्", max_size=40)

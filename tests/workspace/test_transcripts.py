@@ -9,8 +9,7 @@ import pytest
 from openclaw_memory.config import FilesConfig, SessionsConfig
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.transcripts import reader
-from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES, PART_BYTES, Mark
+from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES, PART_BYTES, Mark, reader
 
 NAME = "sessions/talk.jsonl"
 

@@ -318,7 +318,7 @@ async def test_the_event_loop_goes_on_while_memories_are_written(memory, scripte
 
     def slow(_request):
         started.set()
-        assert may_end.wait(10)
+        assert may_end.wait(60)
         return "NO_REPLY"
 
     callback = MemoryFlushCallback(memory, scripted(slow), window=WINDOW)

@@ -171,3 +171,9 @@ def test_two_instances_of_one_class_never_share_vectors(tmp_path):
             memory.sync()
             assert memory.search("When does Anna sail?").mode == "hybrid"
             assert memory.status().vector["dims"] == size
+
+
+def test_theirs_count_as_sent_elsewhere_unless_the_caller_vouches():
+    assert LangChainEmbedder(DeterministicFakeEmbedding(size=8)).leaves_machine
+    assert not LangChainEmbedder(DeterministicFakeEmbedding(size=8), local=True).leaves_machine
+    assert not LangChainEmbedder(OpenClawEmbeddings(load_embedder("static"))).leaves_machine

@@ -206,7 +206,7 @@ async def test_the_event_loop_goes_on_while_files_are_read(store, monkeypatch):
     go_on = threading.Event()
 
     def slow(_self, _ops):
-        assert go_on.wait(10), "the loop stood still"
+        assert go_on.wait(60), "the loop stood still"
         return [None]
 
     monkeypatch.setattr(OpenClawStore, "batch", slow)

@@ -71,14 +71,18 @@ async def test_a_slow_embedder_does_not_hold_up_the_loop():
 
     class Waits:
         provider = model = identity = "waits"
+        leaves_machine = False
 
         def embed_query(self, _text):
             # The loop must turn for this to be answered.
-            asyncio.run_coroutine_threadsafe(ask.wait(), loop).result(timeout=10)
+            asyncio.run_coroutine_threadsafe(ask.wait(), loop).result(timeout=60)
             return np.ones(1, dtype=np.float32)
 
         def embed_documents(self, texts):
             return np.stack([self.embed_query(text) for text in texts])
+
+        def close(self):
+            pass
 
     ours = OpenClawEmbedding(Waits())
     asked = [ours.aget_query_embedding("one"), ours.aget_text_embedding("one"), ours.aget_text_embedding_batch(["one"])]
@@ -394,3 +398,9 @@ def test_two_settings_of_one_class_never_share_vectors(tmp_path):
 def test_a_memory_that_is_handed_an_embedding_of_theirs_says_what_wraps_it(tmp_path):
     with pytest.raises(ConfigError, match="LlamaIndexEmbedder"):
         Memory.open(tmp_path, embedder=MockEmbedding(8))
+
+
+def test_theirs_count_as_sent_elsewhere_unless_the_caller_vouches():
+    assert LlamaIndexEmbedder(MockEmbedding(embed_dim=8)).leaves_machine
+    assert not LlamaIndexEmbedder(MockEmbedding(embed_dim=8), local=True).leaves_machine
+    assert not LlamaIndexEmbedder(OpenClawEmbedding(load_embedder("static"))).leaves_machine

@@ -391,7 +391,7 @@ class Waits:
 
     def script(self, messages, tools):
         self.started.set()
-        assert self.may_end.wait(10)
+        assert self.may_end.wait(60)
         return writes_facts(messages, tools)
 
 
