@@ -66,7 +66,7 @@ def test_the_settings_of_a_guide_are_those_of_the_code(guide, part):
     values = {field.name: getattr(part(), field.name) for field in dataclasses.fields(part)}
     shown = {name: str(value).lower() if isinstance(value, bool) else value for name, value in values.items()}
     known = {name: f'"{value}"' if isinstance(values[name], str) else str(value) for name, value in shown.items()}
-    assert defaults(guide, part.__name__.lower()) == known
+    assert defaults(guide, part.__name__.removesuffix("Config").lower()) == known
 
 
 def test_every_field_of_the_status_is_told():

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from openclaw_memory.evaluation import LAB, QUESTIONS, Question, copy_lab, read_questions
+from openclaw_memory.evaluation import Question, copy_lab, read_questions
+from openclaw_memory.evaluation.evaluate import LAB, QUESTIONS
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.text.stopwords import DUTCH, ENGLISH, FRENCH, GERMAN, SPANISH
 from openclaw_memory.text.terms import content_words, word_stem, words

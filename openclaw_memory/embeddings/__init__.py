@@ -285,7 +285,7 @@ def _own_providers() -> set[str]:
     """Modules in this folder; looking a name up here, not importing it, keeps every other path out of reach."""
     from pkgutil import iter_modules
 
-    return {module.name for module in iter_modules(__path__) if not module.name.startswith("_")}
+    return {module.name for module in iter_modules(__path__) if not module.ispkg and not module.name.startswith("_")}
 
 
 def _check_options(name: str, create: Callable[..., Any], model: str | None, options: dict[str, Any]) -> None:

@@ -172,7 +172,7 @@ def _folded_words(text: str) -> list[str]:
 
 Item = TypeVar("Item")
 
-_WORD = re.compile(r"[a-z0-9_]+")
+_MMR_WORD = re.compile(r"[a-z0-9_]+")
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u1100-\u11ff]")
 
 
@@ -230,7 +230,7 @@ def mmr_words(text: str) -> frozenset[str]:
     characters = [match.group() for match in _CJK.finditer(low)]
     at = [match.start() for match in _CJK.finditer(low)]
     pairs = [low[a : b + 1] for a, b in pairwise(at) if b == a + 1]
-    return frozenset(_WORD.findall(low)) | frozenset(characters) | frozenset(pairs)
+    return frozenset(_MMR_WORD.findall(low)) | frozenset(characters) | frozenset(pairs)
 
 
 def _normal(text: str) -> str:

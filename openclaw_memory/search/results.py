@@ -98,7 +98,7 @@ class SearchResults(Sequence[SearchResult]):
         return "; ".join([*words, *([self.reason] if self.reason else [])])
 
 
-_COLUMNS = ("rank", "citation", "score", "keyword", "vector", "decay", "kept")
+_EXPLAINED_COLUMNS = ("rank", "citation", "score", "keyword", "vector", "decay", "kept")
 # Fonts with Chinese, Japanese and Korean signs, of Linux, macOS and Windows; matplotlib's own has none.
 _WIDE_FONTS = (
     "Noto Sans CJK JP",
@@ -157,10 +157,10 @@ class Explanation:
 
         names = self._features()
         rows = (
-            [*(getattr(row, name) for name in _COLUMNS), *(row.features.get(name) for name in names)]
+            [*(getattr(row, name) for name in _EXPLAINED_COLUMNS), *(row.features.get(name) for name in names)]
             for row in self.rows
         )
-        return frame("explain().to_pandas()", (*_COLUMNS, *(f"feature_{name}" for name in names)), rows)
+        return frame("explain().to_pandas()", (*_EXPLAINED_COLUMNS, *(f"feature_{name}" for name in names)), rows)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Bars of what keywords and vectors brought to each score and what age took, and the threshold as a line.

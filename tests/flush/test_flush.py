@@ -726,7 +726,7 @@ def test_what_is_shared_holds_the_latest_sessions_and_those_at_work(flush_of, mo
     for number in range(9):
         flush_of(str(number), shared=shared)
 
-    assert [found.key for found in shared.values() if isinstance(found, flush.Cycle)] == ["busy", "6", "7", "8"]
+    assert [found.key for found in shared.values() if isinstance(found, flush_module.Cycle)] == ["busy", "6", "7", "8"]
     assert turn.open
 
 
