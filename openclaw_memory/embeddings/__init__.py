@@ -10,8 +10,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from openclaw_memory._lazy import late_names
 from openclaw_memory.errors import ConfigError, EmbedderError, OpenClawMemoryError, nearest
-from openclaw_memory.late import late_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -73,10 +73,10 @@ def load_embedder(
     if provider == "auto":
         if model is not None or options:
             raise EmbedderError("'auto' takes no model and no options; name the provider that they are for")
-        from openclaw_memory.config import Embedding
+        from openclaw_memory.config import EmbeddingConfig
         from openclaw_memory.embeddings._choice import first_available
 
-        return first_available(Embedding(provider="auto"), {})
+        return first_available(EmbeddingConfig(provider="auto"), {})
     create = _factory(provider)
     _check_options(provider, create, model, options)
     from openclaw_memory.types import Embedder
@@ -274,7 +274,7 @@ def _unknown(name: str) -> str:
 
 def named(name: object) -> str:
     """A name that nobody knows, as a message shows it: it may be a key that was put in its place."""
-    from openclaw_memory.redaction import redact
+    from openclaw_memory.text.redaction import redact
 
     if not isinstance(name, str):
         return f"a value of type {type(name).__name__}"
@@ -285,7 +285,7 @@ def _own_providers() -> set[str]:
     """Modules in this folder; looking a name up here, not importing it, keeps every other path out of reach."""
     from pkgutil import iter_modules
 
-    return {module.name for module in iter_modules(__path__) if not module.name.startswith("_")}
+    return {module.name for module in iter_modules(__path__) if not module.ispkg and not module.name.startswith("_")}
 
 
 def _check_options(name: str, create: Callable[..., Any], model: str | None, options: dict[str, Any]) -> None:

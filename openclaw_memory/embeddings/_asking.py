@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential, wait_random
 
-from openclaw_memory.chunking.tokens import split_utf8
+from openclaw_memory.chunking.sliding_window import split_utf8
 from openclaw_memory.embeddings import PROBE, checked_vectors
 from openclaw_memory.embeddings._failures import Meaning, ServiceError, failure
 from openclaw_memory.embeddings._limits import SHORTEST_PIECE, LearntLimits

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from openclaw_memory.config import Embedding
+from openclaw_memory._log import say
+from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.embeddings import AUTO_ORDER, PROBE, check_provider, from_callable, load_embedder, own_errors
 from openclaw_memory.embeddings._pace import Pace
 from openclaw_memory.errors import ConfigError, EmbedderError
-from openclaw_memory.say import say
 from openclaw_memory.types import Embedder, IndexMeta, ServiceEmbedder
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Embedders:
 
     make: Callable[[dict[str, str]], Embedder | None]
     requested: str
-    rules: Embedding
+    rules: EmbeddingConfig
     handed_in: bool = False
     passed_over: dict[str, str] = field(default_factory=dict)
     _wanted: list[GuardedEmbedder | None] = field(default_factory=list)
@@ -210,7 +210,7 @@ def _announced(embedder: GuardedEmbedder | None, stored: IndexMeta | None) -> Gu
     return embedder
 
 
-def handed_in(given: Embedder | Embedders | Callable[[], Embedder | None] | None, rules: Embedding) -> Embedders:
+def handed_in(given: Embedder | Embedders | Callable[[], Embedder | None] | None, rules: EmbeddingConfig) -> Embedders:
     """The embedders of a memory that is put together from its parts: one that is ready, or a function that makes it.
 
     Raises:
@@ -223,7 +223,7 @@ def handed_in(given: Embedder | Embedders | Callable[[], Embedder | None] | None
     return Embedders(lambda _: given(), rules.provider, rules)
 
 
-def embedders_of(choice: EmbedderChoice, rules: Embedding) -> Embedders:
+def embedders_of(choice: EmbedderChoice, rules: EmbeddingConfig) -> Embedders:
     """What `choice` names; `"default"` is what `rules` say.
 
     Raises:
@@ -267,7 +267,7 @@ def missing_parts(choice: object) -> list[str]:
     return [name for name in ("provider", "model", "identity", "leaves_machine", "close") if not hasattr(choice, name)]
 
 
-def _check(rules: Embedding) -> None:
+def _check(rules: EmbeddingConfig) -> None:
     for provider in (rules.fallback, *rules.providers):
         check_provider(provider)
     if rules.fallback == "auto":
@@ -279,7 +279,7 @@ def _check(rules: Embedding) -> None:
         )
 
 
-def first_available(rules: Embedding, passed_over: dict[str, str]) -> Embedder | None:
+def first_available(rules: EmbeddingConfig, passed_over: dict[str, str]) -> Embedder | None:
     """What `auto` comes to: the first provider of `AUTO_ORDER` that can be had and is allowed.
 
     The local one counts only where `rules` name its model. `passed_over` is told why the others were not taken.
@@ -295,7 +295,7 @@ def first_available(rules: Embedding, passed_over: dict[str, str]) -> Embedder |
     raise EmbedderError(f"no provider can be had ({reasons}); choose one, or none")
 
 
-def made(provider: str, rules: Embedding) -> Embedder | None:
+def made(provider: str, rules: EmbeddingConfig) -> Embedder | None:
     """The embedder of a provider with the options that `rules` hold for it; None for `none`."""
     options = dict(rules.providers.get(provider, {}))
     model = options.pop("model", None)
@@ -305,7 +305,7 @@ def made(provider: str, rules: Embedding) -> Embedder | None:
     return load_embedder(provider, model, pace=pace, **options)
 
 
-def allowed(embedder: Embedder | None, rules: Embedding) -> Embedder | None:
+def allowed(embedder: Embedder | None, rules: EmbeddingConfig) -> Embedder | None:
     """Return the embedder itself; only one that says so counts as keeping text on this machine.
 
     Raises:

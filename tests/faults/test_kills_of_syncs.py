@@ -15,8 +15,8 @@ import pytest
 from processes import QUIET, content, fresh, points, synced, traced, why_not_traced
 
 from openclaw_memory import Memory
+from openclaw_memory.indexing.recovery import why_damaged
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.sync.damage import why_damaged
 
 pytestmark = pytest.mark.skipif(why_not_traced() is not None, reason=str(why_not_traced()))
 

@@ -48,8 +48,8 @@ with Memory.open(sys.argv[1], embedder="hashing") as memory:
 WATCHER = """
 import sys, time
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import Sessions, Sync
-config = MemoryConfig(sync=Sync(debounce_seconds=0.1), sessions=Sessions(debounce_seconds=0.1, delta_messages=5))
+from openclaw_memory.config import SessionsConfig, SyncConfig
+config = MemoryConfig(sync=SyncConfig(debounce_seconds=0.1), sessions=SessionsConfig(debounce_seconds=0.1, delta_messages=5))
 with Memory.open(sys.argv[1], embedder="hashing", config=config) as memory:
     watcher, syncs = memory.watch(), 0
     while True:

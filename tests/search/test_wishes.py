@@ -7,7 +7,7 @@ import datetime
 import pytest
 
 from openclaw_memory.errors import QueryError
-from openclaw_memory.search.wishes import with_time_zone
+from openclaw_memory.search.query import with_time_zone
 
 FIRST, LAST = datetime.datetime.min, datetime.datetime.max  # noqa: DTZ901
 

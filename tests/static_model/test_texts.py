@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import Stemmer
 
-from openclaw_memory.stopwords import STOP_WORDS
-from openclaw_memory.text import fold, words
+from openclaw_memory.text.stopwords import STOP_WORDS
+from openclaw_memory.text.terms import fold, words
 from tools.static_model import sources
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from llama_index_openclaw_memory import OpenClawMemoryBlock, _ejected
 from scripted_llm import ScriptedLLM, saying, writes_facts
 
 from openclaw_memory import Memory
-from openclaw_memory.sessions import text_of
+from openclaw_memory.conversation import text_of
 
 
 def user(text):

@@ -1,0 +1,273 @@
+"""Texts handed over to a service's batch API: submitted when they are many, polled, and collected by a later sync."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from openclaw_memory._log import say
+from openclaw_memory.embeddings import checked_vectors, own_errors
+from openclaw_memory.embeddings._failures import Meaning, ServiceError
+from openclaw_memory.embeddings._jobs import Jobs, JobState
+from openclaw_memory.embeddings._pieces import encodable, packs, weight
+from openclaw_memory.embeddings._stream import unguarded
+from openclaw_memory.embeddings.batch.state import Job, JobFile, Known, path_of
+from openclaw_memory.errors import EmbedderError
+from openclaw_memory.types import Embedder, Progress, Store
+
+if TYPE_CHECKING:
+    from openclaw_memory.embeddings._remote import RemoteEmbedder
+    from openclaw_memory.embeddings._stream import Wanted
+    from openclaw_memory.types import Vector
+
+# OpenClaw's numbers: so many failures switch the batch API off, and a job that is late is waited for twice.
+FAILURE_LIMIT = 2
+TRIES = 2
+# The services end a job after 12 to 48 hours. One that is said to run even longer will never end.
+LONGEST_SECONDS = 72 * 3600
+# Of one request about a job: 200 MB go up within it at 3 Mbit/s.
+REQUEST_SECONDS = 600.0
+# What a line of a job's file holds besides its text: the key, the model's name, options.
+LINE_BYTES = 512
+VECTORS_PER_WRITE = 256
+PASSING = {Meaning.PASSING, Meaning.BUSY}
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """From how many missing texts on a job is worth it, and how it is waited for; times in seconds.
+
+    The interval and the longest wait are OpenClaw's.
+    """
+
+    min_texts: int = 1000
+    poll_seconds: float = 2.0
+    wait_seconds: float = 3600.0
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+
+
+def batch_of(embedder: Embedder | None, index_path: Path | None, patience: Patience | None = None) -> Batch | None:
+    """The batch API of the embedder's service for this index; None where there is none, or no place to remember jobs.
+
+    Raises:
+        StoreError: what is remembered of earlier jobs cannot be read; or it is damaged, and cannot be set aside.
+    """
+    inner = unguarded(embedder)
+    jobs = getattr(getattr(inner, "service", None), "jobs", None)
+    if jobs is None or index_path is None:
+        return None
+    patience = patience or Patience()
+    file = JobFile(path_of(index_path), inner.identity)
+    file.sweep(patience.clock() - LONGEST_SECONDS)
+    return Batch(inner, jobs, file, patience)
+
+
+@dataclass(slots=True)
+class Batch:
+    """The jobs of one index at the service of its embedder.
+
+    Whatever is learnt is put into the `file` before the next step. `returned` holds the keys of jobs that have ended
+    here: what they lack is asked for by ordinary calls.
+    """
+
+    embedder: RemoteEmbedder
+    jobs: Jobs
+    file: JobFile
+    patience: Patience
+    returned: set[str] = field(default_factory=set)
+
+    @property
+    def known(self) -> Known:
+        """What was known of the jobs when their file was last read or written."""
+        return self.file.known
+
+    def held(self) -> dict[str, str]:
+        """The keys that are with the service, each with the reason why its vector is not there, in words."""
+        keys = {key for job in self.known.jobs for key in job.keys}
+        return dict.fromkeys(keys, _reason(self.known, len(keys), self._host)) if keys else {}
+
+    def advance(self, store: Store, missing: Iterable[Wanted]) -> tuple[int, int]:
+        """Store what finished jobs gave; then hand over the texts that are still missing, if they are many.
+
+        `missing` is looked at only after the vectors are stored. Returns how many there were, and what their texts
+        came to in tokens, at most.
+
+        Raises:
+            StoreError: the index, or the file of the jobs, cannot be written.
+        """
+        collected = tokens = 0
+        self.file.read()
+        for job in self.known.jobs:
+            if count := self._collected(job, store):
+                collected, tokens = collected + count, tokens + job.tokens
+        if self.known.failures < FAILURE_LIMIT:
+            self._hand_over(store, missing)
+        return collected, tokens
+
+    def wait(self, store: Store, progress: Callable[[Progress], None] | None) -> None:
+        """Poll until no job is running, or for `patience.wait_seconds`; a job that is late twice is given up.
+
+        Raises:
+            StoreError: the index was closed meanwhile, or the file of the jobs cannot be written.
+        """
+        began = self.patience.clock()
+        total = sum(len(job.keys) for job in self.known.jobs)
+        while running := [job for job in self.known.jobs if self._state(job) is JobState.RUNNING]:
+            store.meta()  # so that closing the index ends the waiting
+            waited = self.patience.clock() - began
+            if waited >= self.patience.wait_seconds:
+                for job in running:
+                    self._in_vain(job, f"it is not done after {waited:.0f} s")
+                return
+            if progress:
+                done = total - sum(len(job.keys) for job in running)
+                progress(Progress(done, total, "texts with the batch service", seconds=waited))
+            self.patience.sleep(self.patience.poll_seconds)
+
+    def _hand_over(self, store: Store, missing: Iterable[Wanted]) -> None:
+        not_for_jobs, limit = self.held().keys() | self.returned, self.embedder.service.limits.input_tokens
+        texts = ((key, text) for key, text in missing if key not in not_for_jobs and _fits_a_job(text, limit))
+        first = list(islice(texts, self.patience.min_texts))
+        if len(first) < self.patience.min_texts:
+            return
+        for pack in packs(chain(first, texts), self.jobs.max_items, self.jobs.max_bytes, _line_bytes):
+            with self.file.locked():
+                if not self._submitted(store, pack):
+                    return
+
+    def _submitted(self, store: Store, pack: list[Wanted]) -> bool:
+        """Hand these texts over, and remember the job; False where the service does not take them.
+
+        What another process has handed over, or stored, since they were found missing is left out; a few that are
+        left then are not worth a job.
+        """
+        others = self.held().keys() | store.known_vectors([key for key, _ in pack], self.embedder.identity)
+        left = [(key, text) for key, text in pack if key not in others]
+        if len(left) < min(len(pack), self.patience.min_texts):
+            return True
+        try:
+            # Not tried again: a job may have been made though its name was lost on the way, and each job is paid for.
+            name = self.embedder.ask(self.jobs.submit, left, seconds=REQUEST_SECONDS, tries=1)
+        except ServiceError as error:
+            if error.meaning not in PASSING:
+                self._count_failure(f"it takes no job: {error}")
+            return False
+        # A process that is killed here has lost this one job; those before it are in the file.
+        tokens = sum(weight(text) for _, text in left)
+        job = Job(name, [key for key, _ in left], tokens, self.patience.clock())
+        self.file.save(replace(self.known, jobs=(*self.known.jobs, job)))
+        return True
+
+    def _collected(self, job: Job, store: Store) -> int:
+        """Store the vectors of the job, if it has ended; returns how many there were."""
+        state = self._state(job)
+        if state is JobState.RUNNING:
+            return 0
+        stored = 0
+        if state in {JobState.DONE, JobState.EXPIRED}:
+            try:
+                stored = self._stored(job, store)
+            except EmbedderError as error:
+                self._in_vain(job, str(error))
+                return 0
+        if state is JobState.DONE and stored:
+            self.returned.update(job.keys)
+            with self.file.locked():
+                off = self.known.failures >= FAILURE_LIMIT
+                self.file.save(replace(self.known.without(job.name), failures=self.known.failures if off else 0))
+        else:
+            self._count_failure("it gave no vector" if state is JobState.DONE else f"it is {state.value}", job)
+        return stored
+
+    def _stored(self, job: Job, store: Store) -> int:
+        """Store the vectors of a job that has ended; returns how many there were.
+
+        Raises:
+            EmbedderError: they cannot be had, or have other dimensions than the index holds.
+        """
+        import numpy as np
+
+        found = self.embedder.ask(self.jobs.results, job.name, seconds=REQUEST_SECONDS)
+        good = _good_vectors(job, found, self.embedder.service.settings.get("dimensions"))
+        for pack in packs(good.items(), VECTORS_PER_WRITE, VECTORS_PER_WRITE, lambda _: 1):
+            store.add_vectors([key for key, _ in pack], np.stack([row for _, row in pack]), self.embedder.identity)
+        return len(good)
+
+    def _state(self, job: Job) -> JobState:
+        """Where the job stands; running, as long as a service that cannot be reached just now may have it."""
+        if self.patience.clock() - job.submitted > LONGEST_SECONDS:
+            return JobState.EXPIRED
+        try:
+            return self.embedder.ask(self.jobs.state, job.name, seconds=self.embedder.pace.request_seconds)
+        except ServiceError as error:
+            return JobState.RUNNING if error.meaning in PASSING else JobState.FAILED
+
+    def _in_vain(self, job: Job, why: str) -> None:
+        """Its vectors could not be had this time; after `TRIES` times the job is given up."""
+        if job.failures + 1 < TRIES:
+            again = replace(job, failures=job.failures + 1)
+            with self.file.locked():
+                jobs = tuple(again if old.name == job.name else old for old in self.known.jobs)
+                self.file.save(replace(self.known, jobs=jobs))
+            return
+        if self.jobs.cancel is not None:
+            try:
+                self.embedder.ask(self.jobs.cancel, job.name, seconds=self.embedder.pace.request_seconds)
+            except ServiceError as error:
+                why = f"{why}; nor can it be cancelled: {error}"
+        self._count_failure(why, job)
+
+    def _count_failure(self, why: str, job: Job | None = None) -> None:
+        """Count one failure more; the job that failed is forgotten, and was counted if another process forgot it."""
+        with self.file.locked():
+            known = self.known
+            if job is not None:
+                known, why = known.without(job.name), f"of job {job.name}, {why}"
+                if known == self.known:
+                    return
+            failures = known.failures + 1
+            self.file.save(replace(known, failures=failures))
+        off = f"ordinary requests take its place until {self.file.path} is deleted"
+        so = "after one more failure" if failures < FAILURE_LIMIT else "from now on"
+        say(f"the batch API of {self._host} failed: {why}; {so}, {off}")
+
+    @property
+    def _host(self) -> str:
+        return urlsplit(self.embedder.endpoint).hostname or self.embedder.endpoint
+
+
+def _good_vectors(job: Job, found: Mapping[str, Any], dims: int | None) -> dict[str, Vector]:
+    """The vectors that were asked for and are sound: not zero, and of `dims` dimensions, or of as many as most."""
+    rows: dict[str, Vector] = {}
+    for key in dict.fromkeys(job.keys):
+        # A text whose vector is left out is asked for again by an ordinary call, whose failure is told.
+        with suppress(EmbedderError), own_errors(job.name):
+            if key in found and (row := checked_vectors([found[key]], 1, job.name)[0]).any():
+                rows[key] = row
+    usual = Counter(len(row) for row in rows.values()).most_common(1)
+    dims = dims or (usual[0][0] if usual else 0)
+    return {key: row for key, row in rows.items() if len(row) == dims}
+
+
+def _fits_a_job(text: str, limit: int) -> bool:
+    """Whether the service takes the text as it is: neither blank, nor over the limit, nor with lone surrogates."""
+    return bool(text.strip()) and weight(text) <= limit and encodable(text) == text
+
+
+def _reason(known: Known, count: int, host: str) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(min(job.submitted for job in known.jobs)))
+    return f"{count:,} texts are with {host}'s batch API since {when}; the next sync collects them"
+
+
+def _line_bytes(item: Wanted) -> int:
+    _, text = item
+    return LINE_BYTES + len(json.dumps(text))
