@@ -17,7 +17,7 @@ from openclaw_memory.embeddings._pace import Pace
 from openclaw_memory.embeddings._remote import Limits, RemoteEmbedder, Service
 from openclaw_memory.embeddings.batch.jobs import Batch, Patience, batch_of
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.indexing import sync
+from openclaw_memory.indexing.plan import SyncParts, sync
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Progress, Store, SyncReport
 from openclaw_memory.workspace import Workspace
@@ -159,10 +159,11 @@ class Place:
         """One sync as another process would do it: nothing is kept in between but files."""
         config = MemoryConfig(chunking=self.chunking, embedding=EmbeddingConfig(batch=use))  # type: ignore[arg-type]
         embedder = self.service.embedder()
-        given = {"index_path": self.index, "progress": self.steps.append} | options
+        force = options.pop("force", False)
+        given = {"progress": self.steps.append, "patience": self.patience()} | options
         try:
             with self.opened() as store:
-                return sync(Workspace.open(self.root), store, embedder, config, patience=self.patience(), **given)
+                return sync(SyncParts(Workspace.open(self.root), store, embedder, config, **given), force=force)
         finally:
             embedder.close()
 

@@ -403,9 +403,9 @@ def leftovers(index: Path, options: str) -> Iterator[Finding]:
 
 
 def _is_being_built(index: Path) -> bool:
-    from openclaw_memory.indexing import somebody_is_at_work
+    from openclaw_memory.store import SqliteStore
 
-    return somebody_is_at_work(index)
+    return "sync" in SqliteStore(index).describe(counts=False).locked
 
 
 def _bytes_of(paths: Iterable[Path]) -> int:

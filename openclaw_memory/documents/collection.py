@@ -24,7 +24,7 @@ from openclaw_memory.documents.validation import (
     unit_of,
 )
 from openclaw_memory.errors import EmbedderError, QueryError, WorkspaceError
-from openclaw_memory.indexing.service import Upkeep
+from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.text.terms import query_terms
 from openclaw_memory.types import Document, Embedder, Maker, Source, Store, StoredChunk
 from openclaw_memory.workspace import Workspace, documents
@@ -56,19 +56,19 @@ class Documents:
     def __init__(
         self,
         workspace: Workspace,
-        upkeep: Upkeep,
+        service: IndexService,
         search: Callable[..., SearchResults],
         embedder: Callable[[], Embedder | None],
         index_path: Path | None = None,
     ) -> None:
-        """`upkeep` keeps the index of the workspace; `search` is `Memory.search`, `embedder` asks the same index.
+        """`service` keeps the index of the workspace; `search` is `Memory.search`, `embedder` asks the same index.
 
         `index_path` is the file of that index: the vectors that come with documents are indexed beside it.
         """
-        self._workspace, self._upkeep, self._search, self._embedder = workspace, upkeep, search, embedder
+        self._workspace, self._service, self._search, self._embedder = workspace, service, search, embedder
         self._root, self._rules = workspace.root, workspace.rules
         self._known = Known(self._root, self._rules)
-        self.precomputed = Precomputed(workspace, upkeep, self._at, index_path)
+        self.precomputed = Precomputed(workspace, service, self._at, index_path)
         """The vectors that came with documents; see `Precomputed`."""
 
     # --- by id ---------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ class Documents:
             EmbedderError: the vectors are not finite, or of other dimensions or another model than those that came
                 before. Nothing was written.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         added = list(given)
         for one in added:
             if not isinstance(one.metadata, Mapping):
@@ -115,7 +115,7 @@ class Documents:
             for one, more in zip(added, about, strict=True)
         }
         if written := self._told(documents.upsert, wanted, self._known):
-            self._upkeep.sync()
+            self._service.sync()
         return written
 
     def get(self, ids: Sequence[str]) -> list[Document]:
@@ -125,7 +125,7 @@ class Documents:
             QueryError: an id is no string.
             WorkspaceError: a file cannot be read.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         check_ids(ids)
         there: dict[str, list[str]] | None = None
         found: list[Document | None] = []
@@ -151,7 +151,7 @@ class Documents:
             PathNotAllowedError: an id is a path or a citation, not the id of a document. Nothing was removed.
             WriteError: a file could not be removed.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         check_ids(ids)
         there = self._paths(ids)
         for doc_id in ids:
@@ -160,12 +160,12 @@ class Documents:
         gone = [doc_id for doc_id in dict.fromkeys(ids) if doc_id in there]
         if gone:
             self._told(documents.remove, [path for doc_id in gone for path in there[doc_id]])
-            self._upkeep.sync()
+            self._service.sync()
         return gone
 
     def all(self, where: Where | None = None) -> Iterator[Document]:
         """Every document that fits, each once, in the order of their files; what a person wrote is none here."""
-        self._upkeep.check_open()
+        self._service.check_open()
         for doc_id, paths in self._paths().items():
             document = self._at(paths[0], doc_id)
             if document is not None and (where is None or where(document)):
@@ -303,7 +303,7 @@ class Documents:
                 Nothing was written.
             WriteError: one would be larger than `files.max_bytes` (nothing was written), or could not be written.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         wanted = [Fields(*one) for one in given]
         for path, fields, text in wanted:
             for name, value in {**fields, "text": text}.items():
@@ -319,7 +319,7 @@ class Documents:
         Raises:
             PathNotAllowedError: the path can be none of a memory file.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         content = self._known.look(path).content
         return None if content is None else (content.fields, content.text)
 
@@ -330,12 +330,12 @@ class Documents:
             PathNotAllowedError: a person's own file is there.
             WriteError: it could not be removed.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         return bool(self._told(documents.remove, paths))
 
     def below(self, folder: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
         """Path, fields (for reading alone) and text of each document below a folder of `memory/`, in path order."""
-        self._upkeep.check_open()
+        self._service.check_open()
         for path, content in documents.below(self._root, self._rules, self._known, folder):
             yield path, content.fields, content.text
 
@@ -349,18 +349,18 @@ class Documents:
             return written
         finally:
             if written is None or written:
-                self._upkeep.wrote()
+                self._service.record_write()
 
     def _reading(self, work: Callable[[Store], _Result]) -> _Result:
         """What `work` returns of the index as it is now, built first where there is none, and healed where damaged."""
 
         def read() -> _Result:
-            self._upkeep.make_searchable()
-            self._upkeep.look()
-            with self._upkeep.store().snapshot() as frozen:
+            self._service.make_searchable()
+            self._service.is_behind()
+            with self._service.store().snapshot() as frozen:
                 return work(frozen)
 
-        return self._upkeep.healing(read)[0]
+        return self._service.recovering(read)[0]
 
     def _near(self, query: str, k: int, where: Where | None) -> list[tuple[Document, float]]:
         """What is near to a question by its vector alone, as far as this index can be asked for that now."""

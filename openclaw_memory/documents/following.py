@@ -157,7 +157,7 @@ def _model_of(
 
 def _is_unchanged(one: Read, record: FileRecord | None, given: Mapping[str, Vector], model: str | None) -> bool:
     """Whether only the stamp of a file is another one."""
-    is_same = record is not None and record.lacks is None and record.hash == one.digest
+    is_same = record is not None and record.vectors_missing is None and record.hash == one.digest
     return is_same and one.path not in given and one.model in {"", model}
 
 

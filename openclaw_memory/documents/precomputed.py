@@ -31,8 +31,8 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.indexing.changes import compare, same_stamp
 from openclaw_memory.indexing.history import DOCUMENTS
-from openclaw_memory.indexing.lock import one_at_a_time
 from openclaw_memory.indexing.staleness import PATIENCE_SECONDS
+from openclaw_memory.store.lock import file_lock
 from openclaw_memory.text.front_matter import EMBEDDING, MODEL, VECTOR
 from openclaw_memory.types import Document, Maker, MemoryFile
 from openclaw_memory.workspace.documents import vector_above
@@ -40,7 +40,7 @@ from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 from openclaw_memory.workspace.scan import notes_below
 
 if TYPE_CHECKING:
-    from openclaw_memory.indexing.service import Upkeep
+    from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.store.document_vectors import DocumentVectors, Kept
     from openclaw_memory.types import Matrix, Vector
     from openclaw_memory.workspace import Workspace
@@ -54,12 +54,12 @@ class Precomputed:
     def __init__(
         self,
         workspace: Workspace,
-        upkeep: Upkeep,
+        service: IndexService,
         document_at: Callable[[str], Document | None],
         index_path: Path | None,
     ) -> None:
-        """`upkeep` keeps the memory's own index, in the file `index_path`; `document_at` reads a document's file."""
-        self._workspace, self._upkeep, self._document_at = workspace, upkeep, document_at
+        """`service` keeps the memory's own index, in the file `index_path`; `document_at` reads a document's file."""
+        self._workspace, self._service, self._document_at = workspace, service, document_at
         self._index_path = index_path
         self._store: DocumentVectors | None = None
         self._kept: Kept | None = None
@@ -128,7 +128,7 @@ class Precomputed:
         if is_second or all(self._is_as_kept(document.path, kept) for document, _ in found):
             return found
         # A person has changed what was found: its vector is that of another text.
-        with suppress(SyncBusyError), one_at_a_time(self._path(), 0):
+        with suppress(SyncBusyError), self._alone(0):
             self._sound(lambda: self._follow(self._changed_documents(), {}))
         return self._nearest(unit, k, where, is_second=True)
 
@@ -148,10 +148,10 @@ class Precomputed:
         Raises:
             SyncBusyError: this is called by the progress of a sync, which others that have the turn may wait for.
         """
-        if self._upkeep.is_syncing_here:
+        if self._service.is_syncing_here:
             raise SyncBusyError("a sync is under way in this very thread: a progress callback may search, not add")
-        self._upkeep.store()  # the lock lies beside the index, and its folder is made with it
-        return one_at_a_time(self._path())
+        self._service.make_place()
+        return self._alone()
 
     def checked(self, vectors: Any, count: int, maker: Maker) -> Matrix:
         """The vectors of documents that are to be added, as float32 of shape (count, dims).
@@ -217,9 +217,9 @@ class Precomputed:
         if kept is not None and kept.followed == self._followed == changed and not may_make:
             return kept
         # Whoever has the turn may wait for the sync that a progress callback asks in.
-        wait = None if (kept is None or kept.followed is None) and not self._upkeep.is_syncing_here else 0
+        wait = None if (kept is None or kept.followed is None) and not self._service.is_syncing_here else 0
         self._tried = tried
-        with suppress(SyncBusyError), one_at_a_time(self._path(), wait):
+        with suppress(SyncBusyError), self._alone(wait):
             return self._follow(changed, {})
         return self._as_kept() or kept
 
@@ -227,11 +227,11 @@ class Precomputed:
         """Says something new each time that the memory's own index has taken up changed documents."""
 
         def read() -> str:
-            self._upkeep.make_searchable()
-            self._upkeep.look()
-            return self._upkeep.store().noted(DOCUMENTS) or ""
+            self._service.make_searchable()
+            self._service.is_behind()
+            return self._service.store().get_meta(DOCUMENTS) or ""
 
-        return self._upkeep.healing(read)[0]
+        return self._service.recovering(read)[0]
 
     def _follow(self, changed: str, given: Mapping[str, Vector]) -> Kept:
         """Take up what differs between the files and what is kept; what is kept then. Nobody else does at once."""
@@ -302,6 +302,9 @@ class Precomputed:
         # No index of an agent can have this name: ids hold no dots.
         return own.with_name(f"{own.stem}.documents{own.suffix}")
 
+    def _alone(self, wait: float | None = None) -> AbstractContextManager[bool]:
+        return file_lock(Path(f"{self._path()}.sync-lock"), wait)
+
     def _as_kept(self) -> Kept | None:
         """What the file holds now, read again where that has changed; None where there is no file."""
         with self._lock:
@@ -322,7 +325,7 @@ class Precomputed:
     def _made(self) -> DocumentVectors:
         from openclaw_memory.store.document_vectors import DocumentVectors
 
-        self._upkeep.check_open()
+        self._service.check_open()
         self._store = DocumentVectors.open(self._path())
         return self._store
 
@@ -334,12 +337,12 @@ class Precomputed:
 
     def _sound(self, work: Callable[[], _Result], attempts: int = 3) -> _Result:
         """What `work` returns; a file that is found damaged is set aside, and made again from the notes."""
-        self._upkeep.check_open()
+        self._service.check_open()
         before = self._store
         try:
             return work()
         except CorruptIndexError as damage:
-            if str(self._path()) not in str(damage) or attempts == 1 or self._upkeep.is_syncing_here:
+            if str(self._path()) not in str(damage) or attempts == 1 or self._service.is_syncing_here:
                 raise
             self._set_aside(damage)
         except StoreError:
@@ -349,11 +352,11 @@ class Precomputed:
         return self._sound(work, attempts - 1)
 
     def _set_aside(self, damage: CorruptIndexError) -> None:
-        from openclaw_memory.indexing.recovery import set_aside
+        from openclaw_memory.store.integrity import set_aside
 
         self.close()
         self._followed = None
-        with one_at_a_time(self._path()):
+        with self._alone():
             if self._path().is_file():
                 say(f"{damage}; it is kept as {set_aside(self._path())}, and made again from the notes")
 

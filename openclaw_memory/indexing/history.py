@@ -12,7 +12,7 @@ from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.types import Skipped, Store, SyncReport
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 
-# The names under which a store keeps them (`Store.note`).
+# The names under which a store keeps them (`Store.set_meta`).
 LAST_SYNC, LAST_ERROR, DOCUMENTS, UNFINISHED = "last_sync", "last_error", "documents", "unfinished"
 # Files that are named with their reasons; more would make a note of every sync grow with the workspace.
 MOST_FILES = 100
@@ -21,8 +21,8 @@ MOST_FILES = 100
 def begun(store: Callable[[], Store]) -> bool:
     """Note that a sync is at work; whether it is known that the one before it, of any process, came to its end."""
     try:
-        before = store().noted(UNFINISHED)
-        store().note(UNFINISHED, "a sync")
+        before = store().get_meta(UNFINISHED)
+        store().set_meta(UNFINISHED, "a sync")
     except (OpenClawMemoryError, OSError):  # the sync itself meets it, and tells it
         return False
     return not before

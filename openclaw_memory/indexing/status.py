@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.config import MemoryConfig
@@ -23,7 +21,7 @@ from openclaw_memory.types import (
     Skipped,
     Status,
     Store,
-    StoreStats,
+    StoreInfo,
     SyncReport,
 )
 
@@ -31,18 +29,16 @@ if TYPE_CHECKING:
     from openclaw_memory.workspace import Scan, Workspace
 
 
-NO_STATS = StoreStats(0, 0, 0, {}, "none", None, 0, {})
 # Services word the same failure in as many ways as there are requests (each names its own): so many are told.
 REASONS = 3
 
 
 def status(
     workspace: Workspace,
-    store: Store | None,
+    store: Store,
     embedder: Embedder | None,
     wanted: IndexMeta | None,
     *,
-    index_path: Path | None,
     requested_provider: str,
     passed_over: Mapping[str, str],
     last: SyncReport | None,
@@ -55,8 +51,7 @@ def status(
 ) -> Status:
     """Compare the workspace with its index by stamps, and ask the store what works.
 
-    `store` is None where nothing has been indexed yet, `wanted` where the embedder cannot be had (`notices` then say
-    why). `last` is the report of this process's latest sync; of other processes' syncs the notes in the store tell.
+    `wanted` is None where the embedder cannot be had (`notices` then say why). `last` is the report of this process's latest sync; of other processes' syncs the notes in the store tell.
     `last_error` is the note of what ended that sync (`records.record_of_error`), or just the words, None where it came
     to its end. `config` tells how many vectors are kept, and whether batches are wanted; `watcher` and `flush` are
     repeated.
@@ -72,10 +67,8 @@ def status(
     """
     rules = config or MemoryConfig()
     scan = workspace.scan()
-    stats = store.stats() if store else NO_STATS
-    stored = store.meta() if store else None
-    lacking = store.lacking() if store else {}
-    last_sync = told(store.noted(LAST_SYNC)) if store else None
+    stats, stored, lacking = store.describe(), store.meta(), store.missing_vectors()
+    last_sync = told(store.get_meta(LAST_SYNC))
     failed, skipped = _named("failed", last, last_sync), _named("skipped", last, last_sync)
     words = [*notices, *_state_in_words(stored, wanted, passed_over), *told_of_lacking(lacking)]
     words += [f"{path} could not be indexed: {reason}" for path, reason in failed.items()]
@@ -85,12 +78,13 @@ def status(
     matches = embedder is not None and (stored is None or stored.identity == embedder.identity)
     speaks = matches and (not lacking or _holds_vectors(store, stored))
     tried = _tried(embedder, store if speaks else None, stats) if deep and embedder is not None else {}
-    known = store.files() if store else {}
+    known = store.files()
     dirty = why_behind(workspace, scan, known, {**failed, **skipped})
     seen = {file.path for file in scan.skipped}
     return Status(
         workspace=str(workspace.root),
-        index_path=str(index_path) if index_path else "",
+        backend=stats.backend,
+        index_path=stats.location,
         provider=meta.provider if meta else "",
         model=meta.model if meta else "",
         requested_provider=requested_provider,
@@ -105,7 +99,7 @@ def status(
             *(Skipped(path, why) for path, why in skipped.items() if path in dirty and path not in seen),
         ),
         vector={**_vector(embedder, stats, stored), **tried},
-        fts=_fts(store, try_it=deep),
+        fts=_fts(store if stats.exists else None, try_it=deep),
         cache={
             "enabled": embedder is not None,
             "entries": stats.vectors,
@@ -114,15 +108,15 @@ def status(
         index_bytes=stats.size_bytes,
         notices=tuple(dict.fromkeys(words)),
         engine=stats.engine,
-        problems=store.problems() if deep and store else (),
+        problems=store.verify() if deep else (),
         waiting=waiting(scan.files, known),
         extra_paths=workspace.rules.extra_paths,
         fallback=_fallback(embedder, requested_provider, passed_over),
-        batch=_batch(rules, embedder, index_path),
+        batch=_batch(rules, embedder, store),
         last_sync=last_sync,
         last_error=_last_error(store, last_sync, last_error),
         watcher=watcher,
-        bytes=_bytes(scan.files, index_path, stats),
+        bytes=_bytes(scan.files, stats),
         flush=dict(flush or {}),
     )
 
@@ -168,11 +162,9 @@ def _named(what: str, last: SyncReport | None, last_sync: Mapping[str, Any] | No
     return here if is_of_the_report else noted
 
 
-def _last_error(
-    store: Store | None, last_sync: Mapping[str, Any] | None, last_error: str | None
-) -> Mapping[str, Any] | None:
+def _last_error(store: Store, last_sync: Mapping[str, Any] | None, last_error: str | None) -> Mapping[str, Any] | None:
     """What ended the latest sync, here or in another process; None where a later one came to its end."""
-    error = told_of_error(last_error) or (told(store.noted(LAST_ERROR)) if store else None)
+    error = told_of_error(last_error) or (told(store.get_meta(LAST_ERROR)))
     if error is None or (last_sync is not None and error["at"] is not None and last_sync["at"] >= error["at"]):
         return None
     return error
@@ -186,7 +178,7 @@ def _fallback(embedder: Embedder | None, requested: str, passed_over: Mapping[st
     return {"from": requested, "reason": passed_over.get(requested, built)}
 
 
-def _batch(rules: MemoryConfig, embedder: Embedder | None, index_path: Path | None) -> Mapping[str, Any]:
+def _batch(rules: MemoryConfig, embedder: Embedder | None, store: Store) -> Mapping[str, Any]:
     """How missing vectors are left to the batch API of the embedder's service, and what is under way there."""
     mode = rules.embedding.batch
     if mode == "off":
@@ -194,8 +186,9 @@ def _batch(rules: MemoryConfig, embedder: Embedder | None, index_path: Path | No
     from openclaw_memory.embeddings._stream import unguarded
     from openclaw_memory.embeddings.batch.jobs import FAILURE_LIMIT, Patience
     from openclaw_memory.embeddings.batch.state import Known, load, path_of
+    from openclaw_memory.indexing.plan import batch_place
 
-    inner, patience = unguarded(embedder), Patience()
+    inner, patience, index_path = unguarded(embedder), Patience(), batch_place(store)
     offered = getattr(getattr(inner, "service", None), "jobs", None) is not None
     known, error = Known(), None
     if embedder is not None and index_path is not None:
@@ -220,20 +213,16 @@ def _batch(rules: MemoryConfig, embedder: Embedder | None, index_path: Path | No
     }
 
 
-def _bytes(files: Sequence[MemoryFile], index_path: Path | None, stats: StoreStats) -> Mapping[str, int]:
-    try:
-        log_bytes = os.stat(f"{index_path}-wal").st_size
-    except OSError:  # the last connection that closes removes it
-        log_bytes = 0
+def _bytes(files: Sequence[MemoryFile], stats: StoreInfo) -> Mapping[str, int]:
     return {
-        "index": max(stats.size_bytes - log_bytes, 0),
-        "log": log_bytes,
+        "index": stats.size_bytes - stats.log_bytes,
+        "log": stats.log_bytes,
         "notes": sum(file.size for file in files if file.source == "memory"),
         "sessions": sum(file.size for file in files if file.source == "sessions"),
     }
 
 
-def _vector(embedder: Embedder | None, stats: StoreStats, stored: IndexMeta | None) -> Mapping[str, Any]:
+def _vector(embedder: Embedder | None, stats: StoreInfo, stored: IndexMeta | None) -> Mapping[str, Any]:
     return {
         "enabled": embedder is not None,
         "available": embedder is not None and stats.vector_path != "none",
@@ -252,7 +241,7 @@ def _holds_vectors(store: Store | None, stored: IndexMeta | None) -> bool:
     return bool(store.search_vector(np.eye(1, stored.dims, dtype=np.float32)[0], 1))
 
 
-def _tried(embedder: Embedder, store: Store | None, stats: StoreStats) -> Mapping[str, Any]:
+def _tried(embedder: Embedder, store: Store | None, stats: StoreInfo) -> Mapping[str, Any]:
     """What an answer of the embedder shows; `store` is None where there are no vectors to compare it with."""
     try:
         vector = probed(embedder)
@@ -307,9 +296,9 @@ def why_behind(
 
 def waiting(files: tuple[MemoryFile, ...], known: Mapping[str, FileRecord]) -> tuple[Skipped, ...]:
     """The files that the index follows in all but their vectors, and why it lacks those."""
-    lacks = {path: record.lacks for path, record in known.items() if record.lacks is not None}
+    lacks = {path: record.vectors_missing for path, record in known.items() if record.vectors_missing is not None}
     lacking = [file for file in files if file.path in lacks]
-    changed = set(compare(lacking, {path: replace(known[path], lacks=None) for path in lacks}).dirty)
+    changed = set(compare(lacking, {path: replace(known[path], vectors_missing=None) for path in lacks}).dirty)
     return tuple(Skipped(file.path, lacks[file.path]) for file in lacking if file.path not in changed)
 
 

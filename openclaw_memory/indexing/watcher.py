@@ -9,12 +9,12 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from contextlib import AbstractContextManager, ExitStack
 from types import MethodType
 from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.errors import WorkspaceError
+from openclaw_memory.errors import SyncBusyError, WorkspaceError
 from openclaw_memory.indexing.changes import compare, worth_a_sync
 from openclaw_memory.types import FileRecord, MemoryFile, Source, SyncReport
 from openclaw_memory.workspace.paths import (
@@ -29,14 +29,12 @@ from openclaw_memory.workspace.paths import (
 )
 
 if TYPE_CHECKING:
-    from filelock import BaseFileLock
     from watchdog.events import FileSystemEvent
     from watchdog.observers.api import ObservedWatch
 
     from openclaw_memory.workspace import Workspace
 
 
-LOCK_SUFFIX = ".watch-lock"
 # How often a watcher looks up: whether its owner is gone, another one has ended, a missing folder has appeared.
 TICK_SECONDS = 2.0
 # While hints keep coming, a sync waits for as many pauses as this, and no longer.
@@ -110,19 +108,19 @@ class Watcher:
         sync: Callable[[], SyncReport],
         config: MemoryConfig,
         *,
-        index_path: Path | None,
+        lock: Callable[[], AbstractContextManager[bool]],
         known: Callable[[], Mapping[str, FileRecord]],
     ) -> None:
         """Put a watcher together; `start` sets it to work.
 
-        `known` gives the records of the index. Where `sync` and `known` are methods, their object is not kept alive:
+        `lock` keeps other watchers of the index out, or raises SyncBusyError; `known` gives the records of the index. Where `sync` and `known` are methods, their object is not kept alive:
         once it is gone, the watcher ends.
         """
         self.state = "not started"
         self.last_error: str | None = None
         self.syncs = 0
         self.last: SyncReport | None = None
-        self._workspace, self._config, self._index_path = workspace, config, index_path
+        self._workspace, self._config, self._take_lock = workspace, config, lock
         self._sync, self._known = _weakly(sync), _weakly(known)
         self._pauses: dict[Source, Pause] = {
             "memory": Pause(config.sync.debounce_seconds),
@@ -131,7 +129,8 @@ class Watcher:
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self._lock: BaseFileLock | None = None
+        self._lock = ExitStack()
+        self._has_lock = False
         self._events: FileEvents | None = None
         self._no_events: str | None = None  # why there are none
         self._heard, self._muted = 0, False
@@ -203,8 +202,8 @@ class Watcher:
                 self._wake.clear()
         finally:
             self._drop_events()
-            if self._lock is not None:
-                self._lock.release()
+            self._lock.close()
+            self._has_lock = False
             self._busy, self._at_work, self.state = False, False, "stopped"
 
     def _is_over(self) -> bool:
@@ -261,21 +260,14 @@ class Watcher:
         self._retry_seconds = min(2 * self._retry_seconds, longest)
 
     def _has_turn(self) -> bool:
-        """Whether no other watcher is at work on this index; where no lock can be had, that is taken for granted."""
-        path = self._index_path
-        if path is None or not path.parent.is_dir():  # the first sync makes the folder, and the lock is taken then
-            return True
-        import filelock
-
-        if self._lock is None:
-            self._lock = filelock.FileLock(f"{path}{LOCK_SUFFIX}", mode=0o600, thread_local=False)
-        if not self._lock.is_locked:
+        """Whether no other watcher is at work on this index; where no lock can be made, that is taken for granted."""
+        if not self._has_lock:
             try:
-                self._lock.acquire(timeout=0)
-            except filelock.Timeout:
+                self._has_lock = self._lock.enter_context(self._take_lock())
+            except SyncBusyError:
                 return False
-            except OSError:  # read-only, or a file system without locks: a second watcher costs time and does no harm
-                return True
+            if not self._has_lock:  # a second watcher costs time and does no harm; the lock is tried again
+                self._lock.close()
         return True
 
     # --- hints ---------------------------------------------------------------------------------------------------
@@ -390,21 +382,6 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
 def _weakly(function: Callable[[], _Result]) -> Callable[[], Callable[[], _Result] | None]:
     """A function that gives `function`, or None once the object whose method it is has gone."""
     return weakref.WeakMethod(function) if isinstance(function, MethodType) else lambda: function
-
-
-def somebody_watches(index_path: Path | None) -> bool:
-    """Whether a watcher is at work on this index, in any process; False where it cannot be known."""
-    import filelock
-
-    if index_path is None or not (lock := Path(f"{index_path}{LOCK_SUFFIX}")).exists():
-        return False
-    try:
-        with filelock.FileLock(lock, mode=0o600, thread_local=False, timeout=0):
-            return False
-    except filelock.Timeout:
-        return True
-    except OSError:
-        return False
 
 
 def _stop_at_exit(watcher: weakref.ref[Watcher]) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from openclaw_memory.errors import StoreError
-from openclaw_memory.store.connection import Connections, connect, damaged, fetch, prepare_file
-from openclaw_memory.store.location import COMPANIONS, identity_of
+from openclaw_memory.store.connection import Connections, connect, damaged, fetch, identity_of, prepare_file
+from openclaw_memory.store.location import COMPANIONS
 from openclaw_memory.types import FileRecord
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Kept:
     @cached_property
     def lacks(self) -> Mapping[str, str]:
         """The files whose documents came with a vector that is gone, and why it was not made again."""
-        return {path: record.lacks for path, record in self.records.items() if record.lacks}
+        return {path: record.vectors_missing for path, record in self.records.items() if record.vectors_missing}
 
     @property
     def dims(self) -> int | None:
@@ -146,7 +146,7 @@ class DocumentVectors:
     ) -> None:
         """Put rows in the place of those of the same files, stamp others anew, and remove some, in one transaction."""
         put = [
-            (one.path, model, one.hash, *_times(one), one.lacks, None if vector is None else vector.tobytes())
+            (one.path, model, one.hash, *_times(one), one.vectors_missing, None if vector is None else vector.tobytes())
             for one, model, vector in replaced
         ]
         with self._connections.write() as db:

@@ -13,14 +13,15 @@ from openclaw_memory.types.index import (
     Hit,
     IndexMeta,
     StoredChunk,
-    StoreStats,
+    StoreInfo,
 )
-from openclaw_memory.types.protocols import Embedder, Matrix, ServiceEmbedder, Store, Vector, WordVectorEmbedder
+from openclaw_memory.types.protocols import Build, Embedder, Matrix, ServiceEmbedder, Store, Vector, WordVectorEmbedder
 from openclaw_memory.types.results import Progress, SearchResult, Status, SyncReport
 from openclaw_memory.types.tools import Tool, ToolAnswer
 
 __all__ = [
     "SOURCES",
+    "Build",
     "Chunk",
     "ChunkRow",
     "Document",
@@ -39,7 +40,7 @@ __all__ = [
     "Source",
     "Status",
     "Store",
-    "StoreStats",
+    "StoreInfo",
     "StoredChunk",
     "SyncReport",
     "Tool",

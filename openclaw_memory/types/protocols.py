@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from openclaw_memory.types.files import Source
-from openclaw_memory.types.index import ChunkRow, FileRecord, Hit, IndexMeta, StoredChunk, StoreStats
+from openclaw_memory.types.index import ChunkRow, FileRecord, Hit, IndexMeta, StoredChunk, StoreInfo
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,46 +78,34 @@ class Store(Protocol):
         """What the index was built with; None when it is empty and new."""
         ...
 
-    def reset(self, meta: IndexMeta) -> None:
-        """Forget all files and chunks and remember `meta`; vectors are kept, they are a cache."""
+    def get_meta(self, name: str) -> str | None:
+        """The short text kept under a name; None where there is none."""
         ...
 
-    def beside(self) -> Store:
-        """A store of its own that begins with all that this one holds: the next index is built in it, unseen."""
+    def set_meta(self, name: str, text: str) -> None:
+        """Keep a short text under a name, through every build."""
         ...
 
-    def publish(self, built: Store) -> None:
-        """Hold from now on what `built`, which came from `beside`, holds; every reader sees the old index or the new.
+    def begin_build(self, meta: IndexMeta, *, keep_rows: bool = False) -> Build:
+        """Begin the next index, with the vectors of this one, and with its files and chunks where they are kept.
 
-        `built` is closed, and what it took is freed, as `discard` does.
+        Until it is published this one answers; a first index, which answers nothing yet, may be built in its place, so
+        that the next build with `keep_rows` goes on where it was cut short.
+
+        Raises:
+            CorruptIndexError: this index is damaged.
         """
-        ...
-
-    def discard(self, built: Store) -> None:
-        """Close a store that came from `beside`, and free what it took."""
-        ...
-
-    def note(self, name: str, text: str) -> None:
-        """Keep a short text under a name, over every reset."""
-        ...
-
-    def noted(self, name: str) -> str | None:
-        """The text under a name; None where there is none."""
         ...
 
     def snapshot(self) -> AbstractContextManager[Store]:
         """This store as it is now, for reading alone: whatever is written meanwhile, its answers fit together."""
         ...
 
-    def finish(self, build: str) -> None:
-        """Say that the build of this name is complete; nothing happens where another one has begun since."""
-        ...
-
     def files(self) -> Mapping[str, FileRecord]:
         """Every indexed file by its path."""
         ...
 
-    def lacking(self) -> Mapping[str, int]:
+    def missing_vectors(self) -> Mapping[str, int]:
         """How many files lack vectors, by the reason."""
         ...
 
@@ -199,14 +187,54 @@ class Store(Protocol):
         """How many chunks there are."""
         ...
 
-    def stats(self) -> StoreStats:
-        """Counts, sizes and which engine paths work; the vector path is verified by a real query."""
+    def lock(
+        self, name: str, wait: float | None = None, notify: Callable[[str], None] | None = None
+    ) -> AbstractContextManager[bool]:
+        """Keep every other thread and process that asks for the lock `name` out while the block runs.
+
+        It yields whether that is so: False where no lock can be made, and where this thread holds it already. The lock
+        is waited for `wait` seconds, or without end; `notify` is called with the reason, and what it raises ends the
+        waiting. A sync holds the lock `sync`, the watcher at work the lock `watch`.
+
+        Raises:
+            SyncBusyError: it is still held after `wait` seconds.
+        """
         ...
 
-    def problems(self) -> tuple[str, ...]:
+    def verify(self) -> tuple[str, ...]:
         """What a check of the whole index finds wrong; empty when it is sound. It reads everything."""
+        ...
+
+    def recover(self, reason: str) -> str:
+        """Put an empty index in the place of a damaged one; returns what was done, in words.
+
+        Raises:
+            StoreError: that is not possible.
+        """
+        ...
+
+    def describe(self, *, counts: bool = True) -> StoreInfo:
+        """What the index is; with `counts` also what it holds, and which engine paths work, as a real query shows."""
         ...
 
     def close(self) -> None:
         """Release the index. Calling it twice is allowed."""
+        ...
+
+
+@runtime_checkable
+class Build(Protocol):
+    """The next index of a store, unseen until it is published."""
+
+    @property
+    def store(self) -> Store:
+        """What the next index is written into."""
+        ...
+
+    def publish(self) -> None:
+        """Put it in the place of the index that answers: every reader sees the old one or the new one, whole."""
+        ...
+
+    def abort(self) -> None:
+        """Give it up, and free what it took. Calling it twice is allowed."""
         ...

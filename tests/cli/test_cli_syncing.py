@@ -85,8 +85,8 @@ def another_sync(notes):
     index = notes / ".memory" / "index.sqlite"
     index.parent.mkdir(exist_ok=True)
     code = (
-        "import sys; from pathlib import Path; from openclaw_memory.indexing.lock import one_at_a_time\n"
-        "with one_at_a_time(Path(sys.argv[1])): print('taken', flush=True); sys.stdin.readline()"
+        "import sys; from pathlib import Path; from openclaw_memory.store import SqliteStore\n"
+        "with SqliteStore(Path(sys.argv[1])).lock("sync"): print('taken', flush=True); sys.stdin.readline()"
     )
     words = [sys.executable, "-c", code, str(index)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

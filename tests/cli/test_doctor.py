@@ -341,13 +341,13 @@ def test_what_ended_the_last_sync_is_a_problem_until_a_sync_has_come_to_its_end(
         index = memory.index_path
 
     store = SqliteStore.open(index)
-    store.note(LAST_ERROR, record_of_error("no space is left on the disk", time.time() + 1))
+    store.set_meta(LAST_ERROR, record_of_error("no space is left on the disk", time.time() + 1))
     store.close()
     found = of(examine(lambda: Memory.open(notes)), "last sync")
     assert (found.level, "no space is left" in found.detail) == ("problem", True)
 
     store = SqliteStore.open(index)
-    store.note(LAST_SYNC, record_of(SyncReport(), "manual", time.time() + 2))
+    store.set_meta(LAST_SYNC, record_of(SyncReport(), "manual", time.time() + 2))
     store.close()
     assert of(examine(lambda: Memory.open(notes)), "last sync").level == "ok"
 

@@ -631,7 +631,7 @@ def test_what_a_sync_that_broke_off_had_taken_up_is_found_after_the_next(folder,
         note(store, name, text)
 
     with Memory.open(folder, embedder=None) as other, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SqliteStore, "note", broken_off)
+        patch.setattr(SqliteStore, "set_meta", broken_off)
         with pytest.raises(KeyboardInterrupt):
             other.documents.add(some()[2:], vectors_of(some()[2:]), GIVEN)
     assert memory.sync().added == ()

@@ -396,9 +396,7 @@ def no_key(_: dict[str, str]) -> None:
 def with_parts(notes: Path, embedders: Any, config: MemoryConfig | None = None) -> Memory:
     """The memory of the notes, over the index that is there, with embedders that are handed in."""
     with Memory.open(notes) as opened:
-        return Memory(
-            opened.workspace, SqliteStore.open(str(opened.index_path)), embedders, config, index_path=opened.index_path
-        )
+        return Memory(opened.workspace, SqliteStore(str(opened.index_path)), embedders, config)
 
 
 def test_a_wanted_provider_that_cannot_be_made_leaves_every_file_waiting_beside_an_index_of_another(
