@@ -20,7 +20,7 @@ from openclaw_memory.sync.turn import one_at_a_time, somebody_is_at_work
 from openclaw_memory.types import Embedder, Progress, Store, SyncReport
 
 if TYPE_CHECKING:
-    from openclaw_memory.sync.batch import Patience
+    from openclaw_memory.embeddings.batch.jobs import Patience
     from openclaw_memory.workspace import Workspace
 
 __all__ = ["Difference", "compare", "describe", "outdated", "set_aside", "somebody_is_at_work", "sync"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 
 from openclaw_memory.config import Chunking
-from openclaw_memory.embeddings._stream import Embedded, stream
+from openclaw_memory.embeddings.stream import Embedded, stream
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.sync.courtesy import no_hurry
 from openclaw_memory.sync.prepare import read, rows, transcript_rows

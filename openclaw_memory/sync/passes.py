@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.embeddings._choice import probed
-from openclaw_memory.embeddings._stream import is_unheard
+from openclaw_memory.embeddings.selection import probed
+from openclaw_memory.embeddings.stream import is_unheard
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.store.beside import sweep
 from openclaw_memory.sync.ahead import gather, missing_texts
@@ -25,7 +25,7 @@ from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.files import Scan
 
 if TYPE_CHECKING:
-    from openclaw_memory.sync.batch import Batch, Patience
+    from openclaw_memory.embeddings.batch.jobs import Batch, Patience
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,9 @@ def parts_of(
     """The parts of a sync, with its jobs at a batch API where the settings want some."""
     batch = None
     if config.embedding.batch != "off" and embedder is not None:
-        from openclaw_memory.sync.batch import batch_of
+        from openclaw_memory.embeddings.batch.jobs import Patience, batch_of
 
+        patience = patience or Patience(concurrency=config.embedding.batch_concurrency)
         batch = batch_of(embedder, index_path, patience)
     return Parts(workspace, store, embedder, config, batch, trouble, requested, progress, give_way, index_path)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from openclaw_memory.config import Chunking
-from openclaw_memory.embeddings._stream import Embedded, asks_service, stream
+from openclaw_memory.embeddings.stream import Embedded, asks_service, stream
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, UndecodableError
 from openclaw_memory.sync.courtesy import no_hurry
 from openclaw_memory.sync.prepare import Piece, read, rows, transcript_pieces

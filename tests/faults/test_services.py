@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from openclaw_memory import Memory, load_embedder
-from openclaw_memory.embeddings._pace import Pace
+from openclaw_memory.embeddings.remote.retry import RetryPolicy
 from openclaw_memory.store.connection import fetch
 
-HASTY = Pace(
+HASTY = RetryPolicy(
     query_seconds=0.5,
     request_seconds=0.5,
     first_wait=0.001,
@@ -53,7 +53,7 @@ def opened(notes: Path, embedding_server: Any) -> Iterator[Callable[[], Memory]]
     memories = []
 
     def open_memory() -> Memory:
-        embedder = load_embedder("openai", base_url=embedding_server.base_url("openai"), api_key="sk-test", pace=HASTY)
+        embedder = load_embedder("openai", base_url=embedding_server.base_url("openai"), api_key="sk-test", retry=HASTY)
         memories.append((Memory.open(notes, embedder=embedder), embedder))
         return memories[-1][0]
 

@@ -29,7 +29,7 @@ from openclaw_memory.chunking.tokens import (
 )
 from openclaw_memory.config import Journal
 from openclaw_memory.config.parts import Compaction, checked
-from openclaw_memory.embeddings._pieces import packs
+from openclaw_memory.embeddings.remote.batching import packs
 from openclaw_memory.errors import ConfigError, QueryError
 from openclaw_memory.search.mmr import mmr, mmr_words, text_similarity
 from openclaw_memory.search.ranking import (

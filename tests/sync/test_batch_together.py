@@ -11,10 +11,9 @@ import pytest
 from batch_place import Place
 
 from openclaw_memory.embeddings import vector_key
-from openclaw_memory.embeddings._jobs import JobState
+from openclaw_memory.embeddings.batch import state as batch_file
+from openclaw_memory.embeddings.batch.jobs import Batch, JobState
 from openclaw_memory.errors import StoreError
-from openclaw_memory.sync import batch_file
-from openclaw_memory.sync.batch import Batch
 from openclaw_memory.types import SyncReport
 
 

@@ -13,11 +13,11 @@ import pytest
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import Embedding, Files
 from openclaw_memory.embeddings import openai
+from openclaw_memory.embeddings.batch.state import Job, Known, path_of, save
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.sync import records, run, status
-from openclaw_memory.sync.batch_file import Job, Known, path_of, save
 from openclaw_memory.sync.records import LAST_ERROR, LAST_SYNC, record_of_error
 from openclaw_memory.sync.status import told_of_lacking
 from openclaw_memory.types import Matrix, Status, Vector

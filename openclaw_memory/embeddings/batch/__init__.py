@@ -1,0 +1,1 @@
+"""Batch APIs of embedding services: jobs of many texts, answered minutes or hours later for less money."""
