@@ -8,9 +8,9 @@ setup:
 test *arguments:
     pytest -n 2 {{arguments}}
 
-# Run the long tests too.
-nightly:
-    pytest -n 2 -m "nightly or not nightly"
+# Run the tests that take long, or a part of them: `just nightly --part 2/5`.
+nightly *arguments:
+    pytest -n 2 -m nightly {{arguments}}
 
 # Check style and types.
 lint:
@@ -39,6 +39,11 @@ picture:
 bench *arguments:
     python benchmarks/retrieval.py {{arguments}}
     python benchmarks/speed.py
+
+# Pin what CI installs to the newest versions that pyproject.toml allows. It takes the CPU build of torch, which needs no CUDA.
+lock:
+    uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --upgrade --no-header --no-annotate --quiet \
+        | grep -vE '^(cuda-|nvidia-|triton=)' > .ci/constraints.txt
 
 # Everything that must hold before a merge.
 ci:

@@ -15,8 +15,8 @@ from unittest.mock import patch
 
 import retrieval
 
-from openclaw_memory import MemoryConfig, Search
-from openclaw_memory.search import answers
+from openclaw_memory import MemoryConfig, SearchConfig
+from openclaw_memory.search import passages
 
 FEATURES = ("keyword", "words", "meaning", "pairs", "exact", "date", "name", "question")
 
@@ -45,9 +45,9 @@ def measured(folders: Sequence[Path]) -> list[dict[str, object]]:
     chosen = list(retrieval.workspaces(folders))
     rows = []
     for name, (settings, zero, constants) in ABLATIONS.items():
-        config = replace(MemoryConfig(), search=Search(**settings))  # type: ignore[arg-type]
-        weights = replace(answers.HYBRID, **dict.fromkeys(zero, 0.0))
-        with patch.multiple(answers, HYBRID=weights, **constants):
+        config = replace(MemoryConfig(), search=SearchConfig(**settings))  # type: ignore[arg-type]
+        weights = replace(passages.HYBRID, **dict.fromkeys(zero, 0.0))
+        with patch.multiple(passages, HYBRID=weights, **constants):
             rows.append({"name": name} | retrieval.measured(chosen, config, "static")[-1] | {"name": name})
         print(f"{name}: done", file=sys.stderr)
     return [*rows, retrieval.measured(chosen, MemoryConfig(), None)[-1] | {"name": "keywords only"}]

@@ -10,7 +10,7 @@ from itertools import accumulate, islice
 from pathlib import Path
 
 from openclaw_memory.chunking import chunk
-from openclaw_memory.config import Chunking
+from openclaw_memory.config import ChunkingConfig
 
 SEED = 11
 NOTE_BYTES = 2_550  # a note ends with the section that reaches this: 3 KB on average
@@ -106,7 +106,7 @@ def write_chunks(folder: Path, count: int) -> Path:
     made = 0
     for path, text in notes(Vocabulary()):
         _write(folder / path, text)
-        made += len(chunk(text, "", Chunking(), note_date=None))
+        made += len(chunk(text, "", ChunkingConfig(), note_date=None))
         if made >= count:
             return folder
     return folder

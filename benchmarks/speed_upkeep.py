@@ -17,9 +17,9 @@ from typing import Any
 import apsw
 from speed_data import Vocabulary, questions, write_chunks, write_files
 
-from openclaw_memory import Memory, MemoryConfig, Sync
+from openclaw_memory import Memory, MemoryConfig, SyncConfig
 
-QUIET = MemoryConfig(sync=Sync(on_search=False))
+QUIET = MemoryConfig(sync=SyncConfig(on_search=False))
 PATIENCE = 60.0  # seconds after which something that should happen has not happened
 
 

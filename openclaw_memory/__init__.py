@@ -37,35 +37,44 @@ What is indexed, and what works less well than it could, is in the status:
 
 from typing import TYPE_CHECKING
 
-from openclaw_memory.late import late_names
+from openclaw_memory._lazy import late_names
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Chunking",
+    "ChunkingConfig",
     "Embedder",
-    "Embedding",
+    "EmbeddingConfig",
     "Excerpt",
-    "Files",
-    "Journal",
+    "FilesConfig",
+    "JournalConfig",
     "Memory",
     "MemoryConfig",
     "OpenClawMemoryError",
-    "Search",
+    "SearchConfig",
     "SearchResult",
     "SearchResults",
-    "Sessions",
+    "SessionsConfig",
     "SqliteStore",
     "Status",
     "Store",
-    "Sync",
+    "SyncConfig",
     "SyncReport",
     "Workspace",
     "load_embedder",
 ]
 
 if TYPE_CHECKING:
-    from openclaw_memory.config import Chunking, Embedding, Files, Journal, MemoryConfig, Search, Sessions, Sync
+    from openclaw_memory.config import (
+        ChunkingConfig,
+        EmbeddingConfig,
+        FilesConfig,
+        JournalConfig,
+        MemoryConfig,
+        SearchConfig,
+        SessionsConfig,
+        SyncConfig,
+    )
     from openclaw_memory.embeddings import load_embedder
     from openclaw_memory.errors import OpenClawMemoryError
     from openclaw_memory.memory import Memory
@@ -76,7 +85,16 @@ if TYPE_CHECKING:
 
 # Where each public name lives: a name is imported when it is first asked for, so that a program pays for what it uses.
 _MODULES = {
-    "config": ("Chunking", "Embedding", "Files", "Journal", "MemoryConfig", "Search", "Sessions", "Sync"),
+    "config": (
+        "ChunkingConfig",
+        "EmbeddingConfig",
+        "FilesConfig",
+        "JournalConfig",
+        "MemoryConfig",
+        "SearchConfig",
+        "SessionsConfig",
+        "SyncConfig",
+    ),
     "embeddings": ("load_embedder",),
     "errors": ("OpenClawMemoryError",),
     "memory": ("Memory",),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from openclaw_memory.search import SearchResults
-    from openclaw_memory.search.explanation import Explanation
+    from openclaw_memory.search.results import Explanation
 
 __all__ = ["MemoryMagics", "load_ipython_extension", "progress", "unload_ipython_extension"]
 

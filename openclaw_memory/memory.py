@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from openclaw_memory.config import MemoryConfig, Sessions, settings_of
-from openclaw_memory.config.places import agent_places
+from openclaw_memory.config import MemoryConfig, SessionsConfig, settings_of
+from openclaw_memory.config.locations import agent_places
 from openclaw_memory.embeddings.selection import EmbedderChoice, EmbedderSelector, embedders_of, handed_in, sent_to
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
@@ -18,14 +18,14 @@ from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, S
 if TYPE_CHECKING:
     import datetime
 
+    from openclaw_memory.conversation.session_key import ChatType
     from openclaw_memory.documents import Documents
+    from openclaw_memory.flush.flush import Flush
+    from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.search import SearchResults
-    from openclaw_memory.sessions.flush import Flush
-    from openclaw_memory.sessions.keys import ChatType
-    from openclaw_memory.sync.watcher import Watcher
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.bootstrap import Bootstrap
-    from openclaw_memory.workspace.session_log import SessionLog
+    from openclaw_memory.workspace.transcripts.writer import SessionLog
 
 
 class Memory:
@@ -56,8 +56,8 @@ class Memory:
         self._notices = (*self.config.notices, *notices)
         self._flushes: dict[object, object] = {}  # what the flushes of each session share
         self._embedders = handed_in(embedder, self.config.embedding)
-        from openclaw_memory.asking import Asking
-        from openclaw_memory.sync.upkeep import Keeping, Upkeep
+        from openclaw_memory.indexing.service import Keeping, Upkeep
+        from openclaw_memory.retriever import Asking
 
         make_store, ready = (store, None) if callable(store) else (None, store)
         keeping = Keeping(workspace, self._embedders, self.config, index_path, make_store)
@@ -86,7 +86,7 @@ class Memory:
                 of the above.
         """
         from openclaw_memory.store import SqliteStore
-        from openclaw_memory.store.place import DERIVED_FOLDER, index_place
+        from openclaw_memory.store.location import DERIVED_FOLDER, index_place
         from openclaw_memory.workspace import Workspace
 
         settings = settings_of(config)
@@ -123,7 +123,7 @@ class Memory:
         """
         places = agent_places(agent_id)
         settings = settings_of(config)
-        if settings.sessions.folder == Sessions().folder:
+        if settings.sessions.folder == SessionsConfig().folder:
             settings = replace(settings, sessions=replace(settings.sessions, folder=str(places.sessions)))
         return cls.open(workspace or places.workspace, embedder=embedder, config=settings, index_path=places.index_path)
 
@@ -134,7 +134,7 @@ class Memory:
         *,
         wait: float | None = None,
     ) -> SyncReport:
-        """Bring the index up to date with the files. See `openclaw_memory.sync.sync` for what the report tells.
+        """Bring the index up to date with the files. See `openclaw_memory.indexing.sync` for what the report tells.
 
         `force` builds it again. That, like every building again, happens beside the index that answers, which goes on
         until the new one takes its place. A damaged index is kept under another name and built again; `rebuilt` says
@@ -142,7 +142,7 @@ class Memory:
         long as it takes. What `progress` raises ends the sync, and the index stays as it was.
 
         Raises:
-            WorkspaceError, StoreError: as `openclaw_memory.sync.sync`.
+            WorkspaceError, StoreError: as `openclaw_memory.indexing.sync`.
             SyncBusyError: another sync was not done after `wait` seconds, or this is called by `progress`.
         """
         return self._upkeep.sync(force, progress, wait)
@@ -178,7 +178,7 @@ class Memory:
         Raises:
             QueryError: an argument has a wrong type or value.
         """
-        from openclaw_memory.search.wishes import rules_for_one, with_time_zone
+        from openclaw_memory.search.query import rules_for_one, with_time_zone
 
         rules = rules_for_one(self.config.search, query, max_results, min_score, source)
         return self._asking.answer(query, rules, source, explain=explain, now=with_time_zone(now))
@@ -286,7 +286,7 @@ class Memory:
             QueryError: the key is empty.
         """
         self._upkeep.check_open()
-        from openclaw_memory.sessions.flush import Flush
+        from openclaw_memory.flush.flush import Flush
 
         return Flush(
             self.workspace,
@@ -338,9 +338,9 @@ class Memory:
             CorruptIndexError: the index is damaged; `sync(force=True)` builds a new one.
         """
         self._upkeep.check_open()
-        from openclaw_memory.sessions.cycle import failures
-        from openclaw_memory.sync import describe, somebody_is_at_work
-        from openclaw_memory.sync.status import status
+        from openclaw_memory.flush.flush import failures
+        from openclaw_memory.indexing import describe, somebody_is_at_work
+        from openclaw_memory.indexing.status import status
 
         notices = [*self._notices, *self.documents.damaged(look=deep)]
         embedder = wanted = None

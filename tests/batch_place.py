@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from openclaw_memory.config import Chunking, Embedding, MemoryConfig
+from openclaw_memory.config import ChunkingConfig, EmbeddingConfig, MemoryConfig
 from openclaw_memory.embeddings.batch.jobs import Batch, BatchApi, JobState, Patience, batch_of
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
 from openclaw_memory.embeddings.remote.limits import Limits
 from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.indexing import sync
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.sync import sync
 from openclaw_memory.types import Progress, Store, SyncReport
 from openclaw_memory.workspace import Workspace
 
@@ -118,7 +118,7 @@ class Place:
     service: FakeService = field(default_factory=FakeService)
     clock: Clock = field(default_factory=Clock)
     concurrency: int = 2
-    chunking: Chunking = field(default_factory=Chunking)
+    chunking: ChunkingConfig = field(default_factory=ChunkingConfig)
     steps: list[Progress] = field(default_factory=list)
 
     @property
@@ -158,7 +158,7 @@ class Place:
 
     def sync(self, use: str = "later", **options: Any) -> SyncReport:
         """One sync as another process would do it: nothing is kept in between but files."""
-        config = MemoryConfig(chunking=self.chunking, embedding=Embedding(batch=use))  # type: ignore[arg-type]
+        config = MemoryConfig(chunking=self.chunking, embedding=EmbeddingConfig(batch=use))  # type: ignore[arg-type]
         embedder = self.service.embedder()
         given = {"index_path": self.index, "progress": self.steps.append} | options
         try:

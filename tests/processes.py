@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import Sync
+from openclaw_memory.config import SyncConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.indexing.recovery import why_damaged
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.sync.damage import why_damaged
 
 ROOT = Path(__file__).parents[1]
 STRACE = shutil.which("strace")
-QUIET = MemoryConfig(sync=Sync(on_search=False))  # a search changes nothing: what it finds is what was there
+QUIET = MemoryConfig(sync=SyncConfig(on_search=False))  # a search changes nothing: what it finds is what was there
 EVERY_LINE = "memo"  # these tests write no line without it: looking it up finds every chunk
 
 # What lies between two calls of this kind, which nothing else makes, is the work; the rest is Python starting and ending.

@@ -281,6 +281,7 @@ class descriptors:  # noqa: N801
 if __name__ == "__main__":
     scenes = {
         "full": full,
+        "full by many pages": partial(full, step=64 * PAGE),
         "full by each page": partial(full, step=PAGE),
         "read-only": read_only,
         "no descriptors": no_descriptors,

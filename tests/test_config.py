@@ -9,12 +9,20 @@ from typing import Any
 import pytest
 
 from openclaw_memory.chunking import STYLES
-from openclaw_memory.config import Chunking, Embedding, Files, MemoryConfig, Search, Sync, settings_of
-from openclaw_memory.config.parts import CHOICES, PARTS, RANGES
-from openclaw_memory.config.places import state_dir
+from openclaw_memory.config import (
+    ChunkingConfig,
+    EmbeddingConfig,
+    FilesConfig,
+    MemoryConfig,
+    SearchConfig,
+    SyncConfig,
+    settings_of,
+)
+from openclaw_memory.config.locations import state_dir
+from openclaw_memory.config.sections import CHOICES, PARTS, RANGES
 from openclaw_memory.errors import ConfigError, WorkspaceError
-from openclaw_memory.search.answers import ANSWERS
 from openclaw_memory.search.candidates import FUSIONS
+from openclaw_memory.search.passages import ANSWERS
 
 
 def get(config: MemoryConfig, name: str) -> Any:
@@ -68,7 +76,7 @@ def test_the_ends_of_a_range_are_taken_as_they_are(name):
 
 
 def test_a_clamped_whole_number_stays_whole():
-    assert isinstance(MemoryConfig(search=Search(max_results=0)).search.max_results, int)
+    assert isinstance(MemoryConfig(search=SearchConfig(max_results=0)).search.max_results, int)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +174,7 @@ def test_no_message_about_settings_shows_a_key(tmp_path, wrong):
 
 def test_a_part_of_another_kind_is_refused():
     with pytest.raises(ConfigError, match="chunking must be a Chunking"):
-        MemoryConfig(chunking=Search())  # type: ignore[arg-type]
+        MemoryConfig(chunking=SearchConfig())  # type: ignore[arg-type]
 
 
 # --- weights ---------------------------------------------------------------------------------------------------------
@@ -185,7 +193,7 @@ def test_a_part_of_another_kind_is_refused():
     ],
 )
 def test_weights_sum_to_one(vector, text, expected):
-    config = MemoryConfig(search=Search(vector_weight=vector, text_weight=text))
+    config = MemoryConfig(search=SearchConfig(vector_weight=vector, text_weight=text))
     assert (config.search.vector_weight, config.search.text_weight) == pytest.approx(expected)
     assert bool(config.notices) == ((vector, text) != pytest.approx(expected))
 
@@ -218,11 +226,11 @@ def test_settings_cannot_be_changed_once_made(part):
 
 
 def test_an_update_replaces_what_it_names_and_nothing_else():
-    before = MemoryConfig(search=Search(max_results=3), files=Files(exclude=("x",)))
+    before = MemoryConfig(search=SearchConfig(max_results=3), files=FilesConfig(exclude=("x",)))
     after = before.updated({"search": {"min_score": 0.2}})
-    assert after.search == Search(max_results=3, min_score=0.2)
+    assert after.search == SearchConfig(max_results=3, min_score=0.2)
     assert after.files == before.files
-    assert before.search == Search(max_results=3)
+    assert before.search == SearchConfig(max_results=3)
 
 
 # --- TOML ------------------------------------------------------------------------------------------------------------
@@ -248,7 +256,7 @@ def test_an_agents_table_lies_over_the_defaults_key_by_key(tmp_path):
     config = MemoryConfig.from_toml(file, agent="research")
     assert (config.search.max_results, config.search.min_score) == (9, 0.1)
     assert config.files.extra_paths == ("docs", "more")
-    assert config.embedding == Embedding(provider="none")
+    assert config.embedding == EmbeddingConfig(provider="none")
 
 
 @pytest.mark.parametrize("agent", [None, "unheard-of"])
@@ -329,9 +337,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 def test_a_workspace_may_set_chunking_globs_and_debounce(tmp_path):
     text = '[chunking]\nmax_chars = 300\n[files]\ninclude = ["a/*"]\nexclude = ["b"]\n[sync]\ndebounce_seconds = 3\n'
     config = MemoryConfig().with_workspace_file(toml(tmp_path, text))
-    assert config.chunking == Chunking(max_chars=300)
+    assert config.chunking == ChunkingConfig(max_chars=300)
     assert (config.files.include, config.files.exclude) == (("a/*",), ("b",))
-    assert config.sync == Sync(debounce_seconds=3)
+    assert config.sync == SyncConfig(debounce_seconds=3)
     assert config.notices == ()
 
 
@@ -369,20 +377,25 @@ def test_a_workspace_may_set_nothing_that_leads_out_and_is_told_so(tmp_path, tex
 @pytest.mark.parametrize(
     ("files", "text", "expected", "refused"),
     [
-        (Files(exclude=("private/",)), "exclude = []", Files(exclude=("private/",)), None),
-        (Files(exclude=("private/",)), 'exclude = ["old/"]', Files(exclude=("private/", "old/")), None),
-        (Files(exclude=("private/",)), 'exclude = ["!private/x.md"]', Files(exclude=("private/",)), "files.exclude '!"),
+        (FilesConfig(exclude=("private/",)), "exclude = []", FilesConfig(exclude=("private/",)), None),
+        (FilesConfig(exclude=("private/",)), 'exclude = ["old/"]', FilesConfig(exclude=("private/", "old/")), None),
         (
-            Files(exclude=("private/",)),
+            FilesConfig(exclude=("private/",)),
+            'exclude = ["!private/x.md"]',
+            FilesConfig(exclude=("private/",)),
+            "files.exclude '!",
+        ),
+        (
+            FilesConfig(exclude=("private/",)),
             'exclude = [" !private/x.md"]',
-            Files(exclude=("private/",)),
+            FilesConfig(exclude=("private/",)),
             "files.exclude ' !",
         ),
-        (Files(), 'exclude = ["old/*", "!old/a.md"]', Files(exclude=("old/*", "!old/a.md")), None),
-        (Files(include=("a/",)), 'include = ["b/"]', Files(include=("a/",)), "files.include"),
-        (Files(include=("a/",)), "include = 5", Files(include=("a/",)), "files.include"),
-        (Files(include=("a/",)), "include = []", Files(include=("a/",)), "files.include"),
-        (Files(), 'include = ["b/"]', Files(include=("b/",)), None),
+        (FilesConfig(), 'exclude = ["old/*", "!old/a.md"]', FilesConfig(exclude=("old/*", "!old/a.md")), None),
+        (FilesConfig(include=("a/",)), 'include = ["b/"]', FilesConfig(include=("a/",)), "files.include"),
+        (FilesConfig(include=("a/",)), "include = 5", FilesConfig(include=("a/",)), "files.include"),
+        (FilesConfig(include=("a/",)), "include = []", FilesConfig(include=("a/",)), "files.include"),
+        (FilesConfig(), 'include = ["b/"]', FilesConfig(include=("b/",)), None),
     ],
     ids=str,
 )
@@ -427,7 +440,7 @@ def test_a_folder_that_may_not_be_looked_into_is_named(tmp_path, monkeypatch):
 
 
 def test_no_file_in_the_workspace_changes_nothing(tmp_path):
-    config = MemoryConfig(search=Search(max_results=2))
+    config = MemoryConfig(search=SearchConfig(max_results=2))
     assert config.with_workspace_file(tmp_path / "none.toml") is config
 
 

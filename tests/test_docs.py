@@ -13,7 +13,7 @@ import pytest
 from embedding_server import EmbeddingServer
 
 import openclaw_memory.embeddings
-from openclaw_memory import Embedding, Memory, MemoryConfig, load_embedder
+from openclaw_memory import EmbeddingConfig, Memory, MemoryConfig, load_embedder
 from openclaw_memory.embeddings import (
     ENTRY_POINT_GROUP,
     Limits,
@@ -83,6 +83,7 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.usefixtures("notes", "acme")
+@pytest.mark.nightly
 def test_the_examples_run_in_their_order(tmp_path, monkeypatch, capsys, own_server):
     url = own_server.base_url("openai")
     monkeypatch.chdir(tmp_path)
@@ -102,7 +103,7 @@ def test_the_examples_run_in_their_order(tmp_path, monkeypatch, capsys, own_serv
 def test_the_settings_can_be_loaded(tmp_path, settings):
     (tmp_path / "settings.toml").write_text(settings, encoding="utf-8")
     config = MemoryConfig.from_toml(tmp_path / "settings.toml")
-    assert config.embedding != Embedding()
+    assert config.embedding != EmbeddingConfig()
     assert not config.notices
 
 
@@ -131,7 +132,7 @@ def test_what_its_http_library_raises_is_understood(own_server):
 
 @pytest.mark.usefixtures("acme")
 def test_a_memory_finds_by_the_provider(notes, own_server):
-    rules = Embedding(provider="acme", providers={"acme": {"base_url": own_server.base_url("openai")}})
+    rules = EmbeddingConfig(provider="acme", providers={"acme": {"base_url": own_server.base_url("openai")}})
     with Memory.open(notes, config=MemoryConfig(embedding=rules)) as memory:
         assert memory.sync().ok
         results = memory.search("When is the boiler serviced?")
@@ -171,9 +172,9 @@ def test_the_options_of_a_provider_are_listed(module):
     [
         f"{PACE.tries} tries, {PACE.first_wait:g} to {PACE.longest_wait:g} s apart",
         f"{PACE.busy_tries} tries in a sync, waiting as long as the service says, up to {PACE.busy_longest_wait:g} s",
-        f"({Embedding().query_seconds:g}; {MemoryConfig.openclaw().embedding.query_seconds:g} in OpenClaw's preset)",
+        f"({EmbeddingConfig().query_seconds:g}; {MemoryConfig.openclaw().embedding.query_seconds:g} in OpenClaw's preset)",
         f"left alone for {SILENT_SECONDS:g} s",
-        f"`embedding.max_entries` ({Embedding().max_entries:,})",
+        f"`embedding.max_entries` ({EmbeddingConfig().max_entries:,})",
         f"From {Patience().min_texts:,} missing texts on",
         f"the server alone, such as\n`{gemini.ENDPOINT}`",
         f"several of {Limits(1, 1).request_tokens:,} bytes together",

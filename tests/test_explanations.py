@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from openclaw_memory import Search, Sessions
-from openclaw_memory.search import MAX_QUESTION_CHARS, answers, candidates, lines
-from openclaw_memory.search.answers import HYBRID, KEYWORD, Weights
+from openclaw_memory.config import SearchConfig, SessionsConfig
+from openclaw_memory.search import candidates, line_features, passages
+from openclaw_memory.search.passages import HYBRID, KEYWORD, Weights
+from openclaw_memory.search.search import MAX_QUESTION_CHARS
 
 RANKING = (Path(__file__).parents[1] / "docs" / "explanation" / "ranking.md").read_text(encoding="utf-8")
 # What turns a value into a score, and is no weight of a line.
@@ -29,21 +30,21 @@ def test_the_weights_of_lines_are_those_of_the_code():
         f"Of a question the first {MAX_QUESTION_CHARS:,} characters count",
         f"the {candidates.TEXT_HITS} best chunks with any of the words",
         f"the {candidates.VECTOR_HITS} nearest chunks",
-        f"both weights {Search().text_weight}",
-        f"`search.candidates` ({Search().candidates})",
+        f"both weights {SearchConfig().text_weight}",
+        f"`search.candidates` ({SearchConfig().candidates})",
         "twice as many where there are no vectors" if candidates.KEYWORD_FACTOR == 2 else "another factor",
-        f"and {answers.NEIGHBOUR_SHARE} of that of the chunks before and after",
-        f"for up to {lines.NEIGHBOURS} lines to each side",
-        "is {:g} and {:g} for `overlap`".format(*lines.REACH_OF_TERMS),
-        "{:g} and {:g} for `words`".format(*lines.REACH_OF_WORDS),
-        "{:g} and {:g} for `meaning`".format(*lines.REACH_OF_MEANING),
-        f"`search.snippet_chars` ({Search().snippet_chars})",
-        f"`search.max_results` ({Search().max_results})",
+        f"and {passages.NEIGHBOUR_SHARE} of that of the chunks before and after",
+        f"for up to {line_features.NEIGHBOURS} lines to each side",
+        "is {:g} and {:g} for `overlap`".format(*line_features.REACH_OF_TERMS),
+        "{:g} and {:g} for `words`".format(*line_features.REACH_OF_WORDS),
+        "{:g} and {:g} for `meaning`".format(*line_features.REACH_OF_MEANING),
+        f"`search.snippet_chars` ({SearchConfig().snippet_chars})",
+        f"`search.max_results` ({SearchConfig().max_results})",
         f"slope {HYBRID.slope}, middle {HYBRID.middle}; keywords only: {KEYWORD.slope} and {KEYWORD.middle}",
         f"share = e^((value - best value) / {HYBRID.spread:g})",
-        f"`search.min_score` ({Search().min_score})",
-        f"`sessions.max_share` ({Sessions().max_share})",
-        "four times as many windows" if answers.POOL == 4 else "another pool",
+        f"`search.min_score` ({SearchConfig().min_score})",
+        f"`sessions.max_share` ({SessionsConfig().max_share})",
+        "four times as many windows" if passages.POOL == 4 else "another pool",
     ],
 )
 def test_the_numbers_of_the_ranking_are_those_of_the_code(words):

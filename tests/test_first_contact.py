@@ -17,7 +17,7 @@ from uninstalled import run_without
 
 from openclaw_memory import Memory, MemoryConfig, load_embedder
 from openclaw_memory.cli.commands import commands
-from openclaw_memory.config import Files
+from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
     ConfigError,
     EmbedderError,
@@ -26,7 +26,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
     WriteError,
 )
-from openclaw_memory.store import connection, place
+from openclaw_memory.store import connection, location
 
 KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY")
 
@@ -77,7 +77,7 @@ def test_a_search_in_python_says_where_the_notes_lie(vault):
 
 @pytest.mark.parametrize("way", ["in code", "by the command"])
 def test_all_markdown_of_a_folder_can_be_searched(run, vault, way):
-    config = MemoryConfig(files=Files(extra_paths=(".",))) if way == "in code" else None
+    config = MemoryConfig(files=FilesConfig(extra_paths=(".",))) if way == "in code" else None
     if way == "by the command":
         assert run("init", "--all-markdown", "--workspace", vault).code == 0
     with Memory.open(vault, config=config) as memory:
@@ -108,7 +108,7 @@ def test_settings_that_a_folder_has_already_are_not_overwritten(run, vault):
 def test_what_a_workspace_adds_is_added_to_what_the_caller_names(vault):
     (vault / ".memory").mkdir()
     (vault / ".memory/config.toml").write_text('[files]\nextra_paths = ["Projects", "../far", "/etc", "~"]\n')
-    with Memory.open(vault, config=MemoryConfig(files=Files(extra_paths=("Daily",)))) as memory:
+    with Memory.open(vault, config=MemoryConfig(files=FilesConfig(extra_paths=("Daily",)))) as memory:
         assert memory.config.files.extra_paths == ("Daily", "Projects")
         assert sorted(memory.sync().added) == ["Daily/2026-11-21.md", "Projects/Mill.md"]
         assert sum("may not be set from inside" in notice for notice in memory.status().notices) == 3
@@ -120,7 +120,7 @@ def test_a_workspace_undoes_no_exclusion_of_its_caller(vault):
     (vault / ".memory").mkdir()
     settings = 'extra_paths = [".", "private", ".trash", "\\u0000"]\nexclude = ["!private/x.md", "Daily/"]\n'
     (vault / ".memory/config.toml").write_text(f"[files]\n{settings}")
-    with Memory.open(vault, config=MemoryConfig(files=Files(exclude=("private/",)))) as memory:
+    with Memory.open(vault, config=MemoryConfig(files=FilesConfig(exclude=("private/",)))) as memory:
         assert sorted(memory.sync().added) == ["Projects/Mill.md", "Welcome.md"]
         for path in ("private/x.md", ".trash/old.md"):
             with pytest.raises(PathNotAllowedError):
@@ -338,7 +338,7 @@ def test_a_read_only_workspace_is_still_indexed_in_the_cache_folder(notes, tmp_p
         memory.sync()
     refusing(monkeypatch, notes)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert place.index_place(notes)[0].is_relative_to(tmp_path / "cache")
+    assert location.index_place(notes)[0].is_relative_to(tmp_path / "cache")
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_what_the_system_refuses_is_told_with_what_to_do(notes, monkeypatch, cod
     def refuse(*_, **__):
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr("openclaw_memory.workspace.writing.make_folder", refuse)
+    monkeypatch.setattr("openclaw_memory.workspace.atomic.make_folder", refuse)
     monkeypatch.setattr(connection, "create_file", refuse)
     with Memory.open(notes) as memory:
         with pytest.raises(WriteError, match=words):

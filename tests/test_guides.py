@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from adapter_readmes import EXAMPLE
 
-from openclaw_memory import Memory, Sessions, Status, Sync
+from openclaw_memory import JournalConfig, Memory, SessionsConfig, Status, SyncConfig
 from openclaw_memory.cli.doctor import examine
-from openclaw_memory.config import Compaction, Journal, Pruning
-from openclaw_memory.sessions import compaction, compaction_threshold, flush, flush_threshold
-from openclaw_memory.sync import damage, lag, watcher
-from openclaw_memory.workspace import transcripts, turns
+from openclaw_memory.config import CompactionConfig, PruningConfig
+from openclaw_memory.conversation import compaction, compaction_threshold, flush_threshold
+from openclaw_memory.flush import flush
+from openclaw_memory.indexing import recovery, staleness, watcher
+from openclaw_memory.workspace.transcripts import openclaw, reader
 
 ROOT = Path(__file__).parents[1]
 # The guide to embedders needs services that are played to it: test_docs.py runs it.
@@ -41,6 +42,7 @@ def defaults(text: str, part: str) -> dict[str, str]:
     return dict(re.findall(rf"^\| `{part}\.(\w+)` \| `([^`]*)` \|", text, re.MULTILINE))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", [name for name, text in GUIDES.items() if EXAMPLE.search(text)])
 def test_the_examples_of_a_guide_run_in_their_order_and_print_what_it_says(tmp_path, name):
     examples = EXAMPLE.findall(GUIDES[name])
@@ -57,14 +59,14 @@ def test_the_examples_of_a_guide_run_in_their_order_and_print_what_it_says(tmp_p
 
 @pytest.mark.parametrize(
     ("guide", "part"),
-    [(UPKEEP, Sync), (TRANSCRIPTS, Sessions), (AGENTS, Compaction), (AGENTS, Pruning)],
+    [(UPKEEP, SyncConfig), (TRANSCRIPTS, SessionsConfig), (AGENTS, CompactionConfig), (AGENTS, PruningConfig)],
     ids=["sync", "sessions", "compaction", "pruning"],
 )
 def test_the_settings_of_a_guide_are_those_of_the_code(guide, part):
     values = {field.name: getattr(part(), field.name) for field in dataclasses.fields(part)}
     shown = {name: str(value).lower() if isinstance(value, bool) else value for name, value in values.items()}
     known = {name: f'"{value}"' if isinstance(values[name], str) else str(value) for name, value in shown.items()}
-    assert defaults(guide, part.__name__.lower()) == known
+    assert defaults(guide, part.__name__.removesuffix("Config").lower()) == known
 
 
 def test_every_field_of_the_status_is_told():
@@ -84,18 +86,18 @@ def test_every_check_of_the_doctor_is_told(notes):
 @pytest.mark.parametrize(
     ("guide", "words"),
     [
-        (UPKEEP, f"where one look takes more than {lag.LONG_LOOK_SECONDS * 1000:g} ms"),
-        (UPKEEP, f"search within {lag.PATIENCE_SECONDS:g} s"),
-        (UPKEEP, "looking takes a twentieth of the time" if lag.LOOK_SHARE == 1 / 20 else "another share"),
+        (UPKEEP, f"where one look takes more than {staleness.LONG_LOOK_SECONDS * 1000:g} ms"),
+        (UPKEEP, f"search within {staleness.PATIENCE_SECONDS:g} s"),
+        (UPKEEP, "looking takes a twentieth of the time" if staleness.LOOK_SHARE == 1 / 20 else "another share"),
         (UPKEEP, "four times that at the most" if watcher.PATIENCE == 4 else "another patience"),
         (UPKEEP, f"kept size and stamp for {watcher.SETTLE_SECONDS:g} s"),
         (UPKEEP, f"it looks at the files every {watcher.POLL_SECONDS:g} s"),
         (UPKEEP, f"tried again after {watcher.RETRY_SECONDS:g} s"),
-        (UPKEEP, "The three newest damaged files" if damage.KEPT == 3 else "another number"),
-        (UPKEEP, f"`journal.bootstrap_chars` ({Journal().bootstrap_chars:,})"),
-        (TRANSCRIPTS, f"and a line of it {transcripts.MAX_LINE_BYTES >> 20} MiB"),
-        (AGENTS, f"the flush is due at {flush_threshold(200_000, Compaction()):,}"),
-        (AGENTS, f"and the compaction above {compaction_threshold(200_000, Compaction()):,}"),
+        (UPKEEP, "The three newest damaged files" if recovery.KEPT == 3 else "another number"),
+        (UPKEEP, f"`journal.bootstrap_chars` ({JournalConfig().bootstrap_chars:,})"),
+        (TRANSCRIPTS, f"and a line of it {reader.MAX_LINE_BYTES >> 20} MiB"),
+        (AGENTS, f"the flush is due at {flush_threshold(200_000, CompactionConfig()):,}"),
+        (AGENTS, f"and the compaction above {compaction_threshold(200_000, CompactionConfig()):,}"),
         (AGENTS, f"its first and last {compaction.ASKED_CHARS:,} characters stay"),
         (AGENTS, "is tried again twice" if flush.ATTEMPTS == 3 else "another number"),
     ],
@@ -104,7 +106,7 @@ def test_the_numbers_of_a_guide_are_those_of_the_code(guide, words):
     assert words in " ".join(guide.split())
 
 
-@pytest.mark.parametrize("role", sorted(turns.LABELS))
+@pytest.mark.parametrize("role", sorted(openclaw.LABELS))
 def test_the_guide_names_the_roles_whose_messages_are_text(role):
     assert f"`{role}`" in TRANSCRIPTS
-    assert f"`{turns.LABELS[role]}: ...`" in TRANSCRIPTS
+    assert f"`{openclaw.LABELS[role]}: ...`" in TRANSCRIPTS

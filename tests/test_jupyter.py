@@ -14,7 +14,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from openclaw_memory import Memory
 from openclaw_memory.jupyter import progress
 from openclaw_memory.search import SearchResults
-from openclaw_memory.search.explanation import Explanation
+from openclaw_memory.search.results import Explanation
 from openclaw_memory.types import Progress
 
 EXTENSION = "openclaw_memory.jupyter"

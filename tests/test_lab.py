@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from openclaw_memory.evaluation import LAB, QUESTIONS, Question, copy_lab, read_questions
-from openclaw_memory.redaction import redact
-from openclaw_memory.stopwords import DUTCH, ENGLISH, FRENCH, GERMAN, SPANISH
-from openclaw_memory.text import content_words, word_stem, words
+from openclaw_memory.evaluation import Question, copy_lab, read_questions
+from openclaw_memory.evaluation.evaluate import LAB, QUESTIONS
+from openclaw_memory.text.redaction import redact
+from openclaw_memory.text.stopwords import DUTCH, ENGLISH, FRENCH, GERMAN, SPANISH
+from openclaw_memory.text.terms import content_words, word_stem, words
 from openclaw_memory.workspace.dates import note_date
 
 ROOT = Path(__file__).parents[1]

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig, SqliteStore, Workspace
-from openclaw_memory.config import Chunking, Embedding
+from openclaw_memory.config import ChunkingConfig, EmbeddingConfig
 from openclaw_memory.embeddings import hashing
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import (
@@ -93,12 +93,14 @@ def test_a_function_from_texts_to_vectors_is_an_embedder(notes: Path) -> None:
 def test_a_provider_is_chosen_by_name_or_by_the_configuration(notes: Path) -> None:
     with Memory.open(notes, embedder="hashing") as memory:
         assert memory.status().provider == "hashing"
-    config = MemoryConfig(embedding=Embedding(provider="none"))
+    config = MemoryConfig(embedding=EmbeddingConfig(provider="none"))
     with Memory.open(notes, config=config) as memory:
         assert (memory.status().mode, memory.status().requested_provider) == ("keyword", "none")
 
 
-@pytest.mark.parametrize("config", [None, MemoryConfig(embedding=Embedding(provider="opnai"))], ids=["named", "set"])
+@pytest.mark.parametrize(
+    "config", [None, MemoryConfig(embedding=EmbeddingConfig(provider="opnai"))], ids=["named", "set"]
+)
 def test_an_unknown_provider_is_refused_with_the_names_of_those_that_are_known(
     notes: Path, config: MemoryConfig | None
 ) -> None:
@@ -398,7 +400,7 @@ def test_it_shows_itself_by_its_workspace(memory: Memory, notes: Path) -> None:
 def test_another_chunking_is_followed_by_the_next_sync(notes: Path) -> None:
     with Memory.open(notes, embedder=None) as memory:
         memory.sync()
-    with Memory.open(notes, embedder=None, config=MemoryConfig(chunking=Chunking(max_chars=100))) as memory:
+    with Memory.open(notes, embedder=None, config=MemoryConfig(chunking=ChunkingConfig(max_chars=100))) as memory:
         assert memory.search("boiler").stale
         assert "max_chars" in (memory.sync().rebuilt or "")
         assert not memory.search("boiler").stale

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from watching import eventually
 
-from openclaw_memory import Memory, MemoryConfig, Sync
+from openclaw_memory import Memory, MemoryConfig, SyncConfig
 from openclaw_memory.errors import CorruptIndexError, StoreError, SyncBusyError
-from openclaw_memory.sync import upkeep
-from openclaw_memory.sync.turn import one_at_a_time
+from openclaw_memory.indexing import service
+from openclaw_memory.indexing.lock import one_at_a_time
 from openclaw_memory.types import Progress
 
-SECONDS = 30
-QUIET = MemoryConfig(sync=Sync(on_search=False))
-QUICK = MemoryConfig(sync=Sync(debounce_seconds=0.1))
+SECONDS = 60
+QUIET = MemoryConfig(sync=SyncConfig(on_search=False))
+QUICK = MemoryConfig(sync=SyncConfig(debounce_seconds=0.1))
 
 
 def finds(memory: Memory, word: str) -> bool:
@@ -92,7 +92,7 @@ def test_what_failed_here_and_was_mended_by_another_memory_is_not_missing(
         memory.sync()
         write(notes)
         with monkeypatch.context() as patch:
-            patch.setattr("openclaw_memory.sync.run.rows", lambda *_, **__: 1 / 0)
+            patch.setattr("openclaw_memory.indexing.pipeline.rows", lambda *_, **__: 1 / 0)
             assert [file.path for file in memory.sync().failed] == ["memory/new.md"]
         assert memory.search("boiler").stale
         other.sync()
@@ -123,7 +123,7 @@ def test_an_error_that_nobody_foresaw_ends_no_background_sync_for_good(
     with opened(notes) as memory:
         memory.sync()
         with monkeypatch.context() as patch:
-            patch.setattr("openclaw_memory.sync.passes.one_pass", lambda *_, **__: 1 / 0)
+            patch.setattr("openclaw_memory.indexing.plan.one_pass", lambda *_, **__: 1 / 0)
             write(notes)
             eventually(lambda: memory.search("boiler") and memory._upkeep.last_error)
         (notes / "memory/newer.md").write_text("Another zeppelin.\n")
@@ -183,7 +183,7 @@ def test_waiting_for_a_turn_ends_when_the_memory_is_closed(notes: Path) -> None:
 def test_a_damaged_index_is_left_to_the_sync_that_is_at_work_on_it(
     notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "HEAL_SECONDS", 0.2)
+    monkeypatch.setattr(service, "HEAL_SECONDS", 0.2)
     with opened(notes, QUIET) as memory:
         memory.sync()
     index = notes / ".memory/index.sqlite"
@@ -200,7 +200,7 @@ def test_a_damaged_index_is_left_to_the_sync_that_is_at_work_on_it(
 def test_what_is_found_sound_and_fails_again_is_set_aside_all_the_same(
     notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("openclaw_memory.sync.damage.why_damaged", lambda _: None)
+    monkeypatch.setattr("openclaw_memory.indexing.recovery.why_damaged", lambda _: None)
     with opened(notes, QUIET) as memory:
         memory.sync()
     (notes / ".memory/index.sqlite").write_bytes(b"this is no database" * 1000)
@@ -211,7 +211,7 @@ def test_what_is_found_sound_and_fails_again_is_set_aside_all_the_same(
 
 
 def test_a_search_may_be_told_to_build_nothing(notes: Path) -> None:
-    with opened(notes, MemoryConfig(sync=Sync(before_search=False, on_search=False))) as memory:
+    with opened(notes, MemoryConfig(sync=SyncConfig(before_search=False, on_search=False))) as memory:
         results = memory.search("boiler")
         assert (len(results), results.stale) == (0, True)
         assert "nothing is indexed yet" in str(results.reason)
@@ -252,7 +252,7 @@ def test_the_status_knows_the_watcher_of_another_memory(notes: Path) -> None:
 
 
 def test_stopping_a_watcher_ends_the_sync_under_way(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("openclaw_memory.sync.run.FILES_PER_WRITE", 1)
+    monkeypatch.setattr("openclaw_memory.indexing.pipeline.FILES_PER_WRITE", 1)
     reached = Event()
     with opened(notes, QUICK) as memory:
         real = memory._upkeep._end_when_unwatched

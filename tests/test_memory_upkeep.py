@@ -14,15 +14,15 @@ import apsw
 import pytest
 from watching import eventually
 
-from openclaw_memory import Memory, MemoryConfig, Sync
+from openclaw_memory import Memory, MemoryConfig, SyncConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import IndexLockedError, SyncBusyError, WorkspaceError
+from openclaw_memory.indexing.lock import one_at_a_time
 from openclaw_memory.store import connection
-from openclaw_memory.sync.turn import one_at_a_time
 from openclaw_memory.types import Progress
 
-SECONDS = 30  # how long a test waits for something to happen
-QUIET = MemoryConfig(sync=Sync(on_search=False))
+SECONDS = 60  # how long a test waits for something to happen
+QUIET = MemoryConfig(sync=SyncConfig(on_search=False))
 
 
 def finds(memory: Memory, word: str) -> bool:
@@ -90,13 +90,13 @@ def test_an_index_that_has_to_be_built_again_waits_for_a_call(notes: Path) -> No
 
 
 def test_opening_may_begin_a_sync(notes: Path) -> None:
-    config = MemoryConfig(sync=Sync(on_open=True, on_search=False))
+    config = MemoryConfig(sync=SyncConfig(on_open=True, on_search=False))
     with Memory.open(notes, embedder=None, config=config) as memory:
         eventually(lambda: memory.status().files == 4)
 
 
 def test_a_sync_may_run_at_an_interval(notes: Path) -> None:
-    config = MemoryConfig(sync=Sync(on_search=False, interval_seconds=0.05))
+    config = MemoryConfig(sync=SyncConfig(on_search=False, interval_seconds=0.05))
     with Memory.open(notes, embedder=None, config=config) as memory:
         memory.sync()
         (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
@@ -109,7 +109,7 @@ def test_a_background_sync_that_fails_is_told_and_harms_nothing(
     def fail(*_: Any, **__: Any) -> Any:
         raise OSError("the disk is on fire")
 
-    monkeypatch.setattr("openclaw_memory.sync.passes.one_pass", fail)
+    monkeypatch.setattr("openclaw_memory.indexing.plan.one_pass", fail)
     (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
     eventually(lambda: memory.search("boiler") and memory._upkeep.last_error)
     assert "on fire" in str(memory.status().last_error)

@@ -15,15 +15,17 @@ from typing import Any
 
 import pytest
 
-from openclaw_memory import Memory, MemoryConfig, SqliteStore, Sync
+from openclaw_memory import Memory, MemoryConfig, SqliteStore, SyncConfig
 from openclaw_memory.embeddings import static
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import StoreError
-from openclaw_memory.sync import run
+from openclaw_memory.indexing import pipeline
 from openclaw_memory.types import Matrix, Progress, Vector
 
-QUIET = MemoryConfig(sync=Sync(on_search=False))  # what a search begins by itself would mix with what is held here
-SECONDS = 30  # how long a thread may take before a test gives up on it
+QUIET = MemoryConfig(
+    sync=SyncConfig(on_search=False)
+)  # what a search begins by itself would mix with what is held here
+SECONDS = 60  # how long a thread may take before a test gives up on it
 
 
 class Failing:
@@ -79,7 +81,7 @@ def held(memory: Memory, **options: bool) -> Iterator[Callable[[], Any]]:
 
 @pytest.fixture
 def one_file_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "FILES_PER_WRITE", 1)
+    monkeypatch.setattr(pipeline, "FILES_PER_WRITE", 1)
 
 
 # --- while a sync runs -----------------------------------------------------------------------------------------------
@@ -169,7 +171,7 @@ def test_a_progress_callback_may_search_in_the_midst_of_a_first_sync(notes: Path
 KILLED = """
 import os, sys
 from openclaw_memory import Memory
-from openclaw_memory.sync import run
+from openclaw_memory.indexing import run
 run.FILES_PER_WRITE = 1
 Memory.open(sys.argv[1], embedder=None).sync(progress=lambda step: os._exit(7))
 """

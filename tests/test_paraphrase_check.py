@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import Stemmer
 
-from openclaw_memory.stopwords import STOP_WORDS
-from openclaw_memory.text import fold, word_stem, words
+from openclaw_memory.text.stopwords import STOP_WORDS
+from openclaw_memory.text.terms import fold, word_stem, words
 
 FOLDER = Path(__file__).parents[1] / "benchmarks" / "paraphrase"
 LANGUAGES = {"en": "english", "nl": "dutch", "de": "german", "fr": "french", "es": "spanish"}

@@ -9,8 +9,8 @@ import pytest
 import openclaw_memory
 
 PUBLIC = """
-    Chunking Embedder Embedding Excerpt Files Journal Memory MemoryConfig OpenClawMemoryError Search SearchResult
-    SearchResults Sessions SqliteStore Status Store Sync SyncReport Workspace load_embedder
+    ChunkingConfig Embedder EmbeddingConfig Excerpt FilesConfig JournalConfig Memory MemoryConfig OpenClawMemoryError SearchConfig SearchResult
+    SearchResults SessionsConfig SqliteStore Status Store SyncConfig SyncReport Workspace load_embedder
 """.split()
 
 # The front door, pinned: whoever changes it changes what programs outside rely on.

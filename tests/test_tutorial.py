@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TUTORIAL = (Path(__file__).parents[1] / "docs" / "tutorial.md").read_text(encoding="utf-8")
 COMMANDS = re.compile(r"^```sh\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.nightly
 def test_the_commands_of_the_tutorial_run_in_their_order_and_print_what_it_says(tmp_path):
     (tmp_path / "vault" / "Projects").mkdir(parents=True)
     (tmp_path / "vault" / "Projects" / "Boat.md").write_text("# Boat\n\nThe hull was painted in May.\n")

@@ -6,16 +6,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from openclaw_memory.config import MemoryConfig, Sessions, Sync
-from openclaw_memory.sync import compare
+from openclaw_memory.config import MemoryConfig, SessionsConfig, SyncConfig
+from openclaw_memory.indexing import compare
 from openclaw_memory.types import FileRecord, MemoryFile, Skipped, SyncReport
 from openclaw_memory.workspace import Workspace
 
 CONFIG = MemoryConfig(
-    sync=Sync(debounce_seconds=0.1), sessions=Sessions(debounce_seconds=0.1, delta_bytes=2_000, delta_messages=5)
+    sync=SyncConfig(debounce_seconds=0.1),
+    sessions=SessionsConfig(debounce_seconds=0.1, delta_bytes=2_000, delta_messages=5),
 )
 MESSAGE = '{"type": "message", "message": {"role": "user", "content": "a memo of some length"}}\n'
-LONG_ENOUGH = 30.0  # seconds in which anything happens on a busy machine, if it happens at all
+LONG_ENOUGH = 60.0  # seconds in which anything happens on a busy machine, if it happens at all
 
 
 def eventually(condition: Callable[[], object]) -> None:

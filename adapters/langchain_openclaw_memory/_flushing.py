@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 from langchain_openclaw_memory import _turn
 from langchain_openclaw_memory._messages import openclaw_messages
 from langchain_openclaw_memory._turn import Counter, Model
-from openclaw_memory.say import say
-from openclaw_memory.sessions import compaction_threshold, gave_up, hold
+from openclaw_memory._log import say
+from openclaw_memory.conversation import compaction_threshold
+from openclaw_memory.flush import gave_up, hold
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from openclaw_memory import Memory
-    from openclaw_memory.sessions import FlushTurn
+    from openclaw_memory.flush import FlushTurn
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,21 +18,12 @@ from langchain_core.runnables.configurable import DynamicRunnable
 
 from langchain_openclaw_memory._messages import without_loose_ends
 from langchain_openclaw_memory._session import run_config, thread_of
+from openclaw_memory.conversation import SILENT, is_silent
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.sessions import (
-    FLUSH_TAG,
-    MAX_STEPS,
-    SILENT,
-    Look,
-    called,
-    driven,
-    in_one_message,
-    is_silent,
-    prompt_of,
-)
+from openclaw_memory.flush import FLUSH_TAG, MAX_STEPS, Look, called, driven, in_one_message, prompt_of
 
 if TYPE_CHECKING:
-    from openclaw_memory.sessions import FlushTurn
+    from openclaw_memory.flush import FlushTurn
 
 Model = Runnable[Any, Any]
 Counter = Callable[[Sequence[BaseMessage]], int]

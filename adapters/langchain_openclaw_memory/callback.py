@@ -17,7 +17,7 @@ from langchain_openclaw_memory._flushing import Wanted, save, window_of
 from langchain_openclaw_memory._messages import SUMMARY_SOURCE
 from langchain_openclaw_memory._turn import Model, chat_model
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.sessions import FLUSH_TAG, Conversations, Reading
+from openclaw_memory.flush import FLUSH_TAG, Conversations, Reading
 
 if TYPE_CHECKING:
     from openclaw_memory import Memory

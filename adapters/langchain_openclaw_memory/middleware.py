@@ -43,9 +43,9 @@ from langchain_openclaw_memory._trigger import (
     reached,
 )
 from langchain_openclaw_memory._turn import Model, chat_model
+from openclaw_memory._log import say
+from openclaw_memory.conversation import flush_due, is_overflow
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.say import say
-from openclaw_memory.sessions import flush_due, is_overflow
 from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from langchain_openclaw_memory._memory import itself
 from langchain_openclaw_memory._messages import is_summary, openclaw_messages
 from langchain_openclaw_memory._session import run_config, session_of, thread_of
 from openclaw_memory.errors import ConfigError, QueryError
-from openclaw_memory.sessions import FLUSH_TAG
+from openclaw_memory.flush import FLUSH_TAG
 from openclaw_memory.tools import checked_memory, question_in, recall
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from langgraph.runtime import Runtime
 from langchain_openclaw_memory._memory import itself
 from langchain_openclaw_memory._messages import is_summary, openclaw_message
 from langchain_openclaw_memory._session import run_config, thread_of
+from openclaw_memory._log import say
+from openclaw_memory.conversation import conversation, estimated_tokens
 from openclaw_memory.errors import ConfigError, OpenClawMemoryError, QueryError
-from openclaw_memory.say import say
-from openclaw_memory.sessions import conversation, estimated_tokens
 from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ Importing this package needs the `llama-index` extra.
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from openclaw_memory._lazy import late_names
 from openclaw_memory.errors import MissingExtraError
-from openclaw_memory.late import late_names
 
 __all__ = [
     "LlamaIndexEmbedder",

@@ -13,24 +13,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 from llama_index_openclaw_memory import _turn
 from llama_index_openclaw_memory._messages import as_text
+from openclaw_memory._log import say
+from openclaw_memory.conversation import Message, compaction_threshold, cut, estimated_tokens
 from openclaw_memory.errors import StoreError
-from openclaw_memory.say import say
-from openclaw_memory.sessions import (
-    Flush,
-    Message,
-    compaction_threshold,
-    cut,
-    estimated_tokens,
-    hold,
-    messages_since,
-    transcribed,
-)
+from openclaw_memory.flush import Flush, hold, messages_since, transcribed
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
 
     from openclaw_memory import Memory
-    from openclaw_memory.sessions import FlushTurn
+    from openclaw_memory.flush import FlushTurn
 
 T = TypeVar("T")
 

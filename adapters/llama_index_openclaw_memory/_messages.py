@@ -8,7 +8,7 @@ from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, CitableBlock, CitationBlock, MessageRole, TextBlock
 
-from openclaw_memory.sessions import Message, own_words, text_of
+from openclaw_memory.conversation import Message, own_words, text_of
 
 # What a block is, it says itself: earlier versions of LlamaIndex do not have all of their classes.
 _SHOWN_BY_ADDRESS = frozenset({"image", "audio", "video", "document"})

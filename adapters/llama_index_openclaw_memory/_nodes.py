@@ -21,8 +21,8 @@ from llama_index.core.schema import (
 )
 from pydantic_core import to_jsonable_python
 
+from openclaw_memory._log import say
 from openclaw_memory.errors import QueryError
-from openclaw_memory.say import say
 from openclaw_memory.types import Document as Written
 
 # The field above the text that holds what only LlamaIndex knows: the class, relationships, templates.

@@ -12,23 +12,13 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags, instr
 
 from llama_index_openclaw_memory._messages import as_text, is_whole, openclaw_messages
 from llama_index_openclaw_memory.tools import MemoryTool
-from openclaw_memory.sessions import (
-    FLUSH_TAG,
-    MAX_STEPS,
-    SILENT,
-    Look,
-    called,
-    driven,
-    in_one_message,
-    is_silent,
-    own_words,
-    prompt_of,
-)
+from openclaw_memory.conversation import SILENT, is_silent, own_words
+from openclaw_memory.flush import FLUSH_TAG, MAX_STEPS, Look, called, driven, in_one_message, prompt_of
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
 
-    from openclaw_memory.sessions import FlushTurn
+    from openclaw_memory.flush import FlushTurn
 
 Talk: TypeAlias = Sequence[ChatMessage] | str  # messages, or the text of a conversation or of a part of it
 Counter: TypeAlias = Callable[[str], int]

@@ -19,9 +19,9 @@ from pydantic import Field, PrivateAttr
 from llama_index_openclaw_memory._ejected import Ejected
 from llama_index_openclaw_memory._messages import openclaw_messages, words_of
 from openclaw_memory import Memory
+from openclaw_memory._log import say
+from openclaw_memory.conversation import own_words
 from openclaw_memory.errors import ConfigError, QueryError
-from openclaw_memory.say import say
-from openclaw_memory.sessions import own_words
 from openclaw_memory.tools import checked_memory, question_in, recall, with_fewer_results
 
 if TYPE_CHECKING:

@@ -30,9 +30,10 @@ from llama_index_openclaw_memory._messages import as_text, calls_of, openclaw_me
 from llama_index_openclaw_memory._turn import flush, window_of
 from llama_index_openclaw_memory._usage import reported_tokens
 from openclaw_memory import Memory
+from openclaw_memory._log import say
+from openclaw_memory.conversation import compaction_threshold
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.say import say
-from openclaw_memory.sessions import FLUSH_TAG, Conversations, Reading, compaction_threshold, hold
+from openclaw_memory.flush import FLUSH_TAG, Conversations, Reading, hold
 from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from openclaw_memory.chunking.blocks import Block, blocks, front_matter, is_fence, title_of
-from openclaw_memory.config import Chunking
+from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.types import Chunk
 
 # The context is embedded with every chunk: longer, it would drown the text.
@@ -54,7 +54,7 @@ class _Span(NamedTuple):
     end_char: int
 
 
-def chunk_headings(text: str, _path: str, rules: Chunking, note_date: date | None) -> list[Chunk]:
+def chunk_headings(text: str, _path: str, rules: ChunkingConfig, note_date: date | None) -> list[Chunk]:
     """Chunks of at most `rules.max_chars` characters that never cross a heading.
 
     Front matter is a chunk of its own; a block that is too large is cut between lines, a line that is too large at
@@ -105,7 +105,7 @@ def _sections(lines: Sequence[str], found: Sequence[Block]) -> Iterator[_Section
 # --- packing -----------------------------------------------------------------------------------------------------
 
 
-def _pack(file: _File, section: _Section, rules: Chunking) -> Iterator[_Span]:
+def _pack(file: _File, section: _Section, rules: ChunkingConfig) -> Iterator[_Span]:
     """Fill chunks greedily with the units of a section."""
     limit = rules.max_chars
     begin = end = -1  # lines of the chunk being filled; begin < 0: none
@@ -144,7 +144,7 @@ def _whole(file: _File, first: int, stop: int) -> _Span:
     return _Span(first, stop, file.starts[first], file.starts[stop] - 1)
 
 
-def _overlapped(file: _File, end: int, first: int, stop: int, rules: Chunking) -> int:
+def _overlapped(file: _File, end: int, first: int, stop: int, rules: ChunkingConfig) -> int:
     """The line from which the next chunk repeats the last lines before `end`, so that it still holds first..stop-1.
 
     It never goes back to the beginning of the chunk before: from there on, first..stop-1 did not fit.

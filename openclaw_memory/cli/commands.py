@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from openclaw_memory import __version__
-from openclaw_memory.cli import writing
-from openclaw_memory.cli.place import Followed, Place, patient_progress, placed, synced, waiting
-from openclaw_memory.cli.show import (
+from openclaw_memory.cli import write_commands
+from openclaw_memory.cli.options import Followed, Place, patient_progress, placed, synced, waiting
+from openclaw_memory.cli.output import (
     note,
     say,
     say_findings,
@@ -18,7 +18,7 @@ from openclaw_memory.cli.show import (
     say_status,
 )
 from openclaw_memory.cli.watch import watch
-from openclaw_memory.telling import clean
+from openclaw_memory.display.tables import clean
 from openclaw_memory.types import cited
 
 if TYPE_CHECKING:
@@ -253,7 +253,14 @@ def _has_told(told: str, report: SyncReport | None) -> bool:
     return report is not None and not report.failed and all(file.reason in told for file in report.waiting)
 
 
-for command in (writing.append, writing.edit, writing.delete, writing.promote, writing.bootstrap, watch):
+for command in (
+    write_commands.append,
+    write_commands.edit,
+    write_commands.delete,
+    write_commands.promote,
+    write_commands.bootstrap,
+    watch,
+):
     commands.add_command(command)
 
 

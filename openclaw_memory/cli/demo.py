@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from openclaw_memory.cli.show import paint, say, say_json, say_results
+from openclaw_memory.cli.output import paint, say, say_json, say_results
 
 if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults

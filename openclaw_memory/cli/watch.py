@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from openclaw_memory.cli.place import Place, patient_progress, placed, waiting
-from openclaw_memory.cli.show import note, paint, say, say_json_line
+from openclaw_memory.cli.options import Place, patient_progress, placed, waiting
+from openclaw_memory.cli.output import note, paint, say, say_json_line
+from openclaw_memory.display.tables import clean
 from openclaw_memory.errors import OpenClawMemoryError
-from openclaw_memory.telling import clean, first_of
+from openclaw_memory.types.results import first_of
 
 if TYPE_CHECKING:
+    from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.memory import Memory
-    from openclaw_memory.sync.watcher import Watcher
     from openclaw_memory.types import SyncReport
 
 _LOOK_SECONDS = 0.2

@@ -13,13 +13,13 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from openclaw_memory.documents.checks import rows_of, unit_of
+from openclaw_memory.documents.validation import rows_of, unit_of
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.types import Document, FileRecord, Maker, MemoryFile
 
 if TYPE_CHECKING:
-    from openclaw_memory.store.documents import DocumentVectors, Kept
-    from openclaw_memory.sync.compare import Difference
+    from openclaw_memory.indexing.changes import Difference
+    from openclaw_memory.store.document_vectors import DocumentVectors, Kept
     from openclaw_memory.types import Vector
 
 _FILES_AT_ONCE = 1000  # in one transaction, and in one call of what makes vectors

@@ -18,10 +18,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from openclaw_memory.chunking.matter import EMBEDDING, MODEL, VECTOR
-from openclaw_memory.documents.checks import check_k, rows_of, unit_of
+from openclaw_memory._log import say
 from openclaw_memory.documents.following import Read, follow
-from openclaw_memory.documents.found import Where, distinct
+from openclaw_memory.documents.validation import Where, check_k, distinct, rows_of, unit_of
 from openclaw_memory.errors import (
     CorruptIndexError,
     EmbedderError,
@@ -30,19 +29,19 @@ from openclaw_memory.errors import (
     SyncBusyError,
     WorkspaceError,
 )
-from openclaw_memory.say import say
-from openclaw_memory.sync.compare import compare, same_stamp
-from openclaw_memory.sync.lag import PATIENCE_SECONDS
-from openclaw_memory.sync.records import DOCUMENTS
-from openclaw_memory.sync.turn import one_at_a_time
+from openclaw_memory.indexing.changes import compare, same_stamp
+from openclaw_memory.indexing.history import DOCUMENTS
+from openclaw_memory.indexing.lock import one_at_a_time
+from openclaw_memory.indexing.staleness import PATIENCE_SECONDS
+from openclaw_memory.text.front_matter import EMBEDDING, MODEL, VECTOR
 from openclaw_memory.types import Document, Maker, MemoryFile
 from openclaw_memory.workspace.documents import vector_above
-from openclaw_memory.workspace.files import notes_below
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
+from openclaw_memory.workspace.scan import notes_below
 
 if TYPE_CHECKING:
-    from openclaw_memory.store.documents import DocumentVectors, Kept
-    from openclaw_memory.sync.upkeep import Upkeep
+    from openclaw_memory.indexing.service import Upkeep
+    from openclaw_memory.store.document_vectors import DocumentVectors, Kept
     from openclaw_memory.types import Matrix, Vector
     from openclaw_memory.workspace import Workspace
 
@@ -297,7 +296,7 @@ class Precomputed:
     # --- the file ------------------------------------------------------------------------------------------------
 
     def _path(self) -> Path:
-        from openclaw_memory.store.place import index_place
+        from openclaw_memory.store.location import index_place
 
         own = self._index_path or index_place(self._workspace.root)[0]
         # No index of an agent can have this name: ids hold no dots.
@@ -321,7 +320,7 @@ class Precomputed:
         return self._store
 
     def _made(self) -> DocumentVectors:
-        from openclaw_memory.store.documents import DocumentVectors
+        from openclaw_memory.store.document_vectors import DocumentVectors
 
         self._upkeep.check_open()
         self._store = DocumentVectors.open(self._path())
@@ -350,7 +349,7 @@ class Precomputed:
         return self._sound(work, attempts - 1)
 
     def _set_aside(self, damage: CorruptIndexError) -> None:
-        from openclaw_memory.sync.damage import set_aside
+        from openclaw_memory.indexing.recovery import set_aside
 
         self.close()
         self._followed = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from openclaw_memory._lazy import late_names
 from openclaw_memory.embeddings.registry import (
     AUTO_ORDER,
     ENTRY_POINT_GROUP,
@@ -16,7 +17,6 @@ from openclaw_memory.embeddings.registry import (
     providers,
     vector_key,
 )
-from openclaw_memory.late import late_names
 
 if TYPE_CHECKING:
     from openclaw_memory.embeddings.framework import FrameworkEmbedder

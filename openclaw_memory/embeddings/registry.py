@@ -50,10 +50,10 @@ def load_embedder(
     if provider == "auto":
         if model is not None or options:
             raise EmbedderError("'auto' takes no model and no options; name the provider that they are for")
-        from openclaw_memory.config import Embedding
+        from openclaw_memory.config import EmbeddingConfig
         from openclaw_memory.embeddings.selection import first_available
 
-        return first_available(Embedding(provider="auto"), {})
+        return first_available(EmbeddingConfig(provider="auto"), {})
     create = _factory(provider)
     _check_options(provider, create, model, options)
     from openclaw_memory.types import Embedder
@@ -272,7 +272,7 @@ def _unknown(name: str) -> str:
 
 def named(name: object) -> str:
     """A name that nobody knows, as a message shows it: it may be a key that was put in its place."""
-    from openclaw_memory.redaction import redact
+    from openclaw_memory.text.redaction import redact
 
     if not isinstance(name, str):
         return f"a value of type {type(name).__name__}"

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from openclaw_memory.config import Embedding
+from openclaw_memory._log import say
+from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.embeddings.registry import (
     AUTO_ORDER,
     PROBE,
@@ -21,7 +22,6 @@ from openclaw_memory.embeddings.registry import (
 from openclaw_memory.embeddings.remote.errors import ServiceError
 from openclaw_memory.embeddings.remote.retry import RetryPolicy
 from openclaw_memory.errors import ConfigError, EmbedderError
-from openclaw_memory.say import say
 from openclaw_memory.types import Embedder, IndexMeta, ServiceEmbedder
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class EmbedderSelector:
 
     make: Callable[[dict[str, str]], Embedder | None]
     requested: str
-    rules: Embedding
+    rules: EmbeddingConfig
     handed_in: bool = False
     unavailable: dict[str, str] = field(default_factory=dict)
     _wanted: list[CircuitBreakerEmbedder | None] = field(default_factory=list)
@@ -230,7 +230,7 @@ def _announced(embedder: CircuitBreakerEmbedder | None, stored: IndexMeta | None
 
 
 def handed_in(
-    given: Embedder | EmbedderSelector | Callable[[], Embedder | None] | None, rules: Embedding
+    given: Embedder | EmbedderSelector | Callable[[], Embedder | None] | None, rules: EmbeddingConfig
 ) -> EmbedderSelector:
     """The embedders of a memory that is put together from its parts: one that is ready, or a function that makes it.
 
@@ -244,7 +244,7 @@ def handed_in(
     return EmbedderSelector(lambda _: given(), rules.provider, rules)
 
 
-def embedders_of(choice: EmbedderChoice, rules: Embedding) -> EmbedderSelector:
+def embedders_of(choice: EmbedderChoice, rules: EmbeddingConfig) -> EmbedderSelector:
     """What `choice` names; `"default"` is what `rules` say.
 
     Raises:
@@ -288,7 +288,7 @@ def missing_parts(choice: object) -> list[str]:
     return [name for name in ("provider", "model", "identity", "leaves_machine", "close") if not hasattr(choice, name)]
 
 
-def _check(rules: Embedding) -> None:
+def _check(rules: EmbeddingConfig) -> None:
     for provider in (rules.fallback, *rules.providers):
         check_provider(provider)
     if rules.fallback == "auto":
@@ -300,7 +300,7 @@ def _check(rules: Embedding) -> None:
         )
 
 
-def first_available(rules: Embedding, unavailable: dict[str, str]) -> Embedder | None:
+def first_available(rules: EmbeddingConfig, unavailable: dict[str, str]) -> Embedder | None:
     """What `auto` comes to: the first provider of `AUTO_ORDER` that can be had and is allowed.
 
     The local one counts only where `rules` name its model. `unavailable` is told why the others were not taken.
@@ -316,7 +316,7 @@ def first_available(rules: Embedding, unavailable: dict[str, str]) -> Embedder |
     raise EmbedderError(f"no provider can be had ({reasons}); choose one, or none")
 
 
-def made(provider: str, rules: Embedding) -> Embedder | None:
+def made(provider: str, rules: EmbeddingConfig) -> Embedder | None:
     """The embedder of a provider with the options that `rules` hold for it; None for `none`."""
     options = dict(rules.providers.get(provider, {}))
     model = options.pop("model", None)
@@ -326,7 +326,7 @@ def made(provider: str, rules: Embedding) -> Embedder | None:
     return load_embedder(provider, model, retry=retry, **options)
 
 
-def allowed(embedder: Embedder | None, rules: Embedding) -> Embedder | None:
+def allowed(embedder: Embedder | None, rules: EmbeddingConfig) -> Embedder | None:
     """Return the embedder itself; only one that says so counts as keeping text on this machine.
 
     Raises:

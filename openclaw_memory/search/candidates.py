@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from openclaw_memory.config import Search
-from openclaw_memory.search.dates import day_of
-from openclaw_memory.search.question import Question
+from openclaw_memory.config import SearchConfig
+from openclaw_memory.search.query import Question
+from openclaw_memory.search.query_dates import day_of
 from openclaw_memory.search.ranking import bm25_to_score, boosted_keyword_score, standardised, weighted_sum
 from openclaw_memory.types import SearchResult, Source, Store, StoredChunk
 from openclaw_memory.workspace.dates import note_date
@@ -47,7 +47,7 @@ class Candidate:
     vector: float
 
 
-def find(question: Question, store: Store, vector: Vector | None, rules: Search, source: Source | None) -> Found:
+def find(question: Question, store: Store, vector: Vector | None, rules: SearchConfig, source: Source | None) -> Found:
     """Ask both legs; the keywords alone without the `vector` of the question.
 
     Raises:
@@ -96,7 +96,7 @@ def days_of(candidates: Sequence[Candidate]) -> Callable[[SearchResult], date | 
 
 
 def _by_keywords(
-    question: Question, store: Store, count: int, rules: Search, source: Source | None
+    question: Question, store: Store, count: int, rules: SearchConfig, source: Source | None
 ) -> Mapping[int, float]:
     """BM25 of the chunks with all terms, filled up with those that have any; or of those with any straight away."""
     hits = store.search_text(question.terms, count, match=rules.match, source=source)
@@ -105,7 +105,7 @@ def _by_keywords(
     return {hit.chunk_id: hit.score for hit in hits}
 
 
-def fuse(question: Question, found: Found, store: Store, rules: Search) -> list[Candidate]:
+def fuse(question: Question, found: Found, store: Store, rules: SearchConfig) -> list[Candidate]:
     """The best `rules.candidates` chunks, best first, by the fusion that `rules` names."""
     scores = FUSIONS[rules.fusion](question, found, store, rules)
     factor = KEYWORD_FACTOR if found.vector is None else 1
@@ -121,14 +121,14 @@ def fuse(question: Question, found: Found, store: Store, rules: Search) -> list[
     )
 
 
-def _standardised(_question: Question, found: Found, _store: Store, rules: Search) -> dict[int, float]:
+def _standardised(_question: Question, found: Found, _store: Store, rules: SearchConfig) -> dict[int, float]:
     """Weighted sum of z-scores: it needs no common scale, and one leg's outlier cannot hide the other leg."""
     ids = sorted({*found.text, *found.cosines})
     by_text, by_vector = standardised(found.text, ids), standardised(found.cosines, ids)
     return {at: rules.text_weight * by_text[at] + rules.vector_weight * by_vector[at] for at in ids}
 
 
-def _weighted(question: Question, found: Found, store: Store, rules: Search) -> dict[int, float]:
+def _weighted(question: Question, found: Found, store: Store, rules: SearchConfig) -> dict[int, float]:
     """OpenClaw's sum of the cosine and the boosted keyword score; what a leg did not find counts 0 there."""
     vector = found.vector or {}
     ids = sorted({*found.text, *vector})
@@ -144,7 +144,7 @@ def _weighted(question: Question, found: Found, store: Store, rules: Search) -> 
     return scores
 
 
-FUSIONS: Mapping[str, Callable[[Question, Found, Store, Search], dict[int, float]]] = {
+FUSIONS: Mapping[str, Callable[[Question, Found, Store, SearchConfig], dict[int, float]]] = {
     "standardised": _standardised,
     "weighted": _weighted,
 }

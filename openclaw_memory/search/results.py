@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, overload
 
+from openclaw_memory.display.tables import clean
+from openclaw_memory.errors import MissingExtraError
+from openclaw_memory.search.ranking import DECAY, VECTOR_SHARE
 from openclaw_memory.types import SearchResult
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
 
-    from openclaw_memory.search.explanation import Explanation
 
 _COLUMNS = ("score", "citation", "snippet", "path", "start_line", "end_line", "source")
 
@@ -56,8 +59,6 @@ class SearchResults(Sequence[SearchResult]):
 
         After `search(..., explain=True)` it also has the answers that the threshold took, and the features of lines.
         """
-        from openclaw_memory.search.explanation import explanation
-
         return explanation(self)
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -66,7 +67,7 @@ class SearchResults(Sequence[SearchResult]):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from openclaw_memory.tables import frame
+        from openclaw_memory.display.tables import frame
 
         return frame("to_pandas()", _COLUMNS, ([getattr(result, name) for name in _COLUMNS] for result in self))
 
@@ -76,7 +77,7 @@ class SearchResults(Sequence[SearchResult]):
         return "\n".join([f"SearchResults({self.query!r}: {self._found()})", *found])
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.tables import KEYWORD_COLOUR, Markup, bars, bold, code, lines, table
+        from openclaw_memory.display.tables import KEYWORD_COLOUR, Markup, bars, bold, code, lines, table
 
         caption = Markup(f"{bold(self.query)}<br>{lines(self._found())}")
         rows = (
@@ -95,3 +96,177 @@ class SearchResults(Sequence[SearchResult]):
         if self.stale:
             words.append("stale: files have changed since they were indexed")
         return "; ".join([*words, *([self.reason] if self.reason else [])])
+
+
+_EXPLAINED_COLUMNS = ("rank", "citation", "score", "keyword", "vector", "decay", "kept")
+# Fonts with Chinese, Japanese and Korean signs, of Linux, macOS and Windows; matplotlib's own has none.
+_WIDE_FONTS = (
+    "Noto Sans CJK JP",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK KR",
+    "WenQuanYi Micro Hei",
+    "Hiragino Sans",
+    "PingFang SC",
+    "Apple SD Gothic Neo",
+    "Yu Gothic",
+    "Microsoft YaHei",
+    "Malgun Gothic",
+)
+# Inches: of a plot, and of each of its bars.
+_WIDTH, _MARGIN, _BAR = 8.0, 1.5, 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One answer's score: `score = (keyword + vector) * decay`, all in [0, 1].
+
+    `keyword` and `vector` are what the words and their meaning brought to it before age took its part; `decay` is 1
+    where age does not count. `kept` is False where the threshold took the answer, whose `rank` is then None.
+    `features` are all parts that the search has told of, by name (`SearchResult.parts`).
+    """
+
+    rank: int | None
+    citation: str
+    score: float
+    keyword: float
+    vector: float
+    decay: float
+    kept: bool
+    features: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation:
+    """The answers to `query`, each with the parts of its score.
+
+    `min_score` is the threshold. Where chunks answer, some are shown that do not reach it, for words of the question
+    that they hold: all such where none reaches it, else those that no vector speaks for (OpenClaw's rule).
+    """
+
+    rows: tuple[Explained, ...]
+    query: str
+    min_score: float
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """One row an answer: rank, citation, score, keyword, vector, decay, kept; `feature_<name>` of each feature.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        from openclaw_memory.display.tables import frame
+
+        names = self._features()
+        rows = (
+            [*(getattr(row, name) for name in _EXPLAINED_COLUMNS), *(row.features.get(name) for name in names)]
+            for row in self.rows
+        )
+        return frame("explain().to_pandas()", (*_EXPLAINED_COLUMNS, *(f"feature_{name}" for name in names)), rows)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Bars of what keywords and vectors brought to each score and what age took, and the threshold as a line.
+
+        `ax` is drawn upon, or a new figure. Answers that the threshold took are pale.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        try:
+            from matplotlib import pyplot
+        except ImportError as error:
+            raise MissingExtraError("plot() needs matplotlib: pip install matplotlib") from error
+        from openclaw_memory.display.tables import KEYWORD_COLOUR, VECTOR_COLOUR
+
+        if ax is None:
+            height = _MARGIN + _BAR * max(len(self.rows), 1)
+            ax = pyplot.subplots(figsize=(_WIDTH, height), layout="constrained")[1]
+        places = [-number for number in range(len(self.rows))]
+        left = [0.0] * len(self.rows)
+        drawn = (
+            ("keywords", KEYWORD_COLOUR, [row.keyword * row.decay for row in self.rows]),
+            ("vectors", VECTOR_COLOUR, [row.vector * row.decay for row in self.rows]),
+            ("taken by age", "none", [(row.keyword + row.vector) * (1 - row.decay) for row in self.rows]),
+        )
+        for label, colour, widths in drawn:
+            if label == "taken by age" and not any(widths):
+                continue
+            edge, hatch = ("grey", "////") if colour == "none" else (colour, None)
+            parts = ax.barh(places, widths, left=left, color=colour, label=label, hatch=hatch, edgecolor=edge)
+            for part, row in zip(parts, self.rows, strict=True):
+                part.set_alpha(1.0 if row.kept else 0.35)
+            left = [start + width for start, width in zip(left, widths, strict=True)]
+        ax.axvline(self.min_score, color="black", linestyle="--", linewidth=1, label=f"threshold {self.min_score:g}")
+        fonts = _fonts()
+        ax.set_yticks(places, [_plain(f"{row.rank or 'below'}  {row.citation}") for row in self.rows], family=fonts)
+        ax.set_xlim(0, max(1.0, *left) if left else 1.0)
+        ax.set_xlabel("score")
+        ax.set_title(_plain(f"Where the scores come from: {_short(self.query)}"), loc="left", wrap=True, family=fonts)
+        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+        return ax
+
+    def __repr__(self) -> str:
+        """What was asked, and a line for each answer."""
+        rows = [
+            f"  {row.score:.2f} = ({row.keyword:.2f} keyword + {row.vector:.2f} vector) * {row.decay:.2f}  "
+            f"{row.citation}{'' if row.kept else '  (below the threshold)'}"
+            for row in self.rows
+        ]
+        return "\n".join([f"Explanation({self.query!r}: threshold {self.min_score:g})", *rows])
+
+    def _repr_html_(self) -> str:
+        from openclaw_memory.display.tables import KEYWORD_COLOUR, VECTOR_COLOUR, Markup, bars, bold, code, faint, table
+
+        what = f"score = (keyword + vector) × decay; threshold {self.min_score:g}"
+        if any(row.kept and row.score < self.min_score for row in self.rows):
+            what += ", below which some are shown for the words of the question that they hold"
+        rows = (
+            (
+                row.rank if row.kept else faint("below"),
+                bars(row.score, (row.keyword * row.decay, KEYWORD_COLOUR), (row.vector * row.decay, VECTOR_COLOUR)),
+                code(row.citation),
+                f"{row.keyword:.2f}",
+                f"{row.vector:.2f}",
+                f"{row.decay:.2f}",
+            )
+            for row in self.rows
+        )
+        caption = Markup(f"{bold(self.query)}<br>{what}")
+        return table(caption, ("", "score", "place", "keyword", "vector", "decay"), rows)
+
+    def _features(self) -> list[str]:
+        """The names of all features, in the order in which they are first met."""
+        return list(
+            dict.fromkeys(name for row in self.rows for name in row.features if name not in {VECTOR_SHARE, DECAY})
+        )
+
+
+def explanation(results: SearchResults) -> Explanation:
+    """The parts of the scores of `results`, and of what the threshold took where the search has kept that."""
+    kept = [_explained(result, rank) for rank, result in enumerate(results, 1)]
+    rejected = [_explained(result, None) for result in results.rejected]
+    return Explanation((*kept, *rejected), results.query, results.min_score)
+
+
+def _explained(result: SearchResult, rank: int | None) -> Explained:
+    decay = result.parts.get(DECAY, 1.0)
+    before = result.score / decay if decay > 0 else 0.0
+    vector = before * result.parts.get(VECTOR_SHARE, 0.0)
+    return Explained(
+        rank, result.citation, result.score, before - vector, vector, decay, rank is not None, result.parts
+    )
+
+
+def _short(query: str) -> str:
+    return query if len(query) <= 80 else f"{query[:79]}…"
+
+
+def _plain(text: str) -> str:
+    """`text` as matplotlib draws it: a `$` in a path or a question would begin a formula."""
+    return clean(text).replace("$", r"\$")
+
+
+def _fonts() -> list[str]:
+    """The usual font, and those of this machine that have the signs of Chinese, Japanese and Korean."""
+    from matplotlib import font_manager, rcParams
+
+    known = {font.name for font in font_manager.fontManager.ttflist}
+    return [*rcParams["font.family"], *(name for name in _WIDE_FONTS if name in known)]

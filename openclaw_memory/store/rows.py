@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.errors import StoreError
-from openclaw_memory.store import checksums
 from openclaw_memory.store.connection import damaged, fetch
-from openclaw_memory.store.layout import CHUNK_IDS
-from openclaw_memory.types import SOURCES, ChunkRow, FileRecord, IndexMeta, StoredChunk
+from openclaw_memory.store.schema import CHUNK_IDS
+from openclaw_memory.types import SOURCES, Chunk, ChunkRow, FileRecord, IndexMeta, StoredChunk
 
 if TYPE_CHECKING:
     import apsw
+
 
 META_KEY = "memory_index_meta_v1"
 CLOCK = "vectors_clock"  # of the other rows of meta the one that belongs to the vectors, and stays with them
@@ -25,9 +26,14 @@ FINISH = """
 UPDATE meta SET value = json_set(value, '$.building', NULL) WHERE key = ? AND value ->> '$.building' = ?
 """
 SHA256 = re.compile("[0-9a-f]{64}")
+SINCE_SCHEMA = 3  # tables of older versions have none
+# A chunk whose file is not there is read too, and found to be damaged.
+COLUMNS = "chunks.id, files.path, files.source, start_line, end_line, start_char, text, context, section"
+ALL = f"SELECT {COLUMNS}, checksum FROM chunks LEFT JOIN files ON files.id = chunks.file_id"
+MOST_TOLD = 10  # as many as SQLite's own check is asked for
 FILE_COLUMNS = ("path", "source", "hash", "size", "mtime_ns", "inode", "checked_ns", "lacks")
 CHUNKS = f"""
-SELECT {checksums.COLUMNS}, {{checksum}} FROM json_each(?) AS wanted
+SELECT {COLUMNS}, {{checksum}} FROM json_each(?) AS wanted
 CROSS JOIN chunks ON chunks.id = wanted.value
 LEFT JOIN files ON files.id = chunks.file_id ORDER BY chunks.id
 """
@@ -113,9 +119,9 @@ def chunks(db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
         CorruptIndexError: one of them is not what was written.
     """
     wanted = (json.dumps(sorted(set(ids))),)
-    if checksums.are_there(db):
-        return list(checksums.checked(db, fetch(db, CHUNKS.format(checksum="checksum"), wanted)))
-    return [checksums.stored_chunk(row) for row in fetch(db, CHUNKS.format(checksum="NULL"), wanted)]
+    if are_there(db):
+        return list(checked(db, fetch(db, CHUNKS.format(checksum="checksum"), wanted)))
+    return [stored_chunk(row) for row in fetch(db, CHUNKS.format(checksum="NULL"), wanted)]
 
 
 def chunks_of(db: apsw.Connection, path: str) -> list[StoredChunk]:
@@ -272,7 +278,7 @@ def _chunk_columns(
 ) -> tuple[int | str | None, ...]:
     vector_id = None if row.vector_key is None else vector_ids[row.vector_key]
     chunk = row.chunk
-    crc = checksums.checksum(StoredChunk(chunk_id, record.path, record.source, chunk))
+    crc = checksum(StoredChunk(chunk_id, record.path, record.source, chunk))
     place = chunk.start_line, chunk.end_line, chunk.start_char, chunk.section
     return chunk_id, file_id, vector_id, *place, crc, chunk.context, chunk.text
 
@@ -288,3 +294,55 @@ def _columns(record: FileRecord) -> tuple[str, str, str | bytes, int, int, int, 
         record.checked_ns,
         record.lacks,
     )
+
+
+def are_there(db: apsw.Connection) -> bool:
+    """Whether the chunks of this index have checksums."""
+    ((version,),) = fetch(db, "PRAGMA user_version")
+    return bool(version >= SINCE_SCHEMA)
+
+
+def checksum(stored: StoredChunk) -> int:
+    """CRC-32 of everything a chunk is cited and found with, its id and its file included; signed, to fit four bytes."""
+    chunk = stored.chunk
+    values = (
+        stored.id,
+        stored.path,
+        stored.source,
+        chunk.start_line,
+        chunk.end_line,
+        chunk.start_char,
+        chunk.section,
+        chunk.context,
+        chunk.text,
+    )
+    crc = zlib.crc32("\0".join(map(str, values)).encode())
+    return crc - (1 << 32) if crc >> 31 else crc
+
+
+def stored_chunk(row: tuple[Any, ...]) -> StoredChunk:
+    """The chunk of a row of `COLUMNS`."""
+    return StoredChunk(row[0], row[1], row[2], Chunk(*row[3:9]))
+
+
+def checked(db: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> Iterator[StoredChunk]:
+    """The chunks of rows of `COLUMNS` and a checksum.
+
+    Raises:
+        CorruptIndexError: one is not what was written.
+    """
+    for row in rows:
+        stored = stored_chunk(row)
+        if checksum(stored) != row[9]:
+            raise damaged(db.filename, f"chunk {stored.id} of {stored.path!r} is not what was written")
+        yield stored
+
+
+def problems(db: apsw.Connection) -> Iterator[str]:
+    """What is wrong with the chunks of the whole index, in words."""
+    if are_there(db):
+        wrong = 0
+        for row in db.execute(ALL):
+            stored = stored_chunk(row)
+            if checksum(stored) != row[9] and (wrong := wrong + 1) <= MOST_TOLD:
+                yield f"chunk {stored.id} of {stored.path!r} is not what was written"

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from openclaw_memory.errors import CorruptIndexError, NewerIndexError, StoreError
-from openclaw_memory.store import beside, cache, inspection, keywords, layout, rows
+from openclaw_memory.store import fts, integrity, rows, schema, shadow, vector_cache
 from openclaw_memory.store.connection import Connections, Pinned, connect, fetch, find_extension, is_index, prepare_file
-from openclaw_memory.store.layout import SCHEMA_VERSION
-from openclaw_memory.store.place import identity_of
+from openclaw_memory.store.location import identity_of
+from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.types import ChunkRow, FileRecord, Hit, IndexMeta, Source, Store, StoredChunk, StoreStats
 
 if TYPE_CHECKING:
@@ -82,12 +82,12 @@ class SqliteStore:
         with self._connections.write() as db:
             if self._vector_error is None:
                 db.execute("DROP TABLE IF EXISTS chunk_vectors")
-            used = cache.in_use(db)
-            layout.renew(db)
-            cache.retire(db, used)
+            used = vector_cache.in_use(db)
+            schema.renew(db)
+            vector_cache.retire(db, used)
             rows.set_meta(db, meta)
-            cache.add_model(db, meta.identity, meta.dims)
-            cache.say_dims(db)
+            vector_cache.add_model(db, meta.identity, meta.dims)
+            vector_cache.say_dims(db)
 
     def beside(self) -> SqliteStore:
         """A store in a file of its own beside this one, `<name>.rebuild-...`, that begins with all that this one holds.
@@ -95,7 +95,7 @@ class SqliteStore:
         Raises:
             StoreError: the folder cannot be written, or the disk is full.
         """
-        return SqliteStore(beside.copied(self._connections, self._extension), self._vector_error, self._extension)
+        return SqliteStore(shadow.copied(self._connections, self._extension), self._vector_error, self._extension)
 
     def publish(self, built: Store) -> None:
         """Hold from now on what `built` holds, a store from `beside`, which is then closed and its file removed.
@@ -111,15 +111,15 @@ class SqliteStore:
         try:
             with self._connections.alone() as live, built._connections.alone() as source:
                 rows.keep_notes(source, rows.notes(live))
-                beside.copy(source, live)
-                beside.settle(live)
+                shadow.copy(source, live)
+                shadow.settle(live)
         finally:
             self.discard(built)
 
     def discard(self, built: Store) -> None:
         """Close a store that came from `beside`, and remove its file. Calling it twice is allowed."""
         if isinstance(built, SqliteStore) and built.path != self.path:
-            beside.remove(built._connections)
+            shadow.remove(built._connections)
 
     def finish(self, build: str) -> None:
         """Say that the build of this name is complete; nothing happens where another one has begun since."""
@@ -146,11 +146,11 @@ class SqliteStore:
                 another model or chunking than the rows were `made_for`; nothing is changed.
         """
         with self._connections.write() as db:
-            layout.check(db)
+            schema.check(db)
             rows.check_made_for(db, made_for)
             dims, vector_ids = self._vector_ids(db, [row for _, chunks in files for row in chunks])
             _, removed, lost = rows.remove_files(db, [record.path for record, _ in files])
-            cache.retire(db, lost.difference(vector_ids.values()))
+            vector_cache.retire(db, lost.difference(vector_ids.values()))
             added: list[int] = []
             for record, chunks in files:
                 added += rows.add_file(db, record, chunks, vector_ids)
@@ -168,11 +168,11 @@ class SqliteStore:
             StoreError: as `replace_files`; or the file is not indexed, so that there is nothing to go on from.
         """
         with self._connections.write() as db:
-            layout.check(db)
+            schema.check(db)
             rows.check_made_for(db, made_for)
             dims, vector_ids = self._vector_ids(db, chunks)
             removed, lost, added = rows.extend_file(db, record, chunks, from_line, vector_ids)
-            cache.retire(db, lost.difference(vector_ids.values()))
+            vector_cache.retire(db, lost.difference(vector_ids.values()))
             self._update_codes(db, dims, removed, added)
 
     def touch_files(self, records: Sequence[FileRecord], made_for: IndexMeta | None = None) -> None:
@@ -182,24 +182,24 @@ class SqliteStore:
             StoreError: as `replace_files`.
         """
         with self._connections.write() as db:
-            layout.check(db)
+            schema.check(db)
             rows.check_made_for(db, made_for)
             rows.stamp_files(db, records)
 
     def remove_files(self, paths: Iterable[str]) -> int:
         """Remove files and all their rows; returns how many there were."""
         with self._connections.write() as db:
-            layout.check(db)
+            schema.check(db)
             count, removed, lost = rows.remove_files(db, paths)
-            cache.retire(db, lost)
+            vector_cache.retire(db, lost)
             self._update_codes(db, _dims(db), removed, [])
             return count
 
     def known_vectors(self, keys: Iterable[str], identity: str | None = None) -> set[str]:
         """Those of the keys whose vectors are stored under `identity`; None means the one in `meta`."""
         with self._connections.read() as db:
-            model = cache.model(db, identity)
-            return set() if model is None else set(cache.known_keys(db, model[0], keys))
+            model = vector_cache.model(db, identity)
+            return set() if model is None else set(vector_cache.known_keys(db, model[0], keys))
 
     def add_vectors(self, keys: Sequence[str], vectors: Matrix, identity: str | None = None) -> None:
         """Store one row of `vectors`, shape (len(keys), dims), for each key; a key that is stored already is kept.
@@ -217,9 +217,9 @@ class SqliteStore:
 
         matrix = checked_matrix(vectors, len(keys))
         with self._connections.write() as db:
-            model_id = cache.current_model(db)[0] if identity is None else cache.add_model(db, identity)
-            cache.hold_to(db, model_id, matrix.shape[1])
-            cache.add_vectors(db, model_id, keys, (row.tobytes() for row in matrix))
+            model_id = vector_cache.current_model(db)[0] if identity is None else vector_cache.add_model(db, identity)
+            vector_cache.hold_to(db, model_id, matrix.shape[1])
+            vector_cache.add_vectors(db, model_id, keys, (row.tobytes() for row in matrix))
 
     def prune(self, max_entries: int) -> int:
         """Remove vectors until at most `max_entries` are left, of all models, and return how many it removed.
@@ -228,18 +228,18 @@ class SqliteStore:
         chunks in the index always stay. The file keeps its size; the room is used again.
         """
         with self._connections.read() as db:
-            if cache.count(db) <= max_entries:
+            if vector_cache.count(db) <= max_entries:
                 return 0
         with self._connections.write() as db:
-            layout.check(db)
-            return cache.prune(db, max_entries)
+            schema.check(db)
+            return vector_cache.prune(db, max_entries)
 
     def search_text(
         self, terms: Sequence[str], k: int, *, match: Literal["any", "all"] = "any", source: Source | None = None
     ) -> list[Hit]:
         """The k best chunks by BM25 over segmented terms, of which the first 64 count."""
         with self._connections.read() as db:
-            return keywords.search(db, terms, k, match, source)
+            return fts.search(db, terms, k, match, source)
 
     def search_vector(self, vector: Vector, k: int, *, source: Source | None = None) -> list[Hit]:
         """The k chunks nearest to a unit vector, scored by exact cosine.
@@ -317,7 +317,7 @@ class SqliteStore:
     def document_frequencies(self, terms: Iterable[str]) -> Mapping[str, int]:
         """In how many chunks each term occurs, in text or context (0 when in none)."""
         with self._connections.read() as db:
-            return keywords.document_frequencies(db, terms)
+            return fts.document_frequencies(db, terms)
 
     def chunk_count(self) -> int:
         """How many chunks there are."""
@@ -331,7 +331,7 @@ class SqliteStore:
         on disk, the write-ahead log included.
         """
         with self._connections.read() as db:
-            return inspection.stats(db, self.path, self._vector_error)
+            return integrity.stats(db, self.path, self._vector_error)
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with tables, indexes, terms and vectors, and which chunks are not what was written.
@@ -342,7 +342,7 @@ class SqliteStore:
         found: list[str] = []
         try:
             with self._connections.read() as db:
-                found.extend(inspection.problems(db, with_vec=self._vector_error is None))
+                found.extend(integrity.problems(db, with_vec=self._vector_error is None))
         except CorruptIndexError as error:
             found.append(str(error))
         return tuple(found)
@@ -353,9 +353,9 @@ class SqliteStore:
 
     def _vector_ids(self, db: apsw.Connection, chunks: Sequence[ChunkRow]) -> tuple[int | None, dict[str, int | None]]:
         """The dimensions of the current model, and the ids of the vectors that these rows name."""
-        model_id, dims = cache.current_model(db)
+        model_id, dims = vector_cache.current_model(db)
         keys = {row.vector_key for row in chunks if row.vector_key is not None}
-        vector_ids = cache.known_keys(db, model_id, keys)
+        vector_ids = vector_cache.known_keys(db, model_id, keys)
         if missing := keys - vector_ids.keys():
             raise StoreError(f"no vector is stored under {min(missing)!r}; call add_vectors before the rows")
         return dims, vector_ids
@@ -374,9 +374,9 @@ class SqliteStore:
 def _check(connections: Connections, read_only: bool) -> None:
     """Make the tables of a new index; refuse a file that is none, or a newer one."""
     with connections.lend() as db:
-        layout.check_header(db)
+        schema.check_header(db)
         if not read_only:
-            layout.create(db)
+            schema.create(db)
         elif not is_index(db):
             raise StoreError(f"{connections.path} is empty; sync first")
         meta = rows.meta(db)
@@ -388,7 +388,7 @@ def _check(connections: Connections, read_only: bool) -> None:
 
 
 def _dims(db: apsw.Connection) -> int | None:
-    model = cache.model(db)
+    model = vector_cache.model(db)
     return model[1] if model else None
 
 

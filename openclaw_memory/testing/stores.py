@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from openclaw_memory.testing import _keeping
-from openclaw_memory.testing._rows import (
-    filled,
-    ids_of,
-    made_key,
-    made_meta,
-    made_record,
-    made_row,
-    made_vectors,
-    refuses,
-)
-from openclaw_memory.types import SOURCES, Store
+from openclaw_memory.errors import EmbedderError, StoreError
+from openclaw_memory.types import SOURCES, Chunk, ChunkRow, FileRecord, IndexMeta, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from openclaw_memory.types import Matrix
+    from openclaw_memory.types import Matrix, Source
+
+_DIMS = 8
+
+# What SQLite's full-text syntax, SQL, UTF-8 or C strings would stumble over.
+_HOSTILE_TERMS = ('"', "'", "*", "AND", "OR NOT", "terms:x", "a\x00b", "\ud800", "-", "(", "x" * 5000)
 
 
 def check_store(open_store: Callable[[], Store]) -> None:
@@ -45,7 +42,7 @@ def check_store(open_store: Callable[[], Store]) -> None:
 
 
 def _check_empty(store: Store) -> None:
-    vector, key = made_vectors(1)[0], made_key(0)
+    vector, key = _made_vectors(1)[0], _made_key(0)
     assert store.meta() is None, "a new store must have no meta"
     assert (dict(store.files()), store.chunk_count()) == ({}, 0), "a new store must have no files and no chunks"
     found = (store.search_text(["word"], 5), store.search_vector(vector, 5), dict(store.similarities(vector, [1])))
@@ -57,61 +54,61 @@ def _check_empty(store: Store) -> None:
 
 
 def _check_meta(store: Store) -> None:
-    store.reset(made_meta())
+    store.reset(_made_meta())
     stored = store.meta()
     assert stored is not None, "meta must be remembered by reset"
-    assert dict(stored.chunking) == dict(made_meta().chunking), f"chunking came back as {stored.chunking}"
-    assert replace(stored, chunking={}) == replace(made_meta(), chunking={}), f"meta came back as {stored}"
-    store.reset(replace(made_meta(), building="b"))
+    assert dict(stored.chunking) == dict(_made_meta().chunking), f"chunking came back as {stored.chunking}"
+    assert replace(stored, chunking={}) == replace(_made_meta(), chunking={}), f"meta came back as {stored}"
+    store.reset(replace(_made_meta(), building="b"))
     for build, left in (("a", "b"), ("b", None)):
         store.finish(build)
         assert getattr(store.meta(), "building", "") == left, f"after build b and finish({build!r}): building {left!r}"
-    filled(store)
-    store.reset(made_meta())
+    _filled(store)
+    store.reset(_made_meta())
     assert store.chunk_count() == 0, "reset must forget all chunks"
     assert dict(store.files()) == {}, "reset must forget all files"
     assert store.search_text(["every"], 5) == [], "reset must forget all terms"
-    assert store.search_vector(made_vectors(1)[0], 5) == [], "after reset no chunk has a vector"
-    assert store.known_vectors([made_key(0)]) == {made_key(0)}, "reset must keep the vectors: they are a cache"
+    assert store.search_vector(_made_vectors(1)[0], 5) == [], "after reset no chunk has a vector"
+    assert store.known_vectors([_made_key(0)]) == {_made_key(0)}, "reset must keep the vectors: they are a cache"
 
 
 def _check_files(store: Store) -> None:
-    filled(store)
-    assert store.problems() == (), "a store that was just filled must be sound"
+    _filled(store)
+    assert store.problems() == (), "a store that was just _filled must be sound"
     assert sorted(store.paths()) == sorted(store.files()), "paths must name every file"
     files = store.files()
-    record = made_record("memory/0.md", content="0")
+    record = _made_record("memory/0.md", content="0")
     assert len(files) == 4, f"4 files were added, {len(files)} are listed"
     assert [store.holds(source) for source in SOURCES] == [True, True], "holds must tell of both sources"
     store.remove_files(path for path in files if path.startswith("sessions/"))
     assert [store.holds(source) for source in SOURCES] == [True, False], "holds must tell when a source is gone"
-    filled(store)
+    _filled(store)
     assert files["memory/0.md"] == record, f"a record came back as {files['memory/0.md']}"
     for lacks in ("the service was down", None):
         touched = replace(record, mtime_ns=1, checked_ns=2, lacks=lacks)
-        store.touch_files([touched, made_record("memory/unknown.md")])
+        store.touch_files([touched, _made_record("memory/unknown.md")])
         assert store.files()["memory/0.md"] == touched, "touch_files must update the stamps and what a file lacks"
-    without = replace(made_record("memory/without.md"), lacks="the service was down")
-    store.replace_files([(without, [made_row(1, "keyless")])])
+    without = replace(_made_record("memory/without.md"), lacks="the service was down")
+    store.replace_files([(without, [_made_row(1, "keyless")])])
     assert store.files()["memory/without.md"] == without, "replace_files must keep what a file lacks"
     assert dict(store.lacking()) == {"the service was down": 1}, f"lacking must count by reason, not {store.lacking()}"
     assert store.remove_files(["memory/without.md"]) == 1, "a file that lacks vectors is removed as any other"
     assert "memory/unknown.md" not in store.files(), "touch_files must not add files"
-    assert len(ids_of(store, "memory/0.md")) == 5, "touch_files must keep the chunks"
+    assert len(_ids_of(store, "memory/0.md")) == 5, "touch_files must keep the chunks"
     assert store.remove_files(["memory/0.md", "memory/unknown.md"]) == 1, "remove_files must count the files there were"
     assert store.chunk_count() == 15, "the chunks of a removed file must go"
     assert store.search_text(["file0"], 5) == [], "the terms of a removed file must go"
-    assert len(store.search_vector(made_vectors(1)[0], 100)) == 15, "the vectors of a removed file must not be found"
+    assert len(store.search_vector(_made_vectors(1)[0], 100)) == 15, "the vectors of a removed file must not be found"
 
 
 def _check_replace(store: Store) -> None:
-    vectors = filled(store)
-    before = ids_of(store, "memory/0.md")
-    rows = [made_row(1, "every fresh", key=made_key(19)), made_row(2, "every keyless")]
-    store.replace_files([(made_record("memory/0.md", content="new"), rows)])
+    vectors = _filled(store)
+    before = _ids_of(store, "memory/0.md")
+    rows = [_made_row(1, "every fresh", key=_made_key(19)), _made_row(2, "every keyless")]
+    store.replace_files([(_made_record("memory/0.md", content="new"), rows)])
     assert store.chunk_count() == 17, f"2 chunks must take the place of 5: 17, not {store.chunk_count()}"
     assert store.search_text(["file0"], 5) == [], "the old terms of a replaced file must go"
-    ids = ids_of(store, "memory/0.md")
+    ids = _ids_of(store, "memory/0.md")
     found = [stored.chunk for stored in store.chunks(ids)]
     assert found == [row.chunk for row in rows], f"the new chunks came back as {found}"
     likeness = store.similarities(vectors[19], ids)
@@ -124,37 +121,37 @@ def _check_replace(store: Store) -> None:
 
 
 def _check_refusals(store: Store) -> None:
-    filled(store)
-    good = (made_record("memory/good.md"), [made_row(1, "good")])
-    bad = (made_record("memory/0.md"), [made_row(1, "bad", key=made_key("bad"))])
-    assert refuses(lambda: store.replace_files([good, bad])), "a vector_key that was never added must raise StoreError"
+    _filled(store)
+    good = (_made_record("memory/good.md"), [_made_row(1, "good")])
+    bad = (_made_record("memory/0.md"), [_made_row(1, "bad", key=_made_key("bad"))])
+    assert _refuses(lambda: store.replace_files([good, bad])), "a vector_key that was never added must raise StoreError"
     assert "memory/good.md" not in store.files(), "a failed replace_files must change nothing"
-    assert len(ids_of(store, "memory/0.md")) == 5, "a failed replace_files must keep the old rows"
-    nan = made_vectors(1) * float("nan")
-    cases = [(nan, "NaN"), (made_vectors(1, dims=3), "other dimensions"), (made_vectors(2), "a row more")]
+    assert len(_ids_of(store, "memory/0.md")) == 5, "a failed replace_files must keep the old rows"
+    nan = _made_vectors(1) * float("nan")
+    cases = [(nan, "NaN"), (_made_vectors(1, dims=3), "other dimensions"), (_made_vectors(2), "a row more")]
     for matrix, what in cases:
-        assert refuses(partial(store.add_vectors, [made_key("bad")], matrix)), f"add_vectors must refuse {what}"
-        assert store.known_vectors([made_key("bad")]) == set(), f"vectors with {what} must not be stored"
+        assert _refuses(partial(store.add_vectors, [_made_key("bad")], matrix)), f"add_vectors must refuse {what}"
+        assert store.known_vectors([_made_key("bad")]) == set(), f"vectors with {what} must not be stored"
 
 
 def _check_chunks(store: Store) -> None:
-    filled(store)
-    ids = [chunk_id for path in store.files() for chunk_id in ids_of(store, path)]
+    _filled(store)
+    ids = [chunk_id for path in store.files() for chunk_id in _ids_of(store, path)]
     assert store.chunks_of("memory/unknown.md") == [], "an unknown file has no chunks"
     for path in store.files():
-        assert [found.id for found in store.chunks_of(path)] == ids_of(store, path), "chunks_of must keep their order"
-        own = ids_of(store, path)
+        assert [found.id for found in store.chunks_of(path)] == _ids_of(store, path), "chunks_of must keep their order"
+        own = _ids_of(store, path)
         assert own == list(range(own[0], own[0] + 5)), f"ids of one file must be consecutive, not {own}"
     stored = store.chunks([*reversed(ids), max(ids) + 1000, ids[0]])
     assert [chunk.id for chunk in stored] == sorted(ids), "chunks must come once each, by id, the unknown left out"
     first = stored[0]
     assert (first.path, first.source) == ("memory/0.md", "memory"), f"a chunk came back as {first}"
-    assert first.chunk == made_row(1, "every file0 n0").chunk, f"a chunk came back as {first.chunk}"
+    assert first.chunk == _made_row(1, "every file0 n0").chunk, f"a chunk came back as {first.chunk}"
     assert store.chunks([]) == [], "no ids must give no chunks"
 
 
 def _check_text(store: Store) -> None:
-    filled(store)
+    _filled(store)
     assert [hit.score > 0 for hit in store.search_text(["n7"], 5)] == [True], "a text score must be above 0"
     best = store.chunks([store.search_text(["every", "n7"], 1)[0].chunk_id])[0]
     assert best.chunk.text.endswith("n7"), f"the rarer term must decide: {best.chunk.text!r} came first"
@@ -171,7 +168,7 @@ def _check_text(store: Store) -> None:
 
 
 def _check_terms(store: Store) -> None:
-    store.reset(made_meta())
+    store.reset(_made_meta())
     terms = [
         "geo-1000",
         "snake_case",
@@ -188,9 +185,9 @@ def _check_terms(store: Store) -> None:
         "q*",
         "^r",
     ]
-    rows = [made_row(at, term) for at, term in enumerate(terms, start=1)]
-    context = made_row(len(rows) + 1, "other", context_terms="heading")
-    store.replace_files([(made_record("memory/terms.md"), [*rows, context])])
+    rows = [_made_row(at, term) for at, term in enumerate(terms, start=1)]
+    context = _made_row(len(rows) + 1, "other", context_terms="heading")
+    store.replace_files([(_made_record("memory/terms.md"), [*rows, context])])
     for at, term in enumerate(terms, start=1):
         lines = [found.chunk.start_line for found in store.chunks(hit.chunk_id for hit in store.search_text([term], 9))]
         assert lines == [at], f"the term {term!r} of line {at} was found in lines {lines}"
@@ -201,8 +198,8 @@ def _check_terms(store: Store) -> None:
 
 
 def _check_cosine(store: Store) -> None:
-    vectors = filled(store)
-    query = made_vectors(1, seed=1)[0]
+    vectors = _filled(store)
+    query = _made_vectors(1, seed=1)[0]
     exact = vectors @ query
     ids = sorted(hit.chunk_id for hit in store.search_vector(query, 100))
     assert len(ids) == 20, f"20 chunks have vectors, {len(ids)} were found"
@@ -221,7 +218,7 @@ def _check_cosine(store: Store) -> None:
 
 
 def _check_sources(store: Store) -> None:
-    vectors = filled(store)
+    vectors = _filled(store)
     for source in SOURCES:
         for hits in (
             store.search_text(["every"], 100, source=source),
@@ -242,7 +239,7 @@ def _check_threads(store: Store) -> None:
     """Two readers beside a writer: each search sees a file's old chunks or its new ones, never a mixture."""
     from concurrent.futures import ThreadPoolExecutor
 
-    vectors = filled(store)
+    vectors = _filled(store)
     with ThreadPoolExecutor(3) as pool:
         writer = pool.submit(_rewrite, store, 20)
         readers = [pool.submit(_read_while, store, vectors, writer) for _ in range(2)]
@@ -252,9 +249,9 @@ def _check_threads(store: Store) -> None:
 
 
 def _rewrite(store: Store, times: int) -> None:
-    rows = [made_row(1 + at, f"every file0 n{at}", key=made_key(at)) for at in range(5)]
+    rows = [_made_row(1 + at, f"every file0 n{at}", key=_made_key(at)) for at in range(5)]
     for turn in range(times):
-        store.replace_files([(made_record("memory/0.md", content=f"turn {turn}"), rows)])
+        store.replace_files([(_made_record("memory/0.md", content=f"turn {turn}"), rows)])
 
 
 def _read_while(store: Store, vectors: Matrix, writer: Future[None]) -> set[int]:
@@ -267,10 +264,201 @@ def _read_while(store: Store, vectors: Matrix, writer: Future[None]) -> set[int]
             return counts
 
 
-# What SQLite's full-text syntax, SQL, UTF-8 or C strings would stumble over.
-_HOSTILE_TERMS = ('"', "'", "*", "AND", "OR NOT", "terms:x", "a\x00b", "\ud800", "-", "(", "x" * 5000)
+def _check_identities(store: Store) -> None:
+    """Vectors of different models never meet."""
+    _filled(store)
+    store.reset(_made_meta("check/another"))
+    assert store.known_vectors([_made_key(0)]) == set(), "vectors of another identity must stay unknown"
+    store.add_vectors([_made_key(0)], _made_vectors(1, dims=_DIMS * 2))
+    store.replace_files([(_made_record("memory/0.md"), [_made_row(1, "one", key=_made_key(0))])])
+    hits = store.search_vector(_made_vectors(1, dims=_DIMS * 2)[0], 5)
+    assert len(hits) == 1, f"an identity of other dimensions must find its one vector, not {hits}"
+    store.reset(_made_meta())
+    assert store.known_vectors([_made_key(1)]) == {_made_key(1)}, "vectors of the first identity must still be there"
+
+
+def _check_gathered(store: Store) -> None:
+    """Vectors of a model that is not the current one, or not yet."""
+    keys, identity = [_made_key(number) for number in range(900)], "check/next"
+    assert store.known_vectors(keys, identity) == set(), "nothing is known of an identity without vectors"
+    assert _refuses(lambda: store.add_vectors(keys, _made_vectors(900))), "without meta the identity must be named"
+    store.add_vectors(keys, _made_vectors(900, dims=_DIMS * 2), identity)
+    assert store.meta() is None, "vectors of a named identity need no meta, and make none"
+    assert store.known_vectors([*keys, _made_key("no")], identity) == set(keys), (
+        "vectors of an identity must be known by its name"
+    )
+    _filled(store)
+    assert store.known_vectors(keys) == set(keys[:20]), "identities must be told apart, also where meta names one"
+    assert store.known_vectors(keys, _made_meta().identity) == set(keys[:20]), "the identity in meta may also be named"
+    assert len(store.search_vector(_made_vectors(1)[0], 100)) == 20, "vectors of another identity must not be found"
+    for named in (identity, None):
+        wrong = partial(store.add_vectors, [_made_key("bad")], _made_vectors(1, dims=3), named)
+        assert _refuses(wrong), f"add_vectors must hold identity {named!r} to its dimensions"
+        assert store.known_vectors([_made_key("bad")], named) == set(), "vectors of other dimensions must not be stored"
+    store.reset(_made_meta(identity))
+    store.replace_files([(_made_record("memory/0.md"), [_made_row(1, "one", key=keys[7])])])
+    hits = store.search_vector(_made_vectors(900, dims=_DIMS * 2)[7], 5)
+    assert [round(hit.score, 5) for hit in hits] == [1], f"a gathered vector must be found once it is current: {hits}"
+
+
+def _check_prune(store: Store) -> None:
+    """What is in no use goes first, the longest unused before all."""
+    _filled(store)
+    store.add_vectors([_made_key("next")], _made_vectors(1, dims=3), "check/next")
+    assert store.prune(21) == 0, "at the limit nothing must go"
+    assert store.prune(0) == 1, "a vector in use must stay, one that is not must go"
+    assert store.known_vectors([_made_key("next")], "check/next") == set(), "a pruned vector must be unknown"
+    store.add_vectors([_made_key("next")], _made_vectors(1, dims=4), "check/next")
+    assert store.stats().vectors == 21, "an identity whose vectors are all gone may come back with other dimensions"
+    shared = _made_row(1, "every shared", key=_made_key(5))
+    store.replace_files([(_made_record("memory/shared.md"), [shared])])
+    for path in ("sessions/3.jsonl", "sessions/1.jsonl"):  # the vectors 15 to 19, then 5 to 9 without the shared one
+        store.remove_files([path])
+    store.replace_files([(_made_record("memory/again.md"), [_made_row(1, "every again", key=_made_key(16))])])
+    assert store.prune(17) == 4, "to 17 of 21, 4 must go"
+    left = store.known_vectors(_made_key(number) for number in range(20))
+    gone = [number for number in range(20) if _made_key(number) not in left]
+    assert gone == [15, 17, 18], f"with the older one of another model, 15, 17 and 18 must go first, not {gone}"
+    assert store.prune(0) == 5, "those that are in no use any more must go last"
+    assert len(store.search_vector(_made_vectors(1)[0], 100)) == 12, "all chunks must keep their vectors"
+    store.reset(_made_meta("check/another"))
+    assert store.stats().vectors == 12, "reset must keep the vectors"
+    assert store.prune(0) == 12, "after reset no vector is in use"
+
+
+def _check_beside(store: Store) -> None:
+    """The next index is unseen until it is published, and then there is no other."""
+    vectors = _filled(store)
+    store.note("name", "text")
+    discarded = store.beside()
+    assert discarded.chunk_count() == 20, "a store beside must begin with all that this one holds"
+    discarded.remove_files(list(discarded.paths()))
+    store.discard(discarded)
+    assert store.chunk_count() == 20, "what is done in a store beside must not be seen here"
+    built = store.beside()
+    built.reset(_made_meta())
+    built.replace_files([(_made_record("memory/new.md"), [_made_row(1, "every next", key=_made_key(3))])])
+    built.finish("")
+    assert store.search_text(["next"], 5) == [], "the next index must not be seen before it is published"
+    assert len(store.search_vector(vectors[0], 100)) == 20, "the old index must answer until then"
+    old = {hit.chunk_id for hit in store.search_text(["every"], 100)}
+    store.publish(built)
+    assert store.paths() == ["memory/new.md"], "publish must put the next index in the place of the old one"
+    found = {hit.chunk_id for hit in store.search_text(["every"], 100)}
+    assert len(found) == 1, "publish must bring the terms"
+    assert found.isdisjoint(old), "an id that named a chunk of the old index must not come to name another one"
+    assert [hit.chunk_id for hit in store.search_vector(vectors[3], 5)] == [*found], "publish must bring the vectors"
+    assert store.noted("name") == "text", "notes must stay where an index is published"
+    assert store.problems() == (), "a store must be sound after publish"
+
+
+def _check_notes(store: Store) -> None:
+    """Notes outlive every reset."""
+    assert store.noted("name") is None, "there is no note before one was kept"
+    for text in ("one", "two"):
+        store.note("name", text)
+        assert store.noted("name") == text, "a note must come back, the latest one of its name"
+    assert store.meta() is None, "a note must not make meta"
+    store.reset(_made_meta())
+    store.reset(_made_meta("check/another"))
+    assert store.noted("name") == "two", "a note must outlive every reset"
+
+
+def _check_extend(store: Store) -> None:
+    """A file that grows keeps its first chunks."""
+    vectors = _filled(store)
+    path = "sessions/1.jsonl"
+    before, last = _ids_of(store, path), max(_ids_of(store, "sessions/3.jsonl"))
+    rows = [_made_row(4, "every longer", key=_made_key(19)), _made_row(6, "every more")]
+    longer = _made_record(path, SOURCES[1], content="longer")
+    store.extend_file(longer, rows, 4)
+    assert store.files()[path] == longer, "extend_file must update the record"
+    after = _ids_of(store, path)
+    assert after[:3] == before[:3], "the chunks before the line must stay"
+    assert len(after) == 5, f"2 chunks must take the place of those from line 4 on: {after}"
+    assert min(after[3:]) > last, "new chunks must have ids beyond all others"
+    assert [found.chunk for found in store.chunks(after[3:])] == [row.chunk for row in rows], "new chunks must be there"
+    assert store.search_text(["n8"], 5) == [], "the terms of the old chunks must go"
+    assert after[3] in {hit.chunk_id for hit in store.search_vector(vectors[19], 2)}, "the new vectors must be found"
+    assert store.chunk_count() == 20, f"20 - 2 + 2 chunks must be left, not {store.chunk_count()}"
+    bad = [_made_row(7, "every bad", key=_made_key("bad"))]
+    assert _refuses(lambda: store.extend_file(_made_record(path, SOURCES[1]), bad, 4)), "an unknown vector is refused"
+    assert (store.files()[path], _ids_of(store, path)) == (longer, after), "a refused extend_file must change nothing"
+    unknown = _made_record("sessions/unknown.jsonl", SOURCES[1])
+    assert _refuses(lambda: store.extend_file(unknown, rows, 4)), "a file that is not indexed has nothing to go on from"
+    assert "sessions/unknown.jsonl" not in store.files(), "a refused extend_file must add no file"
+    store.extend_file(longer, [_made_row(7, "every last")], 7)
+    assert _ids_of(store, path)[:5] == after, "rows that come after all others must take the place of none"
+    store.extend_file(longer, [], 1)
+    assert _ids_of(store, path) == [], "from line 1 on all rows must go"
+    assert len(_ids_of(store, "sessions/3.jsonl")) == 5, "other files must keep their rows"
+
+
+def _made_meta(identity: str = "check/model") -> IndexMeta:
+    """What an index of this model says of itself."""
+    return IndexMeta("check", "model", identity, None, {"style": "headings", "max_chars": 700}, schema_version=1)
+
+
+def _made_record(path: str, source: Source = "memory", *, content: str = "") -> FileRecord:
+    """The record of a file with this content."""
+    return FileRecord(path, source, _made_key(content), size=len(content), mtime_ns=1 << 60, inode=7, checked_ns=9)
+
+
+def _made_row(line: int, terms: str, *, context_terms: str = "", key: str | None = None) -> ChunkRow:
+    """A chunk of one line with these terms."""
+    return ChunkRow(Chunk(line, line, line * 10, terms, context_terms), terms, context_terms, key)
+
+
+def _made_key(text: object) -> str:
+    """The key of a vector."""
+    return hashlib.sha256(str(text).encode()).hexdigest()
+
+
+def _made_vectors(count: int, dims: int = _DIMS, seed: int = 0) -> Matrix:
+    """Random unit vectors, shape (count, dims)."""
+    import numpy as np
+
+    rows = np.random.default_rng(seed).normal(size=(count, dims)).astype(np.float32)
+    unit: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit
+
+
+def _filled(store: Store, files: int = 4, chunks: int = 5) -> Matrix:
+    """Give a store files of numbered chunks, every second file a transcript; returns their vectors, in order of id."""
+    vectors = _made_vectors(files * chunks)
+    keys = [_made_key(number) for number in range(files * chunks)]
+    store.reset(_made_meta())
+    store.add_vectors(keys, vectors)
+    for file in range(files):
+        numbers = range(file * chunks, (file + 1) * chunks)
+        rows = [_made_row(1 + at, f"every file{file} n{n}", key=keys[n]) for at, n in enumerate(numbers)]
+        path, source = (f"sessions/{file}.jsonl", SOURCES[1]) if file % 2 else (f"memory/{file}.md", SOURCES[0])
+        store.replace_files([(_made_record(path, source, content=f"{file}"), rows)])
+    return vectors
+
+
+def _ids_of(store: Store, path: str) -> list[int]:
+    """The ids of a file's chunks, asked by way of its terms: `_filled` numbers them by file."""
+    found = store.chunks(hit.chunk_id for hit in store.search_text(["every"], 1000))
+    return [chunk.id for chunk in found if chunk.path == path]
+
+
+def _refuses(call: Callable[[], None]) -> bool:
+    """Whether a call raises one of the errors that a store may raise."""
+    try:
+        call()
+    except (EmbedderError, StoreError):
+        return True
+    return False
+
+
 _CHECKS: tuple[Callable[[Store], None], ...] = (
-    *_keeping.CHECKS,
+    _check_identities,
+    _check_gathered,
+    _check_prune,
+    _check_beside,
+    _check_notes,
+    _check_extend,
     _check_empty,
     _check_meta,
     _check_files,

@@ -4,9 +4,8 @@
 is relevant before a model is asked, `recall_section` the words for its instructions.
 """
 
-from openclaw_memory.sessions.keys import chat_type
-from openclaw_memory.tools.audience import checked_memory, shows_citations
-from openclaw_memory.tools.calls import memory_tools
+from openclaw_memory.conversation.session_key import chat_type
+from openclaw_memory.tools.handlers import memory_tools
 from openclaw_memory.tools.prompt import question_in, recall, recall_section, with_fewer_results
 from openclaw_memory.tools.schemas import (
     MEMORY_APPEND_DESCRIPTION,
@@ -20,6 +19,7 @@ from openclaw_memory.tools.schemas import (
     MEMORY_SEARCH_DESCRIPTION,
     MEMORY_SEARCH_SCHEMA,
 )
+from openclaw_memory.tools.visibility import checked_memory, shows_citations
 
 __all__ = [
     "MEMORY_APPEND_DESCRIPTION",

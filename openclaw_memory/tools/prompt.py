@@ -6,15 +6,15 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
+from openclaw_memory._log import say
 from openclaw_memory.errors import QueryError
-from openclaw_memory.fence import fenced
-from openclaw_memory.say import say
-from openclaw_memory.tools.audience import audience_of, checked_memory
-from openclaw_memory.tools.shown import found, within
+from openclaw_memory.text.fence import fenced
+from openclaw_memory.tools.budget import found, within
+from openclaw_memory.tools.visibility import audience_of, checked_memory
 
 if TYPE_CHECKING:
+    from openclaw_memory.conversation.messages import Message
     from openclaw_memory.memory import Memory
-    from openclaw_memory.sessions.messages import Message
     from openclaw_memory.types import Source
 
 _BEFORE = "Before answering anything about prior work, decisions, dates, people, preferences, or todos:"

@@ -4,7 +4,6 @@ files -> index (chunks, rows) -> answers (results, reports, status); `tools` and
 frameworks exchange with a memory; `protocols` are the parts that can be replaced.
 """
 
-from openclaw_memory.types.answers import Progress, SearchResult, Status, SyncReport
 from openclaw_memory.types.documents import Document, Maker
 from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source, citation, cited
 from openclaw_memory.types.index import (
@@ -17,6 +16,7 @@ from openclaw_memory.types.index import (
     StoreStats,
 )
 from openclaw_memory.types.protocols import Embedder, Matrix, ServiceEmbedder, Store, Vector, WordVectorEmbedder
+from openclaw_memory.types.results import Progress, SearchResult, Status, SyncReport
 from openclaw_memory.types.tools import Tool, ToolAnswer
 
 __all__ = [

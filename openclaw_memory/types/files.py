@@ -69,7 +69,7 @@ class Excerpt:
         return citation(self.path, self.start_line, self.end_line)
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.tables import code, lines, table
+        from openclaw_memory.display.tables import code, lines, table
 
         told = [("", "(it stood there already)")] if self.existed else []
         return table(code(self.citation), ("line", "text"), [(self.start_line, lines(self.text)), *told])

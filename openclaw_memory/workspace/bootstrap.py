@@ -6,12 +6,12 @@ import datetime
 from dataclasses import dataclass
 from pathlib import Path
 
-from openclaw_memory.config import Files
+from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import NotFoundError, WorkspaceError
-from openclaw_memory.redaction import redact
+from openclaw_memory.text.redaction import redact
 from openclaw_memory.workspace.journal import day_path
 from openclaw_memory.workspace.paths import Place, counts, long_term_path
-from openclaw_memory.workspace.reading import decode, read_place
+from openclaw_memory.workspace.safe_read import decode, read_place
 
 SOUL = "SOUL.md"  # persona, values and boundaries: for the agent to read, but no memory, and never indexed
 
@@ -45,7 +45,7 @@ class Bootstrap:
         )
 
 
-def bootstrap(root: Path, *, private: bool, max_chars: int, today: datetime.date, rules: Files) -> Bootstrap:
+def bootstrap(root: Path, *, private: bool, max_chars: int, today: datetime.date, rules: FilesConfig) -> Bootstrap:
     """SOUL.md, MEMORY.md if the session is `private`, and the notes of yesterday and today: those that there are.
 
     No file is shown beyond `max_chars` characters: of a day the last lines are, of the others the first. Secrets are
@@ -58,7 +58,7 @@ def bootstrap(root: Path, *, private: bool, max_chars: int, today: datetime.date
     return Bootstrap(tuple(file for file in files if file is not None))
 
 
-def _file(root: Path, path: str, max_chars: int, rules: Files, *, keep_end: bool) -> BootstrapFile | None:
+def _file(root: Path, path: str, max_chars: int, rules: FilesConfig, *, keep_end: bool) -> BootstrapFile | None:
     try:
         data = read_place(Place(path, str(root), tuple(path.split("/"))), rules)
         text = redact(decode(data, path)).strip("\n")

@@ -11,17 +11,11 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from openclaw_memory.chunking.matter import EMBEDDING, Matter, composed, parsed
-from openclaw_memory.config import Files
+from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError, UndecodableError, WriteError
-from openclaw_memory.redaction import redact
-from openclaw_memory.workspace.dates import note_date
-from openclaw_memory.workspace.files import notes_below
-from openclaw_memory.workspace.journal import checked_text, day_path
-from openclaw_memory.workspace.known import Known, vector_in, without_vector
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, NOTES_FOLDER, Place, locate
-from openclaw_memory.workspace.reading import decode, opened
-from openclaw_memory.workspace.writing import (
+from openclaw_memory.text.front_matter import EMBEDDING, Matter, composed, parsed
+from openclaw_memory.text.redaction import redact
+from openclaw_memory.workspace.atomic import (
     make_folder,
     read_whole,
     refused,
@@ -29,6 +23,12 @@ from openclaw_memory.workspace.writing import (
     replace_files,
     writing,
 )
+from openclaw_memory.workspace.dates import note_date
+from openclaw_memory.workspace.document_cache import Known, vector_in, without_vector
+from openclaw_memory.workspace.journal import checked_text, day_path
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, NOTES_FOLDER, Place, locate
+from openclaw_memory.workspace.safe_read import decode, opened
+from openclaw_memory.workspace.scan import notes_below
 
 _NAME_CHARS = 80
 _UNSAFE = re.compile(r"[^a-z0-9_-]+")
@@ -96,7 +96,7 @@ def path_of(doc_id: str) -> str:
     return f"{DOCUMENTS_FOLDER}/{file_name(doc_id)}.md"
 
 
-def write(root: Path, rules: Files, documents: Sequence[Fields]) -> list[str]:
+def write(root: Path, rules: FilesConfig, documents: Sequence[Fields]) -> list[str]:
     """Write documents, each file whole or not at all; returns the paths of those that were not there just so.
 
     What stands above the old text of a document about its vector stays, where its new fields say what was shown of
@@ -112,7 +112,9 @@ def write(root: Path, rules: Files, documents: Sequence[Fields]) -> list[str]:
         return _write(root, rules, documents)
 
 
-def upsert(root: Path, rules: Files, documents: Mapping[str, tuple[Mapping[str, Any], str]], known: Known) -> Upserted:
+def upsert(
+    root: Path, rules: FilesConfig, documents: Mapping[str, tuple[Mapping[str, Any], str]], known: Known
+) -> Upserted:
     """Write documents by their ids, in the files that have them or in new ones.
 
     A name that a person's file has is left to it: the document gets another one.
@@ -132,7 +134,7 @@ def upsert(root: Path, rules: Files, documents: Mapping[str, tuple[Mapping[str, 
         return Upserted(paths, _write(root, rules, placed))
 
 
-def remove(root: Path, rules: Files, paths: Iterable[str]) -> list[str]:
+def remove(root: Path, rules: FilesConfig, paths: Iterable[str]) -> list[str]:
     """Remove documents; returns the paths of those that were there.
 
     Raises:
@@ -155,7 +157,7 @@ def remove(root: Path, rules: Files, paths: Iterable[str]) -> list[str]:
     return removed
 
 
-def below(root: Path, rules: Files, known: Known, folder: str = DOCUMENTS_FOLDER) -> Iterator[tuple[str, Matter]]:
+def below(root: Path, rules: FilesConfig, known: Known, folder: str = DOCUMENTS_FOLDER) -> Iterator[tuple[str, Matter]]:
     """Every document below a folder of `memory/`, in the order of their paths; a person's files are passed over.
 
     Raises:
@@ -173,7 +175,7 @@ def below(root: Path, rules: Files, known: Known, folder: str = DOCUMENTS_FOLDER
     known.forget_all_but(seen, inner)
 
 
-def paths_by_id(root: Path, rules: Files, known: Known, wanted: Iterable[str] = ()) -> dict[str, list[str]]:
+def paths_by_id(root: Path, rules: FilesConfig, known: Known, wanted: Iterable[str] = ()) -> dict[str, list[str]]:
     """The files of each document by its id: more than one where a person has copied it, that of its own name first.
 
     A document whose id a person has removed or damaged counts by the name of its file: as the one of the `wanted` ids
@@ -200,7 +202,7 @@ def paths_by_id(root: Path, rules: Files, known: Known, wanted: Iterable[str] = 
     return found
 
 
-def vector_above(root: Path, rules: Files, path: str) -> str | None:
+def vector_above(root: Path, rules: FilesConfig, path: str) -> str | None:
     """The vector above the text of a document, in base64; None where there is none.
 
     Raises:
@@ -215,7 +217,7 @@ def name_of(path: str) -> str:
     return PurePosixPath(path).stem
 
 
-def _write(root: Path, rules: Files, documents: Sequence[Fields]) -> list[str]:
+def _write(root: Path, rules: FilesConfig, documents: Sequence[Fields]) -> list[str]:
     """As `write`, under the lock that is held. All is checked before anything is written."""
     planned: dict[tuple[str, ...], list[tuple[str, bytes, os.stat_result | None]]] = {}
     written: list[str] = []
@@ -308,7 +310,7 @@ def check_no_secret(value: Any, where: str) -> None:
             check_no_secret(inner, f"{where}[{number}]")
 
 
-def _file(place: Place, rules: Files) -> _File:
+def _file(place: Place, rules: FilesConfig) -> _File:
     try:
         with opened(place, rules) as descriptor:
             info = os.fstat(descriptor)
@@ -322,7 +324,7 @@ def _file(place: Place, rules: Files) -> _File:
     return _File(place, info, text, parsed(text))
 
 
-def _own_place(root: Path, rules: Files, path: str) -> Place:
+def _own_place(root: Path, rules: FilesConfig, path: str) -> Place:
     """The place of a path below `memory/`.
 
     Raises:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from openclaw_memory.chunking.blocks import blocks, title_of
-from openclaw_memory.chunking.matter import matter_end, with_vector
-from openclaw_memory.config import Files
+from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
     ConflictError,
     NotFoundError,
@@ -20,10 +19,12 @@ from openclaw_memory.errors import (
     UndecodableError,
     WriteError,
 )
+from openclaw_memory.text.front_matter import matter_end, with_vector
 from openclaw_memory.types import Excerpt
+from openclaw_memory.workspace.atomic import read_whole, replace_file, writing
 from openclaw_memory.workspace.journal import checked_text, find_block
 from openclaw_memory.workspace.paths import Place, is_of_the_agent, locate, long_term_path
-from openclaw_memory.workspace.reading import (
+from openclaw_memory.workspace.safe_read import (
     excerpt_of_lines,
     hash_of,
     is_utf16,
@@ -32,7 +33,6 @@ from openclaw_memory.workspace.reading import (
     shown_lines,
     split_lines,
 )
-from openclaw_memory.workspace.writing import read_whole, replace_file, writing
 
 LONG_TERM_HEADING = "# Long-term memory"
 
@@ -72,7 +72,7 @@ class _Note:
         return body
 
 
-def edit(root: Path, path: str, start: int, end: int, text: str, *, seen: str | Excerpt, rules: Files) -> Excerpt:
+def edit(root: Path, path: str, start: int, end: int, text: str, *, seen: str | Excerpt, rules: FilesConfig) -> Excerpt:
     """Replace lines `start` to `end` (1-based, inclusive) of a note by `text`, if they still are what was seen.
 
     `seen` is the `hash` of these lines, or its first 12 digits or more; or an excerpt that shows them, none of whose
@@ -94,7 +94,7 @@ def edit(root: Path, path: str, start: int, end: int, text: str, *, seen: str | 
     return _changed(root, path, start, end, wanted, seen, rules)
 
 
-def delete(root: Path, path: str, start: int, end: int, *, seen: str | Excerpt, rules: Files) -> None:
+def delete(root: Path, path: str, start: int, end: int, *, seen: str | Excerpt, rules: FilesConfig) -> None:
     """Remove lines `start` to `end` (1-based, inclusive) of a note, if they still are what was seen.
 
     Raises:
@@ -111,7 +111,7 @@ def promote(
     *,
     section: str | None = None,
     seen: str | Excerpt | None = None,
-    rules: Files,
+    rules: FilesConfig,
 ) -> Excerpt:
     """Copy lines `start` to `end` (1-based, inclusive) of a note to `MEMORY.md`; returns the lines there.
 
@@ -143,7 +143,9 @@ def promote(
     return excerpt_of_lines(target.path, split_lines(text), first, len(kept))
 
 
-def _changed(root: Path, path: str, start: int, end: int, text: str, seen: str | Excerpt, rules: Files) -> Excerpt:
+def _changed(
+    root: Path, path: str, start: int, end: int, text: str, seen: str | Excerpt, rules: FilesConfig
+) -> Excerpt:
     """Put the lines of `text` in the place of others, none where it is empty."""
     place = _writable(root, path, rules)
     with writing(root, place.path):
@@ -157,7 +159,7 @@ def _changed(root: Path, path: str, start: int, end: int, text: str, seen: str |
     return excerpt_of_lines(place.path, split_lines(changed), start - 1, len(new))
 
 
-def _writable(root: Path, path: str, rules: Files) -> Place:
+def _writable(root: Path, path: str, rules: FilesConfig) -> Place:
     if path.strip().endswith(".jsonl"):
         raise PathNotAllowedError(f"{path!r} is a transcript, which only grows: change notes instead")
     place = locate(root, rules, path)
@@ -168,7 +170,7 @@ def _writable(root: Path, path: str, rules: Files) -> Place:
     return place
 
 
-def _read(place: Place, rules: Files) -> _Note:
+def _read(place: Place, rules: FilesConfig) -> _Note:
     with opened(place, rules) as descriptor:
         info = os.fstat(descriptor)
         data = read_whole(descriptor)
@@ -183,7 +185,7 @@ def _read(place: Place, rules: Files) -> _Note:
     return _Note(place, split_lines(body), mark, not body or body.endswith("\n"), info)
 
 
-def _write(note: _Note, text: str, rules: Files) -> None:
+def _write(note: _Note, text: str, rules: FilesConfig) -> None:
     path, info = note.place.path, note.info
     data = (note.mark + text).encode()
     if len(data) > rules.max_bytes:

@@ -8,12 +8,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from openclaw_memory.config import Files
+from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import ConfigError, PathNotAllowedError, QueryError, WriteError
 from openclaw_memory.types import Excerpt
+from openclaw_memory.workspace.atomic import flush_folder, open_to_append, read_whole, write_whole, writing
 from openclaw_memory.workspace.paths import NOTES_FOLDER, counts, why_left_out
-from openclaw_memory.workspace.reading import excerpt_of_lines, is_utf16, split_lines
-from openclaw_memory.workspace.writing import flush_folder, open_to_append, read_whole, write_whole, writing
+from openclaw_memory.workspace.safe_read import excerpt_of_lines, is_utf16, split_lines
 
 # The time in the heading of an entry, as written here and as OpenClaw writes it: `9:05`, `09:05`, `9:05 AM`.
 _ENTRY = "## "
@@ -57,7 +57,7 @@ def append(
     date: datetime.date,
     title: str | None = None,
     now: datetime.datetime,
-    rules: Files,
+    rules: FilesConfig,
     skip_existing: bool = False,
 ) -> Excerpt:
     """Add a text to `memory/<date>.md`, whole or not at all, and return its lines, with secrets masked.
@@ -121,7 +121,7 @@ def _entry(text: str, title: str | None, now: datetime.datetime) -> list[str]:
 
 
 def _append_locked(
-    root: Path, path: str, entry: list[str], date: datetime.date, rules: Files, skip_existing: bool
+    root: Path, path: str, entry: list[str], date: datetime.date, rules: FilesConfig, skip_existing: bool
 ) -> Excerpt:
     parts = tuple(path.split("/"))
     descriptor, is_new = open_to_append(str(root), parts)
@@ -160,7 +160,7 @@ def _lines(note: bytes) -> list[str]:
     return split_lines(note.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace"))
 
 
-def _checked_content(descriptor: int, path: str, rules: Files) -> bytes:
+def _checked_content(descriptor: int, path: str, rules: FilesConfig) -> bytes:
     if reason := why_left_out(os.fstat(descriptor), rules):
         raise PathNotAllowedError(f"{path} {reason}; nothing was written")
     before = read_whole(descriptor)

@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openclaw_memory.config import Files, Sessions
-from openclaw_memory.config.passed_over import OF_THE_AGENT, is_passed_over, may_be_of_the_agent
+from openclaw_memory.config import FilesConfig, SessionsConfig
+from openclaw_memory.config.ignored_names import OF_THE_AGENT, is_passed_over, may_be_of_the_agent
 from openclaw_memory.errors import ConfigError, NotFoundError, PathNotAllowedError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Place:
     parts: tuple[str, ...]
 
 
-def locate(root: Path, rules: Files, path: str, sessions: Sessions | None = None) -> Place:
+def locate(root: Path, rules: FilesConfig, path: str, sessions: SessionsConfig | None = None) -> Place:
     """The place of a memory file, from a path as a person or an agent writes it. The file need not exist.
 
     Relative to the workspace, or absolute; blanks around it, `./`, `//` and `..` are resolved lexically first, so that
@@ -78,7 +78,7 @@ def locate(root: Path, rules: Files, path: str, sessions: Sessions | None = None
     return place
 
 
-def is_memory(root: Path, rules: Files, path: str) -> bool:
+def is_memory(root: Path, rules: FilesConfig, path: str) -> bool:
     """Whether a path, relative to the workspace, names a note by its letters; globs are not asked."""
     return _allowed(root, rules, path) is not None
 
@@ -88,7 +88,7 @@ def is_transcript(path: str) -> bool:
     return path.startswith(f"{TRANSCRIPTS}/") and path.endswith(TRANSCRIPT_SUFFIX)
 
 
-def transcripts_place(root: Path, sessions: Sessions) -> Place:
+def transcripts_place(root: Path, sessions: SessionsConfig) -> Place:
     """The folder of the transcripts: walked from the workspace where it lies inside, else from the folder around it."""
     absolute = os.path.normpath(os.path.join(root, os.path.expanduser(sessions.folder.strip() or TRANSCRIPTS)))
     relative = _relative(root, absolute)
@@ -106,7 +106,7 @@ def long_term_path(root: Path) -> str:
     return LOWER_CASE_NOTE if LOWER_CASE_NOTE in names and ROOT_NOTES[0] not in names else ROOT_NOTES[0]
 
 
-def extra_places(root: Path, rules: Files) -> Iterator[Place]:
+def extra_places(root: Path, rules: FilesConfig) -> Iterator[Place]:
     """The places that `files.extra_paths` names, `~` expanded, relative ones taken from the workspace."""
     for given in rules.extra_paths:
         if not given.strip():
@@ -142,7 +142,7 @@ def holds_workspace(place: Place) -> bool:
     return set(place.path.split("/")) == {".."}
 
 
-def counts(rules: Files, path: str) -> bool:
+def counts(rules: FilesConfig, path: str) -> bool:
     """Whether the globs let a path count: it matches `include`, where there is one, and not `exclude`.
 
     Globs are read as in a .gitignore file: `drafts/` is a folder anywhere, `/memory/old/**` starts at the workspace.
@@ -155,7 +155,7 @@ def counts(rules: Files, path: str) -> bool:
     return not (rules.exclude and _globs("files.exclude", rules.exclude).match_file(path))
 
 
-def why_left_out(info: os.stat_result, rules: Files, path: str = "") -> str | None:
+def why_left_out(info: os.stat_result, rules: FilesConfig, path: str = "") -> str | None:
     """Why what was found is not read, in words that follow its name; None for an ordinary file of allowed size."""
     if not stat.S_ISREG(info.st_mode):
         return f"is {_kind(info.st_mode)}, not a regular file"
@@ -194,7 +194,7 @@ def exact_path_tier(query: str, path: str) -> int:
     return int("/" not in wanted and wanted == posixpath.splitext(name)[0])
 
 
-def _allowed(root: Path, rules: Files, relative: str) -> Place | None:
+def _allowed(root: Path, rules: FilesConfig, relative: str) -> Place | None:
     if not relative.endswith(".md") or "\0" in relative or not is_unicode(relative):
         return None
     parts = tuple(relative.split("/"))
@@ -213,7 +213,7 @@ def _allowed(root: Path, rules: Files, relative: str) -> Place | None:
     return None
 
 
-def _transcript(root: Path, sessions: Sessions | None, relative: str) -> Place | None:
+def _transcript(root: Path, sessions: SessionsConfig | None, relative: str) -> Place | None:
     if sessions is None or not sessions.index or not relative.endswith(TRANSCRIPT_SUFFIX):
         return None
     folder = transcripts_place(root, sessions)
@@ -224,7 +224,7 @@ def _transcript(root: Path, sessions: Sessions | None, relative: str) -> Place |
     return Place(f"{TRANSCRIPTS}/{name}", folder.base, (*folder.parts, name))
 
 
-def _also(sessions: Sessions | None) -> str:
+def _also(sessions: SessionsConfig | None) -> str:
     return f", {TRANSCRIPTS}/*{TRANSCRIPT_SUFFIX}" if sessions and sessions.index else ""
 
 

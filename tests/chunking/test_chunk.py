@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from openclaw_memory.chunking import STYLES, chunk
-from openclaw_memory.chunking.tokens import estimate_chars
-from openclaw_memory.config import Chunking
+from openclaw_memory.chunking.sliding_window import estimate_chars
+from openclaw_memory.config import ChunkingConfig
 
 MARKDOWN = (
     *(
@@ -34,7 +34,7 @@ MARKDOWN = (
 LINES = st.one_of(st.sampled_from(MARKDOWN), st.text(alphabet="ab #-`|.。é😀\u0301\r\t\u2028", max_size=200))
 NOTES = st.lists(LINES, max_size=30).map("\n".join)
 RULES = st.builds(
-    Chunking,
+    ChunkingConfig,
     style=st.sampled_from(sorted(STYLES)),
     max_chars=st.integers(80, 300),
     overlap_lines=st.integers(0, 4),
@@ -63,14 +63,14 @@ def headings_outside_code(text: str) -> set[int]:
 
 
 @given(NOTES, PATHS, RULES)
-def test_every_line_that_is_not_blank_is_in_a_chunk(text: str, path: str, rules: Chunking) -> None:
+def test_every_line_that_is_not_blank_is_in_a_chunk(text: str, path: str, rules: ChunkingConfig) -> None:
     covered = {line for c in chunk(text, path, rules) for line in range(c.start_line, c.end_line + 1)}
 
     assert {number for number, line in enumerate(text.split("\n"), start=1) if line.strip()} <= covered
 
 
 @given(NOTES, PATHS, RULES)
-def test_no_chunk_is_blank_or_beyond_the_size_limit(text: str, path: str, rules: Chunking) -> None:
+def test_no_chunk_is_blank_or_beyond_the_size_limit(text: str, path: str, rules: ChunkingConfig) -> None:
     for c in chunk(text, path, rules):
         assert c.text.strip()
         if rules.style == "headings":
@@ -80,7 +80,7 @@ def test_no_chunk_is_blank_or_beyond_the_size_limit(text: str, path: str, rules:
 
 
 @given(NOTES, PATHS, RULES)
-def test_chunks_advance_through_the_file(text: str, path: str, rules: Chunking) -> None:
+def test_chunks_advance_through_the_file(text: str, path: str, rules: ChunkingConfig) -> None:
     chunks = chunk(text, path, rules)
     line_count = text.count("\n") + 1
 
@@ -91,17 +91,17 @@ def test_chunks_advance_through_the_file(text: str, path: str, rules: Chunking) 
 
 
 @given(NOTES, PATHS, RULES)
-def test_start_char_lies_in_the_start_line(text: str, path: str, rules: Chunking) -> None:
+def test_start_char_lies_in_the_start_line(text: str, path: str, rules: ChunkingConfig) -> None:
     assert all(text.count("\n", 0, c.start_char) == c.start_line - 1 for c in chunk(text, path, rules))
 
 
 @given(NOTES, PATHS, RULES)
-def test_the_same_text_gives_the_same_chunks(text: str, path: str, rules: Chunking) -> None:
+def test_the_same_text_gives_the_same_chunks(text: str, path: str, rules: ChunkingConfig) -> None:
     assert chunk(text, path, rules) == chunk(text, path, rules)
 
 
 @given(NOTES, RULES)
-def test_heading_aware_chunks_cross_no_heading(text: str, rules: Chunking) -> None:
+def test_heading_aware_chunks_cross_no_heading(text: str, rules: ChunkingConfig) -> None:
     assume(not text.startswith("---"))
     headings = headings_outside_code(text)
 
@@ -111,18 +111,18 @@ def test_heading_aware_chunks_cross_no_heading(text: str, rules: Chunking) -> No
 
 def test_a_heading_may_be_underlined_and_what_follows_text_is_none() -> None:
     text = "Boiler\n======\nserviced\n\nRouter\n---\nattic\n---\nlast\n"
-    found = chunk(text, "memory/x.md", Chunking())
+    found = chunk(text, "memory/x.md", ChunkingConfig())
     assert [(c.start_line, c.end_line, c.section) for c in found] == [(1, 3, 1), (5, 9, 5)]
 
 
 @given(NOTES, RULES)
-def test_heading_aware_chunks_are_verbatim_slices_of_the_file(text: str, rules: Chunking) -> None:
+def test_heading_aware_chunks_are_verbatim_slices_of_the_file(text: str, rules: ChunkingConfig) -> None:
     for c in chunk(text, "memory/x.md", replace(rules, style="headings")):
         assert text[c.start_char :].startswith(c.text)
 
 
 @given(NOTES, RULES)
-def test_a_context_is_one_short_line(text: str, rules: Chunking) -> None:
+def test_a_context_is_one_short_line(text: str, rules: ChunkingConfig) -> None:
     for c in chunk(text, "memory/projects/x.md", rules):
         assert len(c.context) <= 200
         assert len(c.context.splitlines()) <= 1
@@ -131,13 +131,13 @@ def test_a_context_is_one_short_line(text: str, rules: Chunking) -> None:
 @pytest.mark.parametrize("style", sorted(STYLES))
 @pytest.mark.parametrize("text", ["", "\n", " \n\t\n\r\n"])
 def test_a_blank_file_has_no_chunks(style: str, text: str) -> None:
-    assert chunk(text, "memory/x.md", Chunking(style=style)) == []  # type: ignore[arg-type]
+    assert chunk(text, "memory/x.md", ChunkingConfig(style=style)) == []  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("style", sorted(STYLES))
 def test_only_a_line_feed_ends_a_line(style: str) -> None:
     text = "one\u2028still one\x0cstill one\rstill one\ntwo"
 
-    (only,) = chunk(text, "memory/x.md", Chunking(style=style))  # type: ignore[arg-type]
+    (only,) = chunk(text, "memory/x.md", ChunkingConfig(style=style))  # type: ignore[arg-type]
 
     assert (only.start_line, only.end_line) == (1, 2)

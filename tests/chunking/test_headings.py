@@ -7,12 +7,12 @@ from datetime import date
 import pytest
 
 from openclaw_memory.chunking import chunk
-from openclaw_memory.config import Chunking
+from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.types import Chunk
 
 
 def cut(text: str, max_chars: int = 80, overlap_lines: int = 0, path: str = "memory/2023-05-08.md") -> list[Chunk]:
-    return chunk(text, path, Chunking(max_chars=max_chars, overlap_lines=overlap_lines))
+    return chunk(text, path, ChunkingConfig(max_chars=max_chars, overlap_lines=overlap_lines))
 
 
 def texts(chunks: list[Chunk]) -> list[str]:
@@ -153,7 +153,7 @@ def test_later_parts_of_a_table_name_its_columns() -> None:
     ("note_date", "context"), [(None, "Trip > Hotel"), (date(2023, 5, 8), "2023-05-08 > Trip > Hotel")]
 )
 def test_a_context_says_the_date_and_the_titles_above(note_date: date | None, context: str) -> None:
-    last = chunk("# Trip\n## Hotel\n### Room ###\nsmall", "memory/x.md", Chunking(), note_date=note_date)[-1]
+    last = chunk("# Trip\n## Hotel\n### Room ###\nsmall", "memory/x.md", ChunkingConfig(), note_date=note_date)[-1]
 
     assert (last.text, last.context) == ("### Room ###\nsmall", context)
 
@@ -170,7 +170,7 @@ def test_a_renamed_file_keeps_its_chunks() -> None:
 
 def test_a_context_does_not_repeat_a_date_that_a_title_says() -> None:
     chunks = chunk(
-        "# 2023-05-08\nSlept.\n## Work\nDemo.", "memory/2023-05-08.md", Chunking(), note_date=date(2023, 5, 8)
+        "# 2023-05-08\nSlept.\n## Work\nDemo.", "memory/2023-05-08.md", ChunkingConfig(), note_date=date(2023, 5, 8)
     )
 
     assert [c.context for c in chunks] == ["", "2023-05-08"]

@@ -85,7 +85,7 @@ def another_sync(notes):
     index = notes / ".memory" / "index.sqlite"
     index.parent.mkdir(exist_ok=True)
     code = (
-        "import sys; from pathlib import Path; from openclaw_memory.sync.turn import one_at_a_time\n"
+        "import sys; from pathlib import Path; from openclaw_memory.indexing.lock import one_at_a_time\n"
         "with one_at_a_time(Path(sys.argv[1])): print('taken', flush=True); sys.stdin.readline()"
     )
     words = [sys.executable, "-c", code, str(index)]

@@ -14,11 +14,11 @@ import pytest
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli import main
 from openclaw_memory.cli.doctor import _workspace, examine
-from openclaw_memory.config import Embedding, Sessions
+from openclaw_memory.config import EmbeddingConfig, SessionsConfig
 from openclaw_memory.embeddings import hashing
 from openclaw_memory.errors import EmbedderError, IndexLockedError
+from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of, record_of_error
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.sync.records import LAST_ERROR, LAST_SYNC, record_of, record_of_error
 from openclaw_memory.types import SyncReport
 
 
@@ -73,7 +73,7 @@ def test_a_file_that_is_left_out_is_named(notes):
 
 
 def test_keywords_alone_are_no_problem_when_chosen(notes):
-    config = MemoryConfig(embedding=Embedding(provider="none"))
+    config = MemoryConfig(embedding=EmbeddingConfig(provider="none"))
     with Memory.open(notes, config=config) as memory:
         memory.sync()
     findings = levels(examine(lambda: Memory.open(notes, config=config)))
@@ -86,14 +86,14 @@ def test_an_embedder_that_does_not_load_is_a_problem(notes, monkeypatch):
         raise EmbedderError("hashing is out of order")
 
     monkeypatch.setattr(hashing, "create", fail)
-    config = MemoryConfig(embedding=Embedding(provider="hashing"))
+    config = MemoryConfig(embedding=EmbeddingConfig(provider="hashing"))
     findings = examine(lambda: Memory.open(notes, config=config))
     assert levels(findings)["embedder"] == "problem"
     assert any("out of order" in finding.detail for finding in findings)
 
 
 def test_a_provider_that_nobody_knows_is_a_problem(notes):
-    config = MemoryConfig(embedding=Embedding(provider="nosuch"))
+    config = MemoryConfig(embedding=EmbeddingConfig(provider="nosuch"))
     (finding,) = examine(lambda: Memory.open(notes, config=config))
     assert (finding.level, "nosuch" in finding.detail) == ("problem", True)
 
@@ -223,7 +223,7 @@ def opened(embedding_server):
 
     def opened(notes, model="any"):
         options = {"base_url": embedding_server.base_url("openai"), "model": model, "api_key": "sk-wrong"}
-        rules = Embedding(provider="openai", providers={"openai": options})
+        rules = EmbeddingConfig(provider="openai", providers={"openai": options})
         return Memory.open(notes, config=MemoryConfig(embedding=rules))
 
     return opened
@@ -281,7 +281,9 @@ def test_vectors_that_do_not_fit_the_index_have_a_cure_that_works(notes, opened,
 
 
 def test_the_fallback_is_said_to_stand_in_for_the_provider_that_is_wanted(notes):
-    rules = Embedding(provider="openai", fallback="static", providers={"openai": {"base_url": "http://127.0.0.1:9/v1"}})
+    rules = EmbeddingConfig(
+        provider="openai", fallback="static", providers={"openai": {"base_url": "http://127.0.0.1:9/v1"}}
+    )
     config = MemoryConfig(embedding=rules)
     with Memory.open(notes, config=config) as memory:
         assert memory.sync().ok
@@ -370,12 +372,14 @@ def test_transcripts_are_counted_where_they_lie(notes, tmp_path):
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     (folder / "a.jsonl").write_text("{}\n")
-    config = MemoryConfig(sessions=Sessions(folder=str(folder)))
+    config = MemoryConfig(sessions=SessionsConfig(folder=str(folder)))
     found = of(examine(lambda: Memory.open(notes, config=config)), "transcripts")
     assert (found.level, found.detail) == ("ok", f"1 in {folder}, 3 B")
 
 
-@pytest.mark.parametrize(("sessions", "told"), [(Sessions(folder="USER.md"), "problem"), (Sessions(index=False), "ok")])
+@pytest.mark.parametrize(
+    ("sessions", "told"), [(SessionsConfig(folder="USER.md"), "problem"), (SessionsConfig(index=False), "ok")]
+)
 def test_a_folder_of_transcripts_that_is_none_is_a_problem_where_they_are_wanted(notes, sessions, told):
     (notes / "USER.md").write_text("# User\n")
     config = MemoryConfig(sessions=sessions)

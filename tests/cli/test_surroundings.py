@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.cli.surroundings import around, clock, file_system, leftovers, room, time_zone, watch_limit
-from openclaw_memory.config import Journal
+from openclaw_memory.cli.doctor import around, clock, file_system, leftovers, room, time_zone, watch_limit
+from openclaw_memory.config import JournalConfig
 from openclaw_memory.types import MemoryFile
 
 NOW = time.time_ns()
@@ -117,7 +117,7 @@ def test_the_command_against_damaged_indexes_removes_them_and_nothing_else(tmp_p
 
 
 def test_a_real_memory_is_looked_at_all_around(notes: Path) -> None:
-    with Memory.open(notes, config=MemoryConfig(journal=Journal(timezone="Asia/Tokyo"))) as memory:
+    with Memory.open(notes, config=MemoryConfig(journal=JournalConfig(timezone="Asia/Tokyo"))) as memory:
         memory.sync()
         found = {finding.check: finding.level for finding in around(memory, memory.workspace.scan().files, "")}
     assert {"clock": "ok", "time zone": "ok"}.items() <= found.items()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from openclaw_memory import Memory
-from openclaw_memory.sync.turn import one_at_a_time
+from openclaw_memory.indexing.lock import one_at_a_time
 
 COMMAND = [sys.executable, "-m", "openclaw_memory.cli", "watch"]
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import Sync
+from openclaw_memory.config import SyncConfig
 from openclaw_memory.errors import (
     EmbedderError,
     PathNotAllowedError,
@@ -20,7 +20,7 @@ from openclaw_memory.errors import (
     WriteError,
 )
 from openclaw_memory.types import Document
-from openclaw_memory.workspace import known
+from openclaw_memory.workspace import document_cache
 
 KEY = "sk-proj-abcdefghij0123456789ABCDEFGHIJ"
 
@@ -135,7 +135,7 @@ def test_documents_may_come_one_by_one_of_a_generator(documents):
 @pytest.fixture
 def indexed(tmp_path):
     """A memory whose searches ask the index as it is, though files have changed since."""
-    with Memory.open(tmp_path, config=MemoryConfig(sync=Sync(on_search=False))) as memory:
+    with Memory.open(tmp_path, config=MemoryConfig(sync=SyncConfig(on_search=False))) as memory:
         memory.documents.add([Document("walrus", "The walrus sleeps."), Document("mill", "The old mill.")])
         yield memory
 
@@ -173,14 +173,14 @@ def test_a_file_that_is_no_document_any_more_is_left_out_of_what_is_found(indexe
 
 
 def test_a_file_that_cannot_be_read_keeps_no_other_from_being_found(indexed, monkeypatch):
-    opened = known.opened
+    opened = document_cache.opened
 
     def refuses(place, rules):
         if place.parts[-1] == "walrus.md":
             raise WorkspaceError("walrus.md cannot be read")
         return opened(place, rules)
 
-    monkeypatch.setattr(known, "opened", refuses)
+    monkeypatch.setattr(document_cache, "opened", refuses)
     fresh = indexed.documents
     (indexed.workspace.root / "memory/notes/walrus.md").touch()
     assert ids(fresh.find("walrus", 2)) == ["mill"]
@@ -455,7 +455,7 @@ def test_files_at_paths_are_written_read_listed_and_dropped(documents, memory):
 
 
 def test_what_was_written_makes_searches_know_that_the_index_is_behind(tmp_path):
-    with Memory.open(tmp_path, config=MemoryConfig(sync=Sync(on_search=False))) as memory:
+    with Memory.open(tmp_path, config=MemoryConfig(sync=SyncConfig(on_search=False))) as memory:
         memory.sync()
         memory.documents.put("memory/users/x.md", {}, "Anna sails.")
         assert memory.search("anything").stale

@@ -16,7 +16,7 @@ from openclaw_memory import Memory
 from openclaw_memory.errors import EmbedderError, QueryError, SyncBusyError, WorkspaceError
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Document, Maker
-from openclaw_memory.workspace.known import Known
+from openclaw_memory.workspace.document_cache import Known
 
 GIVEN = Maker("given", "given")
 TEXTS = ("the old mill", "the ferry to the island", "beekeeping for beginners", "a walrus asleep")

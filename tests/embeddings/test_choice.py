@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig, SqliteStore
-from openclaw_memory.config import Chunking, Embedding
+from openclaw_memory.config import ChunkingConfig, EmbeddingConfig
 from openclaw_memory.embeddings import from_callable, hashing, load_embedder, openai
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
@@ -46,9 +46,9 @@ def holding_a_key(texts: list[str], key: str) -> list[list[float]]:
         lambda notes, key: Memory.open(notes, embedder=key),
         lambda notes, key: Memory.open(notes, embedder={"openai": {"api_key": key}}),
         lambda notes, key: Memory.open(notes, embedder=partial(holding_a_key, key=key)),
-        lambda notes, key: Memory.open(notes, config=MemoryConfig(embedding=Embedding(provider=key))),
-        lambda notes, key: Memory.open(notes, config=MemoryConfig(embedding=Embedding(fallback=key))),
-        lambda notes, key: Memory.open(notes, config=MemoryConfig(embedding=Embedding(providers={key: {}}))),
+        lambda notes, key: Memory.open(notes, config=MemoryConfig(embedding=EmbeddingConfig(provider=key))),
+        lambda notes, key: Memory.open(notes, config=MemoryConfig(embedding=EmbeddingConfig(fallback=key))),
+        lambda notes, key: Memory.open(notes, config=MemoryConfig(embedding=EmbeddingConfig(providers={key: {}}))),
         lambda _, key: load_embedder(key),
         lambda _, key: load_embedder("static", key),
         lambda _, key: load_embedder("hashing", key),
@@ -83,7 +83,7 @@ class Wanted:
 
 
 def with_fallback(notes: Path, embedder: Any) -> Memory:
-    return Memory.open(notes, embedder=embedder, config=MemoryConfig(embedding=Embedding(fallback="hashing")))
+    return Memory.open(notes, embedder=embedder, config=MemoryConfig(embedding=EmbeddingConfig(fallback="hashing")))
 
 
 # --- auto ----------------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_auto_takes_the_first_provider_whose_key_is_there(
 
 def test_auto_takes_a_local_model_that_is_configured_before_any_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key")
-    rules = Embedding(provider="auto", providers={"local": {"model": "/nowhere/at/all"}})
+    rules = EmbeddingConfig(provider="auto", providers={"local": {"model": "/nowhere/at/all"}})
     embedders = embedders_of("default", rules)
     embedders.wanted()
     assert "/nowhere/at/all" in embedders.unavailable["local"]
@@ -125,7 +125,7 @@ def test_auto_takes_a_local_model_that_is_configured_before_any_key(monkeypatch:
 
 def test_auto_sends_nothing_out_where_that_is_not_allowed(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key")
-    config = MemoryConfig(embedding=Embedding(provider="auto", allow_remote=False))
+    config = MemoryConfig(embedding=EmbeddingConfig(provider="auto", allow_remote=False))
     with Memory.open(notes, config=config) as memory:
         state = memory.status()
     assert (state.provider, "allow_remote" in state.passed_over["openai"]) == ("static", True)
@@ -144,7 +144,7 @@ def test_auto_loads_by_itself_and_takes_no_options() -> None:
 
 def test_a_provider_elsewhere_is_refused_where_nothing_may_leave_the_machine(notes: Path) -> None:
     wanted = Wanted()
-    config = MemoryConfig(embedding=Embedding(allow_remote=False))
+    config = MemoryConfig(embedding=EmbeddingConfig(allow_remote=False))
     with Memory.open(notes, embedder=wanted, config=config) as memory:
         report = memory.sync()
         assert {"allow_remote" in file.reason for file in report.waiting} == {True}
@@ -152,7 +152,7 @@ def test_a_provider_elsewhere_is_refused_where_nothing_may_leave_the_machine(not
     assert wanted.asked == 0
 
 
-OFFLINE = MemoryConfig(embedding=Embedding(allow_remote=False))
+OFFLINE = MemoryConfig(embedding=EmbeddingConfig(allow_remote=False))
 
 
 class Undeclared(HashingEmbedder):
@@ -239,21 +239,21 @@ def test_the_settings_of_a_provider_reach_it(monkeypatch: pytest.MonkeyPatch) ->
         return HashingEmbedder()
 
     monkeypatch.setattr(openai, "create", create)
-    rules = Embedding(provider="openai", model="big", providers={"openai": {"model": "small", "dimensions": 3}})
+    rules = EmbeddingConfig(provider="openai", model="big", providers={"openai": {"model": "small", "dimensions": 3}})
     embedders_of("default", rules).wanted()
     assert given == {"model": "big", "dimensions": 3}
     given.clear()
-    embedders_of("openai", Embedding(providers={"openai": {"model": "small"}})).wanted()
+    embedders_of("openai", EmbeddingConfig(providers={"openai": {"model": "small"}})).wanted()
     assert given == {"model": "small"}
 
 
 def test_a_fallback_nobody_knows_is_refused_when_the_memory_is_opened(notes: Path) -> None:
     with pytest.raises(ConfigError, match="opnai"):
-        Memory.open(notes, config=MemoryConfig(embedding=Embedding(fallback="opnai")))
+        Memory.open(notes, config=MemoryConfig(embedding=EmbeddingConfig(fallback="opnai")))
 
 
 def test_a_key_in_the_settings_is_not_shown() -> None:
-    rules = Embedding(provider="openai", providers={"openai": {"api_key": "sk-very-secret-0123456789"}})
+    rules = EmbeddingConfig(provider="openai", providers={"openai": {"api_key": "sk-very-secret-0123456789"}})
     assert "secret" not in repr(MemoryConfig(embedding=rules))
 
 
@@ -314,7 +314,7 @@ def test_a_provider_that_cannot_be_made_does_not_cost_the_index_it_made_before(n
     def no_key(_: dict[str, str]) -> None:
         raise EmbedderError("no key; set WANTED_API_KEY")
 
-    rules = Embedding(fallback="hashing")
+    rules = EmbeddingConfig(fallback="hashing")
     with Memory.open(notes) as opened:
         workspace, index = opened.workspace, opened.index_path
     with Memory(
@@ -367,7 +367,7 @@ def test_a_memory_closes_the_embedders_it_made_and_no_other(notes: Path, hand_in
     wanted = Wanted()
     choice: Any = wanted
     if not hand_in:
-        choice = EmbedderSelector(lambda _: wanted, "wanted", Embedding())
+        choice = EmbedderSelector(lambda _: wanted, "wanted", EmbeddingConfig())
     with Memory.open(notes) as opened:
         workspace = opened.workspace
     with Memory(workspace, SqliteStore.open(notes.parent / "i.sqlite"), choice) as memory:
@@ -384,7 +384,7 @@ def function_of(name: str) -> Callable[[list[str]], Any]:
 
 
 def test_two_functions_have_two_identities() -> None:
-    first, second = (embedders_of(function_of(name), Embedding()).wanted() for name in ("one", "two"))
+    first, second = (embedders_of(function_of(name), EmbeddingConfig()).wanted() for name in ("one", "two"))
     assert first is not None
     assert second is not None
     assert first.identity != second.identity
@@ -410,7 +410,7 @@ def test_a_wanted_provider_that_cannot_be_made_leaves_every_file_waiting_beside_
 ) -> None:
     with Memory.open(notes) as memory:
         memory.sync()
-    with with_parts(notes, EmbedderSelector(no_key, "wanted", Embedding())) as memory:
+    with with_parts(notes, EmbedderSelector(no_key, "wanted", EmbeddingConfig())) as memory:
         for force in (False, True):
             report = memory.sync(force=force)
             assert (len(report.waiting), report.ok, report.rebuilt) == (4, False, None)
@@ -430,7 +430,7 @@ def test_a_provider_that_cannot_be_made_is_not_tried_at_each_search(notes: Path)
 
     with Memory.open(notes) as memory:
         memory.sync()
-    with with_parts(notes, EmbedderSelector(fail, "wanted", Embedding())) as memory:
+    with with_parts(notes, EmbedderSelector(fail, "wanted", EmbeddingConfig())) as memory:
         for _ in range(3):
             assert "slow and far" in str(memory.search("boiler").reason)
         assert tries == 1
@@ -443,7 +443,7 @@ def test_another_chunking_is_put_off_while_the_embedder_is_down(notes: Path) -> 
     with Memory.open(notes, embedder=wanted) as memory:
         memory.sync()
     wanted.broken = True
-    config = MemoryConfig(chunking=Chunking(style="tokens", tokens=8, overlap_tokens=0))
+    config = MemoryConfig(chunking=ChunkingConfig(style="tokens", tokens=8, overlap_tokens=0))
     with Memory.open(notes, embedder=wanted, config=config) as memory:
         report = memory.sync()
         assert (len(report.waiting), report.ok, report.rebuilt) == (4, False, None)
@@ -452,7 +452,7 @@ def test_another_chunking_is_put_off_while_the_embedder_is_down(notes: Path) -> 
 
 
 def test_what_auto_finds_without_the_key_does_not_replace_the_index_it_made_with_it(notes: Path) -> None:
-    rules = Embedding(provider="auto")
+    rules = EmbeddingConfig(provider="auto")
 
     def found(passed_over: dict[str, str]) -> Any:
         passed_over["wanted"] = "no key; set WANTED_API_KEY"
@@ -564,12 +564,12 @@ def test_a_function_that_returns_zeros_alone_gives_no_vectors(notes: Path) -> No
 @pytest.mark.parametrize(
     ("rules", "words"),
     [
-        (Embedding(fallback="auto"), "fallback"),
-        (Embedding(providers={"opnai": {}}), "opnai"),
-        (Embedding(provider="auto", model="big"), "providers.NAME.model"),
+        (EmbeddingConfig(fallback="auto"), "fallback"),
+        (EmbeddingConfig(providers={"opnai": {}}), "opnai"),
+        (EmbeddingConfig(provider="auto", model="big"), "providers.NAME.model"),
     ],
 )
-def test_a_setting_that_could_only_be_ignored_is_refused(notes: Path, rules: Embedding, words: str) -> None:
+def test_a_setting_that_could_only_be_ignored_is_refused(notes: Path, rules: EmbeddingConfig, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         Memory.open(notes, config=MemoryConfig(embedding=rules))
 

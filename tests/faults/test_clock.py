@@ -14,7 +14,7 @@ import pytest
 from processes import QUIET, ROOT, fresh, synced
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import Journal, Search
+from openclaw_memory.config import JournalConfig, SearchConfig
 from openclaw_memory.workspace import journal
 
 DAYS = {"40 days ago": -40, "in 10 years": 3653, "now": 0}
@@ -54,7 +54,7 @@ def test_files_that_were_written_at_another_time_are_followed(tmp_path: Path, da
 @pytest.mark.parametrize("days", [-40, 0, 1, 3653])
 def test_notes_of_other_days_are_found_with_a_score_that_is_one(tmp_path: Path, days: int) -> None:
     day = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days)
-    config = MemoryConfig(search=Search(half_life_days=30))
+    config = MemoryConfig(search=SearchConfig(half_life_days=30))
     with Memory.open(tmp_path, embedder="hashing", config=config) as memory:
         memory.append("memo apple", date=day)
         memory.sync()
@@ -86,7 +86,7 @@ def test_a_note_is_of_the_day_of_its_reader_at_midnight_and_when_clocks_change(
 ) -> None:
     utc = datetime.datetime.fromisoformat(moment)
     now = journal.local_now(zone, utc)
-    config = MemoryConfig(journal=Journal(timezone=zone))
+    config = MemoryConfig(journal=JournalConfig(timezone=zone))
     with Memory.open(tmp_path, embedder=None, config=config) as memory:
         rules = memory.workspace.rules
         written = journal.append(tmp_path, "memo", date=now.date(), title="Entry", now=now, rules=rules)
@@ -99,8 +99,8 @@ def test_a_note_is_of_the_day_of_its_reader_at_midnight_and_when_clocks_change(
 A_DAY = """
 import json, sys
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import Journal, Search
-config = MemoryConfig(journal=Journal(timezone="Europe/Amsterdam"), search=Search(half_life_days=30))
+from openclaw_memory.config import JournalConfig, SearchConfig
+config = MemoryConfig(journal=JournalConfig(timezone="Europe/Amsterdam"), search=SearchConfig(half_life_days=30))
 with Memory.open(sys.argv[1], embedder="hashing", config=config) as memory:
     written = memory.append("memo apple", title="Entry")
     memory.session_log("talk").append("user", "memo pear")

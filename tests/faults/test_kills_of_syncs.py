@@ -15,12 +15,12 @@ import pytest
 from processes import QUIET, content, fresh, points, synced, traced, why_not_traced
 
 from openclaw_memory import Memory
+from openclaw_memory.indexing.recovery import why_damaged
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.sync.damage import why_damaged
 
 pytestmark = pytest.mark.skipif(why_not_traced() is not None, reason=str(why_not_traced()))
 
-POINTS = 10  # of each kind of sync, taken evenly: in the nightly run it is all of them
+POINTS = 3  # of each kind of sync, taken evenly: in the nightly run it is all of them
 CHILD = """
 import os, sys
 from openclaw_memory import Memory

@@ -35,35 +35,35 @@ class Fault(NamedTuple):
 KILLS, RANDOM, SYNCS = "faults/test_kills.py", "faults/test_random_kills.py", "faults/test_kills_of_syncs.py"
 REFUSING, MANY, DAMAGED = "faults/test_refusing.py", "faults/test_many_processes.py", "faults/test_damaged_index.py"
 TALK, CLOCK, JOURNAL = "faults/test_odd_transcripts.py", "faults/test_clock.py", "workspace/test_journal.py"
-UPKEEP, WATCHER, LIFE = "test_memory_upkeep.py", "sync/test_watcher.py", "sync/test_watcher_life.py"
-READING, SYNC, STORE = "workspace/test_reading.py", "sync/test_sync.py", "store/test_connection.py"
+UPKEEP, WATCHER, LIFE = "test_memory_upkeep.py", "indexing/test_watcher.py", "indexing/test_watcher_life.py"
+READING, SYNC, STORE = "workspace/test_safe_read.py", "indexing/test_sync.py", "store/test_connection.py"
 HERE, BAD = "faults/test_matrix.py", "faults/test_bad_input.py"
-FLUSH, LAWS, DUE = "sessions/test_flush.py", "sessions/test_flush_laws.py", "sessions/test_thresholds.py"
-SILENT, FENCE = "sessions/test_silent.py", "test_fence.py"
+FLUSH, LAWS, DUE = "flush/test_flush.py", "flush/test_flush_laws.py", "conversation/test_thresholds.py"
+SILENT, FENCE = "conversation/test_silent_reply.py", "text/test_fence.py"
 REMOTE, SERVICES = "embeddings/test_remote.py", "faults/test_services.py"
 
 # fmt: off
 FAULTS = (
     Fault(1, "a process that writes and syncs is killed at any moment", "what it acknowledged is there, once and whole; the index is sound, and after a sync equals a fresh one",
-          "50 kills (500 nightly); a soak of 8 s (10 minutes nightly)", (
+          "8 kills (500 nightly); a soak with 12 kills (400 nightly)", (
         f"{RANDOM}::test_writers_that_are_killed_lose_nothing_that_they_acknowledged",
         "faults/test_soak.py::test_whatever_is_killed_nothing_acknowledged_is_lost_and_the_index_equals_a_fresh_one",
         "workspace/test_session_log.py::test_half_a_line_of_a_killed_writer_stays_apart_from_what_follows",
-        "sync/test_killed.py::test_a_killed_first_index_is_finished_by_the_next_process",
+        "indexing/test_killed.py::test_a_killed_first_index_is_finished_by_the_next_process",
     )),
     Fault(2, "a kill at a system call of append, edit, promote, or a sync", "old or new, never mixed; the next one goes on",
-          "each call of a writer, 10 of each of 4 kinds of sync (nightly: each)", (
+          "8 calls of each writer, 3 of each of 4 kinds of sync (nightly: each)", (
         f"{KILLS}::test_a_writer_killed_at_any_system_call_leaves_the_old_file_or_the_new",
         f"{SYNCS}::test_a_sync_killed_at_any_system_call_leaves_old_rows_or_new_ones",
-        "sync/test_transcripts_sync.py::test_a_sync_that_dies_between_two_pieces_is_gone_on_with",
+        "indexing/test_transcripts_sync.py::test_a_sync_that_dies_between_two_pieces_is_gone_on_with",
     )),
-    Fault(3, "a kill while the index is built again", "the old index or the new one, searchable; leftovers are swept", "20 kills (100 nightly)", (
-        "sync/test_rebuild.py::test_a_rebuild_that_is_killed_at_any_point_leaves_the_old_index_or_the_new_one",
-        "sync/test_rebuild.py::test_what_a_killed_builder_left_is_swept_by_the_next_sync",
-        "sync/test_turn.py::test_a_holder_that_is_killed_keeps_nobody_waiting",
+    Fault(3, "a kill while the index is built again", "the old index or the new one, searchable; leftovers are swept", "4 kills (100 nightly)", (
+        "indexing/test_rebuild.py::test_a_rebuild_that_is_killed_at_any_point_leaves_the_old_index_or_the_new_one",
+        "indexing/test_rebuild.py::test_what_a_killed_builder_left_is_swept_by_the_next_sync",
+        "indexing/test_lock.py::test_a_holder_that_is_killed_keeps_nobody_waiting",
     )),
     Fault(4, "the index file is deleted", "built again with the same ids and hits", "all of 600 lines, 5 answers", (
-        "sync/test_sync_laws.py::test_an_index_that_was_deleted_is_built_again_with_equal_ids_and_hits",
+        "indexing/test_sync_laws.py::test_an_index_that_was_deleted_is_built_again_with_equal_ids_and_hits",
         f"{HERE}::test_a_memory_whose_index_was_deleted_gives_the_same_answers",
         f"{BAD}::test_an_index_that_was_deleted_between_two_commands_is_made_again",
         f"{DAMAGED}::test_an_index_that_was_deleted_in_part_or_whole_is_built_again",
@@ -72,8 +72,8 @@ FAULTS = (
     Fault(5, "garbage in the pages of the index, a cut file, a file that is no database", "set aside and built again, the search answers right and says so; never taken for a lock",
           "every page; 6 of each of 4 kinds (100 nightly)", (
         f"{DAMAGED}::test_a_search_of_a_damaged_index_answers_right_and_says_so",
-        "sync/test_damage.py::test_garbage_in_any_page_and_a_cut_at_any_page_are_found",
-        "sync/test_damage.py::test_any_damage_to_the_header_is_found_or_does_no_harm",
+        "indexing/test_recovery.py::test_garbage_in_any_page_and_a_cut_at_any_page_are_found",
+        "indexing/test_recovery.py::test_any_damage_to_the_header_is_found_or_does_no_harm",
         f"{UPKEEP}::test_a_damaged_index_is_set_aside_and_built_again",
         f"{UPKEEP}::test_a_lock_is_no_damage",
         f"{STORE}::test_a_damaged_index_gives_typed_errors_and_never_wrong_rows",
@@ -82,7 +82,7 @@ FAULTS = (
         "cli/test_cli.py::test_a_damaged_index_is_told_and_built_again",
     )),
     Fault(6, "one bit of the index is flipped", "no wrong text is returned", "300 bits, and 6 through a search (100 nightly)", (
-        "sync/test_damage.py::test_a_flipped_bit_gives_the_right_rows_or_an_error_that_says_damage",
+        "indexing/test_recovery.py::test_a_flipped_bit_gives_the_right_rows_or_an_error_that_says_damage",
         f"{DAMAGED}::test_a_search_of_a_damaged_index_answers_right_and_says_so",
         "store/test_checksums.py::test_a_chunk_that_is_not_what_was_written_is_damage",
     )),
@@ -133,8 +133,8 @@ FAULTS = (
     )),
     Fault(17, "a line of 100 MB, a sparse file of 50 GB, FIFO, device, socket", "skipped and listed, not read", "< 64 MB of memory", (
         f"{SYNC}::test_special_files_are_listed_and_do_not_hold_the_sync",
-        "workspace/test_files.py::test_huge_special_and_hard_linked_files_are_skipped_and_reported",
-        "workspace/test_files.py::test_devices_are_skipped_and_reported",
+        "workspace/test_scan.py::test_huge_special_and_hard_linked_files_are_skipped_and_reported",
+        "workspace/test_scan.py::test_devices_are_skipped_and_reported",
         f"{HERE}::test_what_is_too_large_or_no_file_is_listed_and_never_read",
         f"{TALK}::test_a_transcript_that_is_none_is_listed_and_a_line_without_end_costs_no_memory",
         "workspace/test_transcripts.py::test_a_long_line_costs_no_more_memory_than_may_be_read_of_it",
@@ -145,8 +145,8 @@ FAULTS = (
         "workspace/test_transcripts_laws.py::test_no_record_is_too_odd_to_be_read",
     )),
     Fault(19, "100,000 files", "scanned up to a cap, with a word about it", "100,000 (nightly), and a cap of a few", (
-        "workspace/test_files.py::test_a_hundred_thousand_files_are_scanned_up_to_the_cap",
-        "workspace/test_files.py::test_more_files_than_the_cap_are_left_out_with_one_word",
+        "workspace/test_scan.py::test_a_hundred_thousand_files_are_scanned_up_to_the_cap",
+        "workspace/test_scan.py::test_more_files_than_the_cap_are_left_out_with_one_word",
         f"{TALK}::test_a_hundred_thousand_transcripts_are_scanned_up_to_the_cap",
     )),
     Fault(20, "the embedding service: 429, 5xx, a reset, half a body", "at most three tries (five of 429 while indexing), then keywords, and status says so", "each", (
@@ -160,7 +160,7 @@ FAULTS = (
         f"{REMOTE}::test_a_question_ends_by_its_deadline",
         f"{REMOTE}::test_the_deadline_of_a_question_holds_for_all_its_tries",
         f"{REMOTE}::test_each_request_for_documents_ends_by_its_deadline",
-        f"{SERVICES}::test_a_search_ends_within_its_deadline",
+        f"{SERVICES}::test_a_search_whose_service_never_answers_ends_by_its_deadline",
     )),
     Fault(22, "an embedder with too few vectors, NaN, null, other dimensions, zero vectors", "refused or made harmless, never stored", "each", (
         f"{SYNC}::test_an_embedder_that_answers_with_too_few_vectors_stores_none",
@@ -225,24 +225,24 @@ FAULTS = (
         f"{FLUSH}::test_flushes_at_the_same_time_lose_nothing_and_write_nothing_twice",
         f"{FLUSH}::test_flushes_of_a_program_hold_one_turn_at_a_time_and_of_several_too",
         f"{FLUSH}::test_a_cycle_that_another_process_flushes_is_taken_over_once_that_must_be_dead",
-        "sessions/test_blocks.py::test_afterwards_each_line_stands_in_its_place",
+        "flush/test_blocks.py::test_afterwards_each_line_stands_in_its_place",
         f"{LAWS}::test_wherever_a_flush_dies_the_next_one_writes_no_line_twice",
     )),
     Fault(31, "a text that forges the fence of recalled memory, with look-alikes", "cannot close it", "100 texts (5,000 nightly)", (
         f"{FENCE}::test_no_text_closes_its_fence",
         f"{FENCE}::test_none_of_5_000_texts_closes_its_fence",
         f"{FENCE}::test_a_look_alike_of_the_fence_is_taken_apart",
-        "tools/test_calls.py::test_nothing_in_a_note_can_close_its_fence",
+        "tools/test_handlers.py::test_nothing_in_a_note_can_close_its_fence",
     )),
     Fault(32, "recalled memory in a transcript, or in what a model saves", "not indexed, and not written, again", "each form", (
-        "sync/test_transcripts_sync.py::test_what_was_recalled_is_never_indexed_again",
+        "indexing/test_transcripts_sync.py::test_what_was_recalled_is_never_indexed_again",
         "workspace/test_transcripts.py::test_recalled_blocks_and_secrets_are_not_shown",
         f"{FLUSH}::test_secrets_and_recalled_memory_are_not_written",
-        "tools/test_calls.py::test_what_was_recalled_is_not_written_again",
+        "tools/test_handlers.py::test_what_was_recalled_is_not_written_again",
     )),
     Fault(42, "any sequence of writing, renaming, deleting, crashing, losing and damaging the index", "the index equals a fresh one", "120 runs of up to 20 steps", (
-        "sync/test_sync_laws.py::test_any_sequence_of_edits_and_accidents_ends_equal_to_a_fresh_index",
-        "sync/test_sync_laws.py::test_any_sequence_of_talk_and_accidents_ends_equal_to_a_fresh_index",
+        "indexing/test_sync_laws.py::test_any_sequence_of_edits_and_accidents_ends_equal_to_a_fresh_index",
+        "indexing/test_sync_laws.py::test_any_sequence_of_talk_and_accidents_ends_equal_to_a_fresh_index",
     )),
     Fault(43, "there is no network", "the whole suite passes", "every test: the settings of pytest block all hosts but this one", (
         f"{HERE}::test_no_test_can_reach_a_network",
@@ -252,7 +252,7 @@ FAULTS = (
         f"{STORE}::test_files_and_folders_it_makes_are_for_their_owner_alone",
         f"{JOURNAL}::test_files_and_folders_are_the_owners_alone",
         "workspace/test_session_log.py::test_only_their_owner_reads_logs",
-        "store/test_beside.py::test_the_file_beside_is_for_its_owner_alone",
+        "store/test_shadow.py::test_the_file_beside_is_for_its_owner_alone",
         f"{LIFE}::test_its_lock_is_for_its_owner_alone_and_free_after_its_end",
         "cli/test_cli.py::test_init_makes_a_private_workspace",
     )),

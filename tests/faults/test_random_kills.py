@@ -49,14 +49,17 @@ class Told:
             lists[kind].append(what)
 
 
-def killed(folder: Path, name: str, seconds: float) -> str:
-    """Kill a writer so many seconds after it began to write; what it had printed by then."""
+def killed(folder: Path, name: str, edits: int, seconds: float) -> str:
+    """Kill a writer so many seconds after it began to write, or made so many edits; what it had printed by then."""
+    printed = ""
     with python(WRITER, folder, name) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
+        while printed.count("edit ") < edits:
+            printed += process.stdout.readline()
         time.sleep(seconds)
         process.kill()
-        printed = process.stdout.read()
+        printed += process.stdout.read()
     assert process.returncode < 0, "it had ended by itself"
     return printed
 
@@ -89,7 +92,7 @@ def killed_again_and_again(folder: Path, times: int, seed: int) -> Told:
     (folder / "sessions/talk.jsonl").touch()
     told, moments = Told(), random.Random(seed)
     for number in range(1, times + 1):
-        told.add(killed(folder, str(number), moments.uniform(0, 0.2)))
+        told.add(killed(folder, str(number), edits=number % 2, seconds=moments.uniform(0, 0.2)))
         check_files(folder, told)
         content(folder / ".memory/index.sqlite")
         if number % 5 == 0 or number == times:
@@ -97,9 +100,9 @@ def killed_again_and_again(folder: Path, times: int, seed: int) -> Told:
     return told
 
 
-@pytest.mark.parametrize("kills", [50, pytest.param(500, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("kills", [8, pytest.param(500, marks=pytest.mark.nightly)])
 def test_writers_that_are_killed_lose_nothing_that_they_acknowledged(tmp_path: Path, kills: int) -> None:
-    batches = 2 if kills <= 50 else 20  # a workspace of its own for each, so that none grows too large to be looked at
+    batches = max(2, kills // 25)  # a workspace of its own for each, so that none grows too large to be looked at
     with ThreadPoolExecutor(2) as pool:
         runs = [
             pool.submit(killed_again_and_again, tmp_path / str(seed), kills // batches, seed) for seed in range(batches)

@@ -52,7 +52,10 @@ def mounted(scene: str, tmp_path: Path, options: str) -> Any:
 
 
 @needs_mounts
-@pytest.mark.parametrize("scene", ["full", pytest.param("full by each page", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "scene",
+    ["full by many pages", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("full", "full by each page"))],
+)
 def test_a_full_disk_is_told_at_every_size_and_nothing_is_torn(tmp_path: Path, scene: str) -> None:
     outcomes = mounted(scene, tmp_path, "size=24m")
     assert {"append", "append to a new note", "edit", "say", "sync", "rebuild", "first index"} == outcomes.keys()

@@ -6,13 +6,13 @@ import json
 import random
 import re
 import subprocess
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from processes import fresh, python, synced
+from watching import eventually
 
 WRITERS, SEARCHERS = 4, 4
 WRITER = """
@@ -48,8 +48,8 @@ with Memory.open(sys.argv[1], embedder="hashing") as memory:
 WATCHER = """
 import sys, time
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import Sessions, Sync
-config = MemoryConfig(sync=Sync(debounce_seconds=0.1), sessions=Sessions(debounce_seconds=0.1, delta_messages=5))
+from openclaw_memory.config import SessionsConfig, SyncConfig
+config = MemoryConfig(sync=SyncConfig(debounce_seconds=0.1), sessions=SessionsConfig(debounce_seconds=0.1, delta_messages=5))
 with Memory.open(sys.argv[1], embedder="hashing", config=config) as memory:
     watcher, syncs = memory.watch(), 0
     while True:
@@ -69,14 +69,20 @@ class Worker:
     folder: Path
     said: Path
     runs: int = 0
+    before: int = 0
     process: subprocess.Popen[str] | None = None
     ended: list[int] = field(default_factory=list)
 
     def start(self) -> None:
         self.runs += 1
+        self.before = self.words()
         arguments = [self.folder] if self.code != WRITER else [self.folder, f"{self.name}-{self.runs}"]
         with self.said.open("a") as out:
             self.process = python(self.code, *arguments, stdout=out)
+
+    def words(self) -> int:
+        """How many lines this worker has printed, in all its runs."""
+        return self.said.read_bytes().count(b"\n") if self.said.exists() else 0
 
     def kill(self) -> None:
         assert self.process is not None
@@ -84,21 +90,24 @@ class Worker:
         self.ended.append(self.process.wait())
 
 
-def soak(folder: Path, notes: Path, seconds: float) -> list[Worker]:
-    """Have them work for so long, killing one after another."""
+def soak(folder: Path, notes: Path, kills: int) -> list[Worker]:
+    """Have them work, killing one after another; every second one has worked, the others may be starting still."""
     crew = {f"{number}": WRITER for number in range(WRITERS)}
     crew |= {f"searcher {number}": SEARCHER for number in range(SEARCHERS)} | {"watcher": WATCHER}
     workers = [Worker(name, code, notes, folder / f"{name}.txt") for name, code in crew.items()]
     dice = random.Random(4)
-    end = time.monotonic() + seconds
     try:
         for worker in workers:
             worker.start()
-        while time.monotonic() < end:
-            time.sleep(dice.uniform(0.1, 0.8))
+        for number in range(kills):
             worker = dice.choice(workers)
+            if number % 2 == 0:
+                enough = worker.before + dice.randint(1, 20)
+                eventually(lambda worker=worker, enough=enough: worker.words() >= enough)
             worker.kill()
             worker.start()
+        for worker in workers:
+            eventually(lambda worker=worker: worker.words() > worker.before + 3)
     finally:
         for worker in workers:
             worker.kill()
@@ -113,9 +122,9 @@ def acknowledged(workers: list[Worker], kind: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("seconds", [8, pytest.param(600, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("kills", [12, pytest.param(400, marks=pytest.mark.nightly)])
 def test_whatever_is_killed_nothing_acknowledged_is_lost_and_the_index_equals_a_fresh_one(
-    tmp_path: Path, seconds: int
+    tmp_path: Path, kills: int
 ) -> None:
     notes = tmp_path / "notes"
     (notes / "memory").mkdir(parents=True)
@@ -123,7 +132,7 @@ def test_whatever_is_killed_nothing_acknowledged_is_lost_and_the_index_equals_a_
     for writer in range(WRITERS):
         (notes / f"memory/topic-{writer}.md").write_text("memo 0-0-0 plum\nmemo kept\n")
     synced(notes)
-    workers = soak(tmp_path, notes, seconds)
+    workers = soak(tmp_path, notes, kills)
     assert {code for worker in workers for code in worker.ended} == {-9}, "one ended by itself"
     assert any(worker.runs > 1 for worker in workers)
 

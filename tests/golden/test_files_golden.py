@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from openclaw_memory.config import Files
+from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError
 from openclaw_memory.workspace import Workspace
 
@@ -42,7 +42,7 @@ def workspace(root, extra_paths, **rules):
     patterns = [extra for extra in extra_paths if not isinstance(extra, str)]
     include = ("/*.md", "/memory/", *(f"{extra['path']}/{extra['pattern']}" for extra in patterns)) if patterns else ()
     paths = tuple(extra if isinstance(extra, str) else extra["path"] for extra in extra_paths)
-    return Workspace.open(root / "ws", Files(extra_paths=paths, include=include, **rules))
+    return Workspace.open(root / "ws", FilesConfig(extra_paths=paths, include=include, **rules))
 
 
 @pytest.mark.parametrize("case", GOLDEN["listMemoryFiles"], ids=lambda case: str(case["extraPaths"]))

@@ -20,39 +20,42 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from openclaw_memory.chunking.tokens import (
+from openclaw_memory.chunking.sliding_window import (
     chunk_tokens,
     entries,
     estimate_chars,
     split_utf8,
     strip_annotations,
 )
-from openclaw_memory.config import Journal
-from openclaw_memory.config.parts import Compaction, checked
+from openclaw_memory.config import JournalConfig
+from openclaw_memory.config.sections import CompactionConfig, checked
+from openclaw_memory.conversation import SILENT, reserve
+from openclaw_memory.conversation.thresholds import soft
 from openclaw_memory.embeddings.remote.batching import packs
 from openclaw_memory.errors import ConfigError, QueryError
-from openclaw_memory.search.mmr import mmr, mmr_words, text_similarity
+from openclaw_memory.flush import Flush, FlushTurn
 from openclaw_memory.search.ranking import (
     TEXT_SCORE,
     VECTOR_SCORE,
     bm25_to_score,
     boosted_keyword_score,
     decayed,
+    mmr,
+    mmr_words,
     ranked,
     selected,
+    text_similarity,
     weighted_sum,
 )
-from openclaw_memory.sessions import SILENT, Flush, FlushTurn, reserve
-from openclaw_memory.sessions.thresholds import soft
+from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.tools import shows_citations
 from openclaw_memory.types import Chunk, SearchResult, citation
-from openclaw_memory.utf16 import truncate_utf16
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.dates import note_date
 from openclaw_memory.workspace.paths import exact_path_tier
-from openclaw_memory.workspace.reading import excerpt_of
-from openclaw_memory.workspace.transcripts import read_parts
-from openclaw_memory.workspace.turns import collapsed, content_text, sanitised
+from openclaw_memory.workspace.safe_read import excerpt_of
+from openclaw_memory.workspace.transcripts.openclaw import collapsed, content_text, sanitised
+from openclaw_memory.workspace.transcripts.reader import read_parts
 
 SHIPPED = Path(__file__).with_name("functions.json")
 
@@ -223,12 +226,12 @@ def flush_plan(given: Any) -> dict[str, Any] | None:
     theirs |= {"forceFlushTranscriptBytes": "force_flush_bytes"}
     told = {ours: given["memoryFlush"][name] for name, ours in theirs.items() if name in given.get("memoryFlush", {})}
     try:
-        rules = checked("compaction", Compaction(**told), [])
+        rules = checked("compaction", CompactionConfig(**told), [])
     except ConfigError as error:
         return {"error": str(error)}
     if not rules.flush:
         return None
-    folder = Workspace(Path("/nowhere"), journal=Journal(timezone=given.get("tz", "UTC")))
+    folder = Workspace(Path("/nowhere"), journal=JournalConfig(timezone=given.get("tz", "UTC")))
     flush = Flush(folder, "main", rules, clock=lambda: datetime(2026, 11, 21, 12, tzinfo=UTC))
     turn = FlushTurn(flush, "compaction", None, 0, None, datetime(2026, 11, 21, 12, tzinfo=UTC))
     return {

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import Search
+from openclaw_memory.config import SearchConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.static import StaticEmbedder
 from openclaw_memory.errors import EmbedderError
@@ -190,7 +190,11 @@ FILES = st.dictionaries(
     st.lists(LINES, min_size=1, max_size=25).map("\n".join),
     min_size=1,
 )
-CONFIGS = [MemoryConfig(), MemoryConfig(search=Search(snippet_chars=120, max_results=20)), MemoryConfig.openclaw()]
+CONFIGS = [
+    MemoryConfig(),
+    MemoryConfig(search=SearchConfig(snippet_chars=120, max_results=20)),
+    MemoryConfig.openclaw(),
+]
 
 
 @settings(max_examples=40)
@@ -242,8 +246,8 @@ def test_an_answer_in_a_long_note_is_shown_by_its_lines_alone(remember: Any) -> 
 def test_age_takes_from_dated_notes_and_from_no_others(remember: Any) -> None:
     text = "The ferry to Texel leaves from pier four.\n"
     files = {"MEMORY.md": text, "memory/ferry.md": text, "memory/2001-01-01.md": text}
-    plain = remember(files, embedder=None, config=MemoryConfig(search=Search(min_score=0.0)))
-    aged = remember(files, embedder=None, config=MemoryConfig(search=Search(min_score=0.0, half_life_days=30)))
+    plain = remember(files, embedder=None, config=MemoryConfig(search=SearchConfig(min_score=0.0)))
+    aged = remember(files, embedder=None, config=MemoryConfig(search=SearchConfig(min_score=0.0, half_life_days=30)))
     before = {result.path: result.score for result in plain.search("ferry to Texel")}
     after = {result.path: result.score for result in aged.search("ferry to Texel")}
     assert after["MEMORY.md"] == before["MEMORY.md"]
@@ -259,7 +263,7 @@ def test_mmr_puts_another_thought_before_the_same_one_again(remember: Any) -> No
     }
     paths = {}
     for mmr in (None, 0.3):
-        memory = remember(files, embedder=None, config=MemoryConfig(search=Search(min_score=0.0, mmr=mmr)))
+        memory = remember(files, embedder=None, config=MemoryConfig(search=SearchConfig(min_score=0.0, mmr=mmr)))
         paths[mmr] = [result.path for result in memory.search("When leaves the ferry to Texel at seven?")]
     assert paths[None] == ["memory/a.md", "memory/b.md", "memory/c.md"]
     assert paths[0.3] == ["memory/a.md", "memory/c.md", "memory/b.md"]
@@ -330,7 +334,7 @@ class Frail:
 
 
 def test_vectors_alone_can_be_asked_for(remember: Any) -> None:
-    rules = MemoryConfig(search=Search(vector_weight=1.0, text_weight=0.0))
+    rules = MemoryConfig(search=SearchConfig(vector_weight=1.0, text_weight=0.0))
     memory = remember({"memory/a.md": "The zeppelin lands on Friday.\n"}, config=rules)
     assert memory.search("zeppelin").mode == "vector"
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from openclaw_memory.config import Search
+from openclaw_memory.config import SearchConfig
 from openclaw_memory.search.candidates import Found, find, fuse, together
-from openclaw_memory.search.question import asked
+from openclaw_memory.search.query import asked
 from openclaw_memory.types import Chunk, Hit, StoredChunk
 
-RULES = Search()
+RULES = SearchConfig()
 
 
 class Shelf:
@@ -57,7 +57,7 @@ def test_standardised_scores_count_the_cosine_of_a_chunk_that_only_the_keywords_
 
 def test_a_weighted_sum_counts_nothing_for_what_a_leg_did_not_find():
     shelf = Shelf(any_=[(1, 2.0)], vector=[(2, 0.9)], likeness={1: 0.8})
-    rules = Search(fusion="weighted", vector_weight=0.7, text_weight=0.3)
+    rules = SearchConfig(fusion="weighted", vector_weight=0.7, text_weight=0.3)
     found = {c.stored.id: c for c in fuse(question(), find(question(), shelf, VECTOR, rules, None), shelf, rules)}
     assert found[2].score == pytest.approx(0.7 * 0.9)
     assert found[1].score <= 0.3
@@ -65,7 +65,7 @@ def test_a_weighted_sum_counts_nothing_for_what_a_leg_did_not_find():
 
 
 def test_all_terms_are_asked_first_and_any_where_too_few_have_all():
-    rules = Search(match="all", max_results=2)
+    rules = SearchConfig(match="all", max_results=2)
     few = Shelf(every=[(1, 3.0)], any_=[(1, 2.9), (2, 1.0)])
     assert find(question(), few, None, rules, None).text == {1: 3.0, 2: 1.0}
     enough = Shelf(every=[(1, 3.0), (2, 2.0)], any_=[(9, 9.0)])
@@ -75,7 +75,7 @@ def test_all_terms_are_asked_first_and_any_where_too_few_have_all():
 @pytest.mark.parametrize("match", ["any", "all"])
 def test_both_legs_are_asked_for_the_source(match):
     shelf = Shelf()
-    find(question(), shelf, VECTOR, Search(match=match), "sessions")
+    find(question(), shelf, VECTOR, SearchConfig(match=match), "sessions")
     assert {source for _, source in shelf.asked} == {"sessions"}
 
 
@@ -93,14 +93,14 @@ def test_what_was_found_in_each_source_is_one_and_has_a_vector_leg_where_one_of_
 def test_a_chunk_that_both_legs_praise_comes_first(fusion):
     cosines = {1: 0.2, 2: 0.8, 3: 0.8}
     found = Found({1: 3.0, 2: 3.0, 3: 0.5}, cosines, cosines)
-    best = fuse(question(), found, Shelf(), Search(fusion=fusion))
+    best = fuse(question(), found, Shelf(), SearchConfig(fusion=fusion))
     assert best[0].stored.id == 2
     assert [candidate.score for candidate in best] == sorted((c.score for c in best), reverse=True)
 
 
 def test_the_weighted_sum_of_keywords_alone_is_the_keyword_score():
-    alone = fuse(question(), Found({1: 1.0}, None), Shelf(), Search(fusion="weighted"))[0]
-    beside = fuse(question(), Found({1: 1.0}, {}), Shelf(), Search(fusion="weighted"))[0]
+    alone = fuse(question(), Found({1: 1.0}, None), Shelf(), SearchConfig(fusion="weighted"))[0]
+    beside = fuse(question(), Found({1: 1.0}, {}), Shelf(), SearchConfig(fusion="weighted"))[0]
     assert alone.score * RULES.text_weight == pytest.approx(beside.score)
 
 
@@ -113,10 +113,10 @@ def test_one_outlier_of_a_leg_does_not_hide_the_other_leg():
 
 def test_no_more_candidates_are_kept_than_are_wanted():
     found = Found({at: float(at) for at in range(1, 60)}, {})
-    best = fuse(question(), found, Shelf(), Search(candidates=5, max_results=1))
+    best = fuse(question(), found, Shelf(), SearchConfig(candidates=5, max_results=1))
     assert [candidate.stored.id for candidate in best] == [59, 58, 57, 56, 55]
 
 
 @pytest.mark.parametrize("fusion", ["standardised", "weighted"])
 def test_nothing_found_fuses_to_nothing(fusion):
-    assert fuse(question(), Found({}, {}), Shelf(), Search(fusion=fusion)) == []
+    assert fuse(question(), Found({}, {}), Shelf(), SearchConfig(fusion=fusion)) == []

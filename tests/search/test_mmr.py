@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.search.mmr import mmr, mmr_words, text_similarity
+from openclaw_memory.search.ranking import mmr, mmr_words, text_similarity
 
 ITEMS = st.lists(st.tuples(st.floats(), st.text(alphabet="ab 東京", max_size=8)), max_size=12)
 

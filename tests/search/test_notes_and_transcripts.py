@@ -16,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import Search, Sessions
+from openclaw_memory.config import SearchConfig, SessionsConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.search import search
 from openclaw_memory.types import SOURCES, Chunk, Hit, StoredChunk
 
 EITHER = pytest.mark.parametrize("embedder", ["default", None])
-EVERYTHING = MemoryConfig(search=Search(min_score=0.0))
-OPENCLAW = replace(MemoryConfig.openclaw(), sessions=Sessions())  # of itself, it leaves transcripts out
+EVERYTHING = MemoryConfig(search=SearchConfig(min_score=0.0))
+OPENCLAW = replace(MemoryConfig.openclaw(), sessions=SessionsConfig())  # of itself, it leaves transcripts out
 
 
 def transcript(turns: Iterable[tuple[str, str] | None], day: str = "2026-02-03") -> str:
@@ -66,7 +66,7 @@ def test_transcripts_never_crowd_notes_out_and_have_a_third_of_the_places(rememb
 
 def test_how_large_the_share_is_can_be_set(remember: Any) -> None:
     for share, expected in [(0.0, (6, 0)), (0.5, (3, 3)), (1.0, (0, 6))]:
-        config = MemoryConfig(search=Search(min_score=0.0), sessions=Sessions(max_share=share))
+        config = MemoryConfig(search=SearchConfig(min_score=0.0), sessions=SessionsConfig(max_share=share))
         assert counted(remember(CHATTER | QUIET, config=config).search("ferry to Texel")) == expected
 
 
@@ -188,7 +188,7 @@ def test_age_takes_from_what_was_said_long_ago(remember: Any) -> None:
     files = {"sessions/a.jsonl": two_days(text, f"{text} "), "memory/ferry.md": "Another thing.\n"}
     scores = {}
     for half_life in (None, 7.0):
-        config = MemoryConfig(search=Search(min_score=0.0, half_life_days=half_life))
+        config = MemoryConfig(search=SearchConfig(min_score=0.0, half_life_days=half_life))
         found = remember(files, embedder=None, config=config).search("ferry to Texel", source="sessions")
         scores[half_life] = {result.start_line: result.score for result in found}
     plain, aged = scores[None], scores[7.0]
@@ -258,7 +258,7 @@ def test_only_an_index_of_notes_and_transcripts_is_asked_twice_and_the_embedder_
 
     shelf: Any = Shelf(*paths)
     embedder: Any = SimpleNamespace(provider="p", model="m", identity="i", embed_query=embed_query)
-    results = search("boiler", store=shelf, embedder=embedder, rules=Search(min_score=0.0))
+    results = search("boiler", store=shelf, embedder=embedder, rules=SearchConfig(min_score=0.0))
     assert {result.path for result in results} == set(paths)
     assert (shelf.asked, questions) == (asked, ["boiler"])
 
@@ -266,5 +266,5 @@ def test_only_an_index_of_notes_and_transcripts_is_asked_twice_and_the_embedder_
 def test_a_transcript_is_never_read_whole_for_its_name() -> None:
     shelf: Any = Shelf("sessions/boiler.jsonl")  # it has no chunks_of
     for question in ("boiler", "boiler.jsonl", "sessions/boiler.jsonl"):
-        results = search(question, store=shelf, embedder=None, rules=Search(min_score=0.0))
+        results = search(question, store=shelf, embedder=None, rules=SearchConfig(min_score=0.0))
         assert [result.source for result in results] == [SOURCES[1]]

@@ -2,8 +2,7 @@
 
 import pytest
 
-from openclaw_memory.search.lines import Line, text_of
-from openclaw_memory.search.repeats import unrepeated
+from openclaw_memory.search.line_features import Line, text_of, unrepeated
 
 
 def note(text, number=1):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import Stemmer
 
-from openclaw_memory.stopwords import STOP_WORDS
-from openclaw_memory.text import fold, words
+from openclaw_memory.text.stopwords import STOP_WORDS
+from openclaw_memory.text.terms import fold, words
 from tools.static_model import sources
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +40,7 @@ def content(text, language):
     return frozenset(Stemmer.Stemmer(STEMMERS[language]).stemWords(kept))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("language", sources.LANGUAGES)
 def test_no_question_with_its_fact_is_near_one_of_the_paraphrase_check(language):
     checked = [json.loads(line) for line in (CHECK / f"{language}.jsonl").read_text(encoding="utf-8").splitlines()]

@@ -5,7 +5,7 @@ import pytest
 
 from openclaw_memory.errors import CorruptIndexError, StoreError
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.store.checksums import checksum
+from openclaw_memory.store.rows import checksum
 from openclaw_memory.types import Chunk, StoredChunk
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import Recall, Sync
+from openclaw_memory.config import RecallConfig, SyncConfig
 from openclaw_memory.tools import memory_tools
 from openclaw_memory.types import ToolAnswer
 
@@ -20,7 +20,7 @@ def open_memory(notes: Path) -> Iterator[Callable[..., Memory]]:
     opened: list[Memory] = []
 
     def open_memory(**recall: Any) -> Memory:
-        config = MemoryConfig(recall=Recall(**recall), sync=Sync(on_search=False))
+        config = MemoryConfig(recall=RecallConfig(**recall), sync=SyncConfig(on_search=False))
         opened.append(Memory.open(notes, embedder=None, config=config))
         return opened[-1]
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from openclaw_memory.errors import ConfigError, QueryError
-from openclaw_memory.fence import without_fenced
+from openclaw_memory.text.fence import without_fenced
 from openclaw_memory.tools import memory_tools, question_in, recall, recall_section, with_fewer_results
 
 BOTH = ("memory_search", "memory_get")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from openclaw_memory import tools
 from openclaw_memory.errors import QueryError
 from openclaw_memory.tools.schemas import checked_arguments
-from openclaw_memory.workspace.reading import DEFAULT_LINES
+from openclaw_memory.workspace.safe_read import DEFAULT_LINES
 
 SCHEMAS = {name.removesuffix("_SCHEMA"): getattr(tools, name) for name in tools.__all__ if name.endswith("_SCHEMA")}
 TEXTS = {name: getattr(tools, f"{name}_DESCRIPTION") for name in SCHEMAS}

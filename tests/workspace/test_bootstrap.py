@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.config import Files, Journal
+from openclaw_memory.config import FilesConfig, JournalConfig
 from openclaw_memory.errors import ConfigError, QueryError
 from openclaw_memory.workspace import Workspace, bootstrap
 
@@ -55,19 +55,19 @@ def test_what_is_missing_is_left_out(tmp_path):
 
 def test_the_days_are_those_of_the_users_time_zone(root):
     now = datetime.datetime(2026, 11, 20, 23, 30, tzinfo=datetime.UTC)
-    workspace = Workspace(root, journal=Journal(timezone="Europe/Amsterdam"))
+    workspace = Workspace(root, journal=JournalConfig(timezone="Europe/Amsterdam"))
     assert paths(workspace.bootstrap(now=now))[2:] == [YESTERDAY, TODAY]
-    workspace = Workspace(root, journal=Journal(timezone="America/New_York"))
+    workspace = Workspace(root, journal=JournalConfig(timezone="America/New_York"))
     assert paths(workspace.bootstrap(now=now))[2:] == ["memory/2026-11-19.md", YESTERDAY]
 
 
 def test_a_time_zone_that_nobody_knows_is_an_error(root):
     with pytest.raises(ConfigError, match="Mars"):
-        Workspace(root, journal=Journal(timezone="Mars/Olympus")).bootstrap(now=NOW.replace(tzinfo=datetime.UTC))
+        Workspace(root, journal=JournalConfig(timezone="Mars/Olympus")).bootstrap(now=NOW.replace(tzinfo=datetime.UTC))
 
 
 def test_files_that_the_globs_leave_out_are_not_shown(root):
-    rules = Files(exclude=("MEMORY.md", "2026-11-20*"))
+    rules = FilesConfig(exclude=("MEMORY.md", "2026-11-20*"))
     assert paths(Workspace.open(root, rules).bootstrap(now=NOW)) == ["SOUL.md", TODAY]
 
 
@@ -87,7 +87,7 @@ def test_what_is_too_long_is_cut_at_a_line_and_says_so(root):
 
 
 def test_the_budget_is_a_setting(root):
-    workspace = Workspace(root, journal=Journal(bootstrap_chars=100))
+    workspace = Workspace(root, journal=JournalConfig(bootstrap_chars=100))
     (root / "MEMORY.md").write_text("x" * 101, encoding="utf-8")
     started = workspace.bootstrap(now=NOW)
     assert started.files[1].text == "x" * 100

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openclaw_memory.config import Files
+from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import PathNotAllowedError, QueryError, WriteError
+from openclaw_memory.workspace import document_cache as known_module
 from openclaw_memory.workspace import documents
-from openclaw_memory.workspace import known as known_module
+from openclaw_memory.workspace.document_cache import Known
 from openclaw_memory.workspace.documents import Fields, file_name
-from openclaw_memory.workspace.known import Known
 
-RULES = Files()
+RULES = FilesConfig()
 NOTES = "memory/notes"
 OURS = '---\nopenclaw_memory: 1\nid: "a"\n---\ntext\n'
 
@@ -144,7 +144,7 @@ def test_what_only_looks_like_the_note_of_a_day_may_be_a_document(tmp_path, path
 
 @pytest.mark.skipif(not hasattr(os, "link"), reason="this system has no hard links")
 def test_a_file_with_another_name_is_not_parted_from_it(tmp_path):
-    rules = Files(allow_hard_links=True)
+    rules = FilesConfig(allow_hard_links=True)
     put(tmp_path, a="1")
     os.link(tmp_path / NOTES / "a.md", tmp_path / "other name.md")
     with pytest.raises(WriteError, match="2 hard links"):
@@ -175,7 +175,7 @@ def test_no_symlink_is_written_through_or_removed(tmp_path, target):
 
 
 def test_what_would_never_be_read_again_is_not_written(tmp_path):
-    rules = Files(max_bytes=200, exclude=("memory/private/",))
+    rules = FilesConfig(max_bytes=200, exclude=("memory/private/",))
     with pytest.raises(WriteError, match=r"files\.max_bytes"):
         documents.upsert(tmp_path, rules, {"good": ({}, ""), "large": ({}, "ä" * 100)}, Known(tmp_path, rules))
     assert stored(tmp_path) == {}
@@ -344,7 +344,7 @@ def test_a_look_at_one_folder_forgets_nothing_of_others(tmp_path, reads):
 def test_globs_that_leave_files_out_do_not_keep_others_from_being_listed(tmp_path):
     for name in ("any", "x", "y"):
         documents.write(tmp_path, RULES, [Fields(f"memory/users/{name}.md", {}, name)])
-    rules = Files(include=("memory/users/x.md",))
+    rules = FilesConfig(include=("memory/users/x.md",))
     assert [path for path, _ in documents.below(tmp_path, rules, Known(tmp_path, rules), "memory/users")] == [
         "memory/users/x.md"
     ]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openclaw_memory.config import Files
+from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
     ConflictError,
     NotFoundError,
@@ -19,7 +19,7 @@ from openclaw_memory.errors import (
     WriteError,
 )
 from openclaw_memory.types import Excerpt
-from openclaw_memory.workspace import Workspace, writing
+from openclaw_memory.workspace import Workspace, atomic
 
 NOTE = "memory/topic.md"
 SECRET = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
@@ -139,13 +139,13 @@ def test_a_conflict_shows_what_became_of_an_excerpt(workspace):
 
 def test_a_file_that_another_program_changes_at_the_last_moment_is_left_to_it(workspace, monkeypatch):
     put(workspace, "a\n")
-    real = writing._check_unchanged
+    real = atomic._check_unchanged
 
     def late(name, folder, seen, path):
         put(workspace, "from an editor\n")
         real(name, folder, seen, path)
 
-    monkeypatch.setattr(writing, "_check_unchanged", late)
+    monkeypatch.setattr(atomic, "_check_unchanged", late)
     with pytest.raises(WriteError, match="changed by another program"):
         workspace.edit(NOTE, 1, 1, "b", seen=digest("a"))
     assert got(workspace) == b"from an editor\n"
@@ -213,7 +213,7 @@ def test_what_is_no_note_of_the_workspace_is_not_edited(workspace, path, error, 
 def test_a_file_outside_of_the_workspace_is_only_read(workspace, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
     (outside / "a.md").write_text("a\n", encoding="utf-8")
-    wider = Workspace.open(workspace.root, Files(extra_paths=(str(outside),)))
+    wider = Workspace.open(workspace.root, FilesConfig(extra_paths=(str(outside),)))
     path = wider.scan().files[-1].path
     with pytest.raises(PathNotAllowedError, match="outside of the workspace"):
         wider.edit(path, 1, 1, "x", seen=wider.excerpt(path))
@@ -222,14 +222,14 @@ def test_a_file_outside_of_the_workspace_is_only_read(workspace, tmp_path_factor
 def test_an_extra_path_inside_the_workspace_is_edited(workspace):
     (workspace.root / "docs").mkdir()
     put(workspace, "a\n", "docs/a.md")
-    wider = Workspace.open(workspace.root, Files(extra_paths=("docs",)))
+    wider = Workspace.open(workspace.root, FilesConfig(extra_paths=("docs",)))
     wider.edit("docs/a.md", 1, 1, "b", seen=digest("a"))
     assert got(workspace, "docs/a.md") == b"b\n"
 
 
 def test_a_note_never_grows_beyond_what_can_be_read(workspace):
     put(workspace, "a\n")
-    small = Workspace.open(workspace.root, Files(max_bytes=10))
+    small = Workspace.open(workspace.root, FilesConfig(max_bytes=10))
     with pytest.raises(WriteError, match=r"files\.max_bytes"):
         small.edit(NOTE, 1, 1, "x" * 10, seen=digest("a"))
     assert got(workspace) == b"a\n"

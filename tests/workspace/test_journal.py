@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openclaw_memory.config import Files
+from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import ConfigError, PathNotAllowedError, QueryError, WriteError
 from openclaw_memory.types import Excerpt
-from openclaw_memory.workspace import journal, writing
+from openclaw_memory.workspace import atomic, journal
 
 DAY = datetime.date(2026, 11, 21)
 NOW = datetime.datetime(2026, 11, 21, 9, 5, tzinfo=datetime.UTC)
 NOTE = "memory/2026-11-21.md"
-RULES = Files()
+RULES = FilesConfig()
 
 
 def append(root, text, title=None, rules=RULES, **options):
@@ -172,7 +172,7 @@ def test_a_trap_in_the_place_of_the_note_takes_nothing_outside(tmp_path, trap):
 
 def test_a_note_that_the_globs_leave_out_is_not_written(tmp_path):
     with pytest.raises(PathNotAllowedError, match=r"files\.exclude"):
-        append(tmp_path, "x", rules=Files(exclude=("2026-*",)))
+        append(tmp_path, "x", rules=FilesConfig(exclude=("2026-*",)))
 
 
 def test_a_note_in_utf_16_is_not_spoilt(tmp_path):
@@ -184,7 +184,7 @@ def test_a_note_in_utf_16_is_not_spoilt(tmp_path):
 
 
 def test_a_note_never_grows_beyond_what_can_be_read(tmp_path):
-    rules = Files(max_bytes=40)
+    rules = FilesConfig(max_bytes=40)
     append(tmp_path, "x" * 25, rules=rules)
     before = note(tmp_path)
     with pytest.raises(WriteError, match=r"files\.max_bytes"):
@@ -220,7 +220,7 @@ def test_a_failing_disk_leaves_the_note_as_it_was(tmp_path, monkeypatch, before,
 SHORT_WRITE = """
 import datetime, resource, signal, sys
 from pathlib import Path
-from openclaw_memory.config import Files
+from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import WriteError
 from openclaw_memory.workspace import journal
 
@@ -228,7 +228,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 now = datetime.datetime(2026, 11, 21, 9, 5, tzinfo=datetime.UTC)
 try:
-    journal.append(Path(sys.argv[1]), "x" * 2000, date=now.date(), now=now, rules=Files())
+    journal.append(Path(sys.argv[1]), "x" * 2000, date=now.date(), now=now, rules=FilesConfig())
 except WriteError as error:
     print(error)
 """
@@ -252,7 +252,7 @@ def test_whoever_holds_the_lock_too_long_is_named(tmp_path, monkeypatch):
     import filelock
 
     append(tmp_path, "x")
-    monkeypatch.setattr(writing, "LOCK_SECONDS", 0.01)
+    monkeypatch.setattr(atomic, "LOCK_SECONDS", 0.01)
     with filelock.FileLock(tmp_path / "memory/.lock"), pytest.raises(WriteError, match=r"\.lock is held"):
         append(tmp_path, "y")
     append(tmp_path, "z")
@@ -261,12 +261,12 @@ def test_whoever_holds_the_lock_too_long_is_named(tmp_path, monkeypatch):
 MANY_APPENDS = """
 import datetime, sys
 from pathlib import Path
-from openclaw_memory.config import Files
+from openclaw_memory.config import FilesConfig
 from openclaw_memory.workspace import journal
 
 now = datetime.datetime(2026, 11, 21, 9, 5, tzinfo=datetime.UTC)
 for number in range(int(sys.argv[3])):
-    journal.append(Path(sys.argv[1]), f"- {sys.argv[2]} {number}", date=now.date(), now=now, rules=Files())
+    journal.append(Path(sys.argv[1]), f"- {sys.argv[2]} {number}", date=now.date(), now=now, rules=FilesConfig())
 """
 
 

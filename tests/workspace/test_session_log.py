@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from openclaw_memory.config import Journal, Sessions
+from openclaw_memory.config import JournalConfig, SessionsConfig
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError, WriteError
-from openclaw_memory.workspace import Workspace, writing
-from openclaw_memory.workspace.session_log import log_name
-from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
+from openclaw_memory.workspace import Workspace, atomic
+from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES
+from openclaw_memory.workspace.transcripts.writer import log_name
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def test_a_symlink_is_never_written_through(workspace, tmp_path):
     assert (tmp_path / "other").read_text() == "mine"
 
     (tmp_path / "elsewhere").mkdir()
-    linked = Workspace.open(tmp_path, sessions=Sessions(folder="linked"))
+    linked = Workspace.open(tmp_path, sessions=SessionsConfig(folder="linked"))
     (tmp_path / "linked").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(PathNotAllowedError):
         linked.session_log("s").append("user", "x")
@@ -235,7 +235,7 @@ def test_a_symlink_is_never_written_through(workspace, tmp_path):
 
 def test_the_folder_of_the_transcripts_is_made_where_it_is_set(tmp_path):
     (tmp_path / "ws").mkdir()
-    workspace = Workspace.open(tmp_path / "ws", sessions=Sessions(folder=str(tmp_path / "outside")))
+    workspace = Workspace.open(tmp_path / "ws", sessions=SessionsConfig(folder=str(tmp_path / "outside")))
     workspace.session_log("s").append("user", "x")
 
     assert (tmp_path / "outside/s.jsonl").exists()
@@ -243,7 +243,7 @@ def test_the_folder_of_the_transcripts_is_made_where_it_is_set(tmp_path):
 
 
 def test_entries_are_of_the_day_of_the_journals_clocks(tmp_path):
-    log = Workspace(tmp_path, journal=Journal(timezone="Pacific/Kiritimati")).session_log("s")
+    log = Workspace(tmp_path, journal=JournalConfig(timezone="Pacific/Kiritimati")).session_log("s")
     log.append("user", "x")
 
     assert [entry["timestamp"][-6:] for entry in log.entries()] == ["+14:00"] * 2
@@ -255,7 +255,7 @@ def test_what_cannot_be_written_leaves_no_empty_file(tmp_path, monkeypatch):
 
     log = Workspace.open(tmp_path).session_log("s")
     with monkeypatch.context() as patched:
-        patched.setattr(writing.os, "write", full)
+        patched.setattr(atomic.os, "write", full)
         with pytest.raises(WriteError, match="No space left"):
             log.append("user", "x")
 

@@ -6,10 +6,10 @@ import tracemalloc
 
 import pytest
 
-from openclaw_memory.config import Files, Sessions
+from openclaw_memory.config import FilesConfig, SessionsConfig
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError
-from openclaw_memory.workspace import Workspace, transcripts
-from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, PART_BYTES, Mark
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES, PART_BYTES, Mark, reader
 
 NAME = "sessions/talk.jsonl"
 
@@ -275,7 +275,7 @@ def test_a_file_that_was_changed_in_place_and_has_grown_is_read_from_the_beginni
 
 
 def test_of_a_huge_file_that_has_grown_the_finished_parts_are_not_checked(tmp_path, monkeypatch):
-    monkeypatch.setattr(transcripts, "VERIFIED_BYTES", PART_BYTES)
+    monkeypatch.setattr(reader, "VERIFIED_BYTES", PART_BYTES)
     lines = [message("user", f"{n:06}") for n in range(3000)]
     mark = str(list(written(tmp_path, *lines).transcript(NAME))[-1].mark)
     first = Mark.parse(mark).line
@@ -396,7 +396,7 @@ def test_the_folder_may_lie_anywhere_and_the_path_stays_the_same(tmp_path, folde
     file = tmp_path / "ws" / where / "talk.jsonl"
     file.parent.mkdir(parents=True)
     file.write_text(message("user", "x") + "\n")
-    workspace = Workspace.open(tmp_path / "ws", sessions=Sessions(folder=where))
+    workspace = Workspace.open(tmp_path / "ws", sessions=SessionsConfig(folder=where))
 
     assert [found.path for found in workspace.scan().files] == [NAME]
     assert workspace.read(NAME) == "User: x\n"
@@ -406,13 +406,13 @@ def test_the_folder_may_lie_anywhere_and_the_path_stays_the_same(tmp_path, folde
 def test_a_folder_that_was_named_and_is_missing_is_told(tmp_path):
     assert Workspace.open(tmp_path).scan().skipped == ()
 
-    (skipped,) = Workspace.open(tmp_path, sessions=Sessions(folder="talks")).scan().skipped
+    (skipped,) = Workspace.open(tmp_path, sessions=SessionsConfig(folder="talks")).scan().skipped
     assert (skipped.path, "sessions.folder" in skipped.reason) == ("sessions", True)
 
 
 def test_transcripts_that_are_not_indexed_are_not_read_either(tmp_path):
     written(tmp_path, message("user", "x"))
-    workspace = Workspace.open(tmp_path, sessions=Sessions(index=False))
+    workspace = Workspace.open(tmp_path, sessions=SessionsConfig(index=False))
 
     assert workspace.scan().files == ()
     with pytest.raises(PathNotAllowedError, match="not a memory file"):
@@ -421,7 +421,7 @@ def test_transcripts_that_are_not_indexed_are_not_read_either(tmp_path):
 
 def test_globs_leave_transcripts_out(tmp_path):
     written(tmp_path, message("user", "x"))
-    workspace = Workspace.open(tmp_path, Files(exclude=("sessions/t*",)))
+    workspace = Workspace.open(tmp_path, FilesConfig(exclude=("sessions/t*",)))
 
     assert workspace.scan().files == ()
     with pytest.raises(PathNotAllowedError, match="left out by"):
@@ -436,7 +436,7 @@ def test_nothing_else_is_a_transcript(tmp_path, path):
 
 def test_a_limit_for_notes_is_none_for_transcripts(tmp_path):
     written(tmp_path, message("user", "x" * 200))
-    workspace = Workspace.open(tmp_path, Files(max_bytes=100))
+    workspace = Workspace.open(tmp_path, FilesConfig(max_bytes=100))
 
     assert workspace.excerpt(NAME).text == f"User: {'x' * 200}"
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from openclaw_memory.config import Files
+from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import NotFoundError, QueryError, UndecodableError, WorkspaceError
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace import Workspace
@@ -100,7 +100,7 @@ def test_a_date_that_is_none_is_an_error(tmp_path):
 
 
 def test_a_workspace_without_notes_is_empty_and_not_an_error(tmp_path):
-    scan = Workspace.open(tmp_path, Files()).scan()
+    scan = Workspace.open(tmp_path, FilesConfig()).scan()
     assert (scan.files, scan.skipped) == ((), ())
 
 

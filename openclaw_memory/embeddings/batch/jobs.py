@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from openclaw_memory._log import say
 from openclaw_memory.embeddings.batch.state import Job, JobFile, Known, path_of
 from openclaw_memory.embeddings.registry import checked_vectors, own_errors
 from openclaw_memory.embeddings.remote.batching import encodable, packs, weight
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.say import say
 from openclaw_memory.types import Embedder, Progress, Store
 
 if TYPE_CHECKING:

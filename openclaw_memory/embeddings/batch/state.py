@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from openclaw_memory._log import say
 from openclaw_memory.errors import StoreError
-from openclaw_memory.say import say
 
 SUFFIX = ".batches.json"
 # A job is handed over under the lock, which takes ten minutes at most: who waits longer waits for something stuck.

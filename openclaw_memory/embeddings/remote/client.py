@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from openclaw_memory.chunking.tokens import split_utf8
+from openclaw_memory.chunking.sliding_window import split_utf8
 from openclaw_memory.embeddings.registry import PROBE, checked_vectors, installing
 from openclaw_memory.embeddings.remote.batching import encodable, joined, packs, weight
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError, failure, reasons

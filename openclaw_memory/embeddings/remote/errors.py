@@ -173,7 +173,7 @@ def _retry_after(headers: Mapping[str, Any], text: str) -> float | None:
     from email.utils import mktime_tz, parsedate_tz
 
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = str(headers.get(name, ""))
+        value = str(headers.get(name) or headers.get(name.title()) or "")
         try:
             return max(0.0, float(value) * unit)
         except ValueError:

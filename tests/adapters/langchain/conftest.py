@@ -4,14 +4,14 @@ import pytest
 from scripted_chat import ScriptedChat, TextOnlyChat, asks_memory, saying, writes_facts
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import Embedding
+from openclaw_memory.config import EmbeddingConfig
 
 
 @pytest.fixture
 def memory(tmp_path):
     folder = tmp_path / "agent"
     folder.mkdir()
-    with Memory.open(folder, config=MemoryConfig(embedding=Embedding(provider="none"))) as opened:
+    with Memory.open(folder, config=MemoryConfig(embedding=EmbeddingConfig(provider="none"))) as opened:
         yield opened
 
 

@@ -18,7 +18,7 @@ from scripted_chat import FACT as ASKED
 from scripted_chat import SUMMARY, ScriptedChat, calling, saying, writes_facts
 
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.sessions import FLUSH_TAG
+from openclaw_memory.flush import FLUSH_TAG
 
 FACT = "Please remember: the boiler code is 4711."
 WINDOW = 4_000  # flushed from 1,500 tokens on: a quarter is reserved, and half of the rest is soft at most
@@ -318,7 +318,7 @@ async def test_the_event_loop_goes_on_while_memories_are_written(memory, scripte
 
     def slow(_request):
         started.set()
-        assert may_end.wait(10)
+        assert may_end.wait(60)
         return "NO_REPLY"
 
     callback = MemoryFlushCallback(memory, scripted(slow), window=WINDOW)

@@ -27,7 +27,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from scripted_chat import SUMMARY, calling, writes_facts
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import Compaction, Embedding
+from openclaw_memory.config import CompactionConfig, EmbeddingConfig
 from openclaw_memory.errors import ConfigError
 
 FACT = "Please remember: the boiler code is 4711."
@@ -351,7 +351,9 @@ def test_runs_that_are_no_talk_are_not_flushed(memory, scripted, silent, kind, f
 def test_a_transcript_that_has_grown_much_brings_the_flush(tmp_path, scripted, silent, size, flushes, options, session):
     (tmp_path / "sessions").mkdir()
     (tmp_path / "sessions" / "sessions.json").write_text('{"agent:main:main": {"sessionId": "s-1"}}')
-    config = MemoryConfig(embedding=Embedding(provider="none"), compaction=Compaction(force_flush_bytes=1_000))
+    config = MemoryConfig(
+        embedding=EmbeddingConfig(provider="none"), compaction=CompactionConfig(force_flush_bytes=1_000)
+    )
     with Memory.open(tmp_path, config=config) as memory:
         flush = MemoryFlushMiddleware(memory, silent, window=200_000, **options)
         memory.session_log(session).append_entry("note", text="x" * size)

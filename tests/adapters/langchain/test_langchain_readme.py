@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import langchain_openclaw_memory
+import pytest
 from adapter_readmes import check_examples, check_links, check_names
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import HumanMessage, ToolMessage
@@ -28,6 +29,7 @@ def script(request):
     return "In the old mill." if isinstance(last, ToolMessage) else "Noted."
 
 
+@pytest.mark.nightly
 def test_the_examples_run_in_their_order_and_print_what_is_said(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "readme", "model": ScriptedChat(script=script)}

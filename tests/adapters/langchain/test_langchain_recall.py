@@ -13,7 +13,7 @@ from langgraph.types import Command
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError, QueryError
-from openclaw_memory.sessions import FLUSH_TAG
+from openclaw_memory.flush import FLUSH_TAG
 
 QUESTION = "Who services the boiler?"
 FACT = "The boiler is serviced each October by Van Dam."

@@ -22,7 +22,7 @@ from langgraph.store.base import (
 )
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import Files
+from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import ConfigError, OpenClawMemoryError, PathNotAllowedError, QueryError, SyncBusyError
 
 USERS = ("users", "anna")
@@ -206,7 +206,7 @@ async def test_the_event_loop_goes_on_while_files_are_read(store, monkeypatch):
     go_on = threading.Event()
 
     def slow(_self, _ops):
-        assert go_on.wait(10), "the loop stood still"
+        assert go_on.wait(60), "the loop stood still"
         return [None]
 
     monkeypatch.setattr(OpenClawStore, "batch", slow)
@@ -536,7 +536,7 @@ def test_what_is_no_memory_is_refused_with_what_to_do(given):
 
 
 def test_globs_that_leave_files_out_do_not_break_lists_and_searches(notes):
-    config = MemoryConfig(files=Files(include=("memory/users/**/a.md",)))
+    config = MemoryConfig(files=FilesConfig(include=("memory/users/**/a.md",)))
     with Memory.open(notes, embedder=None, config=config) as memory:
         store = OpenClawStore(memory)
         store.put(USERS, "a", {"n": 1})

@@ -8,8 +8,8 @@ from langchain_openclaw_memory import MemoryFlushMiddleware, TranscriptMiddlewar
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted_chat import SUMMARY, calling, saying
 
+from openclaw_memory.conversation import conversation, text_of
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.sessions import conversation, text_of
 
 THREAD = {"configurable": {"thread_id": "tuesday"}}
 

@@ -19,7 +19,7 @@ from pydantic import Field
 from scripted_chat import ScriptedChat, calling, tells_facts, writes_facts
 
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.sessions import FLUSH_TAG
+from openclaw_memory.flush import FLUSH_TAG
 
 FACT = "Please remember: the boiler code is 4711."
 TALK = (HumanMessage(FACT),)

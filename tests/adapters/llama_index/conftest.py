@@ -10,7 +10,7 @@ from llama_index_openclaw_memory import OpenClawVectorStore
 from some_nodes import WORDS, facts
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import Embedding
+from openclaw_memory.config import EmbeddingConfig
 
 # What they talk with is made of blocks that came with 0.14.5.
 collect_ignore = (
@@ -24,7 +24,7 @@ collect_ignore = (
 def memory(tmp_path):
     folder = tmp_path / "agent"
     folder.mkdir()
-    with Memory.open(folder, config=MemoryConfig(embedding=Embedding(provider="none"))) as opened:
+    with Memory.open(folder, config=MemoryConfig(embedding=EmbeddingConfig(provider="none"))) as opened:
         yield opened
 
 

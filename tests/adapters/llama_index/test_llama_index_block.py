@@ -13,9 +13,9 @@ from llama_index_openclaw_memory import OpenClawMemoryBlock
 from scripted_llm import ScriptedLLM, TextOnlyLLM, calling, saying, tells_facts, writes_facts
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import Compaction, Embedding
+from openclaw_memory.config import CompactionConfig, EmbeddingConfig
+from openclaw_memory.conversation import text_of
 from openclaw_memory.errors import ConfigError, QueryError
-from openclaw_memory.sessions import text_of
 
 SECRET = "sk-proj-" + "a1B2c3D4" * 5
 
@@ -209,7 +209,7 @@ def test_each_flush_is_shown_what_came_since_the_latest_one_and_begins_a_cycle(m
 
 
 def test_by_default_as_many_tokens_are_waited_for_as_openclaw_does(memory):
-    assert OpenClawMemoryBlock(memory).flush_tokens == Compaction().soft_threshold_tokens
+    assert OpenClawMemoryBlock(memory).flush_tokens == CompactionConfig().soft_threshold_tokens
 
 
 def test_without_a_model_the_transcript_is_all(memory, noted):
@@ -220,7 +220,7 @@ def test_without_a_model_the_transcript_is_all(memory, noted):
 
 
 def test_where_the_memory_wants_no_flush_none_is_held(tmp_path):
-    config = MemoryConfig(embedding=Embedding(provider="none"), compaction=Compaction(flush=False))
+    config = MemoryConfig(embedding=EmbeddingConfig(provider="none"), compaction=CompactionConfig(flush=False))
     llm = ScriptedLLM(script=writes_facts)
     with Memory.open(tmp_path, config=config) as memory:
         block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=1)

@@ -10,7 +10,7 @@ from llama_index_openclaw_memory import OpenClawMemoryBlock, _ejected
 from scripted_llm import ScriptedLLM, saying, writes_facts
 
 from openclaw_memory import Memory
-from openclaw_memory.sessions import text_of
+from openclaw_memory.conversation import text_of
 
 
 def user(text):
@@ -51,7 +51,7 @@ class Held:
 
     def __call__(self, messages, tools):
         self.asked.set()
-        assert self.go_on.wait(10)
+        assert self.go_on.wait(60)
         return self._script(messages, tools)
 
 
@@ -84,7 +84,7 @@ async def test_what_is_ejected_waits_for_no_other_session_and_for_none_of_the_lo
     for number in range(8):
         await block.aput(facts(number), session_id=f"s{number}")
         assert len(kept(f"s{number}")) == 1
-    assert held.asked.wait(10)
+    assert held.asked.wait(60)
     assert not busy.done()
     go_on.set()
     held.go_on.set()
@@ -95,7 +95,7 @@ async def test_what_is_ejected_waits_for_no_other_session_and_for_none_of_the_lo
 async def test_the_agent_waits_for_no_model(memory, held):
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=held), flush_tokens=1)
     await block.aput(facts(1), session_id="s1")
-    assert held.asked.wait(10)
+    assert held.asked.wait(60)
     await block.aput(facts(2), session_id="s1")
     assert not held.go_on.is_set()
     assert memory.flush("s1").is_held
@@ -174,7 +174,7 @@ def test_what_is_ejected_while_a_flush_is_held_is_flushed_after_it_where_that_is
     llm = ScriptedLLM(script=held)
     block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=8)
     put(block, facts(1))
-    assert held.asked.wait(10)
+    assert held.asked.wait(60)
     put(block, facts(2))
     assert noted(1, 2) == [0, 0]
     held.go_on.set()
@@ -189,7 +189,7 @@ def test_what_is_ejected_while_a_flush_is_held_is_flushed_after_it_where_that_is
 def test_what_was_ejected_while_a_flush_was_held_is_flushed_by_the_next_program(memory, held, noted):
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=held), flush_tokens=8)
     put(block, facts(1))
-    assert held.asked.wait(10)
+    assert held.asked.wait(60)
     put(block, [user("Please remember: it.")])  # less than a flush is held for
     held.go_on.set()
     block.settle()
@@ -203,7 +203,7 @@ def test_what_was_ejected_while_a_flush_was_held_is_flushed_by_the_next_program(
 def test_the_end_of_a_session_waits_for_the_flush_that_is_under_way(memory, held, noted):
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=held), flush_tokens=12)
     put(block, facts(1, 2))
-    assert held.asked.wait(10)
+    assert held.asked.wait(60)
     put(block, facts(3))
     with ThreadPoolExecutor(1) as pool:
         ends = pool.submit(asyncio.run, block.aflush("s1"))

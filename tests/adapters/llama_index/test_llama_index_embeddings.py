@@ -75,7 +75,7 @@ async def test_a_slow_embedder_does_not_hold_up_the_loop():
 
         def embed_query(self, _text):
             # The loop must turn for this to be answered.
-            asyncio.run_coroutine_threadsafe(ask.wait(), loop).result(timeout=10)
+            asyncio.run_coroutine_threadsafe(ask.wait(), loop).result(timeout=60)
             return np.ones(1, dtype=np.float32)
 
         def embed_documents(self, texts):

@@ -17,7 +17,7 @@ from llama_index_openclaw_memory import MemoryFlushEventHandler
 from scripted_llm import ScriptedLLM, TextOnlyLLM, calling, facts_in, saying, writes_facts
 
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.sessions import FLUSH_TAG
+from openclaw_memory.flush import FLUSH_TAG
 
 # What making a workflow reads of pydantic, in LlamaIndex itself.
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
@@ -391,7 +391,7 @@ class Waits:
 
     def script(self, messages, tools):
         self.started.set()
-        assert self.may_end.wait(10)
+        assert self.may_end.wait(60)
         return writes_facts(messages, tools)
 
 

@@ -16,8 +16,8 @@ from llama_index_openclaw_memory import OpenClawMemoryBlock, memory_tools
 from llama_index_openclaw_memory._messages import openclaw_messages
 from scripted_llm import ScriptedLLM, TextOnlyLLM, calling, saying, tells_facts, writes_facts
 
-from openclaw_memory.sessions import text_of
-from openclaw_memory.sessions.keeping import masked
+from openclaw_memory.conversation import text_of
+from openclaw_memory.flush.verbatim import masked
 
 # LlamaIndex's agents ask pydantic for a name that it has deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")

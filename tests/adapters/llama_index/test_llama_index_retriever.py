@@ -139,7 +139,7 @@ async def test_a_search_does_not_hold_up_the_loop(notes):
 
     def waits(texts):
         # The loop must turn for this to be answered.
-        asyncio.run_coroutine_threadsafe(turned.wait(), loop).result(timeout=10)
+        asyncio.run_coroutine_threadsafe(turned.wait(), loop).result(timeout=60)
         return [[1.0, float(len(text))] for text in texts]
 
     with Memory.open(notes, embedder=waits) as memory:

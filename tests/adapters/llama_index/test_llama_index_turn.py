@@ -7,8 +7,8 @@ from llama_index_instrumentation.dispatcher import instrument_tags
 from llama_index_openclaw_memory import _turn
 from scripted_llm import ScriptedLLM, TextOnlyLLM, calling, saying, tells_facts, writes_facts
 
-from openclaw_memory.fence import fenced
-from openclaw_memory.sessions import FLUSH_TAG
+from openclaw_memory.flush import FLUSH_TAG
+from openclaw_memory.text.fence import fenced
 
 FACT = "Please remember: the boiler code is 4711."
 TALK = (ChatMessage("Be kind.", role="system"), ChatMessage(FACT), ChatMessage("Noted.", role="assistant"))

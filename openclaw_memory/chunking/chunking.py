@@ -1,0 +1,50 @@
+"""Markdown -> chunks with true line numbers: one entry, and the table of styles it chooses from.
+
+A new chunker is one function of the shape `Chunker` and one entry in `STYLES`, under a name that
+`config.parts.Style` lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import date
+from typing import TypeAlias
+
+from openclaw_memory.chunking.headings import chunk_headings
+from openclaw_memory.chunking.sliding_window import chunk_openclaw
+from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.text.front_matter import matter_end
+from openclaw_memory.types import Chunk
+
+Chunker: TypeAlias = Callable[[str, str, ChunkingConfig, date | None], list[Chunk]]
+
+STYLES: Mapping[str, Chunker] = {
+    "headings": chunk_headings,
+    "tokens": chunk_openclaw,
+}
+
+
+def chunk(text: str, path: str, rules: ChunkingConfig, *, note_date: date | None = None) -> list[Chunk]:
+    """Cut the text of one file, in the order of its lines; a blank file has no chunks.
+
+    Lines are 1-based and end at line feeds only. `path` is relative to the workspace, with forward slashes; a style
+    may cut some files in a way of their own. `note_date`, the day the note is about, goes into `Chunk.context`, which
+    says what the lines themselves do not. The name of the file is not in it: a renamed file keeps its vectors.
+
+    What stands above the text of a document that a program wrote is no memory, and in no chunk.
+    """
+    above = matter_end(text)
+    pieces = [piece for piece in STYLES[rules.style](text[above:], path, rules, note_date) if piece.text.strip()]
+    return [moved_down(piece, text.count("\n", 0, above), above) for piece in pieces] if above else pieces
+
+
+def moved_down(piece: Chunk, lines: int, chars: int) -> Chunk:
+    """A chunk of a text that begins so many lines, and characters, further down in its file."""
+    return replace(
+        piece,
+        start_line=piece.start_line + lines,
+        end_line=piece.end_line + lines,
+        start_char=piece.start_char + chars,
+        section=piece.section and piece.section + lines,
+    )

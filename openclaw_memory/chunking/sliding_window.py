@@ -1,0 +1,225 @@
+"""OpenClaw's sliding window: chunks of about `tokens` tokens, with its weights, overlap and curated entries.
+
+It follows OpenClaw 2026.9.6, whose lengths are UTF-16 code units, as JavaScript counts them. A long line is cut in
+pieces, and pieces that meet in one chunk are joined by a line feed: such a text is not a slice of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import date
+from functools import lru_cache
+from typing import NamedTuple
+
+from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.text.utf16 import truncate_utf16, utf16_length
+from openclaw_memory.types import Chunk
+
+CHARS_PER_TOKEN = 4
+MIN_CHARS = 32
+
+# Files that a person curates: one entry, one thought. OpenClaw knows them by exactly these paths.
+CURATED_PATHS = frozenset({"MEMORY.md", "USER.md"})
+
+# What a character weighs beyond its UTF-16 length, so that weight / 4 estimates tokens also for CJK text
+# (OpenClaw 2026.9.6): common 4, rare 12, half-width and compatibility forms 8, counting rods 12, supplementary 16.
+_EXTRA_WEIGHTS = tuple(
+    (extra, re.compile(f"[{characters}]+"))
+    for extra, characters in (
+        (3, "\u00b7\u3000-\u319f\u4e00-\u9fa5\uac00-\ud7af\uff01-\uff60"),
+        (
+            11,
+            "\u1100-\u11ff\u2e80-\u2fff\u31a0-\u4dff\u9fa6-\ua4ff\ua700-\ua707\ua960-\ua97f\ud7b0-\ud7ff\uf900-\ufaff",
+        ),
+        (7, "\u02c7\u02c9-\u02cb\u02d9\u02ea\u02eb\u0305\u0323\ufe10-\ufe4f\uff61-\uffdc\uffe0-\uffe6"),
+        (10, "\U0001d360-\U0001d371"),
+        (
+            14,
+            "\U00016fe0-\U00016fff\U0001aff0-\U0001b16f\U0001f200-\U0001f2ff\U00020000-\U0002fa1f\U00030000-\U0003347f",
+        ),
+    )
+)
+
+# What JavaScript calls white space; Python's \s has a few more and lacks U+FEFF.
+_JS_SPACE = r"[\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]"
+_CURATED_HEADING = re.compile(rf"#{{1,6}}(?:{_JS_SPACE}|\Z)")
+_ANNOTATION = re.compile(
+    rf"<!--{_JS_SPACE}*(?:trigger|importance|project){_JS_SPACE}*:[^\r\n]*?-->", re.IGNORECASE | re.ASCII
+)
+_TRAILING_BLANKS = re.compile(r"[ \t]+(?=[\r\n\u2028\u2029]|\Z)")
+
+
+class Entry(NamedTuple):
+    """A curated entry: its lines, both included, and whether it is a `- ` item or a section's own text."""
+
+    start_line: int
+    end_line: int
+    is_item: bool
+
+
+class _Piece(NamedTuple):
+    """A line, or a part of a long one: its number, its offset in the file, and its weight."""
+
+    line: int
+    start_char: int
+    text: str
+    weight: int
+
+
+def chunk_openclaw(text: str, path: str, rules: ChunkingConfig, _note_date: date | None) -> list[Chunk]:
+    """Cut as OpenClaw does: curated files entry by entry, annotations stripped, no context."""
+    chunks = chunk_tokens(text, rules.tokens, rules.overlap_tokens, per_entry=path in CURATED_PATHS)
+    return [Chunk(c.start_line, c.end_line, c.start_char, strip_annotations(c.text)) for c in chunks]
+
+
+def chunk_tokens(text: str, tokens: int, overlap: int, *, per_entry: bool = False) -> list[Chunk]:
+    """Chunks that weigh at most max(32, 4 * tokens), each beginning with up to 4 * overlap of the one before.
+
+    With `per_entry` every entry begins a chunk, and nothing overlaps from one entry into the next. Blank chunks are
+    kept; an empty text is one empty chunk.
+    """
+    max_chars = max(MIN_CHARS, tokens * CHARS_PER_TOKEN)
+    overlap_chars = max(0, overlap * CHARS_PER_TOKEN)
+    lines = text.split("\n")
+    spans = entries(text) if per_entry else [Entry(1, len(lines), False)]
+    chunks: list[Chunk] = []
+    offset = 0
+    for span in spans:
+        own_lines = lines[span.start_line - 1 : span.end_line]
+        pieces = _pieces(own_lines, span.start_line, offset, max_chars)
+        chunks.extend(_joined(window) for window in _windows(pieces, max_chars, overlap_chars))
+        offset += sum(map(len, own_lines)) + len(own_lines)
+    return chunks
+
+
+def entries(text: str) -> list[Entry]:
+    """The entries of a curated file: each line that begins with "- ", and each heading, begins one."""
+    lines = text.split("\n")
+    starts = [0, *(index for index, line in enumerate(lines) if index and _begins_entry(line))]
+    return [
+        Entry(start + 1, end, lines[start].startswith("- "))
+        for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)
+    ]
+
+
+def estimate_chars(text: str) -> int:
+    """The weight of a text: its UTF-16 length, and more for CJK, so that a quarter of it estimates tokens."""
+    if text.isascii():
+        return len(text)
+    extra = sum(weight * len(run) for weight, pattern in _EXTRA_WEIGHTS for run in pattern.findall(text))
+    return utf16_length(text) + extra
+
+
+def split_utf8(text: str, max_bytes: int) -> list[str]:
+    """Pieces of at most `max_bytes` UTF-8 bytes, which joined are the text; the text whole when max_bytes <= 0.
+
+    A character that is longer than the limit by itself is a piece of its own: nothing is lost.
+    """
+    if max_bytes <= 0 or len(text.encode("utf-8", "surrogatepass")) <= max_bytes:
+        return [text]
+    pieces: list[str] = []
+    start, size = 0, 0
+    for index, character in enumerate(text):
+        width = len(character.encode("utf-8", "surrogatepass"))
+        if size + width > max_bytes and index > start:
+            pieces.append(text[start:index])
+            start, size = index, 0
+        size += width
+    return [*pieces, text[start:]]
+
+
+def strip_annotations(text: str) -> str:
+    """The text without `<!-- trigger: ... -->`, `importance` and `project` comments that end on their own line.
+
+    Where one was taken out, blanks at the ends of all lines go too; otherwise the text is returned as it is.
+    """
+    stripped, count = _ANNOTATION.subn("", text)
+    return _TRAILING_BLANKS.sub("", stripped) if count else text
+
+
+def _begins_entry(line: str) -> bool:
+    return line.startswith("- ") or _CURATED_HEADING.match(line) is not None
+
+
+def _pieces(lines: Iterable[str], number: int, offset: int, max_chars: int) -> Iterator[_Piece]:
+    """The lines as pieces that weigh at most `max_chars`, counted from line `number` at `offset`."""
+    for line in lines:
+        start = 0
+        for part in _parts(line, max_chars):
+            yield _Piece(number, offset + start, part, estimate_chars(part))
+            start += len(part)
+        number += 1
+        offset += len(line) + 1
+
+
+def _parts(line: str, max_chars: int) -> Iterator[str]:
+    """Parts of at most `max_chars` UTF-16 units; those that weigh more are cut once more, by weight."""
+    start = 0
+    while start < len(line) or start == 0:
+        part = truncate_utf16(line[start : start + max_chars], max_chars)
+        if estimate_chars(part) <= max_chars:
+            yield part
+        else:
+            yield from _parts_by_weight(part, max_chars)
+        start += len(part) or 1
+
+
+def _parts_by_weight(text: str, max_chars: int) -> Iterator[str]:
+    start, weight = 0, 0
+    for index, character in enumerate(text):
+        own = _weight(character)
+        if weight + own > max_chars:
+            yield text[start:index]
+            start, weight = index, 0
+        weight += own
+    yield text[start:]
+
+
+@lru_cache(maxsize=4096)
+def _weight(character: str) -> int:
+    return estimate_chars(character)
+
+
+def _windows(pieces: Iterable[_Piece], max_chars: int, overlap_chars: int) -> Iterator[list[_Piece]]:
+    """Fill windows greedily; each piece costs its weight and one for the line break."""
+    window: list[_Piece] = []
+    size = 0
+    for piece in pieces:
+        cost = piece.weight + 1
+        if window and size + cost > max_chars:
+            yield window
+            # Carried text and the piece that follows share one budget, so no window outgrows max_chars.
+            window = _carried(window, min(overlap_chars, max_chars - cost))
+            size = sum(kept.weight + 1 for kept in window)
+        window.append(piece)
+        size += cost
+    if window:
+        yield window
+
+
+def _carried(window: list[_Piece], budget: int) -> list[_Piece]:
+    """The last pieces that cost no more than `budget`, or the end of the last one when even that is too much."""
+    first = len(window)
+    while first > 0 and window[first - 1].weight + 1 <= budget:
+        first -= 1
+        budget -= window[first].weight + 1
+    if first < len(window):
+        return window[first:]
+    last = window[-1]
+    tail = _tail(last.text, budget - 1)
+    offset = last.start_char + len(last.text) - len(tail)
+    return [_Piece(last.line, offset, tail, estimate_chars(tail))] if tail else []
+
+
+def _tail(text: str, budget: int) -> str:
+    """The longest end of the text that weighs at most `budget`."""
+    start = len(text)
+    while start > 0 and (budget := budget - _weight(text[start - 1])) >= 0:
+        start -= 1
+    return text[start:]
+
+
+def _joined(window: list[_Piece]) -> Chunk:
+    first, last = window[0], window[-1]
+    return Chunk(first.line, last.line, first.start_char, "\n".join(piece.text for piece in window))

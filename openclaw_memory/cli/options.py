@@ -1,0 +1,161 @@
+"""Which memory a command works on, and how its index follows the files; what the commands share."""
+
+from __future__ import annotations
+
+import functools
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from openclaw_memory.cli.output import note
+from openclaw_memory.errors import OpenClawMemoryError, SyncBusyError
+
+if TYPE_CHECKING:
+    from openclaw_memory.memory import Memory
+    from openclaw_memory.types import Progress, SyncReport
+
+INTERRUPTED = 130  # the exit code of what Ctrl-C has ended, as shells have it: 128 + SIGINT
+# A question, or a note that is written, does not stand still for longer while another process syncs.
+WAIT_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which memory a command works on, and how it answers."""
+
+    workspace: str | None
+    agent: str | None
+    settings: str | None
+    as_json: bool
+
+    @property
+    def folder(self) -> Path:
+        """The workspace's folder, as given or as the agent's layout says; the current folder when neither is given."""
+        if self.workspace is None and self.agent is not None:
+            from openclaw_memory.config.locations import agent_places
+
+            return agent_places(self.agent).workspace
+        if self.workspace is not None and not self.workspace.strip():
+            raise click.UsageError("--workspace is empty: name a folder, or leave the option out for the current one")
+        return Path(self.workspace or ".").expanduser()
+
+    @property
+    def options(self) -> str:
+        """The options that choose this memory, as they are typed: ` --workspace notes`; empty when there are none."""
+        given = (("--workspace", self.workspace), ("--agent", self.agent), ("--config", self.settings))
+        return "".join(f" {option} {shlex.quote(value)}" for option, value in given if value is not None)
+
+    def open(self) -> Memory:
+        """The memory in `folder`; an agent's index lies where its layout says, unless the folder was given."""
+        from openclaw_memory.config import MemoryConfig
+        from openclaw_memory.memory import Memory
+
+        config = MemoryConfig.from_toml(self.settings, agent=self.agent) if self.settings else MemoryConfig()
+        # A command syncs when it says so, and ends before anything in the background would.
+        by_command = replace(config.sync, before_search=False, on_open=False, on_search=False, interval_seconds=0.0)
+        config = replace(config, sync=by_command)
+        if self.workspace is None and self.agent is not None:
+            return Memory.for_agent(self.agent, config=config)
+        return Memory.open(self.folder, config=config)
+
+
+def placed(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that all share, handed to it as one `Place`."""
+
+    @click.option("-w", "--workspace", metavar="PATH", help="The folder of notes. Default: the current folder.")
+    @click.option("-a", "--agent", metavar="ID", help="An OpenClaw agent: its workspace, and its settings.")
+    @click.option("-c", "--config", "settings", metavar="FILE", help="Settings in TOML: [defaults] and [agents.ID].")
+    @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+    @functools.wraps(command)
+    def wrapper(
+        *arguments: Any, workspace: str | None, agent: str | None, settings: str | None, as_json: bool, **options: Any
+    ) -> Any:
+        return command(Place(workspace, agent, settings, as_json), *arguments, **options)
+
+    return wrapper
+
+
+class Followed(NamedTuple):
+    """What came of a sync: its report, what it could not do, in words, and the error where one has ended it."""
+
+    report: SyncReport | None = None
+    trouble: str | None = None
+    error: OpenClawMemoryError | None = None
+
+
+def synced(memory: Memory, *, hidden: bool) -> Followed:
+    """Let the index follow the files, but for those that it cannot; `WAIT_SECONDS` are waited for another sync."""
+    try:
+        with progress_bar(hidden=hidden) as progress:
+            report = memory.sync(progress=progress, wait=WAIT_SECONDS)
+    except SyncBusyError:
+        return Followed(None, "another process syncs this index, which may be behind the files until the next sync")
+    except OpenClawMemoryError as error:
+        return Followed(None, f"the index could not follow the files: {error}", error)
+    if report.rebuilt and not hidden:
+        note(f"built again: {report.rebuilt}")
+    troubles = waiting(report)
+    if report.failed:
+        failed = ", ".join(f"{file.path} ({file.reason})" for file in report.failed)
+        troubles.append(f"these files could not be indexed as they are now: {failed}")
+    return Followed(report, "; ".join(troubles) or None)
+
+
+def waiting(report: SyncReport) -> list[str]:
+    """Why files lack vectors, each reason in a line."""
+    from openclaw_memory.indexing.status import told_of_lacking
+
+    return told_of_lacking(Counter(file.reason for file in report.waiting))
+
+
+@contextmanager
+def progress_bar(*, hidden: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """A bar on stderr that appears at the first step, or None where nobody looks at one."""
+    if hidden or not sys.stderr.isatty():
+        yield None
+        return
+    with ExitStack() as shown:
+        bar: Any = None
+
+        def show(step: Progress) -> None:
+            nonlocal bar
+            if not step.total:  # nothing is done yet: another sync is waited for
+                return
+            bar = bar or shown.enter_context(click.progressbar(length=1, label="indexing", file=sys.stderr))
+            bar.label, bar.length = _label(step), max(step.total, 1)
+            bar.update(step.completed - bar.pos)
+
+        yield show
+
+
+@contextmanager
+def patient_progress(*, hidden: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """A bar, as `progress_bar` has it, and before it a note of what is waited for, however long that takes."""
+    if hidden:
+        yield None
+        return
+    told = False
+    with progress_bar(hidden=False) as bar:
+
+        def show(step: Progress) -> None:
+            nonlocal told
+            if not step.total and not told:
+                note(step.label)
+                told = True
+            if bar is not None:
+                bar(step)
+
+        yield show
+
+
+def _label(step: Progress) -> str:
+    if not step.embedded:
+        return step.label
+    return f"{step.label}; {step.embedded:,} chunks, {step.rate:,.0f}/s, {step.tokens:,} tokens at most"

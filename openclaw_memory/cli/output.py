@@ -1,0 +1,155 @@
+"""What the commands print: cited results, tables, JSON, all of it safe for a terminal."""
+
+from __future__ import annotations
+
+import shutil
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from openclaw_memory.config.locations import colours
+from openclaw_memory.display.tables import clean
+from openclaw_memory.types.results import behind, details, failure, first_of, overview
+
+if TYPE_CHECKING:
+    from openclaw_memory.types import SearchResult, Status
+
+_MAX_WIDTH = 100  # columns; longer lines are hard to read
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check: `note` is a thing to know, `problem` one to mend; `remedy` says how, empty when all is well."""
+
+    check: str
+    level: Literal["ok", "note", "problem"]
+    detail: str
+    remedy: str = ""
+
+
+def say(text: str = "") -> None:
+    """Print text that may hold parts of notes; styles are added by `paint`, after cleaning."""
+    click.echo(text)
+
+
+def paint(text: str, **style: Any) -> str:
+    """Clean text in a style; a terminal without colours, or a pipe, gets the bare text."""
+    return click.style(clean(text), **style)
+
+
+def complain(message: str, details: str = "") -> None:
+    """One line on stderr that begins with `error:`, and below it the details with their line breaks."""
+    click.echo(f"{click.style('error:', fg='red')} {clean(' '.join(message.split()))}", err=True, color=colours())
+    if details:
+        click.echo(clean(details), err=True)
+
+
+def note(message: str) -> None:
+    """One line on stderr that begins with `note:`."""
+    click.echo(f"{click.style('note:', fg='yellow')} {clean(' '.join(message.split()))}", err=True)
+
+
+def say_json(value: Any) -> None:
+    """Print any of the library's values as JSON; everything beyond ASCII is escaped, so that it is safe to show."""
+    import json
+
+    click.echo(json.dumps(plain(value), indent=2, default=str))
+
+
+def say_json_line(value: Any) -> None:
+    """Print a value as `say_json` does, on one line."""
+    import json
+
+    click.echo(json.dumps(plain(value), default=str))
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses and mappings as dicts, tuples as lists; a dataclass with a `citation` shows it."""
+    if is_dataclass(value) and not isinstance(value, type):
+        shown = {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        if "citation" not in shown and hasattr(value, "citation"):
+            shown["citation"] = value.citation
+        return shown
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    return value
+
+
+def say_results(results: Iterable[SearchResult], *, explain: bool = False) -> None:
+    """Each result as its citation and score, and the lines below it, folded to the width of the terminal."""
+    columns = width() - 4
+    for number, result in enumerate(results, 1):
+        if number > 1:
+            say()
+        score = click.style(f"{result.score:.2f}", dim=True)
+        say(f"{click.style(f'{number:>2}', dim=True)}  {paint(result.citation, fg='cyan', bold=True)}  {score}")
+        for line in clean(result.snippet).split("\n"):
+            for row in folded(line, columns):
+                say(f"    {row}")
+        if explain:
+            parts = "  ".join(f"{name} {value:.3g}" for name, value in result.parts.items())
+            say(f"    {paint(parts, dim=True)}")
+
+
+def say_table(rows: Iterable[tuple[str, object]]) -> None:
+    """Names and values in two columns."""
+    known = [(name, str(value)) for name, value in rows]
+    longest = max((len(name) for name, _ in known), default=0)
+    for name, value in known:
+        say(f"{click.style(name.ljust(longest), dim=True)}  {clean(value)}")
+
+
+def say_findings(findings: Iterable[Finding]) -> None:
+    """Each finding in a line, and below it what to do."""
+    colours = {"ok": "green", "note": "yellow", "problem": "red"}
+    for finding in findings:
+        level = click.style(finding.level.ljust(7), fg=colours[finding.level])
+        say(f"{level}  {clean(finding.check)}: {clean(finding.detail)}")
+        if finding.remedy:
+            say(f"         {clean(finding.remedy)}")
+
+
+def say_status(state: Status, options: str) -> None:
+    """The state of a memory as a table, and below it whatever works less well than it could."""
+    say_table([*overview(state), *details(state)])
+    if (error := state.last_error) is not None:
+        say(f"{click.style('error', fg='red')}    {clean(failure(error))}")
+    for path in first_of(behind(state)):
+        why = f"{state.dirty[path]}; " if path in state.dirty else ""  # the last one may say how many more there are
+        do = f"run `openclaw-memory index{options}`"
+        say(f"{click.style('dirty', fg='yellow')}    {clean(f'{path}: {why}{do}')}")
+    for file in state.skipped:
+        say(f"{click.style('skipped', fg='yellow')}  {clean(file.path)}: {clean(file.reason)}")
+    for notice in state.notices:
+        say(f"{click.style('note', fg='yellow')}     {clean(notice)}")
+
+
+def width() -> int:
+    """Columns to write in."""
+    return min(shutil.get_terminal_size().columns, _MAX_WIDTH)
+
+
+def folded(line: str, columns: int) -> Iterator[str]:
+    """`line` in rows of at most `columns` columns, cut at spaces where there are any; wide characters take two."""
+    row, used, space = "", 0, 0
+    for character in line.expandtabs(4).rstrip():
+        size = 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        if used + size > columns and row:
+            cut = space if space > 0 else len(row)
+            yield row[:cut].rstrip()
+            row = row[cut:]
+            used, space = _columns(row), 0
+        row += character
+        used += size
+        if character == " ":
+            space = len(row)
+    yield row.rstrip()
+
+
+def _columns(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

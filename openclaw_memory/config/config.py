@@ -1,0 +1,210 @@
+"""Settings: one frozen `MemoryConfig` made of small parts, two presets, and the reading of TOML in layers.
+
+`MemoryConfig()` finds most in the fewest characters; `MemoryConfig.openclaw()` has OpenClaw's own numbers. Both run
+through the same code: they differ in data alone. A value out of range is clamped, with a word about it in `notices`;
+a value of the wrong type, or a key nobody knows, is a `ConfigError`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from shlex import quote
+from typing import Any, Self
+
+from openclaw_memory.config.sections import (
+    PARTS,
+    ChunkingConfig,
+    CompactionConfig,
+    EmbeddingConfig,
+    FilesConfig,
+    JournalConfig,
+    PruningConfig,
+    RecallConfig,
+    SearchConfig,
+    SessionsConfig,
+    SyncConfig,
+    checked,
+    normalised_weights,
+    shown,
+)
+from openclaw_memory.config.workspace_file import settable
+from openclaw_memory.errors import ConfigError, WorkspaceError, nearest
+
+_GIVEN = "the given settings"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryConfig:
+    """All settings of one memory; `notices` says in words what was clamped, normalised or not allowed."""
+
+    chunking: ChunkingConfig = field(default_factory=ChunkingConfig)
+    files: FilesConfig = field(default_factory=FilesConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+    embedding: EmbeddingConfig = field(default_factory=EmbeddingConfig)
+    sync: SyncConfig = field(default_factory=SyncConfig)
+    sessions: SessionsConfig = field(default_factory=SessionsConfig)
+    journal: JournalConfig = field(default_factory=JournalConfig)
+    recall: RecallConfig = field(default_factory=RecallConfig)
+    compaction: CompactionConfig = field(default_factory=CompactionConfig)
+    pruning: PruningConfig = field(default_factory=PruningConfig)
+    notices: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check every part.
+
+        Raises:
+            ConfigError: a value has the wrong type, is not one of the choices, or is not a number.
+        """
+        notices = list(self.notices)
+        for name in PARTS:
+            object.__setattr__(self, name, checked(name, getattr(self, name), notices))
+        object.__setattr__(self, "search", normalised_weights(self.search, notices))
+        object.__setattr__(self, "notices", tuple(dict.fromkeys(notices)))
+
+    @classmethod
+    def openclaw(cls) -> Self:
+        """OpenClaw's own numbers: chunks of 400/80 tokens, weights 0.7/0.3, minimum score 0.35, 6 results of 700."""
+        return cls(
+            chunking=ChunkingConfig(style="tokens"),
+            search=SearchConfig(
+                min_score=0.35,
+                candidates=200,
+                match="all",
+                fusion="weighted",
+                vector_weight=0.7,
+                text_weight=0.3,
+                answer="chunks",
+            ),
+            embedding=EmbeddingConfig(provider="auto", query_seconds=60),
+            sync=SyncConfig(on_open=True),
+            sessions=SessionsConfig(index=False),
+        )
+
+    @classmethod
+    def from_toml(cls, path: str | os.PathLike[str], *, agent: str | None = None) -> Self:
+        """Read `[defaults]`, then `[agents.<agent>]` over it, key by key. `preset = "openclaw"` may stand in either.
+
+        An agent that the file does not name has the defaults, and a word about it in `notices`.
+
+        Raises:
+            ConfigError: the file cannot be read, is not TOML, has an unknown key or a value of the wrong type.
+        """
+        document = _read_toml(Path(path))
+        if unknown := sorted(set(document) - {"defaults", "agents"}):
+            raise ConfigError(f"{path}: unknown table [{unknown[0]}]; use [defaults] and [agents.<id>]")
+        defaults = _table(document, "defaults", path)
+        agents = _table(document, "agents", path)
+        layers = [defaults, _table(agents, agent, path) if agent is not None else {}]
+        tables = _merged(layers)
+        config: Self = _preset(cls, tables.pop("preset", "default")).updated(tables, origin=str(path))
+        if agent is None or agent in agents:
+            return config
+        notice = f"{path} has no table [agents.{agent}]: its [defaults] alone are used"
+        return replace(config, notices=(*config.notices, notice))
+
+    def updated(self, tables: Mapping[str, Any], *, origin: str = _GIVEN) -> Self:
+        """This configuration with the keys of `{part: {key: value}}` replaced.
+
+        Raises:
+            ConfigError: a part or a key is unknown, or a value has the wrong type.
+        """
+        parts: dict[str, Any] = {}
+        for name, table in tables.items():
+            if name not in PARTS:
+                raise ConfigError(
+                    f"{origin}: unknown part [{name}]; {nearest(name, PARTS)}the parts are {', '.join(PARTS)}"
+                )
+            if not isinstance(table, Mapping):
+                raise ConfigError(f"{origin}: [{name}] must be a table of settings, not {shown(name, table)}")
+            known = {part.name for part in fields(PARTS[name])}
+            if unknown := sorted(set(table) - known):
+                raise ConfigError(
+                    f"{origin}: unknown key {name}.{unknown[0]}; {nearest(unknown[0], known)}"
+                    f"known are {', '.join(sorted(known))}"
+                )
+            values = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+            parts[name] = replace(getattr(self, name), **values)
+        try:
+            return replace(self, **parts)
+        except ConfigError as error:
+            if origin == _GIVEN:
+                raise
+            raise ConfigError(f"{origin}: {error}") from error
+
+    def with_workspace_file(self, path: Path) -> Self:
+        """Apply a file found inside a workspace: it may set chunking, globs, extra paths and debounce, nothing else.
+
+        Extra paths are added if they lie inside, and neither are the agent's own rules nor lead into folders that are
+        passed over. Its `exclude` adds to this one's, and brings back nothing; its `include` counts where this has
+        none. What it may not set is left as it was and named in `notices`. A missing file changes nothing.
+
+        Raises:
+            ConfigError: the file is not TOML, or an allowed key has a wrong value.
+            WorkspaceError: the folder of the file may not be looked into.
+        """
+        try:
+            if not path.is_file():
+                return self
+        except OSError as error:
+            raise WorkspaceError(
+                f"{path} cannot be looked at: {error.strerror}; give yourself the right to, "
+                f"as with `chmod u+rwx {quote(str(path.parent))}`"
+            ) from error
+        allowed, refused = settable(_read_toml(path), self.files)
+        config = self.updated(allowed, origin=str(path))
+        words = tuple(f"{path}: {key} may not be set from inside a workspace and was ignored" for key in refused)
+        return replace(config, notices=(*config.notices, *words))
+
+
+def settings_of(given: MemoryConfig | None) -> MemoryConfig:
+    """The settings that a caller has handed over, or the default ones.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if given is None or isinstance(given, MemoryConfig):
+        return given or MemoryConfig()
+    raise ConfigError(
+        f"config must be a MemoryConfig, not a value of type {type(given).__name__}; "
+        "MemoryConfig.from_toml(path) reads one from a file"
+    )
+
+
+def _preset(cls: type[MemoryConfig], name: object) -> Any:
+    if name == "openclaw":
+        return cls.openclaw()
+    if name == "default":
+        return cls()
+    raise ConfigError(f"unknown preset {shown('preset', name)}; the presets are 'default' and 'openclaw'")
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"the settings file {path} does not exist: correct its name, or leave it out") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read as TOML: {error}; mend the file or leave it out") from error
+
+
+def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One set of tables out of several, key by key at every depth; the later layer wins."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            below = merged.get(name)
+            both = isinstance(below, Mapping) and isinstance(value, Mapping)
+            merged[name] = _merged([below, value]) if both else value  # type: ignore[list-item]
+    return merged
+
+
+def _table(document: Mapping[str, Any], key: str, path: object) -> Mapping[str, Any]:
+    table = document.get(key, {})
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{path}: [{key}] must be a table, not {shown(key, table)}")
+    return table

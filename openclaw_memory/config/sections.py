@@ -1,0 +1,338 @@
+"""The settings themselves: small frozen parts with their defaults, and what values each may have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeAlias, get_args
+
+from openclaw_memory.errors import ConfigError
+
+# The one place that names the choices; each is the key of a function in the table behind the arrow.
+Style: TypeAlias = Literal["headings", "tokens"]  # -> chunking.STYLES
+Fusion: TypeAlias = Literal["standardised", "weighted"]  # -> search.candidates.FUSIONS
+Answer: TypeAlias = Literal["lines", "chunks"]  # -> search.answers.ANSWERS
+Match: TypeAlias = Literal["any", "all"]
+BatchUse: TypeAlias = Literal["off", "wait", "later"]
+Citations: TypeAlias = Literal["on", "off", "auto"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkingConfig:
+    """How Markdown is cut.
+
+    `headings` packs whole blocks up to `max_chars` below one heading; `tokens` is OpenClaw's sliding window, in its
+    tokens of four characters. `max_chars` equals the default snippet, so that an answer can show a chunk whole.
+    """
+
+    style: Style = "headings"
+    max_chars: int = 700
+    overlap_lines: int = 1
+    tokens: int = 400
+    overlap_tokens: int = 80
+
+
+@dataclass(frozen=True, slots=True)
+class FilesConfig:
+    """Which files count as memory, besides `MEMORY.md`, `USER.md` and `memory/**/*.md`. Globs are relative.
+
+    `extra_paths` are Markdown files, and folders: all Markdown below one counts, but for hidden folders and those of
+    installed programs, such as `node_modules`. `"."` is the whole workspace, without the agent's own rules, such as
+    `AGENTS.md` at its top.
+    """
+
+    extra_paths: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_bytes: int = 10 * 1024 * 1024
+    max_files: int = 100_000
+    allow_hard_links: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SearchConfig:
+    """How a question is answered.
+
+    `answer="lines"` scores the lines of the `candidates` best chunks and returns the best windows of lines;
+    `answer="chunks"` returns the beginnings of the best chunks. `fusion="standardised"` mixes z-scores of both legs,
+    `"weighted"` mixes raw scores. `mmr` (lambda, 0..1) and `half_life_days` are off when None.
+    """
+
+    max_results: int = 6
+    min_score: float = 0.04
+    snippet_chars: int = 700
+    candidates: int = 25
+    match: Match = "any"
+    fusion: Fusion = "standardised"
+    vector_weight: float = 0.5
+    text_weight: float = 0.5
+    answer: Answer = "lines"
+    mmr: float | None = None
+    half_life_days: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingConfig:
+    """Which embedder: `static` (ships, offline), `auto`, `none` (keyword-only), or a provider's name.
+
+    `providers` holds each provider's own options by its name, also those of `fallback` and of what `auto` tries:
+    `{"openai": {"base_url": "http://localhost:11434/v1", "model": "embeddinggemma"}}`; `model` is short for the model
+    of `provider`. `fallback` is the provider of an index that `provider` cannot build. Without `allow_remote` no text
+    leaves this machine. `batch` hands the texts of a large first index to the service's batch API, and waits for them
+    or collects them at a later sync; `batch_concurrency` jobs run at a time. Of vectors, `max_entries` are kept; those
+    of the index always are.
+    """
+
+    provider: str = "static"
+    model: str | None = None
+    fallback: str = "none"
+    allow_remote: bool = True
+    providers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)  # it may hold a key
+    query_seconds: float = 10.0
+    request_seconds: float = 120.0
+    concurrency: int = 4
+    batch: BatchUse = "off"
+    batch_concurrency: int = 2
+    max_entries: int = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class SyncConfig:
+    """When the index follows the files, besides a call of `sync`.
+
+    With `before_search` a search waits where a first index has to be built, or finished; without it, it answers from
+    what there is. `on_open` and `on_search` sync in the background, the latter where files have changed since the last
+    look; `interval_seconds` does so again and again (0: never). The watcher waits until nothing has happened for
+    `debounce_seconds`, and looks at all files every `rescan_seconds` whatever it was told.
+    """
+
+    before_search: bool = True
+    on_open: bool = False
+    on_search: bool = True
+    interval_seconds: float = 0.0
+    debounce_seconds: float = 1.5
+    rescan_seconds: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsConfig:
+    """Transcripts of conversations: `*.jsonl` in `folder`, which is relative to the workspace or absolute.
+
+    Where notes and transcripts are searched together, at most `max_share` of the results are from transcripts unless
+    the notes have no more to say. The watcher syncs for a transcript once it has grown by `delta_bytes` or by
+    `delta_messages` lines, and has been left alone for `debounce_seconds`.
+    """
+
+    index: bool = True
+    folder: str = "sessions"
+    max_share: float = 0.34
+    delta_bytes: int = 100_000
+    delta_messages: int = 50
+    debounce_seconds: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class JournalConfig:
+    """How notes are written, and read at the start of a session.
+
+    `timezone` is the IANA name of the zone whose days the notes are of (`Europe/Amsterdam`), None for the machine's.
+    At the start of a session, no file is shown beyond `bootstrap_chars` characters.
+    """
+
+    timezone: str | None = None
+    bootstrap_chars: int = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class RecallConfig:
+    """What is shown to a model of the memory: by the tools, and by what is recalled before it is asked.
+
+    `citations` are shown always (`on`), never (`off`), or in direct chats alone (`auto`). At most `max_chars`
+    characters of notes go into one answer.
+    """
+
+    citations: Citations = "auto"
+    max_chars: int = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionConfig:
+    """When a conversation is shortened, and the flush of memories before that. Sizes are in tokens, but for bytes.
+
+    Free for the answer stay `reserve_tokens`, at least `reserve_tokens_floor`, of a small window at most a quarter; the
+    last `keep_recent_tokens` are kept as they are. The flush is due `soft_threshold_tokens` before that, or where a
+    transcript has grown by `force_flush_bytes` (0: never). None for `prompt` and `system_prompt` means ours.
+    """
+
+    reserve_tokens: int = 16_384
+    reserve_tokens_floor: int = 20_000
+    keep_recent_tokens: int = 20_000
+    flush: bool = True
+    soft_threshold_tokens: int = 4_000
+    force_flush_bytes: int = 2 * 1024 * 1024
+    prompt: str | None = None
+    system_prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PruningConfig:
+    """How old answers of tools are shortened in memory; OpenClaw's numbers. A `ratio` is a share of the window.
+
+    Nothing happens within `ttl_seconds` of the last call, while a provider's cache holds the messages, nor to what
+    follows the last `keep_assistants` replies. From `soft_ratio` on, answers of over `soft_max_chars` keep their first
+    `head_chars` and last `tail_chars`; from `hard_ratio` on they are replaced by `placeholder`, oldest first, where all
+    of them together have `min_chars` or more.
+    """
+
+    ttl_seconds: float = 300.0
+    keep_assistants: int = 3
+    soft_ratio: float = 0.3
+    soft_max_chars: int = 4_000
+    head_chars: int = 1_500
+    tail_chars: int = 1_500
+    hard_ratio: float = 0.5
+    min_chars: int = 50_000
+    placeholder: str = "[Old tool result content cleared]"
+
+
+PARTS: Mapping[str, type[Any]] = {
+    "chunking": ChunkingConfig,
+    "files": FilesConfig,
+    "search": SearchConfig,
+    "embedding": EmbeddingConfig,
+    "sync": SyncConfig,
+    "sessions": SessionsConfig,
+    "journal": JournalConfig,
+    "recall": RecallConfig,
+    "compaction": CompactionConfig,
+    "pruning": PruningConfig,
+}
+
+RANGES: Mapping[str, tuple[float, float]] = {
+    "chunking.max_chars": (80, 100_000),
+    "chunking.overlap_lines": (0, 20),
+    "chunking.tokens": (8, 100_000),
+    "chunking.overlap_tokens": (0, 100_000),
+    "files.max_bytes": (1, 1 << 40),
+    "files.max_files": (1, 10_000_000),
+    "search.max_results": (1, 1000),
+    "search.min_score": (0, 1),
+    "search.snippet_chars": (40, 100_000),
+    "search.candidates": (1, 1000),
+    "search.vector_weight": (0, float("inf")),
+    "search.text_weight": (0, float("inf")),
+    "search.mmr": (0, 1),
+    "search.half_life_days": (0.001, 1_000_000),
+    "embedding.query_seconds": (0.1, 3600),
+    "embedding.request_seconds": (1, 3600),
+    "embedding.concurrency": (1, 64),
+    "embedding.batch_concurrency": (1, 64),
+    "embedding.max_entries": (0, 1 << 40),
+    "sync.interval_seconds": (0, 31_536_000),
+    "sync.debounce_seconds": (0, 3600),
+    "sync.rescan_seconds": (1, 86_400),
+    "sessions.max_share": (0, 1),
+    "sessions.delta_bytes": (1, 1 << 40),
+    "sessions.delta_messages": (1, 1_000_000),
+    "sessions.debounce_seconds": (0, 3600),
+    "journal.bootstrap_chars": (100, 10_000_000),
+    "recall.max_chars": (200, 1_000_000),
+    "compaction.reserve_tokens": (0, 10_000_000),
+    "compaction.reserve_tokens_floor": (0, 10_000_000),
+    "compaction.keep_recent_tokens": (0, 10_000_000),
+    "compaction.soft_threshold_tokens": (0, 10_000_000),
+    "compaction.force_flush_bytes": (0, 1 << 40),
+    "pruning.ttl_seconds": (0, 31_536_000),
+    "pruning.keep_assistants": (0, 1_000_000),
+    "pruning.soft_ratio": (0, 1),
+    "pruning.soft_max_chars": (1, 1 << 30),
+    "pruning.head_chars": (0, 1 << 30),
+    "pruning.tail_chars": (0, 1 << 30),
+    "pruning.hard_ratio": (0, 1),
+    "pruning.min_chars": (0, 1 << 40),
+}
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "chunking.style": get_args(Style),
+    "search.match": get_args(Match),
+    "search.fusion": get_args(Fusion),
+    "search.answer": get_args(Answer),
+    "embedding.batch": get_args(BatchUse),
+    "recall.citations": get_args(Citations),
+}
+
+_PATHS = frozenset({"files.extra_paths", "sessions.folder"})
+# More than this of a wrong value helps nobody, and it may be a key that was put in the wrong place.
+_MOST_SHOWN, _BEGINNING = 24, 12
+
+
+def shown(name: str, value: object) -> str:
+    """The wrong value of a setting in words: of what may hold a key its type alone, of a long one how it begins."""
+    if value is None or isinstance(value, bool | int | float):
+        return repr(value)
+    if name.partition(".")[0] in {"embedding", "defaults", "agents"} or isinstance(value, Mapping):
+        return f"a value of type {type(value).__name__}"
+    whole = repr(value)
+    return whole if len(whole) <= _MOST_SHOWN else f"{whole[:_BEGINNING]}... ({type(value).__name__})"
+
+
+def checked(part_name: str, part: Any, notices: list[str]) -> Any:
+    """`part` with each value inside its range; raises ConfigError for a value of the wrong type."""
+    if not isinstance(part, PARTS[part_name]):
+        raise ConfigError(
+            f"{part_name} must be a {PARTS[part_name].__name__}, not a value of type {type(part).__name__}"
+        )
+    changes: dict[str, Any] = {}
+    for spec in fields(part):
+        name = f"{part_name}.{spec.name}"
+        value = getattr(part, spec.name)
+        if name not in CHOICES:
+            _check_type(name, value, str(spec.type))
+        elif value not in CHOICES[name]:
+            raise ConfigError(f"{name} must be one of {', '.join(CHOICES[name])}, not {shown(name, value)}")
+        if name in RANGES and value is not None:
+            low, high = RANGES[name]
+            clamped = min(max(value, low), high)
+            if clamped != value:
+                changes[spec.name] = type(value)(clamped)
+                notices.append(f"{name} = {value} is outside [{low:g}, {high:g}]: {clamped:g} is used")
+    return replace(part, **changes) if changes else part
+
+
+def _check_type(name: str, value: Any, annotation: str) -> None:
+    if value is None and annotation.endswith("| None"):
+        return
+    kind = annotation.removesuffix(" | None")
+    # NaN is the one number that differs from itself.
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and value == value  # noqa: PLR0124
+    fits, words = {
+        "int": (isinstance(value, int) and is_number, "a whole number"),
+        "float": (is_number, "a number"),
+        "bool": (isinstance(value, bool), "true or false"),
+        "str": (isinstance(value, str), "a string"),
+        "tuple[str, ...]": (
+            isinstance(value, tuple) and all(isinstance(item, str) for item in value),
+            "a list of strings",
+        ),
+        "Mapping[str, Mapping[str, Any]]": (
+            isinstance(value, Mapping) and all(isinstance(table, Mapping) for table in value.values()),
+            "a table of tables, such as {'openai': {'model': '...'}}",
+        ),
+    }[kind]
+    if not fits:
+        raise ConfigError(f"{name} must be {words}, not {shown(name, value)}")
+    if name in _PATHS and any("\0" in path for path in ([value] if isinstance(value, str) else value)):
+        raise ConfigError(f"{name} holds a NUL, which no path has: {value!r}; write the path without it")
+
+
+def normalised_weights(search: SearchConfig, notices: list[str]) -> SearchConfig:
+    """Weights that sum to 1; equal ones where both are zero."""
+    vector, text = search.vector_weight, search.text_weight
+    total = vector + text
+    if total == 0 or total == float("inf"):
+        notices.append(f"search.vector_weight {vector:g} and text_weight {text:g} have no usable sum: 0.5 each is used")
+        return replace(search, vector_weight=0.5, text_weight=0.5)
+    if abs(total - 1) < 1e-9:
+        return search
+    notices.append(f"search weights {vector:g} and {text:g} were scaled to sum to 1")
+    return replace(search, vector_weight=vector / total, text_weight=text / total)

@@ -1,0 +1,72 @@
+"""What a file found inside a workspace may set: nothing that leads out of it, or past what its caller leaves out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from openclaw_memory.config.ignored_names import is_passed_over, may_be_of_the_agent
+from openclaw_memory.config.sections import FilesConfig
+
+# Of a part that is named here: the keys, or None for all of them.
+WORKSPACE_SETTABLE: Mapping[str, frozenset[str] | None] = {
+    "chunking": None,
+    "files": frozenset({"include", "exclude", "extra_paths"}),
+    "sync": frozenset({"debounce_seconds"}),
+}
+_CONTROL = re.compile(r"[\0-\x1f\x7f]")
+
+
+def settable(tables: Mapping[str, Any], files: FilesConfig) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """What of these tables a workspace may set beside its caller's `files`, and in words what it may not."""
+    allowed: dict[str, dict[str, Any]] = {}
+    refused: list[str] = []
+    for part, table in tables.items():
+        if not isinstance(table, Mapping):
+            refused.append(part)
+            continue
+        keys = WORKSPACE_SETTABLE.get(part, frozenset())
+        allowed[part] = {key: value for key, value in table.items() if keys is None or key in keys}
+        refused += [f"{part}.{key}" for key in table if key not in allowed[part]]
+    if "files" in allowed:
+        allowed["files"] = _beside(files, allowed["files"], refused)
+    return {part: table for part, table in allowed.items() if table}, refused
+
+
+def _beside(files: FilesConfig, table: dict[str, Any], refused: list[str]) -> dict[str, Any]:
+    """The settings of `[files]` that add to the caller's; a list of another type is left for the check of types."""
+    given = dict(table)
+    if isinstance(paths := given.get("extra_paths"), list):
+        given["extra_paths"] = _added("extra_paths", files.extra_paths, paths, _lies_inside, refused)
+    if isinstance(globs := given.get("exclude"), list):
+        # A glob with `!` brings back what others leave out: it may do so with those of its own file.
+        given["exclude"] = _added(
+            "exclude", files.exclude, globs, lambda glob: not files.exclude or not glob.strip().startswith("!"), refused
+        )
+    # A file counts that matches any glob of `include`: each further one would let in more.
+    if files.include and (globs := given.pop("include", None)) is not None and globs != list(files.include):
+        refused.append("files.include beside the caller's own")
+    return given
+
+
+def _added(
+    key: str, theirs: tuple[str, ...], wished: list[Any], may_be: Callable[[str], bool], refused: list[str]
+) -> list[Any]:
+    """The caller's values, and of those that are wished for the new ones that may be."""
+    new = [one for one in wished if one not in theirs]
+    bad = [one for one in new if isinstance(one, str) and not may_be(one)]
+    refused += [f"files.{key} {one!r}" for one in bad]
+    return [*theirs, *(one for one in new if one not in bad)]
+
+
+def _lies_inside(path: str) -> bool:
+    """Whether a path lies in the workspace by its letters, and passes nothing that counts only where its owner says so.
+
+    Links are followed by no reader.
+    """
+    parts = path.strip().replace("\\", "/").split("/")
+    names = [part for part in parts if part not in {"", "."}]
+    if not parts[0] or parts[0][0] == "~" or ":" in parts[0] or _CONTROL.search(path):
+        return False
+    return not any(map(is_passed_over, names)) and not (len(names) == 1 and may_be_of_the_agent(names[0]))

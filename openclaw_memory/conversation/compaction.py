@@ -1,0 +1,280 @@
+"""Shortening a conversation: its older part becomes a summary, the recent one stays as it is, and a log says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from openclaw_memory.config import CompactionConfig
+from openclaw_memory.conversation.messages import (
+    CHARS_PER_TOKEN,
+    Message,
+    answers_to,
+    calls_of,
+    estimated_tokens,
+    in_short,
+    is_from_user,
+    is_result,
+    text_of,
+    with_text,
+)
+from openclaw_memory.conversation.thresholds import compaction_threshold
+from openclaw_memory.errors import QueryError
+from openclaw_memory.workspace.transcripts.openclaw import message_of
+
+if TYPE_CHECKING:
+    from openclaw_memory.workspace.transcripts.writer import SessionLog
+
+Count: TypeAlias = Callable[[Sequence[Message]], int]
+Summarise: TypeAlias = Callable[[Sequence[Message]], str]
+
+# OpenClaw's words: a model that knows one takes the other for the same.
+SUMMARY = (
+    "The conversation history before this point was compacted into the following summary:\n\n"
+    "<summary>\n{summary}\n</summary>"
+)
+
+# How much of the beginning, and of the end, of a question stays that is too long to be kept; of pruning's answers too.
+ASKED_CHARS = 1_500
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What became of a conversation. `messages` is how it goes on, a new list.
+
+    `summarised` are the messages that `summary` stands for, `kept` those that follow it as they were; sizes are in
+    tokens. Where nothing was done, `summary` is None and `why` says why. `entry_id` is that of the entry in the log.
+    """
+
+    messages: list[Message]
+    tokens_before: int
+    tokens_after: int
+    summary: str | None = None
+    summarised: tuple[Message, ...] = ()
+    kept: tuple[Message, ...] = ()
+    entry_id: str | None = None
+    why: str = ""
+
+
+def should_compact(tokens: int, window: int | None, rules: CompactionConfig | None = None) -> bool:
+    """Whether a conversation of so many tokens leaves less of the window free than the rules reserve.
+
+    Of a window that nobody knows (None), nobody can say so.
+    """
+    threshold = compaction_threshold(window, rules or CompactionConfig())
+    return threshold is not None and tokens > threshold
+
+
+def cut(messages: Sequence[Message], keep_tokens: int, count: Count = estimated_tokens) -> int:
+    """Where the part begins that is kept: the fewest last messages that have `keep_tokens`, at least one; 0 for all.
+
+    No tool call is on another side than one of its answers, whatever stands between them, and the kept part begins
+    with no tool's answer.
+    """
+    at, tokens = len(messages), 0
+    while at > 0 and (at == len(messages) or tokens < keep_tokens):
+        at -= 1
+        tokens += count([messages[at]])
+    if tokens < keep_tokens:
+        return 0
+    return max((place for place in _places(messages) if place <= at), default=0)
+
+
+def _places(messages: Sequence[Message]) -> list[int]:
+    """Every index at which the messages can be parted, 0 first, ascending."""
+    callers: dict[str, int] = {}  # ids are used again by some models: an answer is to the last call of that id
+    answered_at = list(range(len(messages)))
+    for at, message in enumerate(messages):
+        caller = callers.get(answers_to(message) or "")
+        if caller is not None:
+            answered_at[caller] = at
+        callers.update(dict.fromkeys(calls_of(message), at))
+    places, tied_to = [], -1
+    for at, message in enumerate(messages):
+        if at > tied_to and (at == 0 or not is_result(message)):
+            places.append(at)
+        tied_to = max(tied_to, answered_at[at])
+    return places
+
+
+def compact(
+    messages: Sequence[Message],
+    summarise: Summarise,
+    *,
+    rules: CompactionConfig | None = None,
+    window: int | None = None,
+    count: Count = estimated_tokens,
+    log: SessionLog | None = None,
+    before: Callable[[Sequence[Message]], object] | None = None,
+    after: Callable[[Compacted], object] | None = None,
+) -> Compacted:
+    """The conversation with a summary in the place of its older messages; the input is not changed.
+
+    It goes on with the system messages that were summarised over, the summary as a message of the role `user` and the
+    type `compaction`, the user's last message where it is older than what is kept, and the last messages that have
+    `rules.keep_recent_tokens`. Of a `window` (tokens) they take at most what is free there, if the last message does;
+    of a message of the user that does not fit in beside them, the beginning and the end stay. A summary of before is
+    summarised with the rest. Where the conversation would not get shorter, nothing is done.
+
+    `before` is called with the messages that are about to be lost, before `summarise` is, and `after` with the outcome;
+    where nothing is done neither is called, unless it is the summary that turns out too long.
+    With a `log`, a `compaction` entry is added to it, from which `conversation` builds the same list again: the
+    messages bear the ids of their entries then, as `logged` gives them.
+
+    Raises:
+        QueryError: the messages to keep are not in the log, or the summary is no text. Nothing was changed.
+        WriteError, WorkspaceError: the entry could not be written, or the log could not be read.
+    Whatever `before`, `summarise` and `after` raise passes on; but for `after`, nothing was changed then.
+    """
+    rules, held = rules or CompactionConfig(), list(messages)
+    tokens, free = count(held), compaction_threshold(window, rules)
+    at = _cut_to_fit(held, rules.keep_recent_tokens, free, count)
+    older, kept = held[:at], held[at:]
+    lost = tuple(message for message in older if message.get("role") != "system")
+    asked = _asked_again(older, kept, _asked_chars(older, kept, free, count))
+    is_all_there_is = all(message is asked or _is_summary(message) for message in lost)
+    # An empty summary is the shortest of all: without a gain even so, nobody is asked for one.
+    if is_all_there_is or count(_going_on(older, asked, kept, "")) >= tokens:
+        return Compacted(held, tokens, tokens, kept=tuple(held), why=_why_not(rules))
+    place = _place_in_log(log, kept) if log is not None else {}
+    if before is not None:
+        before(lost)
+    summary = summarise(lost)
+    if not isinstance(summary, str) or not summary.strip():
+        raise QueryError(f"the summary of {len(lost)} messages is {summary!r}: let the summariser return its text")
+    left = count(_going_on(older, asked, kept, summary))
+    if left >= tokens:
+        why = f"with the summary of {len(summary):,} characters there would be {left:,} tokens instead of {tokens:,}"
+        return Compacted(held, tokens, tokens, kept=tuple(held), why=why)
+    told = {**place, "tokensBefore": tokens, "summary": summary, **_cut_to(asked)}
+    entry_id = log.append_entry("compaction", **told) if log is not None else None
+    going_on = _going_on(older, asked, kept, summary, entry_id)
+    done = Compacted(going_on, tokens, left, summary, lost, tuple(kept), entry_id)
+    if after is not None:
+        after(done)
+    return done
+
+
+def _cut_to_fit(messages: Sequence[Message], keep_tokens: int, free: int | None, count: Count) -> int:
+    """Where the kept part begins. It takes at most half of the tokens that are free, but for the last messages."""
+    if free is None:
+        return cut(messages, keep_tokens, count)
+    at = cut(messages, min(keep_tokens, free // 2), count)
+    later = [place for place in _places(messages) if place >= at] or [at]
+    return next((place for place in later if count(messages[place:]) <= free), later[-1])
+
+
+def _going_on(
+    older: Sequence[Message], asked: Message | None, kept: Sequence[Message], summary: str, entry_id: str | None = None
+) -> list[Message]:
+    """A conversation after a compaction; `older` is what stood before the messages that are kept."""
+    lasting = [message for message in older if message.get("role") == "system"]
+    told: dict[str, Any] = {"role": "user", "type": "compaction", "content": SUMMARY.format(summary=summary)}
+    return [*lasting, told | ({"id": entry_id} if entry_id else {}), *([asked] if asked else []), *kept]
+
+
+def _last_asked(older: Sequence[Message], kept: Sequence[Message]) -> Message | None:
+    """What the user said last, where that is older than what is kept: without it, nobody knows what is being done."""
+    if any(map(is_from_user, kept)):
+        return None
+    return next(filter(is_from_user, reversed(older)), None)
+
+
+def _asked_chars(older: Sequence[Message], kept: Sequence[Message], free: int | None, count: Count) -> int | None:
+    """How many characters of each end stay of what the user said last; None for all of it, where there is room."""
+    asked = _last_asked(older, kept)
+    lasting = [message for message in older if message.get("role") == "system" or message is asked]
+    if asked is None or free is None or count([*lasting, *kept]) <= free:
+        return None
+    return min(ASKED_CHARS, free * CHARS_PER_TOKEN // 8)  # both ends together take a quarter of what is free at most
+
+
+def _asked_again(older: Sequence[Message], kept: Sequence[Message], chars: int | None) -> Message | None:
+    """What the user said last, as it is said again after the summary: whole, or so many characters of each end."""
+    asked = _last_asked(older, kept)
+    if asked is None or chars is None or "askedChars" in asked:
+        return asked
+    text = text_of(asked)
+    short = in_short(text, chars, chars, "this message")
+    return asked if short == text else {**with_text(asked, short), "askedChars": chars}
+
+
+def _cut_to(asked: Message | None) -> dict[str, int]:
+    """What the entry of a compaction says of a message of the user that is not said again whole."""
+    return {"askedChars": asked["askedChars"]} if asked and "askedChars" in asked else {}
+
+
+def _is_summary(message: Message) -> bool:
+    return message.get("type") == "compaction"
+
+
+def _why_not(rules: CompactionConfig) -> str:
+    return (
+        "there is nothing to summarise, or nothing to gain by it: the last messages, which stay as they are until they "
+        f"have {rules.keep_recent_tokens:,} tokens (compaction.keep_recent_tokens), are all there is, or nearly so, "
+        "besides system messages, a summary and what the user said last"
+    )
+
+
+def _place_in_log(log: SessionLog, kept: Sequence[Message]) -> dict[str, str]:
+    """What an entry for the log says of its place: the first message that is kept, and the branch that it ends."""
+    known = {entry["id"] for entry in log.entries() if isinstance(entry.get("id"), str)}
+    # A system prompt is often no part of the log.
+    strange = [one for one in kept if one.get("id") not in known and (one.get("role") != "system" or "id" in one)]
+    ids = [one["id"] for one in kept if one.get("id") in known]
+    if strange or not ids:
+        raise QueryError(
+            f"not all messages to keep are in {log.path} (id {(strange or kept)[0].get('id')!r}): add each with "
+            "logged(log, message) and go on with what it returns, or take them from conversation(log)"
+        )
+    place = {"firstKeptEntryId": ids[0]}
+    # What others have added meanwhile stays part of the conversation; only another branch is left alone.
+    on_branch = any(entry.get("id") == ids[-1] for entry in log.branch())
+    return place if on_branch else {**place, "parentId": ids[-1]}
+
+
+def logged(log: SessionLog, message: Message) -> Message:
+    """Add a message to a log, and return it with the id of its entry; it is on the disk then.
+
+    Raises:
+        QueryError, PathNotAllowedError, WriteError: as `SessionLog.append_entry`.
+    """
+    kept = {key: value for key, value in message.items() if key != "id"}
+    return {**kept, "id": log.append_entry("message", message=kept)}
+
+
+def conversation(log: SessionLog, leaf: str | None = None) -> list[Message]:
+    """The messages of a log as the model saw them: after a compaction its summary, what it kept, and what followed.
+
+    Each bears the `id` of its entry. `leaf` is the entry in which the branch ends, by default the last one. Hidden
+    messages of programs (`custom_message`) are there too, in the role `user`. A compaction whose first kept message
+    cannot be read any more does not count: what was said before it is there again, and nothing is lost.
+
+    Raises:
+        NotFoundError: no entry has the id `leaf`.
+        PathNotAllowedError, WorkspaceError: as `SessionLog.entries`.
+    """
+    branch = log.branch(leaf)
+    places = {entry["id"]: at for at, entry in enumerate(branch) if isinstance(entry.get("id"), str)}
+    for at in range(len(branch) - 1, -1, -1):
+        entry = branch[at]
+        first = places.get(str(entry.get("firstKeptEntryId"))) if entry.get("type") == "compaction" else None
+        if first is not None and first < at and isinstance(entry.get("summary"), str):
+            older, kept = _messages(branch[:first]), _messages(branch[first:at])
+            chars = entry.get("askedChars")
+            asked = _asked_again(older, kept, chars if isinstance(chars, int) and chars > 0 else None)
+            going_on = _going_on(older, asked, kept, entry["summary"], entry.get("id"))
+            return [*going_on, *_messages(branch[at + 1 :])]
+    return _messages(branch)
+
+
+def _messages(entries: Sequence[Mapping[str, Any]]) -> list[Message]:
+    found: list[Message] = []
+    for entry in entries:
+        message = message_of(entry)
+        if entry.get("type") == "custom_message" and isinstance(entry.get("content"), str | list):
+            message = {**entry, "role": "user"}
+        if message:
+            found.append({**message, "id": entry["id"]} if "id" in entry else message)
+    return found

@@ -1,0 +1,126 @@
+"""What a message holds, in OpenClaw's shape and in OpenAI's: its text, its tool calls, and how long it is (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from openclaw_memory.text.fence import without_fenced
+from openclaw_memory.workspace.transcripts.openclaw import content_text
+
+Message: TypeAlias = Mapping[str, Any]
+
+# The roles of a tool's answer: OpenClaw's and OpenAI's.
+RESULT_ROLES = frozenset({"toolResult", "tool"})
+# OpenClaw reads all three.
+_CALL_BLOCKS = frozenset({"toolCall", "toolUse", "functionCall"})
+# What a message of a transcript, or of this library, says besides what is sent.
+_NOT_SENT = frozenset({"id", "parentId", "type", "timestamp", "customType", "display", "details", "askedChars"})
+CHARS_PER_TOKEN = 4  # OpenClaw's estimate
+IMAGE_CHARS = 4_800  # OpenClaw's estimate: an image costs 1,200 tokens
+
+
+def text_of(message: Message) -> str:
+    """The text of a message: its content, or its text blocks with newlines between; "" where it has none."""
+    return content_text(message.get("content")) or ""
+
+
+def own_words(text: str) -> str:
+    """A text without the fenced blocks that were recalled into it; as it is where there are none."""
+    said = without_fenced(text)
+    return text if said == text else said.strip()
+
+
+def calls_of(message: Message) -> tuple[str, ...]:
+    """The ids of the tool calls in a message, in their order."""
+    blocks = [block for block in _blocks(message) if block.get("type") in _CALL_BLOCKS]
+    calls = [*blocks, *_tool_calls(message)]
+    return tuple(call["id"] for call in calls if isinstance(call.get("id"), str))
+
+
+def is_result(message: Message) -> bool:
+    """Whether a message is the answer of a tool."""
+    return message.get("role") in RESULT_ROLES
+
+
+def answers_to(message: Message) -> str | None:
+    """The id of the call that a message answers; None where it is no tool's answer, or does not say to which call."""
+    if not is_result(message):
+        return None
+    ids = (message.get(key) for key in ("toolCallId", "tool_call_id", "toolUseId"))
+    return next((found for found in ids if isinstance(found, str)), None)
+
+
+def is_from_user(message: Message) -> bool:
+    """Whether the user said it: neither a summary nor what a program put into the conversation in the user's place."""
+    return message.get("role") == "user" and message.get("type", "message") == "message"
+
+
+def chars_of(message: Message) -> int:
+    """How long a message is, in characters: its text, what else it holds as JSON, and 4,800 for an image."""
+    content = message.get("content")
+    size = len(content) if isinstance(content, str) else sum(_block_chars(block) for block in _blocks(message))
+    return size + sum(_json_chars(call) for call in _tool_calls(message))
+
+
+def estimated_tokens(messages: Iterable[Message]) -> int:
+    """About how many tokens these messages take: four characters are one, rounded up for each message."""
+    return sum(-(-chars_of(message) // CHARS_PER_TOKEN) for message in messages)
+
+
+def for_model(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """The messages as they may be sent: copies without what is said of them here and in a transcript.
+
+    That are `id`, `type`, `timestamp` and the like: services refuse properties that they do not know. Role, content,
+    names, tool calls and the ids of calls are left as they are.
+    """
+    return [{key: value for key, value in message.items() if key not in _NOT_SENT} for message in messages]
+
+
+def in_short(text: str, head: int, tail: int, what: str) -> str:
+    """A text without its middle, around a note of what was cut; the text itself where little would be gained by it.
+
+    `head` and `tail` are in characters; `what` is what the note calls the text.
+    """
+    cut = len(text) - head - tail
+    note = (
+        f"\n[... {cut:,} of {len(text):,} characters of {what} were cut here: "
+        f"the first {head:,} and the last {tail:,} are shown ...]\n"
+    )
+    # A cut that saves less than its note takes is none: a text that bears the note already is so left as it is.
+    return text if cut < 2 * len(note) else text[:head] + note + text[len(text) - tail :]
+
+
+def with_text(message: Message, text: str) -> Message:
+    """The message with another text; blocks of its content that are no text stay, behind it."""
+    if isinstance(message.get("content"), str):
+        return {**message, "content": text}
+    others = [block for block in _blocks(message) if not is_text_block(block)]
+    return {**message, "content": [{"type": "text", "text": text}, *others]}
+
+
+def is_text_block(block: object) -> bool:
+    """Whether a block of a message's content is text."""
+    return isinstance(block, Mapping) and block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+def _blocks(message: Message) -> Iterator[Mapping[str, Any]]:
+    content = message.get("content")
+    return (block for block in content if isinstance(block, Mapping)) if isinstance(content, list) else iter(())
+
+
+def _tool_calls(message: Message) -> Iterator[Mapping[str, Any]]:
+    calls = message.get("tool_calls")
+    return (call for call in calls if isinstance(call, Mapping)) if isinstance(calls, list | tuple) else iter(())
+
+
+def _block_chars(block: Mapping[str, Any]) -> int:
+    if is_text_block(block):
+        return len(block["text"])
+    return IMAGE_CHARS if "image" in str(block.get("type")) else _json_chars(block)
+
+
+def _json_chars(value: Mapping[str, Any]) -> int:
+    import json
+
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))

@@ -1,0 +1,100 @@
+"""Tables for a notebook: HTML in which whatever comes from notes is text, never markup, and data frames."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from openclaw_memory.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    import pandas
+
+# Notes come from anywhere: C0 and C1 controls could drive a terminal, bidirectional controls could make it show another
+# text than the one that is there, and lone surrogates cannot be written at all.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# What Okabe and Ito chose so that everybody can tell them apart; the plots have the same two.
+KEYWORD_COLOUR, VECTOR_COLOUR = "#0072b2", "#e69f00"
+_CELL = "text-align:left;vertical-align:top;padding:4px 10px"
+_BAR = "height:4px"
+_BAR_WIDTH = 72  # pixels for a value of 1
+
+
+def clean(text: str) -> str:
+    """`text` with whatever could steer a terminal or turn a line around shown as U+FFFD; tabs and line feeds stay."""
+    return _UNSAFE.sub("\ufffd", text.replace("\r\n", "\n"))
+
+
+class Markup(str):
+    """Text that is HTML already: `table` shows it as it is."""
+
+    __slots__ = ()
+
+
+def table(caption: str | Markup, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """An HTML table below its caption, which stands alone where there are no rows; what is no `Markup` is escaped."""
+    head = _row("th", columns)
+    body = "".join(_row("td", row) for row in rows)
+    above = f'<div style="text-align:left;padding:4px 10px">{_cell(caption)}</div>'
+    below = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>" if body else ""
+    return f'<div class="openclaw-memory">{above}{below}</div>'
+
+
+def code(text: str) -> Markup:
+    """A place or a name, in one piece."""
+    return Markup(f'<code style="white-space:nowrap">{_text(text)}</code>')
+
+
+def lines(text: str) -> Markup:
+    """Text with its line breaks and spaces."""
+    return Markup(f'<div style="white-space:pre-wrap;unicode-bidi:isolate;max-width:46em">{_text(text)}</div>')
+
+
+def bold(text: str) -> Markup:
+    """What the table is about."""
+    return Markup(f"<b>{_text(text)}</b>")
+
+
+def faint(cell: str | Markup) -> Markup:
+    """What is shown, but does not count."""
+    return Markup(f'<span style="opacity:.55">{_cell(cell)}</span>')
+
+
+def bars(value: float, *parts: tuple[float, str]) -> Markup:
+    """A number, and below it a bar of coloured parts; a part of 1 is as wide as bars become. NaN has none."""
+    if math.isnan(value):
+        return faint("–")
+    drawn = "".join(
+        f'<div style="{_BAR};width:{round(min(max(share, 0.0), 1.0) * _BAR_WIDTH)}px;background:{colour}"></div>'
+        for share, colour in parts
+    )
+    track = f"display:flex;margin-top:3px;width:{_BAR_WIDTH}px;background:rgba(128,128,128,.2)"
+    return Markup(f'<div style="min-width:{_BAR_WIDTH}px">{value:.2f}<div style="{track}">{drawn}</div></div>')
+
+
+def frame(of: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> pandas.DataFrame:
+    """Rows as a data frame; `of` is the call that wants it, for the error.
+
+    Raises:
+        MissingExtraError: pandas is not installed.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingExtraError(f"{of} needs pandas: pip install pandas") from error
+    return pandas.DataFrame([list(row) for row in rows], columns=list(columns))
+
+
+def _row(tag: str, cells: Iterable[object]) -> str:
+    return "<tr>" + "".join(f'<{tag} style="{_CELL}">{_cell(cell)}</{tag}>' for cell in cells) + "</tr>"
+
+
+def _cell(value: object) -> str:
+    return value if isinstance(value, Markup) else _text(str(value))
+
+
+def _text(text: str) -> str:
+    return escape(clean(text))

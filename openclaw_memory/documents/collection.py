@@ -1,0 +1,411 @@
+"""`Documents`: what frameworks put into a memory and find again, by id, by a question, or by a vector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from openclaw_memory.documents.precomputed import Precomputed
+from openclaw_memory.documents.validation import (
+    OURS,
+    WIDER,
+    Where,
+    check_ids,
+    check_k,
+    chunks_of,
+    distinct,
+    document_in,
+    overlaps,
+    owned,
+    stored_hits,
+    unit_of,
+)
+from openclaw_memory.errors import EmbedderError, QueryError, WorkspaceError
+from openclaw_memory.indexing.service import Upkeep
+from openclaw_memory.text.terms import query_terms
+from openclaw_memory.types import Document, Embedder, Maker, Source, Store, StoredChunk
+from openclaw_memory.workspace import Workspace, documents
+from openclaw_memory.workspace.document_cache import Known, check_names_no_file, cited_lines, document_of
+from openclaw_memory.workspace.documents import Fields, Upserted
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
+from openclaw_memory.workspace.scan import notes_below
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from openclaw_memory.search import SearchResults
+    from openclaw_memory.types import Vector
+
+# The most that one search brings; see `Memory.search`.
+MOST_RESULTS = 1000
+
+_Result = TypeVar("_Result")
+
+
+class Documents:
+    """The documents of a memory, each a file of its own in `memory/notes/`. Safe to use from several threads.
+
+    The files are the truth: a person may edit the text of one, move it within that folder, or delete it. What is found
+    in a person's own notes is a document too, with its citation as id; it is never changed or deleted here. Secrets are
+    masked in all that is returned.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        upkeep: Upkeep,
+        search: Callable[..., SearchResults],
+        embedder: Callable[[], Embedder | None],
+        index_path: Path | None = None,
+    ) -> None:
+        """`upkeep` keeps the index of the workspace; `search` is `Memory.search`, `embedder` asks the same index.
+
+        `index_path` is the file of that index: the vectors that come with documents are indexed beside it.
+        """
+        self._workspace, self._upkeep, self._search, self._embedder = workspace, upkeep, search, embedder
+        self._root, self._rules = workspace.root, workspace.rules
+        self._known = Known(self._root, self._rules)
+        self.precomputed = Precomputed(workspace, upkeep, self._at, index_path)
+        """The vectors that came with documents; see `Precomputed`."""
+
+    # --- by id ---------------------------------------------------------------------------------------------------
+
+    def add(self, given: Iterable[Document], vectors: Any = None, maker: Maker | None = None) -> list[str]:
+        """Write documents, each in the place of the one with its id, and index them; returns their ids in order.
+
+        `vectors`, shape (n, dims) and of any length each, come with them, made by `maker`: `precomputed` finds the
+        documents by them. Without any, only the memory's own index does.
+
+        Of several with one id the last one counts. Nothing is written where one of them cannot be. A document whose
+        file a person has damaged is mended so. A text, or a text in the metadata, that is the old one as it is shown,
+        with its secrets masked, leaves the old one as it is.
+
+        Raises:
+            QueryError: an id is blank, metadata are not JSON, a text is no Unicode, or what was masked when it was read
+                would take the place of the secret.
+            WriteError, WorkspaceError: a document is larger than `files.max_bytes`, or files cannot be written or read.
+            StoreError: the memory is closed, its index cannot be written, or a sync is under way in this very thread.
+            EmbedderError: the vectors are not finite, or of other dimensions or another model than those that came
+                before. Nothing was written.
+        """
+        self._upkeep.check_open()
+        added = list(given)
+        for one in added:
+            if not isinstance(one.metadata, Mapping):
+                raise QueryError(f"the metadata of document {one.id!r} must be a mapping, not {one.metadata!r}")
+            if ours := OURS & one.fields.keys():
+                raise QueryError(f"a field of document {one.id!r} cannot be called {min(ours)!r}: call it another name")
+        if vectors is not None and maker is None:
+            raise EmbedderError("vectors came without word of what made them: give maker=Maker(identity, model)")
+        if added and vectors is not None and maker is not None:
+            with self.precomputed.turn():
+                rows = self.precomputed.checked(vectors, len(added), maker)
+                paths = self._put(added, self.precomputed.above(rows, maker)).paths
+                self.precomputed.index({paths[one.id]: row for one, row in zip(added, rows, strict=True)}, maker)
+        elif added:
+            self._put(added, [{}] * len(added))
+        return [one.id for one in added]
+
+    def _put(self, added: Sequence[Document], about: Sequence[Mapping[str, Any]]) -> Upserted:
+        wanted = {
+            one.id: ({"metadata": one.metadata, **one.fields, **more}, one.text)
+            for one, more in zip(added, about, strict=True)
+        }
+        if written := self._told(documents.upsert, wanted, self._known):
+            self._upkeep.sync()
+        return written
+
+    def get(self, ids: Sequence[str]) -> list[Document]:
+        """The documents with these ids, in their order; unknown ones are left out. A citation is an id as well.
+
+        Raises:
+            QueryError: an id is no string.
+            WorkspaceError: a file cannot be read.
+        """
+        self._upkeep.check_open()
+        check_ids(ids)
+        there: dict[str, list[str]] | None = None
+        found: list[Document | None] = []
+        for doc_id in ids:
+            document = self._by_name(doc_id)
+            if document is None:
+                there = there if there is not None else self._paths(ids)
+                document = (
+                    self._at(there[doc_id][0], doc_id) if doc_id in there else cited_lines(self._workspace, doc_id)
+                )
+            found.append(document)
+        return [owned(document) for document in found if document is not None]
+
+    def at(self, path: str) -> Document | None:
+        """The document, for reading alone, that a file holds now; None where it holds none, or cannot be read."""
+        seen = self._known.text_at(path)
+        return None if seen is None else document_in(path, seen)
+
+    def delete(self, ids: Sequence[str]) -> list[str]:
+        """Remove the documents with these ids, and index that; returns the ids of those that were there.
+
+        Raises:
+            PathNotAllowedError: an id is a path or a citation, not the id of a document. Nothing was removed.
+            WriteError: a file could not be removed.
+        """
+        self._upkeep.check_open()
+        check_ids(ids)
+        there = self._paths(ids)
+        for doc_id in ids:
+            if doc_id not in there:
+                check_names_no_file(self._workspace, self._known, doc_id)
+        gone = [doc_id for doc_id in dict.fromkeys(ids) if doc_id in there]
+        if gone:
+            self._told(documents.remove, [path for doc_id in gone for path in there[doc_id]])
+            self._upkeep.sync()
+        return gone
+
+    def all(self, where: Where | None = None) -> Iterator[Document]:
+        """Every document that fits, each once, in the order of their files; what a person wrote is none here."""
+        self._upkeep.check_open()
+        for doc_id, paths in self._paths().items():
+            document = self._at(paths[0], doc_id)
+            if document is not None and (where is None or where(document)):
+                yield owned(document)
+
+    def damaged(self, *, look: bool = False) -> list[str]:
+        """In words, which documents people have damaged above their text, and which have lost their vectors.
+
+        With `look`, every document is looked at.
+        """
+        if look:
+            with suppress(WorkspaceError):  # what cannot be looked at is among the files that are left out
+                self._paths()
+        return [self._known.unread[path] for path in sorted(self._known.unread)] + self.precomputed.told()
+
+    def close(self) -> None:
+        """Close what is open beside the memory's own index."""
+        self.precomputed.close()
+
+    # --- by what they say ----------------------------------------------------------------------------------------
+
+    def find(
+        self,
+        query: str,
+        k: int,
+        *,
+        where: Where | None = None,
+        min_score: float = 0.0,
+        source: Source | None = None,
+    ) -> list[tuple[Document, float]]:
+        """The k documents that answer best, best first, with the score in 0..1 of the best place in them.
+
+        Documents come whole, however long; of people's notes the lines come that answer. With a `min_score` of 0 there
+        are k where there are k documents: those that only their vectors find follow by their cosine, none of them with
+        a higher score than the last one found, and all others with 0. Scores are those of one search: for a larger
+        k it weighs more candidates, and where more match than `search.candidates` the order may be another one.
+
+        Raises:
+            QueryError: an argument has a wrong type or value.
+        """
+        check_k(k)
+        wanted = min(MOST_RESULTS, k if where is None else WIDER * k)
+        while True:
+            results = self._search(query, max_results=wanted, min_score=min_score, source=source)
+            hits = (
+                (self._found(one.path, one.start_line, one.end_line, one.snippet, one.source), one.score)
+                for one in results
+            )
+            found = distinct(hits, k, where)
+            if len(found) >= k or len(results) < wanted or wanted == MOST_RESULTS:
+                break
+            wanted = min(MOST_RESULTS, WIDER * wanted)
+        if min_score > 0 or source == "sessions" or len(found) >= k or not query.strip():
+            return found
+        last = found[-1][1] if found else 1.0
+        near = ((one, cosine) for one, cosine in self._near(query, k, where) if not overlaps(one, found))
+        by_vector = ((document, min(last, max(0.0, cosine))) for document, cosine in near)
+        listed = notes_below(self._root, DOCUMENTS_FOLDER, self._rules)
+        rest = ((document_in(path, seen), 0.0) for path, _ in listed if (seen := self._known.text_at(path)))
+        return distinct(chain(found, by_vector, rest), k, where)
+
+    def matching(
+        self, query: str, k: int, *, where: Where | None = None, source: Source | None = None
+    ) -> list[tuple[Document, float]]:
+        """The k documents that have words of the question, best first, with the BM25 of the best chunk in them, > 0.
+
+        Of people's notes the chunks come as they are cut.
+
+        Raises:
+            QueryError: k is less than 1, or the question is no string.
+        """
+        check_k(k)
+        if not isinstance(query, str):
+            raise QueryError(f"query must be a string, not {type(query).__name__}")
+        terms = query_terms(query)
+
+        def best(store: Store) -> list[tuple[Document, float]]:
+            by_words = partial(store.search_text, terms, source=source)
+            return distinct(self._hits(stored_hits(store, by_words, k if where is None else WIDER * k)), k, where)
+
+        return self._reading(best) if terms else []
+
+    def near(
+        self,
+        vector: Vector | Sequence[float],
+        k: int,
+        *,
+        where: Where | None = None,
+        beside: Collection[str] = (),
+        least: float = -1.0,
+    ) -> list[tuple[Document, float]]:
+        """The k documents nearest to a vector, shape (dims,), nearest first, with the cosine of the nearest chunk.
+
+        These are the vectors of the memory's own index; those that came with documents are in `precomputed`. What is in
+        the files `beside`, and what has a cosine below `least`, is left out.
+
+        Raises:
+            QueryError: k is less than 1, or the vector is not of numbers.
+            EmbedderError: the vector is not of the index's dimensions, or holds a NaN or an infinity.
+        """
+        check_k(k)
+        unit = unit_of(vector)
+
+        def nearest(store: Store) -> list[tuple[Document, float]]:
+            by_vector = partial(store.search_vector, unit)
+            return distinct(self._hits(stored_hits(store, by_vector, WIDER * k, least), beside), k, where)
+
+        return self._reading(nearest)
+
+    def vectors(self, found: Sequence[Document]) -> list[Vector | None]:
+        """A unit vector for each document, shape (dims,): the mean of those of its chunks; None where it has none."""
+        import numpy as np
+
+        def means(store: Store) -> list[Vector | None]:
+            of_each = [[stored.id for stored in chunks_of(store, document)] for document in found]
+            stored = store.vectors([at for ids in of_each for at in ids])
+            rows = [[stored[at] for at in ids if at in stored] for ids in of_each]
+            return [unit_of(np.sum(some, axis=0)) if some else None for some in rows]
+
+        return self._reading(means)
+
+    # --- by path -------------------------------------------------------------------------------------------------
+
+    def put(self, path: str, fields: Mapping[str, Any], text: str) -> None:
+        """As `put_all`, for one document."""
+        self.put_all([(path, fields, text)])
+
+    def put_all(self, given: Iterable[tuple[str, Mapping[str, Any], str]]) -> None:
+        """Write documents at paths below `memory/`, with these fields above their texts. The next sync indexes them.
+
+        Raises:
+            QueryError: a field is not JSON, a text no Unicode, or one of them holds a secret, which would come back
+                masked and be lost when it is put again. Nothing was written.
+            PathNotAllowedError: a path lies somewhere else, is that of a day's note, or a person's own file is there.
+                Nothing was written.
+            WriteError: one would be larger than `files.max_bytes` (nothing was written), or could not be written.
+        """
+        self._upkeep.check_open()
+        wanted = [Fields(*one) for one in given]
+        for path, fields, text in wanted:
+            for name, value in {**fields, "text": text}.items():
+                documents.check_no_secret(value, f"{name} of {path}")
+        if wanted:
+            self._told(documents.write, wanted)
+
+    def fetch(self, path: str) -> tuple[Mapping[str, Any], str] | None:
+        """Fields and text of the document at a path; None where there is none, or a person's own file.
+
+        The fields are the same object as long as the file is the same: read them, and change a copy.
+
+        Raises:
+            PathNotAllowedError: the path can be none of a memory file.
+        """
+        self._upkeep.check_open()
+        content = self._known.look(path).content
+        return None if content is None else (content.fields, content.text)
+
+    def drop(self, *paths: str) -> bool:
+        """Remove the documents at these paths; whether there was any. The next sync takes them out of the index.
+
+        Raises:
+            PathNotAllowedError: a person's own file is there.
+            WriteError: it could not be removed.
+        """
+        self._upkeep.check_open()
+        return bool(self._told(documents.remove, paths))
+
+    def below(self, folder: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
+        """Path, fields (for reading alone) and text of each document below a folder of `memory/`, in path order."""
+        self._upkeep.check_open()
+        for path, content in documents.below(self._root, self._rules, self._known, folder):
+            yield path, content.fields, content.text
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _told(self, write: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Write through, and have the index know that files have changed, also where that failed half-way."""
+        written: _Result | None = None
+        try:
+            written = write(self._root, self._rules, *arguments)
+            return written
+        finally:
+            if written is None or written:
+                self._upkeep.wrote()
+
+    def _reading(self, work: Callable[[Store], _Result]) -> _Result:
+        """What `work` returns of the index as it is now, built first where there is none, and healed where damaged."""
+
+        def read() -> _Result:
+            self._upkeep.make_searchable()
+            self._upkeep.look()
+            with self._upkeep.store().snapshot() as frozen:
+                return work(frozen)
+
+        return self._upkeep.healing(read)[0]
+
+    def _near(self, query: str, k: int, where: Where | None) -> list[tuple[Document, float]]:
+        """What is near to a question by its vector alone, as far as this index can be asked for that now."""
+        try:
+            embedder = self._embedder()
+            stored = self._reading(lambda store: store.meta())
+            if embedder is None or stored is None or stored.identity != embedder.identity:
+                return []
+            return self.near(embedder.embed_query(query), k, where=where)
+        except EmbedderError:  # keywords have answered in its place
+            return []
+
+    def _hits(
+        self, hits: Iterable[tuple[StoredChunk, float]], beside: Collection[str] = ()
+    ) -> Iterator[tuple[Document | None, float]]:
+        """What the chunks are of that a search found, without what is in the files `beside`."""
+        for stored, score in hits:
+            chunk = stored.chunk
+            if stored.path in beside:
+                yield None, score
+            else:
+                yield self._found(stored.path, chunk.start_line, chunk.end_line, chunk.text, stored.source), score
+
+    def _paths(self, wanted: Sequence[str] = ()) -> dict[str, list[str]]:
+        named = [doc_id for doc_id in wanted if doc_id.strip()]
+        return documents.paths_by_id(self._root, self._rules, self._known, named)
+
+    def _by_name(self, doc_id: str) -> Document | None:
+        """The document with an id, if it is in the file that is named after it."""
+        if not doc_id.strip():
+            return None
+        path = documents.path_of(doc_id)
+        seen = self._known.text_at(path)
+        return document_in(path, seen) if seen is not None and seen.doc_id == doc_id else None
+
+    def _at(self, path: str, name: str = "") -> Document | None:
+        """The document in a file, None where there is none; `name` is its id where none can be read in it."""
+        return document_in(path, self._known.look(path), name)
+
+    def _found(self, path: str, start: int, end: int, text: str, source: Source) -> Document | None:
+        """What a place in the index, with its text, is of: a document, or lines. None where the file has gone since."""
+        if source == "memory":
+            seen = self._known.text_at(path)
+            if seen is None:
+                return None
+            if (document := document_in(path, seen)) is not None:
+                return document
+        return document_of(path, start, end, text, source)

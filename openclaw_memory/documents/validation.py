@@ -1,0 +1,156 @@
+"""What callers hand over, checked: ids, counts and vectors; and the chunks that hold a document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from openclaw_memory.errors import EmbedderError, QueryError
+from openclaw_memory.text.front_matter import EMBEDDING, MODEL
+from openclaw_memory.types import Document, Hit, Store, StoredChunk
+from openclaw_memory.workspace.document_cache import Seen, copied
+from openclaw_memory.workspace.documents import name_of
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
+
+if TYPE_CHECKING:
+    from openclaw_memory.types import Matrix, Vector
+
+
+def chunks_of(store: Store, document: Document) -> list[StoredChunk]:
+    """The chunks that hold any of a document: of a person's file those of its lines."""
+    chunks = store.chunks_of(document.path)
+    if document.metadata.get("citation") != document.id:
+        return chunks
+    first, last = document.metadata["start_line"], document.metadata["end_line"]
+    return [one for one in chunks if one.chunk.start_line <= last and first <= one.chunk.end_line]
+
+
+def unit_of(vector: Any) -> Vector:
+    """A vector scaled to length 1; one of zeros stays, and one that the index refuses, as it is not finite.
+
+    Raises:
+        QueryError: it is not of numbers.
+    """
+    import numpy as np
+
+    try:
+        row = np.asarray(vector, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise QueryError(f"a vector must be a list or an array of numbers, not {vector!r:.80}") from error
+    # Scaled by the largest number first: the squares of large ones would be infinite.
+    largest = float(np.abs(row).max(initial=0))
+    if 0 < largest < np.inf:
+        row = row / largest
+        row = row / np.linalg.norm(row)
+    unit: Vector = row.astype(np.float32)
+    return unit
+
+
+def rows_of(vectors: Any, count: int) -> Matrix:
+    """Vectors that came with `count` documents, as float32 of shape (count, dims).
+
+    Raises:
+        EmbedderError: they are no numbers, not finite, or of another shape.
+    """
+    import numpy as np
+
+    try:
+        with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite, and is refused as that
+            rows: Matrix = np.asarray(vectors).astype(np.float32)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise EmbedderError(f"vectors must be numbers, as many in each as in the others ({error})") from error
+    if rows.ndim != 2 or rows.shape[0] != count or (count and not rows.shape[1]):
+        raise EmbedderError(f"{count} documents came with vectors of shape {rows.shape}: give one row for each")
+    if not np.isfinite(rows).all():
+        raise EmbedderError("the vectors hold a NaN, an infinity, or a number beyond float32: mend what makes them")
+    return rows
+
+
+def check_ids(ids: object) -> None:
+    """Raise QueryError where ids are no list of strings."""
+    if not isinstance(ids, Sequence) or isinstance(ids, str) or not all(isinstance(one, str) for one in ids):
+        raise QueryError(f"ids must be a list of strings, not {ids!r}")
+
+
+def check_k(k: object) -> None:
+    """Raise QueryError where a count of results is no whole number above zero."""
+    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+        raise QueryError(f"k must be a whole number of at least 1, not {k!r}")
+
+
+Where: TypeAlias = Callable[[Document], bool]
+
+# Whoever filters, or has long documents, needs more than are wanted: so many times more with each look.
+WIDER = 16
+# What stands above the text for this library itself.
+OURS = frozenset({"id", "metadata", EMBEDDING})
+
+
+def document_in(path: str, seen: Seen, name: str = "") -> Document | None:
+    """The document that was seen in a file, None where there is none; `name` is its id where none can be read in it.
+
+    It is for reading alone, as what was seen is; `owned` makes one to give away.
+    """
+    doc_id, content = seen.doc_id, seen.content
+    if content is None or (doc_id is None and not path.startswith(f"{DOCUMENTS_FOLDER}/")):
+        return None
+    metadata, embedding = content.fields.get("metadata"), content.fields.get(EMBEDDING)
+    return Document(
+        doc_id or name or name_of(path),
+        content.text,
+        metadata if isinstance(metadata, dict) else {},
+        path,
+        {field: value for field, value in content.fields.items() if field not in OURS},
+        str(embedding.get(MODEL, "")) if isinstance(embedding, dict) else "",
+        seen.line,
+    )
+
+
+def owned(document: Document) -> Document:
+    """A document with metadata and fields of its own: what is kept for the next look must not change."""
+    return replace(document, metadata=copied(document.metadata), fields=copied(document.fields))
+
+
+def distinct(
+    pairs: Iterable[tuple[Document | None, float]], k: int, where: Where | None
+) -> list[tuple[Document, float]]:
+    """The first k of those that fit, each id once."""
+    found: dict[str, tuple[Document, float]] = {}
+    for document, score in pairs:
+        if document is not None and document.id not in found and (where is None or where(document)):
+            found[document.id] = (owned(document), score)
+            if len(found) == k:
+                break
+    return list(found.values())
+
+
+def overlaps(one: Document, found: Iterable[tuple[Document, float]]) -> bool:
+    """Whether a document is lines of a person's file that others which were found show in part already."""
+    about = one.metadata
+    return about.get("citation") == one.id and any(
+        other.path == one.path
+        and other.metadata.get("citation") == other.id
+        and other.metadata["start_line"] <= about["end_line"]
+        and about["start_line"] <= other.metadata["end_line"]
+        for other, _ in found
+    )
+
+
+def stored_hits(
+    store: Store, search: Callable[[int], list[Hit]], wanted: int, least: float = -1.0
+) -> Iterator[tuple[StoredChunk, float]]:
+    """The chunks that a search finds, best first, down to a score of `least`.
+
+    `wanted` of them are looked at, then ever more, each once.
+    """
+    looked_at: set[int] = set()
+    while True:
+        hits = search(wanted)
+        fresh = [hit for hit in hits if hit.chunk_id not in looked_at and hit.score >= least]
+        chunks = {stored.id: stored for stored in store.chunks(hit.chunk_id for hit in fresh)}
+        yield from ((chunks[hit.chunk_id], hit.score) for hit in fresh if hit.chunk_id in chunks)
+        if len(hits) < wanted or hits[-1].score < least:
+            return
+        looked_at.update(hit.chunk_id for hit in fresh)
+        wanted *= WIDER

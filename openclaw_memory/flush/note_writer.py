@@ -1,0 +1,202 @@
+"""What the turn of a flush may write: blocks that are new, at the end of one day's note, without secrets."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from openclaw_memory.conversation.silent_reply import SILENT, is_silent
+from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, PathNotAllowedError, QueryError, UndecodableError
+from openclaw_memory.text.fence import without_recalled
+from openclaw_memory.text.redaction import redact_talk
+from openclaw_memory.types import ToolAnswer
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.atomic import locked, make_folder, refused
+from openclaw_memory.workspace.journal import checked_text, day_path
+from openclaw_memory.workspace.paths import NOTES_FOLDER
+
+TOOL_NAME = "memory_append"
+NOTHING_TO_SAVE = "nothing"  # the status of a call without a text
+DESCRIPTION = (
+    "Save lasting memories: adds text to the end of today's note, and changes nothing else. Say each thing in a line "
+    "of its own that can be understood alone, with names and dates. What the note says already is not added again."
+)
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"text": {"type": "string", "minLength": 1, "description": "What to remember, in Markdown."}},
+    "required": ["text"],
+    "additionalProperties": False,
+}
+# More than a model writes in one answer, and few enough that a note stays one that people read.
+MAX_CHARS = 65_536
+
+
+def append_new(
+    workspace: Workspace, arguments: Mapping[str, Any], *, day: datetime.date, other_days: Iterable[datetime.date] = ()
+) -> ToolAnswer:
+    """Add what is new of the `text` in a call to the note of a day; new is what no note of `other_days` has either.
+
+    See `blocks.missing` for what is new. The answer's status is `ok` (with `path`, `existed`, and `lines` where they
+    were written), `nothing` (there are no words to be saved), `invalid`, `not_allowed` or `failed`. Its artifact is the
+    `Excerpt` of what was written.
+    """
+    path = day_path(day)
+    try:
+        text = redact_talk(without_recalled(_checked(arguments, path)))
+        if not text.strip() or is_silent(text):
+            return _refused(NOTHING_TO_SAVE, f"there is no text to save: reply with {SILENT} if there is nothing")
+        with _alone(workspace, path):
+            note, *others = (_note(workspace, each) for each in (day, *other_days))
+            new = missing(text, *note, others)
+            if not new:
+                return ToolAnswer({"status": "ok", "path": path, "existed": True})
+            written = workspace.append(new, date=day)
+    except (OpenClawMemoryError, OSError) as error:
+        is_query, is_path = isinstance(error, QueryError), isinstance(error, PathNotAllowedError)
+        return _refused("invalid" if is_query else "not_allowed" if is_path else "failed", str(error))
+    lines = f"{written.start_line}-{written.end_line}"
+    return ToolAnswer({"status": "ok", "path": path, "lines": lines, "existed": False}, written)
+
+
+def _checked(arguments: object, path: str) -> str:
+    """The text in the arguments of a call.
+
+    Raises:
+        QueryError: they are no object, or it is no string of Unicode, or too long.
+        PathNotAllowedError: the call names another file than `path`, or something else that a model cannot choose.
+    """
+    if not isinstance(arguments, Mapping):
+        raise QueryError(f"the arguments must be an object with `text`, not {arguments!r:.80}")
+    others = set(arguments) - {"text"}
+    if others and (others != {"path"} or arguments["path"] != path):
+        raise PathNotAllowedError(f"only text can be added now, and only to {path}: send nothing but `text`")
+    text = arguments.get("text")
+    if not isinstance(text, str):
+        raise QueryError(f"text must be a string, not {text!r:.80}: send what to remember, in Markdown")
+    if len(text) > MAX_CHARS:
+        raise QueryError(f"the text has {len(text):,} characters, of which {MAX_CHARS:,} are taken at once: part it")
+    return checked_text(text, "text")
+
+
+@contextmanager
+def _alone(workspace: Workspace, path: str) -> Iterator[None]:
+    """Look at a note and add to it while no other flush does."""
+    try:
+        make_folder(workspace.root, NOTES_FOLDER)
+    except OSError as error:
+        raise refused(error, path) from error
+    with locked(Path(workspace.root, NOTES_FOLDER, ".flush-lock"), path):
+        yield
+
+
+def _note(workspace: Workspace, day: datetime.date) -> tuple[str, str]:
+    """The note of a day, "" where it cannot be read, and its title."""
+    try:
+        text = workspace.read(day_path(day))
+    except (NotFoundError, UndecodableError):
+        text = ""
+    return text, f"# {day.isoformat()}"
+
+
+def _refused(status: str, error: str) -> ToolAnswer:
+    return ToolAnswer({"status": status, "error": error})
+
+
+# The headings above some lines, the outermost first, as they are written: `("## Anna", "### Tea")`.
+Headings: TypeAlias = tuple[str, ...]
+
+_HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
+_FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})")
+
+
+class _Section(NamedTuple):
+    path: Headings
+    lines: list[str]
+
+
+def missing(text: str, note: str, title: str, others: Iterable[tuple[str, str]] = ()) -> str:
+    """The sections of a text that a note does not have, "" where it has them all; ready to be added at its end.
+
+    A section is all that stands below a heading, or above the first one: its lines may depend on each other, and so it
+    is there as a whole, line after line below the same headings, or is added as a whole. `title` is the heading of the
+    note, `# 2026-11-21`, which says nothing of what follows it. What is added brings its headings along; where they
+    cannot end those at the end of the note, the title does, once more. A section that begins with the lines that the
+    note ends with is added without them. What `others` have, notes with their titles, is not added either.
+    """
+    there, fence = _sections(note, title)
+    wanted, unclosed = _sections(text, title)
+    wanted[-1].lines.extend(unclosed)
+    added = list(fence)
+    at, end = there[-1].path, [] if fence else there[-1].lines
+    there += [section for other in others for section in _sections(*other)[0]]
+    for section in wanted:
+        if not any(_holds(other, section) for other in there):
+            new = _behind(end, section.lines) if section.path == at and len(added) == len(fence) else section.lines
+            lines = "\n".join(new).strip("\n")
+            added += [*_way(at, section.path, title), *([lines] if lines else [])]
+            at = section.path
+            there.append(section)
+    return "\n\n".join(added) if added != fence else ""
+
+
+def _sections(text: str, title: str) -> tuple[list[_Section], list[str]]:
+    """The sections of a text, that above its first heading before all others; and what ends code left open."""
+    found = [_Section((), [])]
+    fence = ""
+    for line, fence in _lines(text):
+        if fence or not _HEADING.match(line):
+            found[-1].lines.append(line)
+            continue
+        heading = " ".join(line.split())
+        above = found[-1].path
+        while above and _level(above[-1]) >= _level(heading):
+            above = above[:-1]
+        found.append(_Section(() if heading == title else (*above, heading), []))
+    return found, [fence] if fence else []
+
+
+def _lines(text: str) -> Iterator[tuple[str, str]]:
+    """Each line of a text, and what will end the code that goes on behind it, "" where it is none."""
+    fence = ""
+    for line in map(str.rstrip, text.split("\n")):
+        mark = _FENCE.match(line)
+        if not fence:
+            fence = mark[1] if mark else ""
+        elif mark and line.strip().startswith(fence) and not line.strip(fence[0] + " \t"):
+            fence = ""
+        yield line, fence
+
+
+def _holds(there: _Section, wanted: _Section) -> bool:
+    """Whether all lines of a section stand in another one, one after the other; blank ones do not matter."""
+    if there.path != wanted.path:
+        return False
+    lines, sought = list(filter(None, there.lines)), list(filter(None, wanted.lines))
+    return any(lines[at : at + len(sought)] == sought for at in range(len(lines) - len(sought) + 1))
+
+
+def _behind(end: list[str], lines: list[str]) -> list[str]:
+    """The lines that follow those with which a section, to be gone on with, ends already."""
+    last = list(filter(None, end))
+    said = [] if any(map(_FENCE.match, lines)) else [at for at, line in enumerate(lines) if line]
+    for size in range(min(len(last), len(said)), 0, -1):
+        if last[-size:] == [lines[at] for at in said[:size]]:
+            return lines[said[size - 1] + 1 :]
+    return lines
+
+
+def _way(at: Headings, to: Headings, title: str) -> Headings:
+    """The headings to be written behind some lines, so that what follows stands below other ones."""
+    same = next((n for n, (one, other) in enumerate(zip(at, to, strict=False)) if one != other), min(len(at), len(to)))
+    if same == len(at) or (same < len(to) and _level(to[same]) <= _level(at[same])):
+        return to[same:]
+    # A heading ends one of its own level: the last that both have in common is said again.
+    return to[same - 1 :] if same else (title, *to)
+
+
+def _level(heading: str) -> int:
+    return len(heading) - len(heading.lstrip("#"))

@@ -1,0 +1,106 @@
+"""One piece of work done in a thread of its own: when it is asked for, and at an interval."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+# A thread with nothing to do ends after this time: the next request starts another one.
+IDLE_SECONDS = 2.0
+# Whoever closes waits so long for the work under way: it ends at its next transaction.
+STOP_SECONDS = 10.0
+
+
+class Background:
+    """Does `work` once for any number of requests that come while it is under way, and never twice at the same time.
+
+    `work` is a method whose object is not kept alive: once that is gone, so is the thread. It must not raise.
+    """
+
+    def __init__(self, work: Callable[[], None], every_seconds: float = 0.0) -> None:
+        self._work = weakref.WeakMethod(work)
+        self._every = every_seconds
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._wanted = self._stopped = False
+
+    def start(self) -> None:
+        """Begin to work at the interval, where there is one."""
+        with self._changed:
+            if self._every:
+                self._run()
+
+    def request(self) -> None:
+        """Have the work done soon."""
+        with self._changed:
+            self._wanted = True
+            self._run()
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """End, after the work under way; nothing is done any more. Calling it twice is allowed."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(STOP_SECONDS)
+
+    def _run(self) -> None:
+        # A thread that is not alive was left behind by a fork, or ended by an error that nobody could foresee.
+        if (self._thread is None or not self._thread.is_alive()) and not self._stopped:
+            self._thread = threading.Thread(target=self._loop, name="openclaw-memory sync", daemon=True)
+            self._thread.start()
+
+    def _loop(self) -> None:
+        while self._is_due():
+            work = self._work()
+            if work is None:
+                return
+            work()
+            del work  # nothing here may keep its object alive
+
+    def _is_due(self) -> bool:
+        """Wait for a request, or for the interval to pass; False when the thread shall end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._wanted or self._stopped, self._every or IDLE_SECONDS)
+            due = not self._stopped and (self._wanted or self._every > 0)
+            self._wanted = False
+            if not due:
+                self._thread = None
+            return due
+
+
+# A sync waits no longer than this at a time, so that it gets on under searches without end.
+LONGEST_WAIT_SECONDS = 0.1
+
+
+def no_hurry() -> None:
+    """Wait for nobody."""
+
+
+class Courtesy:
+    """Counts the searches that run, and lets a sync wait until there are none."""
+
+    def __init__(self) -> None:
+        self._searches = 0
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def first(self) -> Iterator[None]:
+        """Go before every sync that gives way, for as long as the block runs."""
+        with self._changed:
+            self._searches += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._searches -= 1
+                self._changed.notify_all()
+
+    def give_way(self) -> None:
+        """Wait while searches run, for a short time at most."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._searches, LONGEST_WAIT_SECONDS)

@@ -1,0 +1,112 @@
+"""Which files may have changed since the index last read them, by their stamps, and which of them are worth a sync."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from openclaw_memory.config import SessionsConfig
+from openclaw_memory.errors import OpenClawMemoryError
+from openclaw_memory.types import FileRecord, MemoryFile
+
+if TYPE_CHECKING:
+    from openclaw_memory.workspace import Workspace
+
+# Two writes within one tick of the file system's clock leave the same mtime. Linux stamps with its scheduler's tick
+# (at most 10 ms, doubled here); a stamp of whole seconds comes from a coarse file system (FAT counts in 2 s).
+TICK_NS = 20_000_000
+COARSE_TICK_NS = 2_000_000_000
+# In the record of a file that was not read to its end; no file has this size.
+UNREAD_SIZE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Files found, split by what their stamps say.
+
+    `fresh` is unknown to the index, `touched` has another stamp than it had, or lacks vectors, `doubtful` has the same
+    stamp but was read so soon after its last write that a later write may hide behind it. `vanished` lists indexed
+    paths that were not found.
+    """
+
+    fresh: tuple[MemoryFile, ...]
+    touched: tuple[MemoryFile, ...]
+    doubtful: tuple[MemoryFile, ...]
+    vanished: tuple[str, ...]
+    unchanged: int
+
+    @property
+    def to_read(self) -> tuple[MemoryFile, ...]:
+        return self.fresh + self.touched + self.doubtful
+
+    @property
+    def dirty(self) -> tuple[str, ...]:
+        """Paths, sorted, for which the index is known not to follow the disk."""
+        return tuple(sorted([*(file.path for file in self.fresh + self.touched), *self.vanished]))
+
+
+def compare(files: Iterable[MemoryFile], known: Mapping[str, FileRecord]) -> Difference:
+    """Set the files found on disk against what the index knows of them, each path by its own stamp."""
+    fresh: list[MemoryFile] = []
+    touched: list[MemoryFile] = []
+    doubtful: list[MemoryFile] = []
+    found: set[str] = set()
+    unchanged = 0
+    for file in files:
+        found.add(file.path)
+        record = known.get(file.path)
+        if record is None:
+            fresh.append(file)
+        elif record.lacks is not None or not same_stamp(file, record):
+            touched.append(file)
+        elif _in_doubt(record):
+            doubtful.append(file)
+        else:
+            unchanged += 1
+    vanished = tuple(sorted(path for path in known if path not in found))
+    return Difference(tuple(fresh), tuple(touched), tuple(doubtful), vanished, unchanged)
+
+
+def worth_a_sync(
+    difference: Difference, known: Mapping[str, FileRecord], rules: SessionsConfig, workspace: Workspace
+) -> dict[str, tuple[int, int, int] | None]:
+    """The files for which a sync should run by itself, with their stamps (None: gone).
+
+    A transcript grows with every message: one that has grown by less than `rules` say can wait.
+    """
+    worth: dict[str, tuple[int, int, int] | None] = dict.fromkeys(difference.vanished)
+    for file in difference.fresh + difference.touched:
+        record = known.get(file.path)
+        if record is None or file.source == "memory" or not _can_wait(file, record, rules, workspace):
+            worth[file.path] = (file.mtime_ns, file.size, file.inode)
+    return worth
+
+
+def _can_wait(file: MemoryFile, record: FileRecord, rules: SessionsConfig, workspace: Workspace) -> bool:
+    """Whether a transcript has only grown since it was indexed, and by little; its new lines are counted."""
+    if same_stamp(file, record):
+        return True  # it lacks vectors
+    grown = file.size - record.size
+    if record.size == UNREAD_SIZE or file.inode != record.inode or not 0 < grown < rules.delta_bytes:
+        return False
+    try:
+        added = workspace.lines_added(file.path, record.hash, rules.delta_bytes)
+    except (OpenClawMemoryError, OSError):  # gone, or not to be read: the sync says so
+        return False
+    return added is not None and added < rules.delta_messages
+
+
+def same_stamp(file: MemoryFile, record: FileRecord) -> bool:
+    """Whether a file is, by its stamp, the one that was read."""
+    return (
+        file.mtime_ns == record.mtime_ns
+        and file.size == record.size
+        and file.inode == record.inode
+        and file.source == record.source
+    )
+
+
+def _in_doubt(record: FileRecord) -> bool:
+    tick = COARSE_TICK_NS if record.mtime_ns % 1_000_000_000 == 0 else TICK_NS
+    return record.checked_ns - record.mtime_ns < tick

@@ -1,0 +1,43 @@
+"""What an index was built with, and whether that still fits: if not, it is built again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.store import SCHEMA_VERSION
+from openclaw_memory.types import Embedder, IndexMeta
+
+# Raise it when chunking/, text.py, redaction.py or fence.py begin to give other rows for the same file: every index is
+# then built again.
+ROWS_VERSION = 3
+
+
+def describe(embedder: Embedder | None, chunking: ChunkingConfig, dims: int | None = None) -> IndexMeta:
+    """What an index built now, with these parts, says of itself; `dims` only where they are known."""
+    return IndexMeta(
+        provider=embedder.provider if embedder else "none",
+        model=embedder.model if embedder else "",
+        identity=embedder.identity if embedder else "none",
+        dims=dims,
+        chunking={"rows": ROWS_VERSION, **asdict(chunking)},
+        schema_version=SCHEMA_VERSION,
+    )
+
+
+def outdated(stored: IndexMeta, wanted: IndexMeta) -> str | None:
+    """Why an index must be built again, in words; None when it need not be."""
+    if stored.identity != wanted.identity:
+        return f"the embedder was {_name(stored)} and is now {_name(wanted)}"
+    if stored.schema_version != wanted.schema_version:
+        return f"the index had schema {stored.schema_version}, this version writes {wanted.schema_version}"
+    old, new = stored.chunking, wanted.chunking
+    changes = [
+        f"{key} was {old.get(key)} and is now {new.get(key)}" for key in {**old, **new} if old.get(key) != new.get(key)
+    ]
+    return f"chunking: {', '.join(changes)}" if changes else None
+
+
+def _name(meta: IndexMeta) -> str:
+    name = f"{meta.provider} {meta.model}".strip()
+    return name if name != "none" else "none (keywords only)"

@@ -1,0 +1,363 @@
+"""One run over files that may have changed: each is read and cut, its texts are embedded, and its rows are written."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+from openclaw_memory.chunking import chunk, moved_down
+from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.embeddings import vector_key
+from openclaw_memory.embeddings.stream import Embedded, asks_service, stream
+from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, UndecodableError
+from openclaw_memory.indexing.background import no_hurry
+from openclaw_memory.indexing.changes import UNREAD_SIZE
+from openclaw_memory.text.fence import without_fenced
+from openclaw_memory.text.front_matter import matter_end
+from openclaw_memory.text.redaction import redact
+from openclaw_memory.text.terms import segment
+from openclaw_memory.types import (
+    Chunk,
+    ChunkRow,
+    Embedder,
+    FileRecord,
+    IndexMeta,
+    MemoryFile,
+    Progress,
+    Skipped,
+    Store,
+)
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.dates import date_terms, is_date_title, note_date
+from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES, Part
+
+if TYPE_CHECKING:
+    import datetime
+
+
+# A transaction holds so many files, or as many as give so many chunks: it bounds both memory and the time that
+# other writers wait.
+FILES_PER_WRITE = 64
+CHUNKS_PER_WRITE = 512
+# Beside a service transactions are short: nothing is asked for while one lasts, and what it waits for may be lost.
+FILES_BESIDE_SERVICE = 8
+CHUNKS_BESIDE_SERVICE = 64
+
+
+@dataclass(slots=True)
+class Group:
+    """Pieces that are written together, as soon as the vectors under `missing` are there; `done` files are then."""
+
+    pieces: list[Piece]
+    missing: set[str]
+    done: int
+
+
+@dataclass(slots=True)
+class Run:
+    """The parts of a run, and what it has done so far.
+
+    `embedder` is None for keywords alone; an error in its place says why there are no vectors, though they are
+    wanted. `meta` says what the rows are made for: where another process makes the index another one meanwhile, the run
+    ends with a StoreError. `before` is what the index knew when the run began; with `anew` its rows are gone, and it
+    only tells which files have changed. A file is listed as added or changed once it has been written; one in
+    `waiting` lacks vectors. `lacking` holds the keys of vectors that are not asked for, or not any more, and why.
+    """
+
+    workspace: Workspace
+    store: Store
+    embedder: Embedder | EmbedderError | None
+    chunking: ChunkingConfig
+    meta: IndexMeta
+    before: Mapping[str, FileRecord]
+    anew: bool
+    give_way: Callable[[], None] = no_hurry
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    failed: list[Skipped] = field(default_factory=list)
+    waiting: list[Skipped] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    vanished: list[str] = field(default_factory=list)
+    lacking: dict[str, str] = field(default_factory=dict)
+    unchanged: int = 0
+    embedded: int = 0
+    tokens: int = 0
+    _groups: deque[Group] = field(default_factory=deque)
+    _asked: set[str] = field(default_factory=set)
+    _lacks: dict[str, str] = field(default_factory=dict)  # why files lack vectors of which a piece has been written
+
+    def over(self, files: Sequence[MemoryFile], progress: Callable[[Progress], None] | None) -> None:
+        """Bring the rows of these files up to date; `progress` is called between transactions."""
+        started, told = time.perf_counter(), 0
+
+        def tell(done: int) -> None:
+            nonlocal told
+            told = done
+            if progress:
+                seconds = time.perf_counter() - started
+                progress(Progress(done, len(files), "files", self.embedded, self.tokens, seconds))
+
+        wanted = self._wanted(files, tell)
+        # Files are read, and written, while texts that were taken before are being embedded.
+        for embedded in stream(self.embedder or EmbedderError("no embedder"), wanted):
+            self._keep(embedded)
+            self._write(tell)
+        if told < len(files):
+            tell(len(files))
+
+    def _wanted(self, files: Sequence[MemoryFile], tell: Callable[[int], None]) -> Iterator[tuple[str, str]]:
+        """Prepare the files in groups; yields the key and the text of each vector that is not stored."""
+        batch: list[Piece] = []
+        same: list[FileRecord] = []
+        for done, file in enumerate(files, start=1):
+            for piece in self._prepared(file):
+                self.give_way()
+                if isinstance(piece, FileRecord):
+                    same.append(piece)
+                    continue
+                batch.append(piece)
+                if self._is_full(batch):
+                    yield from self._opened(batch, done if piece.last else done - 1)
+                    self._write(tell)
+                    batch = []
+        if batch:
+            yield from self._opened(batch, len(files))
+            self._write(tell)
+        if same:
+            self.store.touch_files(same, self.meta)
+            for record in same:
+                self._count(record)
+
+    def _prepared(self, file: MemoryFile) -> Iterator[Piece | FileRecord]:
+        """The pieces of a file, its record alone where the index holds all rows already; none where it cannot be read.
+
+        What cannot be prepared is listed with its reason.
+        """
+        try:
+            yield from self._transcript(file) if file.source == "sessions" else self._note(file)
+        except NotFoundError:
+            self.vanished.append(file.path)
+        except UndecodableError as error:
+            self.skipped.append(Skipped(file.path, reason(error)))
+        except Exception as error:  # noqa: BLE001 - one odd file must not cost all others; it is reported
+            self.failed.append(Skipped(file.path, reason(error)))
+
+    def _note(self, file: MemoryFile) -> Iterator[Piece | FileRecord]:
+        record, text = read(self.workspace, file)
+        known = None if self.anew else self.before.get(file.path)
+        if known is not None and (known.hash, known.source, known.lacks) == (record.hash, record.source, None):
+            yield record
+        else:
+            yield Piece(record, rows(text, file.path, self.chunking, vectors=self.embedder is not None))
+
+    def _transcript(self, file: MemoryFile) -> Iterator[Piece | FileRecord]:
+        vectors, size = self.embedder is not None, self._limits()[1]
+        known = None if self.anew else self._known_transcript(file)
+        for piece in transcript_pieces(self.workspace, file, known, self.chunking, vectors=vectors, size=size):
+            yield piece
+            if isinstance(piece, Piece) and piece.left_out:
+                self.skipped.append(Skipped(file.path, piece.left_out))
+
+    def _known_transcript(self, file: MemoryFile) -> FileRecord | None:
+        """The record from which the reading goes on; None where vectors are lacking that may be had now."""
+        known = self.before.get(file.path)
+        if known is None or known.lacks is None:
+            return known
+        return replace(known, lacks=str(self.embedder)) if isinstance(self.embedder, EmbedderError) else None
+
+    def _limits(self) -> tuple[int, int]:
+        """How many files, or chunks, make a group."""
+        beside = asks_service(self.embedder)
+        return (FILES_BESIDE_SERVICE, CHUNKS_BESIDE_SERVICE) if beside else (FILES_PER_WRITE, CHUNKS_PER_WRITE)
+
+    def _is_full(self, batch: Sequence[Piece]) -> bool:
+        files, chunks = self._limits()
+        return len(batch) >= files or sum(len(piece.rows) for piece in batch) >= chunks
+
+    def _opened(self, batch: list[Piece], done: int) -> Iterator[tuple[str, str]]:
+        texts = {row.vector_key: row.chunk.embedding_text for row in _all_rows(batch) if row.vector_key is not None}
+        known = self.store.known_vectors(texts, self.meta.identity) if texts else set()
+        missing = [key for key in texts if key not in known]
+        self._groups.append(Group(batch, set(missing), done))
+        fresh = [key for key in missing if key not in self._asked and key not in self.lacking]
+        self._asked.update(fresh)
+        return ((key, texts[key]) for key in fresh)
+
+    def _keep(self, embedded: Embedded) -> None:
+        """Store vectors as soon as they are there, so that they are not asked for again whatever comes."""
+        self._asked.difference_update(embedded.keys)
+        error = embedded.error
+        if embedded.vectors is not None:
+            try:
+                self.store.add_vectors(embedded.keys, embedded.vectors, self.meta.identity)
+            except EmbedderError as refused:  # of other dimensions than the index holds
+                error = refused
+            else:
+                self.embedded += len(embedded.keys)
+                self.tokens += embedded.tokens
+        if error is not None:
+            self.lacking.update(dict.fromkeys(embedded.keys, str(error)))
+
+    def _write(self, tell: Callable[[int], None]) -> None:
+        """Write the groups, in their order, that wait for no vector any more."""
+        while self._groups and self._groups[0].missing.isdisjoint(self._asked):
+            group = self._groups.popleft()
+            pieces = [self._without_lacking(piece, group.missing) for piece in group.pieces]
+            if whole := [(piece.record, piece.rows) for piece in pieces if piece.from_line == 1]:
+                self.store.replace_files(whole, self.meta)
+            for piece in pieces:
+                if piece.from_line > 1:
+                    self.store.extend_file(piece.record, piece.rows, piece.from_line, self.meta)
+                if piece.last:
+                    self._count(piece.record)
+            tell(group.done)
+
+    def _without_lacking(self, piece: Piece, missing: set[str]) -> Piece:
+        """The piece with no vector key where no vector could be had; its record says what the file lacks so far."""
+        record, found = piece.record, piece.rows
+        keys = [row.vector_key for row in found if row.vector_key is not None]
+        lacking = dict.fromkeys(key for key in keys if key in missing and key in self.lacking)
+        lacks = self._lacks.get(record.path, record.lacks)
+        if lacking:
+            found = [replace(row, vector_key=None) if row.vector_key in lacking else row for row in found]
+            lacks = self.lacking[next(iter(lacking))]
+        if lacks is None:
+            return piece
+        self._lacks[record.path] = lacks
+        return piece._replace(record=replace(record, lacks=lacks), rows=found)
+
+    def _count(self, record: FileRecord) -> None:
+        known = self.before.get(record.path)
+        if known is None:
+            self.added.append(record.path)
+        elif known.hash != record.hash:
+            self.changed.append(record.path)
+        else:
+            self.unchanged += 1
+        if record.lacks is not None:
+            self.waiting.append(Skipped(record.path, record.lacks))
+
+
+def reason(error: Exception) -> str:
+    """An error in words; one that is not ours is named by its type, since its message alone may say nothing."""
+    words = str(error)
+    return words if words and isinstance(error, OSError | OpenClawMemoryError) else f"{type(error).__name__}: {words}"
+
+
+def _all_rows(batch: Sequence[Piece]) -> Iterator[ChunkRow]:
+    return (row for piece in batch for row in piece.rows)
+
+
+class Piece(NamedTuple):
+    """What is written of a file at once: its rows from line `from_line` on, and its record once they are there.
+
+    A note is one piece, a long transcript several. Until the `last` one is written, the record has no size: its stamp
+    tells that there is more. `left_out` says which lines of the file could not be read.
+    """
+
+    record: FileRecord
+    rows: list[ChunkRow]
+    from_line: int = 1
+    last: bool = True
+    left_out: str = ""
+
+
+def read(workspace: Workspace, file: MemoryFile) -> tuple[FileRecord, str]:
+    """The record and the text of a note.
+
+    The clock is read before the content: whatever is written afterwards differs in its stamp or is in doubt.
+
+    Raises:
+        OpenClawMemoryError, OSError: the file has vanished, is not allowed any more, or cannot be read as text.
+    """
+    record = _record(file)
+    text = workspace.read(file.path)
+    return replace(record, hash=sha256(text.encode("utf-8", "surrogatepass")).hexdigest()), text
+
+
+def rows(text: str, path: str, rules: ChunkingConfig, *, vectors: bool) -> list[ChunkRow]:
+    """The chunks of a note, each with its terms and, where `vectors` are wanted, the key of its vector.
+
+    The words of the path count as context for the keyword index, so that a file is found by its name. They are not
+    embedded: every rename would embed the file again. What was recalled from the memory is left out, and secrets are
+    masked; lines keep their numbers, and offsets are those of the text that is left.
+    """
+    day = note_date(path)
+    above = matter_end(text)  # nothing in a document's fields may reach into its text
+    pieces = chunk(text[:above] + redact(without_fenced(text[above:])), path, rules, note_date=day)
+    return _rows(pieces, path, day, vectors=vectors)
+
+
+def transcript_rows(part: Part, path: str, rules: ChunkingConfig, *, vectors: bool) -> list[ChunkRow]:
+    """The chunks of a part of a transcript, cut as a note of its day is, with lines and offsets in the whole."""
+    pieces = chunk(part.text, path, rules, note_date=part.day)
+    placed = (moved_down(piece, part.first_line - 1, part.start_char) for piece in pieces)
+    return _rows(placed, path, part.day, vectors=vectors)
+
+
+def transcript_pieces(
+    workspace: Workspace, file: MemoryFile, known: FileRecord | None, rules: ChunkingConfig, *, vectors: bool, size: int
+) -> Iterator[Piece | FileRecord]:
+    """What is to be written of a transcript that the index knows up to `known`, None for all of it.
+
+    A piece has at least `size` chunks, but for the last one, and at most one part more. Where nothing has been added
+    there is none, but the record with its new stamp.
+
+    Raises:
+        OpenClawMemoryError, OSError: as `read`, before any piece or between two of them.
+    """
+    record = _record(file, known)
+    found: list[ChunkRow] = []
+    unreadable: list[tuple[int, int]] = []
+    from_line = 0
+    for part in workspace.transcript(file.path, record.hash):
+        if len(found) >= size:
+            yield Piece(replace(record, size=UNREAD_SIZE), found, from_line, last=False)
+            found, from_line = [], 0
+        found += transcript_rows(part, file.path, rules, vectors=vectors)
+        from_line = from_line or part.first_line
+        lacks = None if part.first_line == 1 else record.lacks  # a file that was rewritten lacks nothing yet
+        record = replace(record, hash=str(part.mark), lacks=lacks)
+        if part.unreadable:
+            unreadable.append((part.first_unreadable, part.unreadable))
+    yield Piece(record, found, from_line, left_out=_left_out(unreadable)) if from_line else record
+
+
+def _left_out(unreadable: Sequence[tuple[int, int]]) -> str:
+    """Which lines of a transcript could not be read, in words, from the first one's number and the count in parts."""
+    if not unreadable:
+        return ""
+    first, count = unreadable[0][0], sum(count for _, count in unreadable)
+    what = f"JSON object of at most {MAX_LINE_BYTES >> 20} MiB"
+    if count == 1:
+        return f"line {first} is no {what} and was left out"
+    return f"{count} lines are no {what} and were left out, the first is line {first}"
+
+
+def _record(file: MemoryFile, known: FileRecord | None = None) -> FileRecord:
+    """What is known of a file before it is read: its stamp now, and the content that the index holds of it."""
+    digest, lacks = (known.hash, known.lacks) if known else ("", None)
+    return FileRecord(file.path, file.source, digest, file.size, file.mtime_ns, file.inode, time.time_ns(), lacks)
+
+
+def _rows(pieces: Iterable[Chunk], path: str, day: datetime.date | None, *, vectors: bool) -> list[ChunkRow]:
+    name = path.removesuffix(".md").removesuffix(".jsonl")
+    dates = date_terms(day) if day else ()
+
+    @cache  # most chunks stand in the context of the one before
+    def about(context: str) -> str:
+        return " ".join([segment(f"{context} {name}"), *dates])
+
+    def row(piece: Chunk) -> ChunkRow:
+        if is_date_title(piece.text):  # it would be found by its date, before what was written on that day
+            return ChunkRow(piece, "", "", None)
+        return ChunkRow(
+            piece, segment(piece.text), about(piece.context), vector_key(piece.embedding_text) if vectors else None
+        )
+
+    return [row(piece) for piece in pieces]

@@ -1,0 +1,423 @@
+"""One pass of a sync over the files: what is to become of the index, and what was done."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from openclaw_memory.config import ChunkingConfig, MemoryConfig
+from openclaw_memory.embeddings.selection import probed
+from openclaw_memory.embeddings.stream import Embedded, is_unheard, stream
+from openclaw_memory.errors import CorruptIndexError, EmbedderError, OpenClawMemoryError
+from openclaw_memory.indexing.background import no_hurry
+from openclaw_memory.indexing.changes import Difference, compare
+from openclaw_memory.indexing.fingerprint import describe, outdated
+from openclaw_memory.indexing.pipeline import Run, read, rows, transcript_rows
+from openclaw_memory.store.shadow import sweep
+from openclaw_memory.types import (
+    ChunkRow,
+    Embedder,
+    FileRecord,
+    IndexMeta,
+    MemoryFile,
+    Progress,
+    Skipped,
+    Store,
+    SyncReport,
+)
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.scan import Scan
+
+if TYPE_CHECKING:
+    from openclaw_memory.embeddings.batch.jobs import Batch, Patience
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a pass works with; see `openclaw_memory.indexing.sync`."""
+
+    workspace: Workspace
+    store: Store
+    embedder: Embedder | None
+    config: MemoryConfig
+    batch: Batch | None
+    trouble: str | None
+    requested: str | None
+    progress: Callable[[Progress], None] | None
+    give_way: Callable[[], None]
+    index_path: Path | None
+
+
+def parts_of(
+    workspace: Workspace,
+    store: Store,
+    embedder: Embedder | None,
+    config: MemoryConfig,
+    *,
+    trouble: str | None = None,
+    requested: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    index_path: Path | None = None,
+    patience: Patience | None = None,
+    give_way: Callable[[], None] = no_hurry,
+) -> Parts:
+    """The parts of a sync, with its jobs at a batch API where the settings want some."""
+    batch = None
+    if config.embedding.batch != "off" and embedder is not None:
+        from openclaw_memory.embeddings.batch.jobs import Patience, batch_of
+
+        patience = patience or Patience(concurrency=config.embedding.batch_concurrency)
+        batch = batch_of(embedder, index_path, patience)
+    return Parts(workspace, store, embedder, config, batch, trouble, requested, progress, give_way, index_path)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The files, and the index, as a pass finds them."""
+
+    scan: Scan
+    stored: IndexMeta | None
+    before: Mapping[str, FileRecord]
+    difference: Difference
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is to become of the index.
+
+    `wanted` is what it shall be built with, `rebuilt` why it is built again, `error` why there are no vectors though
+    they are wanted. `held` names vectors that are with a batch API. `put_off` says why a rebuild that another model
+    asks for has to wait. Texts were `embedded` already while this was found out, of `tokens` tokens at most.
+    """
+
+    wanted: IndexMeta
+    rebuilt: str | None = None
+    error: EmbedderError | None = None
+    held: Mapping[str, str] = field(default_factory=dict)
+    embedded: int = 0
+    tokens: int = 0
+    put_off: str | None = None
+
+
+def all_passes(parts: Parts, *, force: bool, alone: bool) -> SyncReport:
+    """A whole sync, by whoever has the turn; `alone` says that nobody else can be at work meanwhile."""
+    started = time.perf_counter()
+    store, batch, rules = parts.store, parts.batch, parts.config.embedding
+    if alone and parts.index_path is not None:
+        sweep(parts.index_path)
+    report = one_pass(parts, force=force)
+    jobs = None
+    # Jobs that stay as they are belong to a service that does not answer: the next sync asks for them.
+    while batch is not None and rules.batch == "wait" and batch.known.jobs and batch.known.jobs != jobs:
+        jobs = batch.known.jobs
+        batch.wait(store, parts.progress)
+        report = together(report, one_pass(parts, force=False))
+    # What others have embedded and not yet written is nobody's, and must not be taken from them.
+    if alone and report.embedded and report.ok:
+        # Vectors in no use are looked for among all chunks: in a large index not before some have come together.
+        chunks = store.chunk_count()
+        if store.prune(max(rules.max_entries, chunks + chunks // 64)):
+            store.prune(rules.max_entries)
+    return replace(report, seconds=time.perf_counter() - started)
+
+
+def one_pass(parts: Parts, *, force: bool) -> SyncReport:
+    """Do what `openclaw_memory.indexing.sync` says, once; the report leaves out how long it took.
+
+    What answers is built again beside; a first index is built in its place, so that one that was cut short goes on.
+    """
+    scan = parts.workspace.scan()
+    stored, before = parts.store.meta(), parts.store.files()
+    found = Found(scan, stored, before, compare(scan.files, before))
+    plan = _planned(parts, found, force=force)
+    if plan.rebuilt is None or stored is None or not stored.complete:
+        return _written(parts, parts.store, found, plan)
+    with beside(parts.store) as built:
+        return _written(parts, built, found, plan)
+
+
+def _written(parts: Parts, store: Store, found: Found, plan: Plan) -> SyncReport:
+    """Bring the rows of `store` up to date, or build all of them."""
+    stored, before = found.stored, found.before
+    anew = stored is None or plan.rebuilt is not None
+    build = _reset(store, plan.wanted) if stored is None or anew else stored.building
+    made_for = plan.wanted if stored is None or anew else stored
+    chunking, lacking = parts.config.chunking, dict(plan.held)
+    source = plan.error or parts.embedder
+    run = Run(parts.workspace, store, source, chunking, made_for, before, anew, parts.give_way, lacking=lacking)
+    run.unchanged = 0 if anew else found.difference.unchanged
+    run.over(found.scan.files if anew else found.difference.to_read, parts.progress)
+    gone = {*found.difference.vanished, *before.keys() & set(run.vanished)}
+    # What lies behind a folder that cannot be read just now may still be there.
+    removed = sorted(path for path in gone if not found.scan.is_unknown(path))
+    if removed and not anew:
+        store.remove_files(removed)
+    if build is not None:
+        store.finish(build)
+    return SyncReport(
+        added=tuple(sorted(run.added)),
+        changed=tuple(sorted(run.changed)),
+        removed=tuple(removed),
+        unchanged=run.unchanged,
+        failed=tuple(run.failed),
+        waiting=tuple(run.waiting if plan.put_off is None else _all(found.scan.files, plan.put_off)),
+        skipped=(*found.scan.skipped, *run.skipped),
+        embedded=plan.embedded + run.embedded,
+        tokens=plan.tokens + run.tokens,
+        rebuilt=plan.rebuilt,
+    )
+
+
+def together(first: SyncReport, then: SyncReport) -> SyncReport:
+    """One report of two passes over the same files; what is still in the way is told by the second."""
+    added = {*first.added, *then.added} - {*then.removed}
+    changed = {*first.changed, *then.changed} - added - {*then.removed}
+    news = len(then.added) + len(then.changed)
+    return replace(
+        then,
+        added=tuple(sorted(added)),
+        changed=tuple(sorted(changed)),
+        removed=tuple(sorted({*first.removed, *then.removed} - added)),
+        unchanged=then.unchanged + news - len(added) - len(changed),
+        embedded=first.embedded + then.embedded,
+        tokens=first.tokens + then.tokens,
+        rebuilt=then.rebuilt or first.rebuilt,
+    )
+
+
+def _planned(parts: Parts, found: Found, *, force: bool) -> Plan:
+    """Decide; an index that answers is only given up when all the vectors of the next one are there."""
+    embedder, stored = parts.embedder, found.stored
+    error = None if parts.trouble is None else EmbedderError(parts.trouble)
+    plan = Plan(describe(embedder, parts.config.chunking), error=error)
+    idle = stored is not None and not (found.difference.to_read or force or outdated(stored, plan.wanted))
+    if embedder is not None and not idle and (parts.store.lacking() or is_unheard(embedder)):
+        plan.error = error = _silent(embedder)
+    if stored is None:
+        if embedder is not None and error is None:
+            _ask_batch(parts, plan, found.scan.files)
+        return plan
+    if error is not None:
+        return _kept(parts, plan, stored, error)
+    plan.rebuilt = outdated(stored, plan.wanted) or ("it was asked for" if force else None)
+    if plan.rebuilt:
+        _ask_batch(parts, plan, found.scan.files)
+    else:
+        _ask_batch(parts, plan, found.difference.to_read, found.before)
+    if embedder is None or not outdated(stored, plan.wanted):  # a model that stays has nearly all its vectors there
+        return plan
+    files, chunking = found.scan.files, parts.config.chunking
+    try:
+        counts = gather(
+            parts.workspace,
+            parts.store,
+            embedder,
+            chunking,
+            files,
+            parts.progress,
+            held=plan.held,
+            give_way=parts.give_way,
+        )
+    except EmbedderError as failed:
+        return _kept(parts, plan, stored, failed)
+    plan.embedded, plan.tokens = plan.embedded + counts[0], plan.tokens + counts[1]
+    if plan.held and outdated(stored, plan.wanted):
+        return _kept(parts, plan, stored, EmbedderError(next(iter(plan.held.values()))))
+    return plan
+
+
+def _kept(parts: Parts, plan: Plan, stored: IndexMeta, error: EmbedderError) -> Plan:
+    """The plan where vectors cannot be had: the index stays one of those that it holds."""
+    plan.error = error
+    wanted = describe(None, parts.config.chunking)
+    plan.wanted = replace(
+        wanted, provider=stored.provider, model=stored.model, identity=stored.identity, dims=stored.dims
+    )
+    # Tables of another version cannot be written to: they are made anew, from the vectors that there are.
+    old_tables = stored.schema_version != plan.wanted.schema_version
+    plan.rebuilt = outdated(stored, plan.wanted) if old_tables else None
+    provider = parts.embedder.provider if parts.embedder is not None else parts.requested
+    identity = parts.embedder.identity if parts.embedder is not None else stored.identity
+    other_model = stored.identity != identity or provider not in {None, stored.provider}
+    if plan.rebuilt is None and (other_model or outdated(stored, plan.wanted)):
+        plan.put_off = str(error)
+    return plan
+
+
+def _ask_batch(
+    parts: Parts, plan: Plan, files: Sequence[MemoryFile], known: Mapping[str, FileRecord] | None = None
+) -> None:
+    """Collect what the batch API has done, and leave it what is missing, where the settings and the amount say so."""
+    if parts.batch is None or parts.embedder is None:
+        return
+    chunking = parts.config.chunking
+    texts = missing_texts(parts.workspace, parts.store, parts.embedder.identity, chunking, files, known)
+    plan.embedded, plan.tokens = parts.batch.advance(parts.store, texts)
+    plan.held = parts.batch.held()
+
+
+def _silent(embedder: Embedder) -> EmbedderError | None:
+    """The error of an embedder that does not answer a question, which has a shorter deadline than documents have."""
+    try:
+        probed(embedder)
+    except EmbedderError as error:
+        return error
+    return None
+
+
+def _reset(store: Store, wanted: IndexMeta) -> str:
+    """Empty the index and begin a build; returns its name."""
+    build = os.urandom(8).hex()
+    store.reset(replace(wanted, building=build))
+    return build
+
+
+def _all(files: Sequence[MemoryFile], why: str) -> list[Skipped]:
+    """Every file: the index has vectors, but none that fit the questions of now."""
+    return [Skipped(file.path, why) for file in files]
+
+
+@contextmanager
+def beside(store: Store) -> Iterator[Store]:
+    """A store to build the next index in, published in place of the old one where the block ends well.
+
+    Whatever ends the block otherwise (an error, a progress callback that raises) leaves the old index as it was. So
+    does a process that is killed; what it leaves behind is swept at the beginning of the next sync.
+
+    Raises:
+        CorruptIndexError: the index is damaged, also where no search would meet it: the next one begins as its copy.
+    """
+    if problems := store.problems():
+        raise CorruptIndexError(f"the index is damaged ({'; '.join(problems)}); delete it and sync again")
+    built = store.beside()
+    try:
+        yield built
+    except BaseException:
+        store.discard(built)
+        raise
+    store.publish(built)
+
+
+# So many texts may be refused for themselves: more speak of a service that refuses any.
+MOST_REFUSED = 10
+REFUSED_SHARE = 0.05
+# Progress is told after each so many files, also where all their vectors are there.
+FILES_PER_STEP = 64
+
+
+def gather(
+    workspace: Workspace,
+    store: Store,
+    embedder: Embedder,
+    chunking: ChunkingConfig,
+    files: Sequence[MemoryFile],
+    progress: Callable[[Progress], None] | None,
+    *,
+    held: Container[str] = (),
+    give_way: Callable[[], None] = no_hurry,
+) -> tuple[int, int]:
+    """Store every vector that an index of these files will need under the embedder's identity, but for those `held`.
+
+    Returns how many texts were embedded, and how many tokens they came to at most. A file that cannot be read, and a
+    few texts that are refused for themselves, are left to the run that builds the index.
+
+    Raises:
+        EmbedderError: the embedder failed, or refuses many of the texts. What it gave before is stored.
+    """
+    gathering = _Gathering(store, embedder.identity, give_way)
+    started = time.perf_counter()
+
+    def tell(done: int, label: str) -> None:
+        if progress:
+            seconds = time.perf_counter() - started
+            progress(Progress(done, len(files), label, gathering.embedded, gathering.tokens, seconds))
+
+    texts = missing_texts(workspace, store, embedder.identity, chunking, gathering.reading(files, tell))
+    for some in stream(embedder, gathering.under_way_too((key, text) for key, text in texts if key not in held)):
+        gathering.keep(some)
+        tell(gathering.done(), "files embedded")
+    return gathering.embedded, gathering.tokens
+
+
+@dataclass(slots=True)
+class _Gathering:
+    """What was gathered so far; `under_way` holds keys in their order, each with how many files were read before."""
+
+    store: Store
+    identity: str
+    give_way: Callable[[], None]
+    embedded: int = 0
+    tokens: int = 0
+    refused: int = 0
+    read_files: int = 0
+    under_way: dict[str, int] = field(default_factory=dict)
+
+    def reading(self, files: Sequence[MemoryFile], tell: Callable[[int, str], None]) -> Iterator[MemoryFile]:
+        for file in files:
+            self.give_way()
+            yield file
+            self.read_files += 1
+            if self.read_files % FILES_PER_STEP == 0:
+                tell(self.read_files, "files looked through")
+
+    def under_way_too(self, texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        for key, text in texts:
+            self.under_way[key] = self.read_files
+            yield key, text
+
+    def keep(self, some: Embedded) -> None:
+        for key in some.keys:
+            del self.under_way[key]
+        if some.vectors is not None:
+            self.store.add_vectors(some.keys, some.vectors, self.identity)
+            self.embedded, self.tokens = self.embedded + len(some.keys), self.tokens + some.tokens
+        elif some.error is not None:
+            self.refused += len(some.keys)
+            if not some.isolated or self.refused > max(MOST_REFUSED, REFUSED_SHARE * self.embedded):
+                raise some.error
+
+    def done(self) -> int:
+        """How many files have all their vectors."""
+        return next(iter(self.under_way.values()), self.read_files)
+
+
+def missing_texts(
+    workspace: Workspace,
+    store: Store,
+    identity: str,
+    chunking: ChunkingConfig,
+    files: Iterable[MemoryFile],
+    known: Mapping[str, FileRecord] | None = None,
+) -> Iterator[tuple[str, str]]:
+    """The key and the text of each vector that an index of these files needs and the store has not, each once.
+
+    Of transcripts that are `known` and lack nothing, only what has been added counts.
+    """
+    seen: set[str] = set()
+    for file in files:
+        for some in _prepared(workspace, file, chunking, (known or {}).get(file.path)):
+            keyed = ((row.vector_key, row.chunk.embedding_text) for row in some)
+            texts = {key: text for key, text in keyed if key is not None and key not in seen}
+            seen |= texts.keys()
+            stored = store.known_vectors(texts, identity) if texts else set()
+            yield from ((key, text) for key, text in texts.items() if key not in stored)
+
+
+def _prepared(
+    workspace: Workspace, file: MemoryFile, chunking: ChunkingConfig, known: FileRecord | None
+) -> Iterator[list[ChunkRow]]:
+    """The rows of a file, those of a transcript part by part."""
+    try:
+        if file.source == "sessions":
+            mark = known.hash if known is not None and known.lacks is None else None
+            for part in workspace.transcript(file.path, mark):
+                yield transcript_rows(part, file.path, chunking, vectors=True)
+        else:
+            yield rows(read(workspace, file)[1], file.path, chunking, vectors=True)
+    except (OpenClawMemoryError, OSError):  # told by the run that comes after
+        return

@@ -1,0 +1,118 @@
+"""Whether an index is behind its files, as far as one process knows, and whether a sync should run for that."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from openclaw_memory.config import MemoryConfig
+from openclaw_memory.errors import OpenClawMemoryError
+from openclaw_memory.indexing.changes import compare, worth_a_sync
+from openclaw_memory.indexing.history import LAST_SYNC, moment, told
+from openclaw_memory.types import Store, SyncReport
+from openclaw_memory.workspace import Workspace
+
+# A look at the stamps of all files may take this share of the time. One that takes longer than LONG_LOOK_SECONDS is
+# left to the sync in the background, which looks anyway.
+LOOK_SHARE = 0.05
+LONG_LOOK_SECONDS = 0.05
+# What a sync left as it was (a service is down, a file is unreadable) is not asked for again before.
+PATIENCE_SECONDS = 60.0
+NOTHING_YET = "nothing is indexed yet: sync the memory"
+
+
+class Lag:
+    """What is known here to have changed since the index followed the files. Safe to use from several threads."""
+
+    def __init__(self, workspace: Workspace, config: MemoryConfig, store: Callable[[], Store]) -> None:
+        self._workspace, self._config, self._store = workspace, config, store
+        self._lock = threading.Lock()
+        self._mistrusted = False  # whatever the stamps say, since that time
+        self._mistrusted_at = 0.0
+        self._written = self._covered = 0  # changes made here, and how many of them the last sync has seen
+        self._written_at = 0.0
+        self._looked, self._look_seconds = float("-inf"), 0.0
+        self._changed: Mapping[str, object] = {}  # files that differ, with their stamps
+        self._left: Mapping[str, object] = {}  # those that the last sync could not index, and will not as they are
+        self._asked: tuple[object, float] = (None, float("-inf"))  # what a sync was asked to mend, and when
+
+    def wrote(self) -> None:
+        """Note that a file was changed here, which the index does not know yet."""
+        with self._lock:
+            self._written += 1
+            self._written_at = time.time()
+
+    @property
+    def written(self) -> int:
+        """How many changes were made here; a sync covers those from before it began."""
+        return self._written
+
+    def synced(self, report: SyncReport, written: int) -> None:
+        """Note that a sync has ended, which saw the first `written` of the changes made here."""
+        self._mistrusted, self._mistrusted_at = not report.ok, time.time()
+        self._covered, self._changed, self._left = written, {}, {}
+        if report.ok and not report.skipped:
+            return
+        with suppress(OpenClawMemoryError, OSError):  # what cannot be looked at now is looked at by the next search
+            self._compare()
+            self._left = self._changed if report.ok else {}
+            self._asked = (self._wish(), time.monotonic())
+
+    def mistrust(self) -> None:
+        """Count the index as behind until a sync ends well."""
+        self._mistrusted, self._mistrusted_at = True, time.time()
+
+    def ask_again(self) -> None:
+        """Forget what was asked for: whoever was at work may have looked before the files changed."""
+        self._asked = (None, float("-inf"))
+
+    def is_behind(self) -> bool:
+        """Whether anything is known to be missing in the index; another process may have made up for it."""
+        if self._mistrusted and self._done_elsewhere_since(self._mistrusted_at):
+            self._mistrusted, self._changed = False, {}
+        if self._written != self._covered and self._done_elsewhere_since(self._written_at):
+            self._covered = self._written
+        return self._mistrusted or self._written != self._covered or bool(self._news())
+
+    def look(self) -> bool:
+        """Compare the stamps of the files again, as often as that costs a twentieth of the time.
+
+        True where that would take long, and is left to a sync.
+        """
+        if time.monotonic() - self._looked < self._look_seconds / LOOK_SHARE:
+            return False
+        if self._look_seconds > LONG_LOOK_SECONDS:
+            self._looked = time.monotonic()
+            return True
+        self._compare()
+        return False
+
+    def wants_sync(self) -> bool:
+        """Whether a sync should run now: once for the same changes, unless they wait for long. It is then asked for."""
+        wish, (asked, at) = self._wish(), self._asked
+        if not self.is_behind() or (wish == asked and time.monotonic() - at < PATIENCE_SECONDS):
+            return False
+        self._asked = (wish, time.monotonic())
+        return True
+
+    def _compare(self) -> None:
+        started = time.monotonic()
+        known = self._store().files()
+        difference = compare(self._workspace.scan().files, known)
+        self._changed = worth_a_sync(difference, known, self._config.sessions, self._workspace)
+        self._looked = time.monotonic()
+        self._look_seconds = self._looked - started
+
+    def _news(self) -> dict[str, object]:
+        """What has changed, without what the last sync could not index and that is still the same."""
+        return {path: stamp for path, stamp in self._changed.items() if self._left.get(path, self) != stamp}
+
+    def _wish(self) -> object:
+        return self._written, dict(self._changed)
+
+    def _done_elsewhere_since(self, at: float) -> bool:
+        """Whether a sync that left nothing out has begun after `at`, in seconds since 1970, in whatever process."""
+        last = told(self._store().noted(LAST_SYNC))
+        return last is not None and str(last["at"]) > moment(at) and not last.get("failed") and not last.get("waiting")

@@ -1,0 +1,327 @@
+"""The state of an index, looked at without changing it: what it holds, what it lacks, and which paths work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from openclaw_memory.config import MemoryConfig
+from openclaw_memory.embeddings.selection import probed, unavailable_reason
+from openclaw_memory.errors import EmbedderError, OpenClawMemoryError, StoreError
+from openclaw_memory.indexing.changes import compare
+from openclaw_memory.indexing.fingerprint import outdated
+from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, MOST_FILES, told, told_of_error
+from openclaw_memory.indexing.staleness import NOTHING_YET
+from openclaw_memory.types import (
+    Embedder,
+    FileRecord,
+    IndexMeta,
+    MemoryFile,
+    Skipped,
+    Status,
+    Store,
+    StoreStats,
+    SyncReport,
+)
+
+if TYPE_CHECKING:
+    from openclaw_memory.workspace import Scan, Workspace
+
+
+NO_STATS = StoreStats(0, 0, 0, {}, "none", None, 0, {})
+# Services word the same failure in as many ways as there are requests (each names its own): so many are told.
+REASONS = 3
+
+
+def status(
+    workspace: Workspace,
+    store: Store | None,
+    embedder: Embedder | None,
+    wanted: IndexMeta | None,
+    *,
+    index_path: Path | None,
+    requested_provider: str,
+    passed_over: Mapping[str, str],
+    last: SyncReport | None,
+    notices: Sequence[str],
+    deep: bool = False,
+    config: MemoryConfig | None = None,
+    last_error: str | None = None,
+    watcher: str | None = None,
+    flush: Mapping[str, str] | None = None,
+) -> Status:
+    """Compare the workspace with its index by stamps, and ask the store what works.
+
+    `store` is None where nothing has been indexed yet, `wanted` where the embedder cannot be had (`notices` then say
+    why). `last` is the report of this process's latest sync; of other processes' syncs the notes in the store tell.
+    `last_error` is the note of what ended that sync (`records.record_of_error`), or just the words, None where it came
+    to its end. `config` tells how many vectors are kept, and whether batches are wanted; `watcher` and `flush` are
+    repeated.
+
+    With `deep`, the embedder is asked and both legs of the search are tried with a real query, what fails is told in
+    `fts` and `vector`, and the whole index is checked. `vector["answers"]` is said of the embedder alone,
+    `vector["verified"]` only where the index has vectors of its model, and `vector["fits"]` is False where the
+    embedder's vectors cannot be compared with those, as of other dimensions.
+
+    Raises:
+        WorkspaceError: the folder has gone.
+        StoreError: the index cannot be read.
+    """
+    rules = config or MemoryConfig()
+    scan = workspace.scan()
+    stats = store.stats() if store else NO_STATS
+    stored = store.meta() if store else None
+    lacking = store.lacking() if store else {}
+    last_sync = told(store.noted(LAST_SYNC)) if store else None
+    failed, skipped = _named("failed", last, last_sync), _named("skipped", last, last_sync)
+    words = [*notices, *_state_in_words(stored, wanted, passed_over), *told_of_lacking(lacking)]
+    words += [f"{path} could not be indexed: {reason}" for path, reason in failed.items()]
+    words += [f"the flush of session {key!r} failed: {reason}" for key, reason in (flush or {}).items()]
+    words += filter(None, [workspace.advice(len(scan.files))])
+    meta = wanted or stored
+    matches = embedder is not None and (stored is None or stored.identity == embedder.identity)
+    speaks = matches and (not lacking or _holds_vectors(store, stored))
+    tried = _tried(embedder, store if speaks else None, stats) if deep and embedder is not None else {}
+    known = store.files() if store else {}
+    dirty = why_behind(workspace, scan, known, {**failed, **skipped})
+    seen = {file.path for file in scan.skipped}
+    return Status(
+        workspace=str(workspace.root),
+        index_path=str(index_path) if index_path else "",
+        provider=meta.provider if meta else "",
+        model=meta.model if meta else "",
+        requested_provider=requested_provider,
+        passed_over=dict(passed_over),
+        mode="hybrid" if speaks and tried.get("available", True) else "keyword",
+        files=stats.files,
+        chunks=stats.chunks,
+        sources=stats.sources,
+        dirty=dirty,
+        skipped=(
+            *scan.skipped,
+            *(Skipped(path, why) for path, why in skipped.items() if path in dirty and path not in seen),
+        ),
+        vector={**_vector(embedder, stats, stored), **tried},
+        fts=_fts(store, try_it=deep),
+        cache={
+            "enabled": embedder is not None,
+            "entries": stats.vectors,
+            "max_entries": rules.embedding.max_entries,
+        },
+        index_bytes=stats.size_bytes,
+        notices=tuple(dict.fromkeys(words)),
+        engine=stats.engine,
+        problems=store.problems() if deep and store else (),
+        waiting=waiting(scan.files, known),
+        extra_paths=workspace.rules.extra_paths,
+        fallback=_fallback(embedder, requested_provider, passed_over),
+        batch=_batch(rules, embedder, index_path),
+        last_sync=last_sync,
+        last_error=_last_error(store, last_sync, last_error),
+        watcher=watcher,
+        bytes=_bytes(scan.files, index_path, stats),
+        flush=dict(flush or {}),
+    )
+
+
+def _state_in_words(
+    stored: IndexMeta | None, wanted: IndexMeta | None, passed_over: Mapping[str, str]
+) -> Iterator[str]:
+    if stored is None:
+        yield NOTHING_YET
+    elif lost := unavailable_reason(stored, passed_over):
+        yield lost
+    elif wanted is not None and (reason := outdated(stored, wanted)):
+        yield f"the next sync builds the index again: {reason}"
+    elif not stored.complete:
+        yield "the index is not complete: its building goes on elsewhere or was cut short; sync the memory"
+
+
+def told_of_lacking(counts: Mapping[str, int]) -> list[str]:
+    """A line for each of the `REASONS` most frequent reasons why files lack vectors, and one for all the others.
+
+    `counts` says how many files each reason has.
+    """
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    lines = [
+        f"{count} file{'' if count == 1 else 's'} without vectors, found by keywords alone: {why}"
+        for why, count in ordered[:REASONS]
+    ]
+    if rest := sum(count for _, count in ordered[REASONS:]):
+        lines.append(f"and {rest} more file{'' if rest == 1 else 's'} without vectors, for other reasons")
+    return lines
+
+
+def _named(what: str, last: SyncReport | None, last_sync: Mapping[str, Any] | None) -> dict[str, str]:
+    """The files that the latest sync left out as `failed` or `skipped`, with their reasons.
+
+    A sync ends with its note: where that is another one's than the report, the report is older.
+    """
+    here = {file.path: file.reason for file in getattr(last, what)} if last else {}
+    noted = (last_sync or {}).get(what)
+    if not isinstance(noted, dict):
+        return here
+    is_of_the_report = len(noted) == MOST_FILES and noted.items() <= here.items()  # it names no more than these
+    return here if is_of_the_report else noted
+
+
+def _last_error(
+    store: Store | None, last_sync: Mapping[str, Any] | None, last_error: str | None
+) -> Mapping[str, Any] | None:
+    """What ended the latest sync, here or in another process; None where a later one came to its end."""
+    error = told_of_error(last_error) or (told(store.noted(LAST_ERROR)) if store else None)
+    if error is None or (last_sync is not None and error["at"] is not None and last_sync["at"] >= error["at"]):
+        return None
+    return error
+
+
+def _fallback(embedder: Embedder | None, requested: str, passed_over: Mapping[str, str]) -> Mapping[str, str] | None:
+    """Which provider another one stands in for, and why; what `auto` chose stands in for none."""
+    if embedder is None or requested in {"auto", embedder.provider}:
+        return None
+    built = f"the index was built by {embedder.provider} when {requested} was not to be had; the next sync asks again"
+    return {"from": requested, "reason": passed_over.get(requested, built)}
+
+
+def _batch(rules: MemoryConfig, embedder: Embedder | None, index_path: Path | None) -> Mapping[str, Any]:
+    """How missing vectors are left to the batch API of the embedder's service, and what is under way there."""
+    mode = rules.embedding.batch
+    if mode == "off":
+        return {"enabled": False, "mode": mode}
+    from openclaw_memory.embeddings.batch.jobs import FAILURE_LIMIT, Patience, batch_api
+    from openclaw_memory.embeddings.batch.state import Known, load, path_of
+
+    patience, offered = Patience(), batch_api(embedder) is not None
+    known, error = Known(), None
+    if embedder is not None and index_path is not None:
+        try:
+            known = load(path_of(index_path)).get(embedder.identity, known)
+        except (StoreError, ValueError) as damage:
+            error = f"{path_of(index_path)}: {damage}"
+    return {
+        "enabled": offered and index_path is not None and known.failures < FAILURE_LIMIT,
+        "mode": mode,
+        "provider": embedder.provider if embedder else None,
+        "jobs": len(known.jobs),
+        "texts": sum(len(job.keys) for job in known.jobs),
+        "failures": known.failures,
+        "limit": FAILURE_LIMIT,
+        "wait": mode == "wait",
+        "min_texts": patience.min_texts,
+        "poll_seconds": patience.poll_seconds,
+        "timeout_seconds": patience.wait_seconds,
+        "concurrency": rules.embedding.batch_concurrency,
+        "error": error,
+    }
+
+
+def _bytes(files: Sequence[MemoryFile], index_path: Path | None, stats: StoreStats) -> Mapping[str, int]:
+    try:
+        log_bytes = os.stat(f"{index_path}-wal").st_size
+    except OSError:  # the last connection that closes removes it
+        log_bytes = 0
+    return {
+        "index": max(stats.size_bytes - log_bytes, 0),
+        "log": log_bytes,
+        "notes": sum(file.size for file in files if file.source == "memory"),
+        "sessions": sum(file.size for file in files if file.source == "sessions"),
+    }
+
+
+def _vector(embedder: Embedder | None, stats: StoreStats, stored: IndexMeta | None) -> Mapping[str, Any]:
+    return {
+        "enabled": embedder is not None,
+        "available": embedder is not None and stats.vector_path != "none",
+        "path": stats.vector_path,
+        "error": stats.vector_error,
+        "dims": stored.dims if stored else None,
+    }
+
+
+def _holds_vectors(store: Store | None, stored: IndexMeta | None) -> bool:
+    """Whether any chunk has a vector; whichever is nearest to an arbitrary one shows it."""
+    if store is None or stored is None or stored.dims is None:
+        return False
+    import numpy as np
+
+    return bool(store.search_vector(np.eye(1, stored.dims, dtype=np.float32)[0], 1))
+
+
+def _tried(embedder: Embedder, store: Store | None, stats: StoreStats) -> Mapping[str, Any]:
+    """What an answer of the embedder shows; `store` is None where there are no vectors to compare it with."""
+    try:
+        vector = probed(embedder)
+    except EmbedderError as error:
+        return {"available": False, "error": str(error), "answers": False}
+    if store is None:
+        return {"answers": True}
+    try:
+        hits = store.search_vector(vector, 1)
+    except OpenClawMemoryError as error:
+        fits = not isinstance(error, EmbedderError)
+        return {"available": False, "error": str(error), "answers": True, "fits": fits}
+    return {"answers": True, "verified": bool(hits) or stats.chunks == 0}
+
+
+def _fts(store: Store | None, *, try_it: bool) -> Mapping[str, Any]:
+    state: dict[str, Any] = {"enabled": True, "available": store is not None}
+    if try_it and store is not None:
+        try:
+            store.search_text(["memory"], 1)
+        except OpenClawMemoryError as error:
+            state.update(available=False, error=str(error))
+        else:
+            state["verified"] = True
+    return state
+
+
+NEW, CHANGED, GONE = "new", "changed since it was indexed", "gone from disk"
+IN_DOUBT = "written so soon before it was read that it may have changed"
+
+
+def why_behind(
+    workspace: Workspace, scan: Scan, known: Mapping[str, FileRecord], failed: Mapping[str, str]
+) -> dict[str, str]:
+    """Of each file that the next sync would write or forget, why; by path, in their order.
+
+    Files are compared by stamps. Where a stamp leaves doubt a note is read: it then is either as the index has it, or
+    changed. `failed` says what kept the last sync from indexing a file; it counts as long as the file is behind.
+    """
+    difference = compare(scan.files, known)
+    why = {path: "cannot be looked at" if scan.is_unknown(path) else GONE for path in difference.vanished}
+    why |= {file.path: NEW for file in difference.fresh}
+    lacking = {file.path: file.reason for file in waiting(difference.touched, known)}
+    why |= {file.path: CHANGED for file in difference.touched}
+    why |= {path: f"has no vectors yet: {reason}" for path, reason in lacking.items()}
+    for file in difference.doubtful:
+        if (reason := _of_doubtful(workspace, file, known[file.path])) is not None:
+            why[file.path] = reason
+    why |= {path: f"failed: {failed[path]}" for path in why if path in failed and why[path] in {NEW, CHANGED, IN_DOUBT}}
+    return dict(sorted(why.items()))
+
+
+def waiting(files: tuple[MemoryFile, ...], known: Mapping[str, FileRecord]) -> tuple[Skipped, ...]:
+    """The files that the index follows in all but their vectors, and why it lacks those."""
+    lacks = {path: record.lacks for path, record in known.items() if record.lacks is not None}
+    lacking = [file for file in files if file.path in lacks]
+    changed = set(compare(lacking, {path: replace(known[path], lacks=None) for path in lacks}).dirty)
+    return tuple(Skipped(file.path, lacks[file.path]) for file in lacking if file.path not in changed)
+
+
+def _of_doubtful(workspace: Workspace, file: MemoryFile, record: FileRecord) -> str | None:
+    """Why a file of the same stamp is behind all the same; None where its text is that of the index.
+
+    A transcript only grows: one of the same size is the same.
+    """
+    if file.source == "sessions":
+        return None
+    from openclaw_memory.indexing.pipeline import read
+
+    try:
+        found, _ = read(workspace, file)
+    except (OpenClawMemoryError, OSError):
+        return IN_DOUBT
+    return None if found.hash == record.hash else CHANGED

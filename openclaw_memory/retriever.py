@@ -1,0 +1,117 @@
+"""One question to a memory: who may ask the index as it is, and what the answer has to say about itself."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from openclaw_memory.config import MemoryConfig, SearchConfig
+from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
+from openclaw_memory.errors import EmbedderError, StoreError
+from openclaw_memory.indexing.service import Upkeep
+from openclaw_memory.indexing.staleness import NOTHING_YET
+from openclaw_memory.types import IndexMeta, Source, Store, WordVectorEmbedder
+
+if TYPE_CHECKING:
+    import datetime
+
+    from openclaw_memory.search import SearchResults, WordVectors
+    from openclaw_memory.workspace import Workspace
+
+
+class Asking:
+    """Asks the index that `upkeep` keeps, with the embedder that fits it. Safe to use from several threads."""
+
+    def __init__(self, workspace: Workspace, upkeep: Upkeep, embedders: EmbedderSelector, config: MemoryConfig) -> None:
+        self._workspace, self._upkeep, self._embedders, self._config = workspace, upkeep, embedders, config
+        self._words: WordVectors | None = None
+        self._making = threading.Lock()
+
+    def answer(
+        self,
+        query: str,
+        rules: SearchConfig,
+        source: Source | None,
+        *,
+        explain: bool,
+        now: datetime.datetime | None = None,
+    ) -> SearchResults:
+        """The answers; from an index that is built again first where it is damaged."""
+        found = partial(self._found, query, rules, source, explain=explain, now=now)
+        results, healed = self._upkeep.healing(found)
+        reasons = [reason for reason in (healed, results.reason) if reason]
+        return replace(results, reason="; ".join(reasons) or None)
+
+    def _found(
+        self, query: str, rules: SearchConfig, source: Source | None, *, explain: bool, now: datetime.datetime | None
+    ) -> SearchResults:
+        from openclaw_memory.search import SearchResults, search
+
+        if not (self._config.sync.before_search or self._upkeep.there_is_an_index()):
+            return SearchResults((), query, "keyword", "none", "", stale=True, reason=NOTHING_YET)
+        self._upkeep.make_searchable()
+        store = self._upkeep.store()
+        try:
+            with self._upkeep.courtesy.first(), store.snapshot() as frozen:
+                stored = frozen.meta()
+                embedder, reason, stale = self._for_search(frozen, stored)
+                results = search(
+                    query,
+                    store=frozen,
+                    embedder=embedder,
+                    rules=rules,
+                    source=source,
+                    word_vectors=None if embedder is None else self._word_vectors(embedder),
+                    chunks_speak=embedder is not None and not isinstance(embedder.inner, WordVectorEmbedder),
+                    max_share=self._config.sessions.max_share,
+                    explain=explain,
+                    now=now,
+                )
+                if not (results or results.filtered or frozen.files()):
+                    advice = self._workspace.advice(len(self._workspace.scan().files))
+                    reason = "; ".join(filter(None, (reason, advice))) or None
+        except StoreError:
+            if self._upkeep.is_store(store):
+                raise
+            # The index was replaced under this search.
+            return self._found(query, rules, source, explain=explain, now=now)
+        return replace(results, stale=stale, reason=results.reason or reason)
+
+    def _word_vectors(self, embedder: CircuitBreakerEmbedder) -> WordVectors:
+        """Vectors of words, by which lines are compared: the embedder's own, or those of the model that ships."""
+        with self._making:
+            if self._words is None and isinstance(embedder.inner, WordVectorEmbedder):
+                self._words = embedder.inner.word_vectors
+            if self._words is None:
+                from openclaw_memory.embeddings.static import StaticEmbedder
+
+                self._words = StaticEmbedder().word_vectors
+            return self._words
+
+    def _for_search(
+        self, store: Store, stored: IndexMeta | None
+    ) -> tuple[CircuitBreakerEmbedder | None, str | None, bool]:
+        """The embedder that can ask this index, why there is none though one is wanted, and whether it is behind."""
+        from openclaw_memory.indexing import describe, outdated
+        from openclaw_memory.indexing.status import told_of_lacking
+
+        if stored is None:
+            return None, NOTHING_YET, True
+        unfinished = not stored.complete
+        try:
+            embedder = self._embedders.for_search(stored)
+        except EmbedderError as error:
+            stale = self._upkeep.look() or unfinished
+            other = stored.provider != self._embedders.requested
+            return None, f"keywords alone were searched: {error}", stale or other
+        difference = outdated(stored, describe(embedder, self._config.chunking))
+        # Building the whole index again is begun by a call of `sync` alone: it may cost time, or money.
+        stale = self._upkeep.look(mend=difference is None) or unfinished
+        if embedder is None or stored.identity == embedder.identity:
+            reasons = told_of_lacking(self._upkeep.lacking(store))
+            return embedder, "; ".join(reasons) or None, stale or bool(reasons) or difference is not None
+        if (lost := self._embedders.unavailable.get(stored.provider)) is not None:
+            return None, f"keywords alone were searched: {lost}", True
+        return None, f"keywords alone were searched, until the next sync builds the index again: {difference}", True

@@ -1,0 +1,361 @@
+"""Candidate chunks to results: the best lines of the best chunks, or the beginnings of the chunks themselves."""
+
+from __future__ import annotations
+
+import math
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from openclaw_memory.config import SearchConfig
+from openclaw_memory.search.candidates import Candidate, Found
+from openclaw_memory.search.line_features import (
+    Line,
+    Neighbourhood,
+    Wording,
+    WordVectors,
+    date_matches,
+    exact_matches,
+    likeness,
+    lines_of,
+    literal_share,
+    name_matches,
+    pair_matches,
+    shape_of,
+    text_of,
+    unrepeated,
+    without_blank_lines,
+    word_overlap,
+)
+from openclaw_memory.search.query import Question
+from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE, VECTOR_SHARE, bm25_to_score, share_of
+from openclaw_memory.text.utf16 import truncate_utf16
+from openclaw_memory.types import SOURCES, SearchResult, Source, Store, StoredChunk
+from openclaw_memory.workspace.paths import exact_path_tier
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+
+# A chunk shares in what the chunks before and after it match: the answer often stands beside the words of the question.
+NEIGHBOUR_SHARE = 0.3
+_FILE_NAME = re.compile(r"[^\s\"'`<>()]+\.md\b")
+# A longer question is not the name of a file.
+MAX_NAME_CHARS = 200
+# MMR and age choose among this many times the wanted answers.
+POOL = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What a line is worth: the sum of its features times these. Set by hand, the same for every workspace.
+
+    `middle` and `slope` turn the value of the best window, without its parts for `name` and `chunk`, into the
+    confidence that the notes answer at all: a logistic curve fitted to answerable and unanswerable questions. A name
+    is left out because most of its lines say nothing to the point, `chunk` because some chunk is always the nearest.
+    `spread` says how fast lesser windows lose score.
+    """
+
+    keyword: float
+    overlap: float
+    words: float
+    meaning: float
+    pairs: float
+    exact: float
+    date: float
+    name: float
+    question: float
+    chunk: float
+    middle: float
+    slope: float
+    spread: float = 5.0
+
+
+HYBRID = Weights(
+    keyword=1.5, overlap=0.0, words=6.0, meaning=7.0, pairs=0.4, exact=2.0, date=2.0, name=3.0, question=-0.8,
+    chunk=1.5, middle=8.2, slope=1.09,
+)  # fmt: skip
+KEYWORD = Weights(
+    keyword=3.0, overlap=3.0, words=0.0, meaning=0.0, pairs=0.3, exact=2.0, date=1.5, name=2.0, question=-0.5,
+    chunk=0.0, middle=5.1, slope=2.0,
+)  # fmt: skip
+
+
+# The features that come from vectors, of words or of chunks; the others from the words themselves.
+BY_VECTORS = frozenset({"words", "meaning", "chunk"})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Everything an answer is made from; see `openclaw_memory.search.search`."""
+
+    question: Question
+    candidates: Sequence[Candidate]
+    found: Found
+    rules: SearchConfig
+    word_vectors: WordVectors | None
+    explain: bool
+    chunks_speak: bool = False
+
+
+def best_lines(asked: Asked) -> list[SearchResult]:
+    """Windows of lines from the candidates.
+
+    The score is the confidence that the notes answer the question at all, which the best window decides, times the
+    share that a window has in what the best one says.
+    """
+    chunks = [candidate.stored for candidate in asked.candidates]
+    lines = lines_of(chunks)
+    notes = sum(line.source == "memory" for line in lines)
+    if 0 < notes < len(lines):
+        lines = unrepeated(lines)
+    if not lines:
+        return []
+    features = _features(asked, chunks, lines)
+    weights = KEYWORD if asked.word_vectors is None else HYBRID
+    values = np.zeros(len(lines), np.float32)
+    for name, feature in features.items():
+        values += getattr(weights, name) * feature
+    windows = _windows(lines, values, notes, asked.rules)
+    confidence = _confidence(windows[0], features, weights) if windows else 0.0
+    results = []
+    for window in windows:
+        worth = {name: getattr(weights, name) * float(feature[window.best]) for name, feature in features.items()}
+        share = math.exp((window.value - windows[0].value) / weights.spread)
+        parts = {
+            "confidence": confidence,
+            "share": share,
+            VECTOR_SHARE: _vector_share(asked.question, lines, window, worth),
+        }
+        if asked.explain:
+            parts |= {name: float(feature[window.best]) for name, feature in features.items()}
+        results.append(_result(lines, window, confidence * share, asked.rules.snippet_chars, parts))
+    return results
+
+
+def _vector_share(question: Question, lines: Sequence[Line], window: Window, worth: Mapping[str, float]) -> float:
+    """The share of vectors in what the best line of a window is worth.
+
+    As far as the question's words stand in the window as they are, vectors say no more than the words do.
+    """
+    literal = literal_share(lines[window.start : window.end + 1], question)
+    vector = (1 - literal) * sum(value for name, value in worth.items() if name in BY_VECTORS)
+    return share_of(vector, sum(worth.values()) - vector)
+
+
+def _windows(lines: Sequence[Line], values: Floats, notes: int, rules: SearchConfig) -> list[Window]:
+    """The best windows of the first `notes` lines, and as many of the others: neither source crowds out the other."""
+    parts = (slice(0, notes), slice(notes, len(lines)))
+    found = [
+        window.moved(part.start)
+        for part in parts
+        for window in best_windows(lines[part], values[part], rules.snippet_chars, _pool(rules))
+    ]
+    return sorted(found, key=lambda window: -window.value)
+
+
+def _confidence(best: Window, features: Mapping[str, Floats], weights: Weights) -> float:
+    """How likely it is that the notes answer at all, 0..1."""
+    evidence = best.value - weights.name * float(features["name"][best.best])
+    if "chunk" in features:
+        evidence -= weights.chunk * float(features["chunk"][best.best])
+    return 1 / (1 + math.exp(-weights.slope * (evidence - weights.middle)))
+
+
+def best_chunks(asked: Asked) -> list[SearchResult]:
+    """The best chunks, with the beginning of each as its snippet."""
+    results = []
+    for candidate in _first_of_each(asked.candidates, _pool(asked.rules)):
+        stored, chunk = candidate.stored, candidate.stored.chunk
+        score = candidate.score if asked.rules.fusion == "weighted" else 1 / (1 + math.exp(-candidate.score))
+        first, last, text = chunk.start_line, chunk.end_line, chunk.text
+        if stored.source == "sessions":
+            first += len(text) - len(text.lstrip("\n"))
+            last -= len(text) - len(text.rstrip("\n"))
+            text = without_blank_lines(text.strip("\n"))
+        snippet = truncate_utf16(text, asked.rules.snippet_chars).rstrip("\r\n")
+        share = _vector_share_of(candidate, asked.rules)
+        parts = {VECTOR_SCORE: candidate.vector, TEXT_SCORE: candidate.text, VECTOR_SHARE: share}
+        place = (stored.path, first, last)
+        results.append(SearchResult(*place, min(1.0, max(0.0, score)), snippet, stored.source, parts))
+    return results
+
+
+def _vector_share_of(candidate: Candidate, rules: SearchConfig) -> float:
+    """The share of its vector in a chunk's score; z-scores have no parts, so there the weighed scores are compared."""
+    vector = rules.vector_weight * candidate.vector
+    if rules.fusion == "weighted":
+        return share_of(vector, candidate.score - vector)
+    keyword = bm25_to_score(-candidate.text) if candidate.text > 0 else 0.0
+    return share_of(vector, rules.text_weight * keyword)
+
+
+def _first_of_each(candidates: Sequence[Candidate], count: int) -> Iterator[Candidate]:
+    """The first `count` candidates of each source."""
+    for source in SOURCES:
+        yield from islice((candidate for candidate in candidates if candidate.stored.source == source), count)
+
+
+def named_files(text: str, store: Store, max_chars: int, source: Source | None) -> list[SearchResult]:
+    """The beginnings of the notes whose path or name the question is, word for word, or has in it with its ending.
+
+    A transcript is not among them: its beginning is no answer, and it may be too long to be read for it.
+    """
+    names = [text] if len(text) <= MAX_NAME_CHARS and not text.rstrip().endswith(("?", "？")) else []
+    names += _FILE_NAME.findall(text)
+    if not names:
+        return []
+    parts = [posixpath.basename(name.strip().replace("\\", "/")).casefold() for name in names]
+    paths = (path for path in store.paths() if not path.endswith(".jsonl"))
+    likely = (p for p in paths if not p.isascii() or any(part in p.casefold() for part in parts if part))
+    found = (store.chunks_of(path) for path in likely if any(exact_path_tier(name, path) for name in names))
+    return [_beginning(chunks, max_chars) for chunks in found if chunks and source in (None, chunks[0].source)]
+
+
+ANSWERS: Mapping[str, Callable[[Asked], list[SearchResult]]] = {"lines": best_lines, "chunks": best_chunks}
+
+
+def _pool(rules: SearchConfig) -> int:
+    """How many answers to make: more than are wanted where MMR or age will choose among them."""
+    return rules.max_results * (1 if rules.mmr is None and rules.half_life_days is None else POOL)
+
+
+def _features(asked: Asked, chunks: Sequence[StoredChunk], lines: Sequence[Line]) -> dict[str, Floats]:
+    question, near = asked.question, Neighbourhood(lines)
+    dated = date_matches(lines, question)
+    shapes = [shape_of(line.said) for line in lines]
+    wording = Wording(shapes)
+    features = {
+        "keyword": _keyword_scores(chunks, lines, asked.found.text),
+        "pairs": pair_matches(wording, question),
+        "exact": exact_matches(lines, question),
+        "date": dated,
+        "name": name_matches(shapes, question),
+        "question": np.array([shape.is_question for shape in shapes], np.float32),
+    }
+    if asked.word_vectors is None:
+        return features | {"overlap": word_overlap(wording, question, near)}
+    like = likeness(wording, question, near, dated, asked.word_vectors)
+    if asked.chunks_speak:
+        features["chunk"] = _chunk_scores(chunks, lines, asked.found.cosines)
+    return features | {"words": like.words, "meaning": like.meaning}
+
+
+def _keyword_scores(chunks: Sequence[StoredChunk], lines: Sequence[Line], text: Mapping[int, float]) -> Floats:
+    """For each line the best BM25 of a chunk that holds it, as a share of the best of all; 0..1."""
+    paths = {stored.id: stored.path for stored in chunks}
+    scores: dict[int, float] = {}
+    for stored in chunks:
+        around = [at for at in (stored.id - 1, stored.id + 1) if paths.get(at) == stored.path]
+        scores[stored.id] = text.get(stored.id, 0.0) + NEIGHBOUR_SHARE * sum(text.get(at, 0.0) for at in around)
+    of_lines = _best_by_line(chunks, lines, scores)
+    return of_lines / max(float(of_lines.max()), 1e-9)
+
+
+def _chunk_scores(chunks: Sequence[StoredChunk], lines: Sequence[Line], cosines: Mapping[int, float]) -> Floats:
+    """For each line how near its nearest chunk is, from the farthest of the chunks, 0, to the nearest, 1.
+
+    Each model has a scale of its own for cosines; the order and the gaps mean the same for all.
+    """
+    known = [cosines[stored.id] for stored in chunks if stored.id in cosines]
+    farthest, nearest = min(known, default=0.0), max(known, default=0.0)
+    reach = max(nearest - farthest, 1e-9)
+    shares = {stored.id: (cosines.get(stored.id, farthest) - farthest) / reach for stored in chunks}
+    return _best_by_line(chunks, lines, shares)
+
+
+def _best_by_line(chunks: Sequence[StoredChunk], lines: Sequence[Line], scores: Mapping[int, float]) -> Floats:
+    """For each line the best score of a chunk that holds it."""
+    best: dict[tuple[str, int], float] = {}
+    for stored in chunks:
+        for number in range(stored.chunk.start_line, stored.chunk.end_line + 1):
+            place = (stored.path, number)
+            best[place] = max(scores[stored.id], best.get(place, 0.0))
+    return np.array([best[line.path, line.number] for line in lines], np.float32)
+
+
+def _beginning(chunks: Sequence[StoredChunk], max_chars: int) -> SearchResult:
+    """As many whole lines from the start of a file as fit."""
+    lines = lines_of(chunks)
+    end = max([1, *(at for at, line in enumerate(lines, 1) if line.end_char - lines[0].start_char <= max_chars)])
+    snippet = text_of(lines[:end])[:max_chars]
+    return SearchResult(lines[0].path, lines[0].number, lines[end - 1].number, 1.0, snippet, lines[0].source)
+
+
+def _result(
+    lines: Sequence[Line], window: Window, score: float, max_chars: int, parts: Mapping[str, float]
+) -> SearchResult:
+    first, last = lines[window.start], lines[window.end]
+    snippet = text_of(lines[window.start : window.end + 1])[:max_chars]
+    return SearchResult(first.path, first.number, last.number, score, snippet, first.source, parts)
+
+
+# A line counts exp(value / TEMPERATURE): the best line decides, then its neighbours.
+TEMPERATURE = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Lines `start` to `end` (inclusive, indices into the list of lines).
+
+    `best` is the index of the best line; `value` is log(sum(exp(value of each line))), at least the best line's.
+    """
+
+    start: int
+    end: int
+    best: int
+    value: float
+
+    def moved(self, by: int) -> Window:
+        """The window in a list that has so many lines more in front."""
+        return replace(self, start=self.start + by, end=self.end + by, best=self.best + by) if by else self
+
+
+def best_windows(lines: Sequence[Line], values: Floats, max_chars: int, count: int) -> list[Window]:
+    """Up to `count` windows of at most `max_chars` characters, none sharing a line, the weightiest first.
+
+    A window never crosses a heading or a gap. A single line longer than `max_chars` is a window of its own.
+    """
+    if not lines:
+        return []
+    filled = np.array([line.says_something for line in lines])
+    peak = values.max()
+    weights = np.where(filled, np.exp((values - peak) / TEMPERATURE), 0.0)
+    totals = np.concatenate([[0.0], np.cumsum(weights, dtype=np.float64)])
+    starts, ends = np.arange(len(lines)), _ends(lines, max_chars)
+    free = np.ones(len(lines), bool)
+    found: list[Window] = []
+    while len(found) < count:
+        sums = np.where(free, totals[ends + 1] - totals[starts], 0.0)
+        start = int(sums.argmax())
+        if sums[start] <= 0:
+            break
+        end = int(ends[start])
+        found.append(_trimmed(filled, values, start, end, float(peak + TEMPERATURE * np.log(sums[start]))))
+        free[start : end + 1] = False
+        ends[(starts < start) & (ends >= start)] = start - 1
+    return found
+
+
+def _ends(lines: Sequence[Line], max_chars: int) -> NDArray[np.intp]:
+    """For each line the last one that a window starting there may hold."""
+    blocks = np.array([line.block for line in lines], np.int64)
+    first = np.array([line.start_char for line in lines], np.int64)
+    length = np.array([len(line.text) for line in lines], np.int64)
+    # Blocks are numbered in the order of the lines: with them as high digits, places in all files sort as one.
+    base = blocks * (int((first + length).max()) + max_chars + 2)
+    ends = np.searchsorted(base + first + length, base + first + max_chars, side="right") - 1
+    return np.maximum(ends, np.arange(len(lines)))
+
+
+def _trimmed(filled: NDArray[np.bool_], values: Floats, start: int, end: int, value: float) -> Window:
+    """The window without lines that say nothing at its edges."""
+    kept = start + np.flatnonzero(filled[start : end + 1])
+    return Window(int(kept[0]), int(kept[-1]), int(kept[values[kept].argmax()]), value)

@@ -1,0 +1,123 @@
+"""A question, taken apart once: its terms, its words with their rarity, its names and dates."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import pairwise
+
+from openclaw_memory.config import SearchConfig
+from openclaw_memory.config.sections import RANGES
+from openclaw_memory.errors import QueryError
+from openclaw_memory.search.query_dates import DateMention, mentioned_dates, text_of_dates
+from openclaw_memory.text.terms import content_words, fold, query_terms, word_stem, words
+from openclaw_memory.types import SOURCES
+from openclaw_memory.workspace.dates import date_term
+
+LONGEST_YEAR = 4  # digits: a number of more is no year but an identifier
+_NAME = re.compile(r"[^\W\d_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is looked for: `terms` in the keyword index, `words` in the lines that it leads to.
+
+    `words` are lower case, without stop words; `stems` are what they are compared by, `weights` how rare they are
+    (inverse document frequency). `pairs` are stems that stand side by side, stop words included. `date_words` are
+    the words of `dates`, folded.
+    """
+
+    text: str
+    terms: tuple[str, ...]
+    words: tuple[str, ...]
+    stems: tuple[str, ...]
+    weights: tuple[float, ...]
+    pairs: frozenset[tuple[str, str]]
+    identifiers: frozenset[str]
+    names: frozenset[str]
+    dates: tuple[DateMention, ...]
+    date_words: frozenset[str]
+
+
+def asked(text: str, frequencies: Callable[[Iterable[str]], Mapping[str, int]], chunk_count: int) -> Question:
+    """The question in `text`; `frequencies` says in how many of `chunk_count` chunks each term occurs."""
+    dates = mentioned_dates(text)
+    date_text = text_of_dates(text)
+    by_date = (date_term(named.year, named.month, named.day) for named in dates if named.month is not None)
+    content_terms = query_terms(text)
+    content = tuple(content_words(text))
+    stems = tuple(map(word_stem, content))
+    counts = frequencies(stems)
+    return Question(
+        text=text,
+        terms=tuple(dict.fromkeys([*content_terms, *by_date])),
+        words=content,
+        stems=stems,
+        weights=tuple(rarity(counts.get(term, 0), chunk_count) for term in stems),
+        pairs=frozenset(pair for pair in pairwise(map(word_stem, words(text))) if set(pair) & set(stems)),
+        identifiers=frozenset(filter(_is_identifier, content_terms)) - set(query_terms(date_text)),
+        names=frozenset(fold(word) for word in _NAME.findall(text) if word[0].isupper()),
+        dates=dates,
+        date_words=frozenset(words(date_text)),
+    )
+
+
+def _is_identifier(term: str) -> bool:
+    """Joined words or a long number, or letters and digits mixed: written so, it is meant as it is written."""
+    if term.isdigit():
+        return len(term) > LONGEST_YEAR
+    return any(sign in term for sign in "-_.") or (term.isascii() and not term.isalpha())
+
+
+def is_code(identifier: str) -> bool:
+    """Whether an identifier names one thing only (`GEO-1000`, `retry_limit`), unlike joined words (`follow-up`)."""
+    return "_" in identifier or any(sign.isdigit() for sign in identifier)
+
+
+def rarity(frequency: int, count: int) -> float:
+    """Inverse document frequency in Lucene's form of BM25, above zero: log(1 + (N - n + 0.5) / (n + 0.5))."""
+    return math.log(1 + (max(count, frequency) - frequency + 0.5) / (frequency + 0.5))
+
+
+def rules_for_one(
+    rules: SearchConfig, query: object, max_results: object, min_score: object, source: object
+) -> SearchConfig:
+    """`rules` with the wishes of one call.
+
+    Raises:
+        QueryError: a wish that cannot be met; the message names it.
+    """
+    if not isinstance(query, str):
+        raise QueryError(f"query must be a string, not {type(query).__name__}")
+    if source is not None and source not in SOURCES:
+        raise QueryError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
+    if max_results is not None:
+        if not isinstance(max_results, int) or isinstance(max_results, bool) or max_results < 1:
+            raise QueryError(f"max_results must be a whole number of at least 1, not {max_results!r}")
+        rules = replace(rules, max_results=min(max_results, int(RANGES["search.max_results"][1])))
+    if min_score is not None:
+        if not isinstance(min_score, int | float) or isinstance(min_score, bool) or not 0 <= min_score <= 1:
+            raise QueryError(f"min_score must be a number from 0 to 1, not {min_score!r}")
+        rules = replace(rules, min_score=float(min_score))
+    return rules
+
+
+def with_time_zone(now: object) -> datetime | None:
+    """A moment as one that can be compared; without a time zone it is of the machine's.
+
+    Raises:
+        QueryError: it is no `datetime`, or none that the machine's time zone can tell.
+    """
+    if now is None:
+        return None
+    if not isinstance(now, datetime):
+        raise QueryError(f"now must be a datetime, not {now!r}")
+    try:
+        return now if now.tzinfo else now.astimezone()
+    except (ValueError, OverflowError, OSError) as error:
+        raise QueryError(
+            f"now cannot be {now!r} ({error}): give a moment with a time zone, such as datetime.now(UTC)"
+        ) from error

@@ -1,0 +1,128 @@
+"""Dates that a question mentions, the day of a chunk, and how well the two agree (pure)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+
+from openclaw_memory.text.terms import fold
+from openclaw_memory.types import Source
+from openclaw_memory.workspace.dates import note_date
+
+# Month names by number, folded; an abbreviation counts when a day or a year stands beside it.
+_MONTHS = (
+    "january januari januar janvier enero",
+    "february februari februar fevrier febrero",
+    "march maart marz mars marzo",
+    "april avril abril",
+    "may mei mai mayo",
+    "june juni juin junio",
+    "july juli juillet julio",
+    "august augustus aout agosto",
+    "september septembre septiembre",
+    "october oktober octobre octubre",
+    "november novembre noviembre",
+    "december dezember decembre diciembre",
+)
+_ABBREVIATIONS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_NUMBER_OF_MONTH = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
+_NUMBER_OF_MONTH |= {name: number for number, name in enumerate(_ABBREVIATIONS, 1)} | {"sept": 9, "okt": 10, "dez": 12}
+# Words that are also a verb or a name: they are a month only with a day, a year, or "in" and its like beside them.
+_AMBIGUOUS = frozenset(
+    {"may", "march", "mars", "mar", "august", "mai", "mei", "jan", "dec", "april", "june", "sep", "avril"}
+)
+
+_MONTH = "|".join(sorted(_NUMBER_OF_MONTH, key=len, reverse=True))
+_DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th|er|\.)?"
+_YEAR = r"(?P<year>(?:19|20)\d\d)"
+_ISO = re.compile(r"\b(?P<year>(?:19|20)\d\d)-(?P<month>0[1-9]|1[0-2])(?:-(?P<day>0[1-9]|[12]\d|3[01]))?\b")
+_CJK = re.compile(
+    r"(?:(?P<year>(?:19|20)\d\d)\s*[年년]\s*)?(?P<month>1[0-2]|0?[1-9])\s*[月월](?:\s*(?P<day>3[01]|[12]\d|0?[1-9])\s*[日号일])?"
+)
+_DAY_MONTH = re.compile(rf"\b{_DAY}\s+(?:of\s+|de\s+)?(?P<month>{_MONTH})\b\.?(?:,?\s+(?:de\s+)?{_YEAR}\b)?")
+_MONTH_DAY = re.compile(rf"\b(?P<month>{_MONTH})\b\.?(?:\s+{_DAY}\b)?(?:,?\s+(?:of\s+|de\s+)?{_YEAR}\b)?")
+_BARE_YEAR = re.compile(rf"\b{_YEAR}\b")
+_BEFORE_A_MONTH = re.compile(r"\b(?:in|since|until|during|last|next|this|of|en|im|em|au|de|since|early|late|mid)\s+$")
+
+ISO_DAY = len("2026-01-06")
+
+
+@dataclass(frozen=True, slots=True)
+class DateMention:
+    """A day, month or year that a question names; what it leaves open is None."""
+
+    year: int | None
+    month: int | None
+    day: int | None
+
+    def agreement(self, other: date) -> float:
+        """0..1: 1 for the day named; less the further the date lies from it; 0 outside the month or year named.
+
+        A note is often written a day or two after what it tells of, so days nearby still count.
+        """
+        if self.month is None:
+            return 0.5 if self.year == other.year else 0.0
+        year = other.year if self.year is None else self.year
+        if self.day is None:
+            return 1.0 if (year, self.month) == (other.year, other.month) else 0.0
+        try:
+            named = date(year, self.month, self.day)
+        except ValueError:
+            return 0.0
+        distance = abs((other - named).days)
+        return 1.0 if distance == 0 else 0.8 if distance <= 3 else 0.4 if distance <= 15 else 0.0
+
+
+def mentioned_dates(question: str) -> tuple[DateMention, ...]:
+    """The dates in a question, in English, Dutch, German, French, Spanish, ISO form, Chinese, Japanese or Korean."""
+    return tuple(dict.fromkeys(mention for mention, _ in _mentions(question)))
+
+
+def text_of_dates(question: str) -> str:
+    """The parts of a question, folded, that are its dates."""
+    return " ".join(part for _, part in _mentions(question))
+
+
+def day_of(source: Source, path: str, context: str) -> date | None:
+    """The day that a chunk is from, None where nothing says it.
+
+    The path of a daily note names it; a transcript may last for days, and the context of a chunk of it begins with one.
+    """
+    if source == "memory":
+        return note_date(path)
+    try:
+        return date.fromisoformat(context[:ISO_DAY])
+    except ValueError:
+        return None
+
+
+def _mentions(question: str) -> list[tuple[DateMention, str]]:
+    text = fold(question)
+    found: list[tuple[DateMention, str]] = []
+    for pattern in (_ISO, _CJK, _DAY_MONTH, _MONTH_DAY, _BARE_YEAR):
+        kept = []
+        for match in pattern.finditer(text):
+            groups = match.groupdict()
+            if _is_date(groups, text[: match.start()]):
+                found.append((_mention(groups), match.group()))
+                kept.append(match.span())
+        for start, end in kept:
+            text = text[:start] + " " * (end - start) + text[end:]
+    return found
+
+
+def _mention(groups: dict[str, str | None]) -> DateMention:
+    year, month, day = groups.get("year"), groups.get("month"), groups.get("day")
+    return DateMention(
+        int(year) if year else None,
+        None if month is None else int(month) if month.isdigit() else _NUMBER_OF_MONTH[month],
+        int(day) if day else None,
+    )
+
+
+def _is_date(groups: dict[str, str | None], before: str) -> bool:
+    month = groups.get("month")
+    if month not in _AMBIGUOUS and month not in _ABBREVIATIONS:
+        return True
+    return bool(groups.get("day") or groups.get("year") or _BEFORE_A_MONTH.search(before))

@@ -1,0 +1,1 @@
+"""Text as data: terms, stop words, secrets, fences and front matter. Pure functions, no I/O."""

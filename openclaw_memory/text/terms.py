@@ -1,0 +1,177 @@
+"""Text to terms: one place that folds, segments, stems and drops stop words, for the index and for questions alike.
+
+A term is a folded, stemmed word; an identifier (`GEO-1000`, `snake_case`, `camelCase`, `config.toml`) stays whole and
+is also there in parts; a run of Chinese, Japanese or Korean becomes its characters and pairs of characters.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from itertools import chain
+
+import Stemmer
+
+from openclaw_memory.text.stopwords import STOP_WORDS
+
+_CJK = (
+    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+# Accents that Unicode does not compose with their letter, and the vowel signs of Hebrew, Arabic and India's scripts: to
+# `re` they are no part of a word, to a reader they are.
+_MARKS = "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0971-\u0dff"
+_LETTERS_AND_DIGITS = f"[^\\W_{_CJK}]"
+_WORD = f"{_LETTERS_AND_DIGITS}+(?:[{_MARKS}]+{_LETTERS_AND_DIGITS}*)*"
+# Joined words ("GEO-1000", "snake_case", "config.toml") are one token, so that the whole can be found as it is written.
+_TOKEN = re.compile(f"[{_CJK}]+|{_WORD}(?:[-_.]+{_WORD})*")
+_ASCII_TOKEN = re.compile("[A-Za-z0-9]+(?:[-_.]+[A-Za-z0-9]+)*")
+_PARTS = re.compile(_WORD)
+_ASCII_WORDS = re.compile("[a-z0-9]+")
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_ACCENTED = re.compile("[\u00c0-\u024f\u0300-\u03ff\u1e00-\u1fff]")
+_STEMMABLE = re.compile("[a-z]{3,}")
+# Letters that Unicode does not decompose into a base letter and a mark.
+_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i"})
+
+MAX_TERM_CHARS = 64
+
+
+def terms(text: str) -> list[str]:
+    """All terms of a text, in its order; a whole identifier stands before its parts."""
+    composed = _composed(text)
+    if composed.isascii():  # the same terms, in half the time
+        return list(chain.from_iterable(map(_terms_of_token, _ASCII_TOKEN.findall(composed))))
+    # A run of CJK seldom comes twice and has many terms: to remember them would cost more than to make them.
+    return [
+        term
+        for token in _TOKEN.findall(composed)
+        for term in (_characters_and_pairs(token) if _is_cjk(token) else _terms_of_token(token))
+    ]
+
+
+def segment(text: str) -> str:
+    """The terms of a text, joined by spaces: what a keyword index stores."""
+    return " ".join(terms(text))
+
+
+def query_terms(text: str) -> list[str]:
+    """The terms of a question, each once, without the stop words of its language.
+
+    A question made of stop words alone keeps them: it has nothing else to be found by.
+    """
+    tokens = _TOKEN.findall(_composed(text))
+    stop = _stop_words(tokens)
+    kept = [term for token in tokens for term in _content_terms(token, stop)]
+    return list(dict.fromkeys(kept)) or list(dict.fromkeys(terms(text)))
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in its order, lower case with their accents, CJK in pairs: what a vector is asked for."""
+    if text.isascii():  # the same words, in half the time
+        return _ASCII_WORDS.findall(text.lower())
+    return [word for token in _TOKEN.findall(_composed(text)) for word in _lower_words(token)]
+
+
+def content_words(text: str) -> list[str]:
+    """The words of a question, each once, without the stop words of its language (unless it has no others)."""
+    tokens = _TOKEN.findall(_composed(text))
+    stop = _stop_words(tokens)
+    kept = [word for token in tokens for word in _lower_words(token) if fold(word) not in stop]
+    return list(dict.fromkeys(kept or words(text)))
+
+
+def fold(text: str) -> str:
+    """Lower case, without the accents of Latin and Greek letters, compatibility forms resolved (NFKC)."""
+    folded = _composed(text).casefold()
+    return folded if folded.isascii() else _ACCENTED.sub(lambda match: _base_letter(match[0]), folded)
+
+
+def stem(word: str) -> str:
+    """The stem of a folded word by the English Snowball rules; a word with anything but a-z is its own stem."""
+    return _stem_english(word) if _STEMMABLE.fullmatch(word) else word
+
+
+@lru_cache(maxsize=65536)
+def word_stem(word: str) -> str:
+    """The term that a single word of `words` is looked up by."""
+    return stem(fold(word))[:MAX_TERM_CHARS]
+
+
+def _composed(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+
+
+@lru_cache(maxsize=2048)
+def _base_letter(letter: str) -> str:
+    base = "".join(mark for mark in unicodedata.normalize("NFD", letter) if not unicodedata.combining(mark))
+    return base.translate(_LETTERS)
+
+
+@lru_cache(maxsize=65536)
+def _stem_english(word: str) -> str:
+    # A stemmer object holds a buffer and may not be shared between threads; making one costs a microsecond.
+    return str(Stemmer.Stemmer("english", 0).stemWord(word))
+
+
+@lru_cache(maxsize=65536)
+def _terms_of_token(token: str) -> tuple[str, ...]:
+    words = _words_of_token(token)
+    found = [stem(word)[:MAX_TERM_CHARS] for word in words]
+    whole = fold(token)[:MAX_TERM_CHARS]
+    return tuple(found) if whole == words[0] else (whole, *found)
+
+
+@lru_cache(maxsize=65536)
+def _words_of_token(token: str) -> tuple[str, ...]:
+    """The folded words of a token; a run of CJK counts as one word."""
+    if _is_cjk(token):
+        return (token,)
+    parts = _PARTS.findall(token)
+    words = [fold(part) for part in parts]
+    for part in parts:
+        # Letters of both cases: a digest such as "e3b0c442" has no humps.
+        humps = _CAMEL.findall(part) if part.isascii() and not part.islower() and not part.isupper() else []
+        if sum(hump.isalpha() for hump in humps) > 1:
+            words += [hump.lower() for hump in humps]
+    return tuple(dict.fromkeys(words))
+
+
+def _lower_words(token: str) -> tuple[str, ...]:
+    if _is_cjk(token):
+        return tuple(token[at : at + 2] for at in range(max(len(token) - 1, 1)))
+    return _lower_parts(token)
+
+
+@lru_cache(maxsize=65536)
+def _lower_parts(token: str) -> tuple[str, ...]:
+    return tuple(part.lower() for part in _PARTS.findall(token))
+
+
+def _characters_and_pairs(run: str) -> tuple[str, ...]:
+    return tuple(unit for at in range(len(run)) for unit in (run[at], run[at : at + 2]))[:-1]
+
+
+def _content_terms(token: str, stop: frozenset[str]) -> tuple[str, ...]:
+    if _is_cjk(token):
+        return tuple(unit for unit in _characters_and_pairs(token) if unit not in stop)
+    kept = [stem(word)[:MAX_TERM_CHARS] for word in _words_of_token(token) if word not in stop]
+    whole = fold(token)[:MAX_TERM_CHARS]
+    return (whole, *kept) if whole != _words_of_token(token)[0] else tuple(kept)
+
+
+def _stop_words(tokens: list[str]) -> frozenset[str]:
+    """The stop words of the language that a question shares most of them with.
+
+    One language only: `war` is a stop word in German and a subject in English. CJK lists always hold, their units
+    occur in no other language.
+    """
+    words = [word for token in tokens for word in _words_of_token(token)]
+    counts = {name: sum(word in listed for word in words) for name, listed in STOP_WORDS.items()}
+    most = max(counts.values())
+    best = [STOP_WORDS[name] for name, count in counts.items() if count == most and count > 0]
+    return frozenset().union(*best[:1], STOP_WORDS["zh"], STOP_WORDS["ja"], STOP_WORDS["ko"])
+
+
+def _is_cjk(token: str) -> bool:
+    return not token.isascii() and re.match(f"[{_CJK}]", token) is not None

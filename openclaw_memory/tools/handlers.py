@@ -1,0 +1,213 @@
+"""The five tools: what each does when a model calls it, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from openclaw_memory.errors import (
+    ConflictError,
+    NotFoundError,
+    OpenClawMemoryError,
+    PathNotAllowedError,
+    QueryError,
+    WriteError,
+)
+from openclaw_memory.text.fence import fenced
+from openclaw_memory.tools import schemas
+from openclaw_memory.tools.budget import found, within
+from openclaw_memory.tools.sanitize import Written, fit_to_write
+from openclaw_memory.tools.visibility import Audience, audience_of, check_path, check_source, checked_memory
+from openclaw_memory.types import Excerpt, Source, Tool, ToolAnswer, cited
+from openclaw_memory.workspace.paths import is_transcript
+from openclaw_memory.workspace.safe_read import DEFAULT_CHARS
+
+if TYPE_CHECKING:
+    from openclaw_memory.memory import Memory
+
+# The first that fits names the status; the last one is the root of them all.
+STATUSES: tuple[tuple[type[OpenClawMemoryError], str], ...] = (
+    (ConflictError, "stale"),
+    (PathNotAllowedError, "not_allowed"),
+    (NotFoundError, "not_found"),
+    (QueryError, "invalid"),
+    (WriteError, "failed"),
+    (OpenClawMemoryError, "unavailable"),
+)
+
+# As many digits of a hash as `Workspace.edit` wants to see: a model copies short words without mistakes.
+HASH_DIGITS = 12
+
+
+class Host(NamedTuple):
+    """What a call works on: a memory, who reads the answer, and whether there are tools that change lines."""
+
+    memory: Memory
+    audience: Audience
+    edit: bool
+
+
+def memory_tools(
+    memory: Memory,
+    *,
+    session_key: str | None = None,
+    edit: bool = False,
+    append: bool = True,
+    source: Source | None = None,
+) -> tuple[Tool, ...]:
+    """The tools of a memory for one session: memory_search and memory_get, and those that write.
+
+    `session_key` is OpenClaw's: in a group or channel, as the key or `sessions.json` knows it, neither MEMORY.md,
+    USER.md nor transcripts are shown, and citations only where `config.recall.citations` is `on`. `append` adds
+    memory_append, `edit` adds memory_edit and memory_forget. What a call answers has a `status`: `ok`; what a model can
+    mend, `invalid`, `not_found`, `not_allowed` or `stale`; or `unavailable` and `failed`. Every one but `ok` comes with
+    an `error` in words. With `source` "memory" no transcript is searched or read, with "sessions" no note.
+
+    Raises:
+        ConfigError: `memory` is no memory, or `source` is unknown.
+    """
+    checked_memory(memory)
+    check_source(source)
+
+    def host() -> Host:
+        # Asked with each call: that a session is a group's may be written down after its first messages.
+        return Host(memory, audience_of(memory, session_key, source), edit)
+
+    tools = [
+        _tool("memory_search", schemas.MEMORY_SEARCH_DESCRIPTION, schemas.MEMORY_SEARCH_SCHEMA, _search, host),
+        _tool("memory_get", schemas.MEMORY_GET_DESCRIPTION, schemas.MEMORY_GET_SCHEMA, _get, host),
+    ]
+    if append:
+        tools.append(
+            _tool("memory_append", schemas.MEMORY_APPEND_DESCRIPTION, schemas.MEMORY_APPEND_SCHEMA, _append, host)
+        )
+    if edit:
+        tools += [
+            _tool("memory_edit", schemas.MEMORY_EDIT_DESCRIPTION, schemas.MEMORY_EDIT_SCHEMA, _edit, host),
+            _tool("memory_forget", schemas.MEMORY_FORGET_DESCRIPTION, schemas.MEMORY_FORGET_SCHEMA, _forget, host),
+        ]
+    return tuple(tools)
+
+
+Call = Callable[[Host, Mapping[str, Any]], ToolAnswer]
+
+
+def _tool(name: str, description: str, schema: Mapping[str, Any], call: Call, host: Callable[[], Host]) -> Tool:
+    return Tool(name, description, schema, partial(_answer, schema, call, host))
+
+
+def _answer(schema: Mapping[str, Any], call: Call, host: Callable[[], Host], given: Any) -> ToolAnswer:
+    try:
+        return call(host(), schemas.checked_arguments(schema, given))
+    except OpenClawMemoryError as error:
+        return _refusal(error)
+
+
+def _refusal(error: OpenClawMemoryError) -> ToolAnswer:
+    status = next(status for kind, status in STATUSES if isinstance(error, kind))
+    if not isinstance(error, ConflictError):
+        return ToolAnswer({"status": status, "error": str(error)}, error)
+    # Only the first line: below it the message quotes the file, and what is quoted to a model is fenced.
+    data = {"status": status, "error": str(error).partition("\n")[0], "path": error.path, "from": error.start_line}
+    # More than memory_get shows at once was never seen in one piece: it has to be read again.
+    if len(error.current) <= DEFAULT_CHARS:
+        now = fenced(error.current, f"{error.path} as it is now")
+        data |= {"current": now, "hash": error.hash[:HASH_DIGITS]}
+    return ToolAnswer(data, error)
+
+
+def _search(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
+    memory, audience, _ = host
+    results = found(memory, given["query"], audience, given.get("maxResults"), given.get("minScore"))
+    shown, omitted = within(results, memory.config.recall.max_chars)
+    rows = []
+    for hit in shown:
+        row = {"path": hit.path, "lines": f"{hit.start_line}-{hit.end_line}", "score": round(hit.score, 3)}
+        row["snippet"] = fenced(hit.snippet, _origin(hit, audience))
+        rows.append(row | _citation(hit, audience))
+    data = {"status": "ok", "results": rows}
+    data |= {"provider": results.provider, "model": results.model, "mode": results.mode}
+    note = results.reason or audience.unknown
+    about = {"stale": results.stale, "note": note, "filtered": results.filtered, "omitted": omitted}
+    return ToolAnswer(data | _said(about), replace(results, results=shown))
+
+
+def _get(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
+    path, start, lines = _cited(given)
+    check_path(host.memory.workspace, path, host.audience)
+    excerpt = host.memory.get(path, start=start, lines=lines)
+    shown = excerpt.end_line - excerpt.start_line + 1
+    data = {"status": "ok", **_place(excerpt), "text": fenced(excerpt.text, _origin(excerpt, host.audience))}
+    about = {"nextFrom": excerpt.next_start, "truncated": excerpt.cut or excerpt.next_start is not None}
+    # A line that is shown in part was not seen, and a transcript never changes.
+    can_change = host.edit and shown and not excerpt.cut and not is_transcript(excerpt.path)
+    return ToolAnswer(
+        data
+        | (_citation(excerpt, host.audience) if shown else {})
+        | _said(about)
+        | ({"hash": excerpt.hash[:HASH_DIGITS]} if can_change else {}),
+        excerpt,
+    )
+
+
+def _append(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
+    written, title = fit_to_write(given["text"]), fit_to_write(given.get("title") or "")
+    excerpt = host.memory.append(_words(written), title=title.text, skip_existing=True)
+    host.memory.sync_soon()
+    data = {"status": "ok", "path": excerpt.path, "lines": f"{excerpt.start_line}-{excerpt.end_line}"}
+    about = {"existed": excerpt.existed, "redacted": written.redacted or title.redacted}
+    return ToolAnswer(data | about | _citation(excerpt, host.audience), excerpt)
+
+
+def _edit(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
+    check_path(host.memory.workspace, given["path"], host.audience)
+    written, end = fit_to_write(given["text"]), given["from"] + given["lines"] - 1
+    excerpt = host.memory.edit(given["path"], given["from"], end, _words(written), seen=given["hash"])
+    host.memory.sync_soon()
+    data = {"status": "ok", **_place(excerpt), "hash": excerpt.hash[:HASH_DIGITS], "redacted": written.redacted}
+    return ToolAnswer(data | _citation(excerpt, host.audience), excerpt)
+
+
+def _forget(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
+    check_path(host.memory.workspace, given["path"], host.audience)
+    end = given["from"] + given["lines"] - 1
+    host.memory.delete(given["path"], given["from"], end, seen=given["hash"])
+    host.memory.sync_soon()
+    return ToolAnswer({"status": "ok", "path": given["path"], "removed": given["lines"]})
+
+
+def _cited(given: Mapping[str, Any]) -> tuple[str, int | None, int | None]:
+    """Path, first line and number of lines, out of a citation too."""
+    start, lines = given.get("from"), given.get("lines")
+    place = cited(given["path"])
+    if place is None or start is not None:
+        return place[0] if place else given["path"], start, lines
+    path, first, last = place
+    return path, first, lines or last - first + 1
+
+
+def _words(written: Written) -> str:
+    if not written.text.strip():
+        raise QueryError("text has nothing but blanks and what the memory has shown: write it in words of your own")
+    return written.text
+
+
+def _place(excerpt: Excerpt) -> dict[str, Any]:
+    lines = excerpt.end_line - excerpt.start_line + 1
+    return {"path": excerpt.path, "from": excerpt.start_line, "lines": lines}
+
+
+def _citation(found: Any, audience: Audience) -> dict[str, str]:
+    return {"citation": found.citation} if audience.citations else {}
+
+
+def _origin(found: Any, audience: Audience) -> str:
+    origin: str = found.citation if audience.citations else found.path
+    return origin
+
+
+def _said(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts that there is something to say about: what is false, 0 or None costs a model's attention."""
+    return {name: value for name, value in facts.items() if value}

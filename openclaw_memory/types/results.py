@@ -1,0 +1,288 @@
+"""What a memory answers: results of a search, the report of a sync, its progress, and the status."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+from openclaw_memory.types.files import Skipped, Source, citation
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """A contiguous run of lines that answers, with its place.
+
+    `score` lies in [0, 1]; `parts` says how it came about: `confidence` that the notes answer at all times the `share`
+    of this answer, or `vector_score` and `text_score` where whole chunks answer; in both `vector_share`, 0..1, is what
+    meaning has in it, and `decay` what age has left of it. `SearchResults.explain()` shows them.
+    """
+
+    path: str
+    start_line: int
+    end_line: int
+    score: float
+    snippet: str
+    source: Source
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def citation(self) -> str:
+        return citation(self.path, self.start_line, self.end_line)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """What one sync did. Paths are listed, except for the unchanged files, which are counted.
+
+    Files in `waiting` are found by keywords, but lack vectors, for the reason given, until a sync gets them.
+    `embedded` counts texts, `tokens` estimates from above what they came to.
+    """
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    unchanged: int = 0
+    failed: tuple[Skipped, ...] = ()
+    waiting: tuple[Skipped, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    embedded: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    rebuilt: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return not self.failed and not self.waiting
+
+    def _repr_html_(self) -> str:
+        from openclaw_memory.display.tables import table
+
+        files = [(what, path) for what in ("added", "changed", "removed") for path in first_of(getattr(self, what))]
+        told = [
+            (what, f"{file.path}: {file.reason}")
+            for what in ("failed", "waiting", "skipped")
+            for file in getattr(self, what)
+        ]
+        rebuilt = [("built again", self.rebuilt)] if self.rebuilt else []
+        caption = (
+            f"{len(self.added)} added, {len(self.changed)} changed, {len(self.removed)} removed, "
+            f"{self.unchanged} unchanged; embedded: {self.embedded}"
+        )
+        return table(caption, ("sync", ""), [*files, *told, *rebuilt])
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One step of a long piece of work: `completed` of `total` units, and what they are.
+
+    `embedded` texts of at most `tokens` tokens were embedded meanwhile, in `seconds`.
+    """
+
+    completed: int
+    total: int
+    label: str
+    embedded: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Texts embedded in a second; 0 where none were."""
+        return self.embedded / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long the rest takes at the pace so far; None before the first unit."""
+        return self.seconds / self.completed * (self.total - self.completed) if self.completed else None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of a memory: what is indexed, with what, and whatever works less well than it could.
+
+    `dirty` says of each file that a sync would read, or forget, why; those in `waiting` lack only vectors. `skipped`
+    are files that were found and left out. `passed_over` says why other providers were not taken, `fallback`, of one
+    that stands in for the requested one, `from` where and for what `reason`. `problems` is what a deep look finds wrong
+    with the index itself (syncing with force mends it).
+
+    `last_sync` tells of the latest sync of any process that came to its end, `last_error` of what has ended one since;
+    both have a time `at`, in ISO 8601. `bytes` counts those of the `index`, its `log`, the `notes` and the `sessions`.
+    `watcher` is a line about the one at work in this process, None where there is none. `flush` says of each session
+    whose latest flush failed, by its key, what went wrong.
+    """
+
+    workspace: str
+    index_path: str
+    provider: str
+    model: str
+    requested_provider: str
+    passed_over: Mapping[str, str]
+    mode: Literal["hybrid", "keyword"]
+    files: int
+    chunks: int
+    sources: Mapping[str, tuple[int, int]]
+    dirty: Mapping[str, str]
+    skipped: tuple[Skipped, ...]
+    vector: Mapping[str, Any]
+    fts: Mapping[str, Any]
+    cache: Mapping[str, Any]
+    index_bytes: int
+    notices: tuple[str, ...]
+    engine: Mapping[str, str]
+    problems: tuple[str, ...] = ()
+    waiting: tuple[Skipped, ...] = ()
+    backend: str = "sqlite"
+    extra_paths: tuple[str, ...] = ()
+    fallback: Mapping[str, str] | None = None
+    batch: Mapping[str, Any] = field(default_factory=dict)
+    last_sync: Mapping[str, Any] | None = None
+    last_error: Mapping[str, Any] | None = None
+    watcher: str | None = None
+    bytes: Mapping[str, int] = field(default_factory=dict)
+    flush: Mapping[str, str] = field(default_factory=dict)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """One row a field: its name, and its value.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        from openclaw_memory.display.tables import frame
+
+        return frame(
+            "to_pandas()", ("field", "value"), ((item.name, getattr(self, item.name)) for item in fields(self))
+        )
+
+    def _repr_html_(self) -> str:
+        from openclaw_memory.display.tables import table
+
+        return table("memory", ("", ""), [*overview(self, near=True), *shortcomings(self)])
+
+
+MAX_LISTED = 10  # names of files; more would push everything else off the screen
+
+
+def overview(state: Status, *, near: bool = False) -> list[tuple[str, str]]:
+    """What a memory is, in a few rows of name and value: where it lies, how it is searched, what it holds.
+
+    With `near`, a place below the current folder is shown as seen from there.
+    """
+    sources = ", ".join(f"{name} {files} files, {chunks} chunks" for name, (files, chunks) in state.sources.items())
+    return [
+        ("workspace", _near(state.workspace) if near else state.workspace),
+        ("index", _near(state.index_path) if near else state.index_path),
+        ("search", f"{state.mode}, {in_use(state)}"),
+        *((f"not {provider}", reason) for provider, reason in state.passed_over.items()),
+        ("holds", f"{state.files} files, {state.chunks} chunks" + (f" ({sources})" if sources else "")),
+        *((("extra paths", ", ".join(state.extra_paths)),) if state.extra_paths else ()),
+        ("last sync", last_sync(state)),
+        *((("watcher", state.watcher),) if state.watcher else ()),
+    ]
+
+
+def shortcomings(state: Status) -> list[tuple[str, str]]:
+    """Whatever works less well than it could, in rows of kind and words; none where all is well."""
+    return [
+        *([("error", failure(state.last_error))] if state.last_error is not None else []),
+        *(("problem", text) for text in state.problems),
+        *(
+            ("dirty", f"{path}: {state.dirty[path]}" if path in state.dirty else path)
+            for path in first_of(behind(state))
+        ),
+        *(("waiting", f"{file.path}: {file.reason}") for file in state.waiting),
+        *(("skipped", f"{file.path}: {file.reason}") for file in state.skipped),
+        *(("flush", f"{session}: {error}") for session, error in state.flush.items()),
+        *(("note", notice) for notice in state.notices),
+    ]
+
+
+def details(state: Status) -> list[tuple[str, str]]:
+    """How it does that, in rows of name and value: sizes, and each path of the engine."""
+    on_disk = ", ".join(f"{name} {size(count)}" for name, count in state.bytes.items() if count)
+    return [
+        ("on disk", on_disk or "nothing"),
+        *((name, _inline(table)) for name, table in (("vector", state.vector), ("keyword", state.fts))),
+        ("cache", _inline(state.cache)),
+        *((("batch", _inline(state.batch)),) if state.batch.get("enabled") or state.batch.get("jobs") else ()),
+        ("engine", _inline(state.engine)),
+    ]
+
+
+def last_sync(state: Status) -> str:
+    """When the latest sync ran, what for, and what it did, in a line."""
+    if (last := state.last_sync) is None:
+        return "none is known"
+    counts = [f"{last[name]} {name}" for name in ("added", "changed", "removed") if last.get(name)]
+    if last.get("failed"):
+        counts.append(f"{len(last['failed'])} failed")
+    done = ", ".join(counts) or "nothing to do"
+    rebuilt = f"; built again: {last['rebuilt']}" if last.get("rebuilt") else ""
+    return f"{ago(last['at'])} ({last.get('reason')}, {last.get('seconds')} s): {done}{rebuilt}"
+
+
+def failure(error: Mapping[str, Any]) -> str:
+    """What ended a sync, and when, as far as that is known."""
+    when = f" {ago(error['at'])}" if error.get("at") else ""
+    return f"the last sync{when} ended with: {error.get('error')}"
+
+
+def ago(moment: str) -> str:
+    """A time in ISO 8601, in words: `3 min ago`, or the time itself where it is over a day old, or not past."""
+    seconds = (datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(moment)).total_seconds()
+    if seconds < -1 or seconds > 86_400:
+        return moment
+    if seconds < 60:
+        return f"{max(seconds, 0):.0f} s ago"
+    return f"{seconds / 60:.0f} min ago" if seconds < 3600 else f"{seconds / 3600:.0f} h ago"
+
+
+def size(count: int) -> str:
+    """A number of bytes in the unit that suits it: `512 B`, `1.5 kB`, `20.0 MB`; a kB has 1,000 bytes."""
+    number, units = float(count), ["B", "kB", "MB", "GB", "TB"]
+    while number >= 1000 and len(units) > 1:
+        number, units = number / 1000, units[1:]
+    return f"{count} B" if units[0] == "B" else f"{number:.1f} {units[0]}"
+
+
+def first_of(names: Sequence[str]) -> list[str]:
+    """The first ten names, and in how many more they go on."""
+    rest = len(names) - MAX_LISTED
+    return [*names[:MAX_LISTED], *([f"and {rest:,} more"] if rest > 0 else [])]
+
+
+def behind(state: Status) -> list[str]:
+    """The files whose words the index does not hold as they are now.
+
+    One that only lacks vectors is none of them, nor one that is left out and said to be.
+    """
+    told = {file.path for file in (*state.waiting, *state.skipped)}
+    return [path for path in state.dirty if path not in told]
+
+
+def in_use(state: Status) -> str:
+    """Provider and model, and what was asked for where that is another one."""
+    name = f"{state.provider} {state.model}".strip() or "nothing"
+    if state.requested_provider == state.provider:
+        return name
+    if state.requested_provider == "auto":
+        return f"{name}, chosen by auto"
+    return f"{name}, in place of {state.requested_provider}"
+
+
+def _inline(table: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in table.items() if value is not None)
+
+
+def _near(path: str) -> str:
+    """A path as seen from the current folder, where it lies below it."""
+    try:
+        below = os.path.relpath(path)
+    except (OSError, ValueError):  # the current folder is gone, or on another drive
+        return path
+    return path if below.startswith(os.pardir) else below

@@ -1,0 +1,255 @@
+"""Writing to the disk: a lock between processes, a write that is whole or taken back, a file replaced at once."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError, WriteError, remedy
+from openclaw_memory.workspace.paths import NOTES_FOLDER
+from openclaw_memory.workspace.safe_read import CAN_WALK, open_at, open_folder
+
+LOCK_SECONDS = 10.0  # a write holds the lock for milliseconds: who waits this long waits for something stuck
+_POLL_SECONDS = 0.002
+
+# Not `.md`: a file under this name never counts as memory.
+_UNFINISHED = ".openclaw-memory-{}.tmp"
+_UNFINISHED_NAME = re.compile(r"\.openclaw-memory-[0-9a-f]{16}\.tmp")
+
+
+@contextmanager
+def writing(root: Path, path: str) -> Iterator[None]:
+    """Hold the lock under which notes of a workspace are written: `memory/.lock`, one for all of them.
+
+    Raises:
+        PathNotAllowedError, WriteError: as `locked`.
+    """
+    try:
+        make_folder(root, NOTES_FOLDER)
+    except OSError as error:
+        raise refused(error, path) from error
+    with locked(root / NOTES_FOLDER / ".lock", path):
+        yield
+
+
+@contextmanager
+def locked(lock: Path, path: str) -> Iterator[None]:
+    """Hold a lock file, which is made if need be (0600), while `path` is written; no other thread or process has it.
+
+    What the operating system refuses meanwhile, in words of this library.
+
+    Raises:
+        PathNotAllowedError: a symlink, or something that is no file or folder, is in the way.
+        WriteError: the lock was held by somebody else for 10 s, or the system refused to write.
+    """
+    import filelock
+
+    try:
+        with filelock.FileLock(lock, timeout=LOCK_SECONDS, mode=0o600, poll_interval=_POLL_SECONDS):
+            yield
+    except filelock.Timeout as error:
+        raise WriteError(f"{path} was not written: {lock} is held for over {LOCK_SECONDS:g} s; try again") from error
+    except OSError as error:
+        if isinstance(error, OpenClawMemoryError):
+            raise
+        raise refused(error, path) from error
+
+
+def refused(error: OSError, path: str) -> OpenClawMemoryError:
+    """The error of this library that says why `path` could not be written."""
+    if error.errno in {errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.ENOTDIR}:
+        return PathNotAllowedError(
+            f"{path} is not written: a symlink, or something that is no file or folder, is in its way; move it"
+        )
+    return WriteError(
+        f"{path} could not be written ({error.strerror}) and is as it was: {remedy(error)}, and try again"
+    )
+
+
+def make_folder(base: Path, name: str) -> None:
+    """Make the folder `name` in the trusted folder `base` (0700), where there is none.
+
+    Raises:
+        OSError: it cannot be made, or a symlink or a file is in its place: ELOOP, ENOTDIR.
+    """
+    try:
+        os.mkdir(base / name, 0o700)
+    except FileExistsError:
+        # A symlink would take what is written elsewhere.
+        if CAN_WALK:
+            os.close(open_folder(str(base), (name,)))
+        elif (base / name).is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
+    else:
+        flush_folder(str(base), (), name)
+
+
+def open_to_append(base: str, parts: Sequence[str]) -> tuple[int, bool]:
+    """A file opened for reading and appending, never through a symlink, and whether it was made (0600) for that.
+
+    Raises:
+        OSError: with ELOOP where a part is a symlink, and as open(2) raises it otherwise.
+    """
+    flags = os.O_RDWR | os.O_APPEND
+    try:
+        return open_at(base, parts, flags), False
+    except FileNotFoundError:
+        return open_at(base, parts, flags | os.O_CREAT | os.O_EXCL), True
+
+
+def read_whole(descriptor: int) -> bytes:
+    """All that an open file holds from here on."""
+    blocks = []
+    while block := os.read(descriptor, 1 << 20):
+        blocks.append(block)
+    return b"".join(blocks)
+
+
+def write_whole(descriptor: int, data: bytes, size: int, path: str) -> None:
+    """Add `data` in one write(2), on the disk when this returns; else the file is cut back to `size` bytes.
+
+    Raises:
+        WriteError: the disk took a part only.
+        OSError: the write failed.
+    """
+    try:
+        written = os.write(descriptor, data)
+        if written < len(data):
+            raise WriteError(f"{path} took {written} of {len(data)} bytes and is as it was: free some disk space")
+        os.fsync(descriptor)
+    except OSError:
+        os.ftruncate(descriptor, size)
+        raise
+
+
+def replace_file(base: str, parts: Sequence[str], data: bytes, seen: os.stat_result | None) -> None:
+    """Put a file with `data` in the place of the one at `parts` below the trusted folder `base`; call it in `locked`.
+
+    Readers find the old file or the new one. It keeps mode and owner. `seen` is what the old file was when it was read,
+    None where there was none. What an earlier writer left unfinished in the folder is removed.
+
+    Raises:
+        WriteError: the file is no longer the one that was seen: an editor does not know of our lock.
+        OSError: it cannot be written. The old file is as it was.
+    """
+    replace_files(base, parts[:-1], [(parts[-1], data, seen)])
+
+
+def replace_files(base: str, folder: Sequence[str], files: Sequence[tuple[str, bytes, os.stat_result | None]]) -> None:
+    """As `replace_file`, for files of one folder: name, content, and what was seen, of each.
+
+    Raises:
+        WriteError, OSError: as `replace_file`. Those before are written, those after are as they were.
+    """
+    with _folder(base, folder) as (descriptor, prefix):
+        _sweep(descriptor, prefix)
+        for name, data, seen in files:
+            _put(descriptor, prefix, name, data, seen, "/".join((*folder, name)))
+        if descriptor is not None:
+            _flush(descriptor, "/".join((*folder, *(name for name, _, _ in files[-1:]))))
+
+
+def remove_file(base: str, parts: Sequence[str], seen: os.stat_result) -> None:
+    """Remove the file at `parts` below the trusted folder `base`, which still is what was seen; call it in `locked`.
+
+    Raises:
+        WriteError: it is no longer the one that was seen.
+        OSError: it cannot be removed.
+    """
+    with _folder(base, parts[:-1]) as (folder, prefix):
+        _check_unchanged(prefix + parts[-1], folder, seen, "/".join(parts))
+        os.unlink(prefix + parts[-1], dir_fd=folder)
+        if folder is not None:
+            _flush(folder, "/".join(parts))
+
+
+def _put(folder: int | None, prefix: str, name: str, data: bytes, seen: os.stat_result | None, path: str) -> None:
+    unfinished = prefix + _UNFINISHED.format(secrets.token_hex(8))
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(unfinished, flags, 0o600, dir_fd=folder)
+    try:
+        try:
+            _fill(descriptor, data, seen)
+        finally:
+            os.close(descriptor)
+        _check_unchanged(prefix + name, folder, seen, path)
+        os.replace(unfinished, prefix + name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(OSError):  # what went wrong before is what matters, and the next writer sweeps
+            os.unlink(unfinished, dir_fd=folder)
+        raise
+
+
+def _sweep(folder: int | None, prefix: str) -> None:
+    """Remove what an earlier writer left unfinished. What cannot be removed is in nobody's way, and stays."""
+    with suppress(OSError):
+        names = os.listdir(prefix or "." if folder is None else folder)
+        for name in filter(_UNFINISHED_NAME.fullmatch, names):
+            os.unlink(prefix + name, dir_fd=folder)
+
+
+def flush_folder(base: str, parts: Sequence[str], path: str) -> None:
+    """Put the names in a folder on the disk, `path` among them. Windows has no such call, and opens no folders.
+
+    Raises:
+        WriteError: the disk did not confirm it. What was written stays.
+    """
+    if os.name == "nt":
+        return
+    folder = open_folder(base, parts)
+    try:
+        _flush(folder, path)
+    finally:
+        os.close(folder)
+
+
+def _flush(folder: int, path: str) -> None:
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        raise WriteError(
+            f"{path} is written, but the disk did not confirm its name ({error.strerror}): check the disk"
+        ) from error
+
+
+@contextmanager
+def _folder(base: str, parts: Sequence[str]) -> Iterator[tuple[int | None, str]]:
+    """A folder, held open so that nobody can swap it, and what its names begin with: nothing where it is open."""
+    if not CAN_WALK:
+        yield None, os.path.join(base, *parts, "")
+        return
+    folder = open_folder(base, parts)
+    try:
+        yield folder, ""
+    finally:
+        os.close(folder)
+
+
+def _fill(descriptor: int, data: bytes, old: os.stat_result | None) -> None:
+    if old is not None and os.name != "nt":
+        new = os.fstat(descriptor)
+        if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
+            os.fchown(descriptor, old.st_uid, old.st_gid)
+        os.fchmod(descriptor, old.st_mode & 0o7777)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+    os.fsync(descriptor)
+
+
+def _check_unchanged(name: str, folder: int | None, seen: os.stat_result | None, path: str) -> None:
+    try:
+        now = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        now = None
+    if (now and _stamp(now)) != (seen and _stamp(seen)):
+        raise WriteError(f"{path} was changed by another program just now, and is as that left it: read it again")
+
+
+def _stamp(info: os.stat_result) -> tuple[int, int, int]:
+    return info.st_ino, info.st_size, info.st_mtime_ns

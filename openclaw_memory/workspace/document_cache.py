@@ -1,0 +1,273 @@
+"""Documents that were read before: what they say, for as long as their files are the same."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from openclaw_memory._log import say
+from openclaw_memory.config import FilesConfig
+from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError, UndecodableError, WorkspaceError
+from openclaw_memory.text.front_matter import EMBEDDING, SHOWN_VECTOR, VECTOR, Matter, matter_end, parsed
+from openclaw_memory.text.redaction import redact
+from openclaw_memory.types import Document, Source, citation
+from openclaw_memory.workspace.atomic import read_whole
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, locate
+from openclaw_memory.workspace.safe_read import decode, opened
+
+if TYPE_CHECKING:
+    from openclaw_memory.workspace import Workspace
+
+
+# What is kept of files takes about so many bytes; the ids are kept beside it, however many there are.
+MOST_BYTES = 32 << 20
+_BYTES_BESIDE = 1024  # of Python's objects, for each file
+
+# Two writes within one tick of the file system's clock leave the same stamp. Linux stamps with its scheduler's tick (at
+# most 10 ms, doubled here); a stamp of whole seconds comes from a coarse file system (FAT counts in 2 s).
+_TICK_NS = 20_000_000
+_COARSE_TICK_NS = 2_000_000_000
+
+_Stamp: TypeAlias = tuple[int, int, int, int]
+
+
+class Seen(NamedTuple):
+    """What a file holds. `content` has its secrets masked, and is None where no program wrote the file, or it is gone.
+
+    `doc_id` is None where none can be read. `is_text` tells a person's file from none at all, or one without a text. A
+    content is the same object as long as the file is the same: it is for reading alone. Its text begins with `line`.
+    """
+
+    doc_id: str | None
+    content: Matter | None
+    is_text: bool = True
+    line: int = 1
+
+
+_NOTHING = Seen(None, None, is_text=False)
+_A_PERSONS = Seen(None, None)
+
+
+class Known:
+    """The documents of a workspace, read again only where their stamps differ. Safe to use from several threads."""
+
+    def __init__(self, root: Path, rules: FilesConfig) -> None:
+        self.unread: dict[str, str] = {}
+        """What was found of files that a person has damaged, by path, in words; each was told once."""
+        self._root, self._base, self._rules = root, str(root), rules
+        self._ids: dict[str, tuple[_Stamp, bool, str | None]] = {}
+        self._kept: dict[str, tuple[_Stamp, int, Seen]] = {}
+        self._bytes = 0
+        self._lock = Lock()
+
+    def look(self, path: str, info: os.stat_result | None = None) -> Seen:
+        """What the file at a path holds; `info` is its stat, where it was looked at just now.
+
+        Raises:
+            PathNotAllowedError: the path can be none of a memory file, or passes a symlink.
+            WorkspaceError: the file cannot be read.
+        """
+        stamp = _stamp(info) if info else self._stamp_at(path)
+        kept = self._kept.get(path)
+        if kept is not None and kept[0] == stamp:
+            return kept[2]
+        return self._read(path)
+
+    def text_at(self, path: str) -> Seen | None:
+        """As `look`, and None where there is no file that can be read: what others hold is not kept from a search."""
+        try:
+            seen = self.look(path)
+        except (NotFoundError, WorkspaceError):
+            return None
+        return seen if seen.is_text else None
+
+    def id_at(self, path: str, info: os.stat_result) -> tuple[bool, str | None]:
+        """Whether a file is a document, and the id in it, None where none can be read.
+
+        Raises:
+            PathNotAllowedError, WorkspaceError: as `look`.
+        """
+        known = self._ids.get(path)
+        if known is not None and known[0] == _stamp(info):
+            return known[1], known[2]
+        seen = self.look(path, info)
+        return seen.content is not None, seen.doc_id
+
+    def forget_all_but(self, there: set[str], folder: str) -> None:
+        """Forget what was read below a folder, but for the files that are still `there`."""
+        with self._lock:
+            gone = (self._ids.keys() | self._kept.keys() | self.unread.keys()) - there
+        self.forget(path for path in gone if path.startswith(f"{folder}/"))
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Forget what was read of these files: they are gone."""
+        with self._lock:
+            for path in paths:
+                self._ids.pop(path, None)
+                self.unread.pop(path, None)
+                if (kept := self._kept.pop(path, None)) is not None:
+                    self._bytes -= kept[1]
+
+    def _read(self, path: str) -> Seen:
+        place = locate(self._root, self._rules, path)
+        now = time.time_ns()
+        try:
+            with opened(place, self._rules) as descriptor:
+                info = os.fstat(descriptor)
+                text = decode(read_whole(descriptor), place.path)
+        except NotFoundError:
+            self.forget({path, place.path})
+            return _NOTHING
+        except UndecodableError:
+            self.unread.pop(place.path, None)
+            seen, size = _NOTHING, 0
+        else:
+            matter = parsed(text)
+            seen = self._seen(place.path, matter)._replace(line=text.count("\n", 0, matter_end(text)) + 1)
+            size = 0 if matter is None else info.st_size - len(vector_in(matter.fields) or "")
+        if _is_settled(info, now):
+            self._keep(path, _stamp(info), size + _BYTES_BESIDE, seen)
+        return seen
+
+    def _seen(self, path: str, matter: Matter | None) -> Seen:
+        if matter is None:
+            self.unread.pop(path, None)
+            return _A_PERSONS
+        doc_id, damage = id_of(matter), list(matter.damage)
+        if path.startswith(f"{DOCUMENTS_FOLDER}/"):
+            if doc_id is None:
+                damage.append("its `id` is missing, and taken from the name of the file")
+            if not isinstance(matter.fields.get("metadata", {}), dict):
+                damage.append("its `metadata` are no table")
+            self._tell(path, damage)
+        return Seen(doc_id, Matter(masked(without_vector(matter.fields)), redact(matter.text), matter.damage))
+
+    def _tell(self, path: str, damage: list[str]) -> None:
+        if not damage:
+            self.unread.pop(path, None)
+            return
+        words = (
+            f"{path} was damaged above its text: {'; '.join(damage)}. What can be read is used: mend it by hand, or "
+            "add the document again"
+        )
+        if self.unread.get(path) != words:
+            self.unread[path] = words
+            say(words)
+
+    def _keep(self, path: str, stamp: _Stamp, size: int, seen: Seen) -> None:
+        with self._lock:
+            self._ids[path] = (stamp, seen.content is not None, seen.doc_id)
+            self._bytes += size - (self._kept.pop(path)[1] if path in self._kept else 0)
+            self._kept[path] = (stamp, size, seen)
+            while self._bytes > MOST_BYTES:
+                oldest = next(iter(self._kept))
+                self._bytes -= self._kept.pop(oldest)[1]
+
+    def _stamp_at(self, path: str) -> _Stamp | None:
+        """The stamp of what is at a path now. It is compared with what was read there, and opens nothing."""
+        try:
+            return _stamp(os.lstat(os.path.join(self._base, path)))
+        except (OSError, ValueError):
+            return None
+
+
+def id_of(matter: Matter) -> str | None:
+    """The id of a document; a number, as a person may write one, counts as its digits."""
+    doc_id = matter.fields.get("id")
+    if isinstance(doc_id, int) and not isinstance(doc_id, bool):
+        return str(doc_id)
+    return doc_id if isinstance(doc_id, str) and doc_id.strip() else None
+
+
+def without_vector(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a document as they are shown: without the numbers of its vector, which say nothing to people."""
+    embedding = fields.get(EMBEDDING)
+    if not isinstance(embedding, dict) or VECTOR not in embedding:
+        return dict(fields)
+    return {**fields, EMBEDDING: {**embedding, VECTOR: SHOWN_VECTOR}}
+
+
+def vector_in(fields: Mapping[str, Any]) -> str | None:
+    """The vector among the fields of a document, in base64; None where there is none."""
+    embedding = fields.get(EMBEDDING)
+    vector = embedding.get(VECTOR) if isinstance(embedding, dict) else None
+    return vector if isinstance(vector, str) else None
+
+
+def masked(value: Any) -> Any:
+    """A value of JSON with the secrets in its texts masked; a copy."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {key: masked(inner) for key, inner in value.items()}
+    return [masked(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def copied(value: Any) -> Any:
+    """A copy of a value of JSON."""
+    if isinstance(value, dict):
+        return {key: copied(inner) for key, inner in value.items()}
+    return [copied(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _stamp(info: os.stat_result) -> _Stamp:
+    return info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
+
+
+def _is_settled(info: os.stat_result, now: int) -> bool:
+    """Whether a later write will have another stamp than the file has `now`, in ns since 1970."""
+    last = max(info.st_mtime_ns, info.st_ctime_ns)
+    return now - last > (_TICK_NS if last % 1_000_000_000 else _COARSE_TICK_NS)
+
+
+_CITATION = re.compile(r"(.+?)(?:#L([1-9]\d*)(?:-L([1-9]\d*))?)?", re.DOTALL)
+
+
+def document_of(path: str, start: int, end: int, text: str, source: Source) -> Document:
+    """The document that lines of a person's file are: from `start` to `end`, both counted from 1 and included."""
+    cited = citation(path, start, end)
+    metadata = {"path": path, "start_line": start, "end_line": end, "source": source, "citation": cited}
+    return Document(cited, text, metadata, path, line=start)
+
+
+def cited_lines(workspace: Workspace, doc_id: str) -> Document | None:
+    """The lines that an id cites, with secrets masked; None where it cites none."""
+    match = _CITATION.fullmatch(doc_id)
+    if match is None or match[2] is None:
+        return None
+    start = int(match[2])
+    try:
+        lines = workspace.excerpt(match[1], start, int(match[3] or start) - start + 1)
+    except (NotFoundError, PathNotAllowedError, QueryError):
+        return None
+    source: Source = "sessions" if lines.path.startswith("sessions/") else "memory"
+    return document_of(lines.path, lines.start_line, lines.end_line, lines.text, source)
+
+
+def check_names_no_file(workspace: Workspace, known: Known, doc_id: str) -> None:
+    """Check that what is no document's id names no file either, by its path or by a citation.
+
+    Raises:
+        PathNotAllowedError: it does: the message says how what is there is removed.
+    """
+    match = _CITATION.fullmatch(doc_id)
+    path = match[1] if match else doc_id
+    seen = known.text_at(path)
+    if seen is not None and seen.content is not None:
+        raise PathNotAllowedError(
+            f"{doc_id!r} names the file {path} of a document: delete it by the id that stands above its text, or "
+            "`drop` it by its path"
+        )
+    try:
+        workspace.excerpt(path, lines=1)
+    except (NotFoundError, PathNotAllowedError):
+        return
+    raise PathNotAllowedError(
+        f"{doc_id!r} cites {path} and is no document's id: a person's own file is changed by hand, or with `edit` and "
+        "`delete` of the memory; a document is deleted by the id it was added with"
+    )

@@ -1,0 +1,244 @@
+"""Safe reading: the bytes of an allowed file, never through a symlink; its text; and an excerpt of its lines."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from openclaw_memory.config import FilesConfig
+from openclaw_memory.errors import (
+    NotFoundError,
+    OpenClawMemoryError,
+    PathNotAllowedError,
+    QueryError,
+    UndecodableError,
+    WorkspaceError,
+)
+from openclaw_memory.text.front_matter import as_shown
+from openclaw_memory.text.redaction import redact
+from openclaw_memory.text.utf16 import truncate_utf16, utf16_length
+from openclaw_memory.types import Excerpt
+from openclaw_memory.workspace.paths import Place, locate, why_left_out
+
+# What OpenClaw's memory_get shows when it is asked for no more than a path.
+DEFAULT_LINES = 120
+DEFAULT_CHARS = 12_000
+
+CAN_WALK = os.open in os.supports_dir_fd
+_DIRECTORY = getattr(os, "O_DIRECTORY", 0)
+# O_NONBLOCK: opening a FIFO must not wait for somebody to write into it.
+_SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def read_bytes(root: Path, path: str, rules: FilesConfig) -> bytes:
+    """The content of a memory file. What is checked is what is read: the open file, not its name.
+
+    Raises:
+        PathNotAllowedError: the path names no memory file, passes a symlink, or what is there is not an ordinary file
+            of allowed size.
+        NotFoundError: there is no such file.
+        WorkspaceError: it cannot be read.
+    """
+    place = locate(root, rules, path)
+    return read_place(place, rules)
+
+
+def read_place(place: Place, rules: FilesConfig) -> bytes:
+    """The content of the file at a place. What is checked is what is read: the open file, not its name.
+
+    Raises:
+        PathNotAllowedError, NotFoundError, WorkspaceError: as `read_bytes`.
+    """
+    with opened(place, rules) as descriptor:
+        return _content(descriptor, place.path, rules)
+
+
+@contextmanager
+def opened(place: Place, rules: FilesConfig) -> Iterator[int]:
+    """A descriptor of the file at a place, which is an ordinary one of allowed size. It is closed at the end.
+
+    Raises:
+        PathNotAllowedError, NotFoundError, WorkspaceError: as `read_bytes`.
+    """
+    try:
+        descriptor = open_at(place.base, place.parts, os.O_RDONLY)
+        try:
+            if reason := why_left_out(os.fstat(descriptor), rules, place.path):
+                raise PathNotAllowedError(f"{place.path} {reason}")
+            yield descriptor
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if isinstance(error, OpenClawMemoryError):
+            raise
+        raise refusal(error, place.path) from error
+
+
+def open_at(base: str, parts: Sequence[str], flags: int, mode: int = 0o600) -> int:
+    """Open the file `parts` below the trusted folder `base`, refusing a symlink at every step; returns a descriptor.
+
+    Raises:
+        OSError: with ELOOP where a part is a symlink, and as open(2) raises it otherwise.
+    """
+    if not CAN_WALK:
+        return _open_by_name(base, parts, flags, mode)
+    folder = os.open(base, os.O_RDONLY | _DIRECTORY)
+    if not parts:
+        return folder
+    try:
+        for part in parts[:-1]:
+            inner = _step(part, os.O_RDONLY | _DIRECTORY, mode, folder)
+            os.close(folder)
+            folder = inner
+        return _step(parts[-1], flags, mode, folder)
+    finally:
+        os.close(folder)
+
+
+def open_folder(base: str, parts: Sequence[str]) -> int:
+    """Like `open_at`, for a folder."""
+    return open_at(base, parts, os.O_RDONLY | _DIRECTORY)
+
+
+def decode(data: bytes, path: str) -> str:
+    """The text of a file: UTF-8, or UTF-16 with a byte order mark. The mark is dropped, NUL becomes U+FFFD.
+
+    Nothing else is changed: a CR stays where it is, and only LF ends a line.
+
+    Raises:
+        UndecodableError: the bytes are neither.
+    """
+    encoding = "utf-16" if is_utf16(data) else "utf-8-sig"
+    try:
+        return data.decode(encoding).replace("\0", "\ufffd")
+    except UnicodeDecodeError as error:
+        raise UndecodableError(
+            f"{path} is not text in {error.encoding} (byte {error.start}: {error.reason}): save it as UTF-8"
+        ) from error
+
+
+def is_utf16(data: bytes) -> bool:
+    """Whether a file begins with the byte order mark of UTF-16."""
+    return data.startswith((b"\xff\xfe", b"\xfe\xff"))
+
+
+def excerpt_of(
+    path: str, text: str, start: int = 1, lines: int = DEFAULT_LINES, max_chars: int = DEFAULT_CHARS
+) -> Excerpt:
+    """At most `lines` whole lines from line `start` (1-based), in at most `max_chars` UTF-16 units, as OpenClaw counts.
+
+    A line that alone is over the budget is cut, and the excerpt says so with `cut`. A newline at the very end begins
+    no line. Past the end the excerpt is empty, and its `end_line` is `start - 1`.
+
+    Raises:
+        QueryError: `start` or `lines` is not a whole number of at least 1.
+    """
+    check_range(start, lines)
+    every = split_lines(text)
+    shown: list[str] = []
+    room = max_chars
+    for line in every[start - 1 : start - 1 + lines]:
+        room -= utf16_length(line) + bool(shown)
+        if room < 0:
+            break
+        shown.append(line)
+    cut = not shown and start <= len(every)
+    if cut:
+        shown = [truncate_utf16(every[start - 1], max_chars)]
+    end = start + len(shown) - 1
+    next_start = end + 1 if end < len(every) and shown else None
+    return Excerpt(path, "\n".join(shown), start, end, next_start, cut, hash_of("\n".join(every[start - 1 : end])))
+
+
+def check_range(start: int, lines: int) -> None:
+    """Raise QueryError where `start` or `lines` is not a whole number of at least 1."""
+    for name, value in (("start", start), ("lines", lines)):
+        if not isinstance(value, int) or value < 1:
+            raise QueryError(f"{name} must be a whole number of at least 1, not {value!r}: lines count from 1")
+
+
+def shown_excerpt(path: str, text: str, start: int, lines: int) -> Excerpt:
+    """As `excerpt_of`, with secrets masked, and without the vector of a document.
+
+    Its `hash` is that of the lines as they stand in the file.
+    """
+    safe = redact(as_shown(text))
+    excerpt = excerpt_of(path, safe, start, lines)
+    if safe is text or safe == text:
+        return excerpt
+    whole = "\n".join(split_lines(text)[excerpt.start_line - 1 : excerpt.end_line])
+    return replace(excerpt, hash=hash_of(whole))
+
+
+def masked_lines(lines: Sequence[str]) -> list[str]:
+    """The lines of a note with their secrets masked: all together, since a private key is one over several of them."""
+    return redact("\n".join(lines)).split("\n") if lines else []
+
+
+def shown_lines(lines: Sequence[str]) -> list[str]:
+    """The lines of a note as they are shown: with secrets masked, and without the vector of a document."""
+    return masked_lines(as_shown("\n".join(lines)).split("\n")) if lines else []
+
+
+def excerpt_of_lines(path: str, lines: Sequence[str], first: int, count: int, *, existed: bool = False) -> Excerpt:
+    """So many lines of a note from the 0-based `first` on, as shown; `hash` is that of the lines as they are there."""
+    shown, text = shown_lines(lines)[first : first + count], "\n".join(lines[first : first + count])
+    return Excerpt(path, "\n".join(shown), first + 1, first + count, hash=hash_of(text), existed=existed)
+
+
+def hash_of(lines: str) -> str:
+    """The `hash` of an excerpt: SHA-256, in hex, of its lines as `split_lines` finds them, joined by newlines."""
+    return hashlib.sha256(lines.replace("\0", "\ufffd").encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of a text, without their newlines; a newline at the very end begins no line."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def refusal(error: OSError, path: str) -> OpenClawMemoryError:
+    """The error of this library that says why a file could not be opened."""
+    if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}:
+        return NotFoundError(f"{path} does not exist: check its name, or write it first")
+    if error.errno == errno.ELOOP:
+        return PathNotAllowedError(f"{path} passes a symlink, which is never followed: use the path of the file itself")
+    if error.errno in {errno.ENXIO, errno.EISDIR, errno.ENODEV}:
+        return PathNotAllowedError(f"{path} is not a regular file: name a Markdown file")
+    return WorkspaceError(f"{path} cannot be read: {error.strerror}; mend the file or its permissions")
+
+
+def _content(descriptor: int, path: str, rules: FilesConfig) -> bytes:
+    blocks: list[bytes] = []
+    room = rules.max_bytes + 1
+    while room > 0 and (block := os.read(descriptor, min(room, 1 << 20))):
+        blocks.append(block)
+        room -= len(block)
+    if room <= 0:
+        raise PathNotAllowedError(f"{path} grew beyond files.max_bytes ({rules.max_bytes:,}) while it was read")
+    return b"".join(blocks)
+
+
+def _step(part: str, flags: int, mode: int, folder: int) -> int:
+    try:
+        return os.open(part, flags | _SAFE, mode, dir_fd=folder)
+    except NotADirectoryError:
+        # A symlink opened as a folder gives ENOTDIR as well. Nothing was opened: this look only finds the right word.
+        if stat.S_ISLNK(os.stat(part, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part) from None
+        raise
+
+
+def _open_by_name(base: str, parts: Sequence[str], flags: int, mode: int) -> int:
+    """For systems without openat(2), such as Windows: look at each part first; a race between the two remains."""
+    current = base
+    for part in parts:
+        current = os.path.join(current, part)
+        if os.path.islink(current):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), current)
+    return os.open(current, flags | _SAFE, mode)

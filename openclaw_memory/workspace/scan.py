@@ -1,0 +1,264 @@
+"""Discovery: which files of a workspace count as memory, and which were left out and why."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TypeAlias
+
+from openclaw_memory.config import FilesConfig, SessionsConfig
+from openclaw_memory.config.ignored_names import is_passed_over
+from openclaw_memory.errors import WorkspaceError
+from openclaw_memory.types import MemoryFile, Skipped, Source
+from openclaw_memory.workspace.paths import (
+    LOWER_CASE_NOTE,
+    NEVER_ENTERED,
+    NOTES_FOLDER,
+    ROOT_NOTES,
+    TRANSCRIPT_SUFFIX,
+    TRANSCRIPTS,
+    Place,
+    counts,
+    extra_places,
+    holds_workspace,
+    is_set_apart,
+    is_transcript,
+    is_unicode,
+    transcripts_place,
+    why_left_out,
+)
+
+_SYMLINK = "is a symlink and is not followed: put the file itself here, or name its real place in files.extra_paths"
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a look at the workspace found.
+
+    `files` come in a fixed order: root notes, `memory/` by path, extra paths, transcripts. `unreadable` are the paths
+    of `skipped` that could not be looked at: what lies there is unknown, not gone.
+    """
+
+    files: tuple[MemoryFile, ...]
+    skipped: tuple[Skipped, ...]
+    unreadable: tuple[str, ...] = ()
+
+    def is_unknown(self, path: str) -> bool:
+        """Whether a path that is not among `files` may still exist, behind something unreadable."""
+        return any(path == folder or path.startswith(f"{folder}/") for folder in self.unreadable)
+
+
+# A path, and what is there: its stat, the reason why it does not count, or the error that kept us from looking.
+_Found: TypeAlias = tuple[str, os.stat_result | str | OSError]
+
+
+def scan(root: Path, rules: FilesConfig, sessions: SessionsConfig | None = None) -> Scan:
+    """Find the memory files of a workspace. Nothing is opened but folders; one stat for each file.
+
+    Raises:
+        WorkspaceError: the workspace folder itself cannot be listed.
+        ConfigError: a glob of the rules cannot be read.
+    """
+    files: dict[str, MemoryFile] = {}
+    skipped: list[Skipped] = []
+    unreadable: list[str] = []
+    first_names: dict[tuple[int, int] | str, str] = {}
+    has_globs = bool(rules.include or rules.exclude)
+    for path, found in chain(_candidates(root, rules), _transcripts(root, sessions)):
+        if has_globs and not counts(rules, path):
+            continue
+        if isinstance(found, OSError):
+            unreadable.append(path)
+            skipped.append(Skipped(_printable(path), f"cannot be looked at: {found.strerror}"))
+        elif isinstance(found, str):
+            skipped.append(Skipped(_printable(path), found))
+        elif not is_unicode(path):
+            skipped.append(Skipped(_printable(path), "has a name that is not UTF-8: rename it"))
+        elif reason := why_left_out(found, rules, path):
+            skipped.append(Skipped(path, reason))
+        elif (first := first_names.setdefault(_identity(path, found), path)) != path:
+            skipped.append(Skipped(path, f"is the same file as {first}"))
+        elif path in files:  # two extra paths can lead to it
+            continue
+        elif len(files) == rules.max_files:
+            skipped.append(Skipped(path, f"is past files.max_files ({rules.max_files:,}), as is all that would follow"))
+            break
+        else:
+            source: Source = "sessions" if is_transcript(path) else "memory"
+            files[path] = MemoryFile(path, source, found.st_size, found.st_mtime_ns, found.st_ino)
+    return Scan(tuple(files.values()), tuple(skipped), tuple(unreadable))
+
+
+def notes_below(root: Path, folder: str, rules: FilesConfig) -> Iterator[tuple[str, os.stat_result]]:
+    """The notes below a folder of the workspace that count, in the order of their paths; none where there is no folder.
+
+    Raises:
+        WorkspaceError: a folder cannot be listed.
+        ConfigError: a glob of the rules cannot be read.
+    """
+    place = Place(folder, str(root), tuple(folder.split("/")))
+    try:
+        info = _stat_at(place)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise WorkspaceError(f"{folder} cannot be looked at: {error.strerror}; mend its permissions") from error
+    if info is None or not stat.S_ISDIR(info.st_mode):
+        return
+    for path, found in _walk(os.path.join(place.base, *place.parts), folder):
+        if isinstance(found, OSError):
+            raise WorkspaceError(f"{_printable(path)} cannot be looked at: {found.strerror}; mend its permissions")
+        if isinstance(found, str) or not is_unicode(path) or not counts(rules, path):
+            continue
+        if why_left_out(found, rules, path) is None:
+            yield path, found
+
+
+def _identity(path: str, info: os.stat_result) -> tuple[int, int] | str:
+    """Device and inode; some systems number no files, and only the path tells them apart."""
+    return (info.st_dev, info.st_ino) if info.st_ino else path
+
+
+def _candidates(root: Path, rules: FilesConfig) -> Iterator[_Found]:
+    try:
+        with os.scandir(root) as listing:
+            # The listing has the names as they are spelled, also where the file system ignores case.
+            entries = {entry.name: entry for entry in listing if entry.name in _TOP_NAMES}
+    except OSError as error:
+        raise WorkspaceError(f"workspace {root} cannot be listed: {error.strerror}; mend its permissions") from error
+    if ROOT_NOTES[0] in entries:
+        entries.pop(LOWER_CASE_NOTE, None)
+    for name in (ROOT_NOTES[0], LOWER_CASE_NOTE, *ROOT_NOTES[1:]):
+        if name in entries:
+            yield from _look(entries[name], name)
+    if NOTES_FOLDER in entries:
+        notes = entries[NOTES_FOLDER]
+        if notes.is_dir(follow_symlinks=False):
+            yield from _walk(notes.path, NOTES_FOLDER)
+        else:
+            yield NOTES_FOLDER, _SYMLINK if notes.is_symlink() else "is not a folder: notes live in a folder `memory`"
+    for place in extra_places(root, rules):
+        found = _extra(place)
+        if place.path == ".":
+            found = ((path, what) for path, what in found if not is_set_apart(root, path))
+        yield from found
+
+
+_TOP_NAMES = frozenset({*ROOT_NOTES, LOWER_CASE_NOTE, NOTES_FOLDER})
+
+
+def _extra(place: Place) -> Iterator[_Found]:
+    """What an entry of `files.extra_paths` names: a Markdown file, or a folder of them."""
+    if holds_workspace(place):
+        yield place.path, "holds the workspace itself: name the folders beside it in files.extra_paths"
+        return
+    if not NEVER_ENTERED.isdisjoint(place.parts):
+        yield place.path, "lies in a folder that is never indexed"
+        return
+    current = os.path.join(place.base, *place.parts)
+    try:
+        info = _stat_at(place)
+    except (FileNotFoundError, NotADirectoryError):
+        yield place.path, "does not exist: correct files.extra_paths, or create it"
+        return
+    except OSError as error:
+        yield place.path, error
+        return
+    if info is None:
+        yield place.path, _SYMLINK
+    elif stat.S_ISDIR(info.st_mode):
+        yield from _walk(current, "" if place.path == "." else place.path, is_passed_over)
+    elif place.path.endswith(".md"):
+        yield place.path, info
+    else:
+        yield place.path, "is neither a folder nor a .md file"
+
+
+def _transcripts(root: Path, sessions: SessionsConfig | None) -> Iterator[_Found]:
+    """The transcripts in their folder, by name: it is flat, and other files in it get no word."""
+    if sessions is None or not sessions.index:
+        return
+    place = transcripts_place(root, sessions)
+    try:
+        info = _stat_at(place)
+        if info is None or not stat.S_ISDIR(info.st_mode):
+            yield TRANSCRIPTS, _SYMLINK if info is None else "is not a folder: correct sessions.folder"
+            return
+        with os.scandir(os.path.join(place.base, *place.parts)) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        if sessions.folder != SessionsConfig().folder:
+            yield TRANSCRIPTS, f"does not exist ({sessions.folder}): correct sessions.folder, or create it"
+        return
+    except OSError as error:
+        yield TRANSCRIPTS, error
+        return
+    for entry in entries:
+        if entry.name.endswith(TRANSCRIPT_SUFFIX):
+            yield from _look(entry, f"{TRANSCRIPTS}/{entry.name}", TRANSCRIPT_SUFFIX)
+
+
+def _stat_at(place: Place) -> os.stat_result | None:
+    """What is at a place; None where a part of the way there is a symlink."""
+    current, info = place.base, os.stat(place.base)
+    for part in place.parts:
+        current = os.path.join(current, part)
+        info = os.lstat(current)
+        if stat.S_ISLNK(info.st_mode):
+            return None
+    return info
+
+
+def _walk(folder: str, path: str, is_left_out: Callable[[str], bool] = NEVER_ENTERED.__contains__) -> Iterator[_Found]:
+    """Everything below a folder that counts or is worth a word, in the order of the paths as strings.
+
+    Folders whose name `is_left_out` are not entered.
+    """
+    # A stack, not recursion: a chain of folders can be deeper than Python's stack.
+    stack: list[tuple[str, os.DirEntry[str]]] = []
+    while True:
+        try:
+            with os.scandir(folder) as listing:
+                entries = sorted(listing, key=_path_order, reverse=True)
+        except FileNotFoundError:  # gone since its parent was listed
+            entries = []
+        except OSError as error:
+            yield path, error
+            entries = []
+        prefix = f"{path}/" if path else ""
+        stack += [(prefix + entry.name, entry) for entry in entries]
+        while stack:
+            path, entry = stack.pop()
+            if entry.is_dir(follow_symlinks=False):
+                if is_left_out(entry.name):
+                    continue
+                folder = entry.path
+                break
+            yield from _look(entry, path)
+        else:
+            return
+
+
+def _path_order(entry: os.DirEntry[str]) -> str:
+    return f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
+
+
+def _look(entry: os.DirEntry[str], path: str, suffix: str = ".md") -> Iterator[_Found]:
+    """A file of memory with its stat; of the rest, symlinks and special files get a word, other files none."""
+    if entry.is_symlink():
+        yield path, _SYMLINK
+    elif path.endswith(suffix) or not entry.is_file(follow_symlinks=False):
+        try:
+            yield path, entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return  # gone since its folder was listed
+        except OSError as error:
+            yield path, error
+
+
+def _printable(path: str) -> str:
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,0 +1,1 @@
+"""Session transcripts: read as text with a map of lines, and written as JSONL."""

@@ -1,0 +1,162 @@
+"""What one record of a transcript says: the line of text it is indexed as, if any, and the day it is of (pure)."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from openclaw_memory.text.fence import without_between, without_cut_off, without_fenced
+from openclaw_memory.text.redaction import redact_session
+
+LABELS: Mapping[str, str] = {"user": "User", "assistant": "Assistant"}
+
+# The tools whose answers OpenClaw puts into a conversation as a turn of the user; the reply to it is an echo.
+_RECALLING = ("memory_search", "memory_get")
+_HEARTBEAT = "heartbeat"
+_LATEST_MS = 8.64e15  # JavaScript knows no later time
+
+_BLANKS = re.compile("[\\s\ufeff]+")
+_ENVELOPE = re.compile(r"^[^\n]{1,80} \(untrusted[^\n)]{0,40}\):\n```json\n", re.MULTILINE)
+_INTERNAL = ("<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>", "<<<END_OPENCLAW_INTERNAL_CONTEXT>>>")
+_GENERATED = re.compile(r"System(?: \(untrusted\))?: \[[^\]]+\]|\[cron:[^\]]*\]")
+_HEARTBEAT_PROMPTS = ("Read HEARTBEAT.md", "Run the following periodic tasks", "[OpenClaw heartbeat poll]")
+_HEARTBEAT_REPLY = "HEARTBEAT_OK"
+_SILENT = re.compile(r'(?:<think(?:ing)?>[^<]*</think(?:ing)?> ?)?"?NO_REPLY"?', re.IGNORECASE)
+_SILENT_ACTION = re.compile(r'\{ ?"action" ?: ?" ?NO_REPLY ?" ?\}')
+_EXEC_DONE = re.compile(r"(?:System(?: \(untrusted\))?: \[[^\]]+\] ?)?exec finished(?::| ?\()", re.IGNORECASE)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)  # made once: json.loads makes one for each line
+
+
+def parse(line: bytes) -> dict[str, Any] | None:
+    """The record in a line of a transcript; None where it is no JSON object. Never raises, whatever the line holds."""
+    try:
+        record = _DECODER.decode(line.decode("utf-8-sig", "replace"))
+    except (ValueError, RecursionError):  # ValueError: no JSON, or a number of over 4,300 digits
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def said(record: Mapping[str, Any], muted: bool) -> tuple[str, bool]:
+    """The line that a record shows, "" for none, and whether the replies that follow it are muted.
+
+    Shown are `User: …` and `Assistant: …`, on one line, without what was not said by either: prompts that a machine
+    wrote, silent replies, recalled memory. A turn made by a heartbeat or by recalling memory mutes the replies to it.
+    """
+    message = message_of(record)
+    role = message.get("role")
+    if not isinstance(role, str) or role not in LABELS:
+        return "", muted
+    origin = message.get("provenance")
+    origin = origin if isinstance(origin, dict) else {}
+    if role == "user":
+        tool = origin.get("sourceTool")
+        muted = origin.get("kind") == "internal_system" and tool in (_HEARTBEAT, *_RECALLING)
+    if muted or _is_hidden(record) or _is_hidden(message) or (role == "user" and origin.get("kind") == "inter_session"):
+        return "", muted
+    text = sanitised(role, content_text(message.get("content")) or "")
+    return (f"{LABELS[role]}: {redact_session(text)}" if text else ""), muted
+
+
+def message_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message in OpenClaw's two shapes: `message` inside the record, or the record itself."""
+    if record.get("type") != "message":
+        return {}
+    inner = record.get("message", record)
+    return inner if isinstance(inner, dict) else {}
+
+
+def content_text(content: object) -> str | None:
+    """The text of a message's content: itself, or its text blocks with newlines between; None where it has none."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return None
+    texts = [block["text"] for block in content if _is_text(block)]
+    return "\n".join(texts) if texts else None
+
+
+def sanitised(role: str, text: str) -> str | None:
+    """What somebody said in a message, on one line; None where nobody did."""
+    if role == "user" and "(untrusted" in text:
+        text = _without_envelopes(text)
+    line = collapsed(without_cut_off(without_fenced(without_between(text, *_INTERNAL))))
+    if role == "user" and (_GENERATED.match(line) or _is_heartbeat(line)):
+        return None
+    if role == "assistant" and line == _HEARTBEAT_REPLY:
+        return None
+    is_silent = _SILENT.fullmatch(line) or _SILENT_ACTION.fullmatch(line) or _EXEC_DONE.match(line)
+    return None if is_silent else line or None
+
+
+def collapsed(text: str) -> str:
+    """The text on one line: runs of blanks are one space, none at the ends. What no file can hold becomes U+FFFD."""
+    if text.isascii():
+        return " ".join(text.split()).replace("\0", "\ufffd")
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _SURROGATE.search(text) else text
+    return _BLANKS.sub(" ", whole.replace("\0", "\ufffd")).strip(" ")
+
+
+def day(record: Mapping[str, Any]) -> datetime.date | None:
+    """The day a message was written, in the zone its timestamp names; None where that is not known."""
+    for value in _timestamps(record):
+        if isinstance(value, str):
+            if when := _moment(value):
+                return when.date()
+        elif found := _milliseconds(value):
+            try:
+                return datetime.datetime.fromtimestamp(found / 1000, datetime.UTC).date()
+            except (ValueError, OverflowError, OSError):  # a year beyond 9999
+                continue
+    return None
+
+
+def _timestamps(record: Mapping[str, Any]) -> tuple[object, object]:
+    return message_of(record).get("timestamp"), record.get("timestamp")
+
+
+def _milliseconds(value: object) -> float:
+    """A number as a time: below 1e11 it counts seconds. 0 for what is no time."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    found = value * 1000 if 0 < value < 1e11 else value
+    return int(found) if 0 < found <= _LATEST_MS else 0
+
+
+def _moment(value: str) -> datetime.datetime | None:
+    try:
+        when = datetime.datetime.fromisoformat(value.strip())
+    except ValueError:
+        return None
+    return when if when.tzinfo else when.replace(tzinfo=datetime.UTC)
+
+
+def _is_text(block: object) -> bool:
+    return isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+def _is_hidden(entry: Mapping[str, Any]) -> bool:
+    return entry.get("hidden") is True or entry.get("display") is False
+
+
+def _is_heartbeat(line: str) -> bool:
+    return line.startswith(_HEARTBEAT_PROMPTS) and (_HEARTBEAT_REPLY in line or line == _HEARTBEAT_PROMPTS[-1])
+
+
+def _without_envelopes(text: str) -> str:
+    """The text without the blocks of JSON in which channels say who wrote from where."""
+    kept: list[str] = []
+    at = 0
+    while (head := _ENVELOPE.search(text, at)) and (end := text.find("\n```", head.end() - 1)) >= 0:
+        kept.append(text[at : head.start()])
+        at = end + 4
+    return "".join((*kept, text[at:]))

@@ -1,0 +1,244 @@
+"""Writing transcripts: an append-only log of one session, in OpenClaw's JSON lines."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from openclaw_memory.config import FilesConfig
+from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError
+from openclaw_memory.workspace.atomic import flush_folder, locked, make_folder, open_to_append, refused, write_whole
+from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS, Place, why_left_out
+from openclaw_memory.workspace.safe_read import opened
+from openclaw_memory.workspace.transcripts.openclaw import message_of, parse
+from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES, read_records
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_LINE_ENDS = re.compile("[\x7f-\x9f\u2028\u2029]")
+_NAME_CHARS = 80
+_TAIL_BYTES = 65_536
+
+
+def log_name(session_id: str) -> str:
+    """The name of a session's file: its id, or where that cannot be one, what is readable of it and a digest.
+
+    Raises:
+        QueryError: the id is empty.
+    """
+    if not isinstance(session_id, str) or not session_id.strip():
+        raise QueryError(f"a session needs an id of at least one character, not {session_id!r}")
+    safe = _UNSAFE.sub("-", session_id).strip(".-")[:_NAME_CHARS]
+    if safe != session_id:
+        safe = f"{safe}-{sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}".lstrip("-")
+    return f"{safe}{TRANSCRIPT_SUFFIX}"
+
+
+@dataclass(slots=True)
+class SessionLog:
+    """The transcript of one session: entries are added, never changed. Safe to use from several threads and processes.
+
+    `folder` is where transcripts lie. The file is made with the first entry, below a header that names the session,
+    `cwd`, and `parent_session` where there is one. Timestamps are of `zone`, None for the machine's. What is written
+    is what is given: secrets are masked where a transcript is indexed or shown.
+    """
+
+    folder: Place
+    session_id: str
+    rules: FilesConfig = field(default_factory=FilesConfig)
+    parent_session: str | None = None
+    cwd: str | None = None
+    zone: datetime.tzinfo | None = None
+
+    @property
+    def path(self) -> str:
+        """The path by which the transcript is searched and read."""
+        return f"{TRANSCRIPTS}/{log_name(self.session_id)}"
+
+    @property
+    def size(self) -> int:
+        """How large the transcript is, in bytes; 0 where there is none."""
+        try:
+            return os.stat(os.path.join(self.folder.base, *self.folder.parts, log_name(self.session_id))).st_size
+        except OSError:
+            return 0
+
+    def append(self, role: str, content: str | list[Any], **extra: Any) -> str:
+        """Add a message and return the id of its entry; it is on the disk then.
+
+        `content` is a text or a list of blocks such as `{"type": "text", "text": …}`; `extra` goes into the message.
+
+        Raises:
+            QueryError, PathNotAllowedError, WriteError: as `append_entry`.
+        """
+        return self.append_entry("message", message={"role": role, "content": content, **extra})
+
+    def append_entry(self, kind: str, **fields: Any) -> str:
+        """Add an entry of any type (`compaction`, `custom_message`) and return its id; it is on the disk then.
+
+        It has an `id`, the `parentId` of the entry before it and a `timestamp`, unless `fields` say otherwise: with a
+        `parentId` of its own it begins a branch.
+
+        Raises:
+            QueryError: the fields are no JSON, or too long to be read again.
+            PathNotAllowedError: a symlink, or something that is no file or folder, is in the way.
+            WriteError: it could not be written. The transcript is as it was.
+        """
+        return self.append_entries([{"type": kind, **fields}])[0]
+
+    def append_entries(self, entries: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Add entries, each with its `type`, in one write, and return their ids; all of them are on the disk then.
+
+        See `append_entry` for what each gets; the first follows the last entry of the log, each other the one before
+        it.
+
+        Raises:
+            QueryError: an entry has no type, or as `append_entry`. None of them was written.
+            PathNotAllowedError, WriteError: as `append_entry`. None of them was written.
+        """
+        if not entries:
+            return []
+        place = self._place()
+        try:
+            self._make_folders()
+        except OSError as error:
+            raise refused(error, self.path) from error
+        with locked(Path(place.base, *self.folder.parts, ".lock"), self.path):
+            descriptor, is_new = open_to_append(place.base, place.parts)
+            done = False
+            try:
+                ids = self._append_locked(descriptor, entries)
+                done = True
+            finally:
+                os.close(descriptor)
+                if is_new and not done:
+                    os.unlink(os.path.join(place.base, *place.parts))
+            if is_new:
+                flush_folder(place.base, place.parts[:-1], self.path)
+            return ids
+
+    def entries(self, start: int = 0) -> Iterator[dict[str, Any]]:
+        """Every entry that can be read, the header first; none where nothing was written yet.
+
+        With `start`, those from this byte on, such as the `size` of before.
+
+        Raises:
+            PathNotAllowedError, WorkspaceError: the file is a symlink or no ordinary file, or cannot be read.
+        """
+        try:
+            with opened(self._place(), self.rules) as descriptor, open(descriptor, "rb", closefd=False) as file:
+                yield from read_records(file, start)
+        except NotFoundError:
+            return
+
+    def messages(self, leaf: str | None = None) -> list[Mapping[str, Any]]:
+        """The messages of the branch that ends in the entry `leaf`, by default the last one, the oldest first.
+
+        Raises:
+            NotFoundError, PathNotAllowedError, WorkspaceError: as `branch`.
+        """
+        return [message for entry in self.branch(leaf) if (message := message_of(entry))]
+
+    def branch(self, leaf: str | None = None) -> list[dict[str, Any]]:
+        """The entries of the branch that ends in the entry `leaf`, by default the last one, the oldest first.
+
+        Raises:
+            NotFoundError: no entry has that id.
+            PathNotAllowedError, WorkspaceError: as `entries`.
+        """
+        found = [entry for entry in self.entries() if entry.get("type") != "session"]
+        places = {entry["id"]: at for at, entry in enumerate(found) if isinstance(entry.get("id"), str)}
+        if leaf is not None and leaf not in places:
+            raise NotFoundError(f"{self.path} has no entry {leaf!r}: name the id of one of its entries")
+        at: int | None = places[leaf] if leaf is not None else len(found) - 1
+        branch: list[dict[str, Any]] = []
+        while at is not None and at >= 0:
+            entry = found[at]
+            branch.append(entry)
+            # An entry without a parent follows the one before it; a parent always stands before its child.
+            above = places.get(entry["parentId"]) if "parentId" in entry else at - 1
+            at = above if above is not None and above < at else None
+        return branch[::-1]
+
+    def _place(self) -> Place:
+        return Place(self.path, self.folder.base, (*self.folder.parts, log_name(self.session_id)))
+
+    def _make_folders(self) -> None:
+        base = Path(self.folder.base)
+        for name in self.folder.parts:
+            make_folder(base, name)
+            base /= name
+
+    def _append_locked(self, descriptor: int, entries: Sequence[Mapping[str, Any]]) -> list[str]:
+        info = os.fstat(descriptor)
+        if reason := why_left_out(info, self.rules, self.path):
+            raise PathNotAllowedError(f"{self.path} {reason}; nothing was written")
+        now = datetime.datetime.now(datetime.UTC).astimezone(self.zone).isoformat(timespec="milliseconds")
+        tail = _tail(descriptor, info.st_size)
+        lines, ids = [], []
+        before = _last_id(descriptor, info.st_size, tail)
+        if not info.st_size:
+            lines.append(_line(self._header(now), self.path))
+        elif not tail.endswith(b"\n"):  # half a line of a writer that was killed: what is added stays apart from it
+            lines.append(b"\n")
+        for fields in entries:
+            if not fields.get("type"):
+                raise QueryError(
+                    f"an entry for {self.path} has no type: give {{'type': 'message', 'message': {{...}}}}"
+                )
+            entry = {"type": "", "id": secrets.token_hex(8), "parentId": before, "timestamp": now, **fields}
+            lines.append(_line(entry, self.path))
+            before = str(entry["id"])
+            ids.append(before)
+        write_whole(descriptor, b"".join(lines), info.st_size, self.path)
+        return ids
+
+    def _header(self, now: str) -> dict[str, Any]:
+        header = {"type": "session", "id": self.session_id, "timestamp": now, "cwd": self.cwd or os.getcwd()}
+        return header | ({"parentSession": self.parent_session} if self.parent_session else {})
+
+
+def _line(entry: Mapping[str, Any], path: str) -> bytes:
+    try:
+        data = _as_json(entry) + b"\n"
+    except (TypeError, ValueError, RecursionError) as error:
+        raise QueryError(
+            f"the entry for {path} cannot be written as JSON ({error}): give text, numbers, lists"
+        ) from error
+    if len(data) > MAX_LINE_BYTES:
+        raise QueryError(f"the entry for {path} has {len(data):,} bytes, of which {MAX_LINE_BYTES:,} are read: part it")
+    return data
+
+
+def _as_json(entry: Mapping[str, Any]) -> bytes:
+    """A line that people can read; escaped are lone surrogates, and what other programs take for the end of a line."""
+    text = json.dumps(entry, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return _LINE_ENDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+    except UnicodeEncodeError:
+        return json.dumps(entry, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def _tail(descriptor: int, size: int, length: int = _TAIL_BYTES) -> bytes:
+    os.lseek(descriptor, max(0, size - length), os.SEEK_SET)
+    return os.read(descriptor, min(size, length))
+
+
+def _last_id(descriptor: int, size: int, tail: bytes) -> str | None:
+    """The id of the last entry that can be read, from as little of the end of the file as it takes."""
+    while True:
+        whole_lines = tail.split(b"\n") if len(tail) == size else tail.split(b"\n")[1:]
+        for line in reversed(whole_lines):
+            record = parse(line) if line.strip() else None
+            if record is not None and record.get("type") != "session" and isinstance(record.get("id"), str):
+                return str(record["id"])
+        if len(tail) >= size:
+            return None
+        tail = _tail(descriptor, size, 4 * len(tail))

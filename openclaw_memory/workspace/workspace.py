@@ -1,0 +1,276 @@
+"""The files: which of them count as memory, how they are read safely, and how a note is added."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, BinaryIO, Self
+
+from openclaw_memory.config import FilesConfig, JournalConfig, SessionsConfig
+from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError, WorkspaceError, nearest
+from openclaw_memory.types import Excerpt
+from openclaw_memory.types import cited as lines_cited  # `cited` is a module of this package
+from openclaw_memory.workspace import safe_read, scan
+from openclaw_memory.workspace.paths import NOTES_FOLDER, is_transcript, locate
+from openclaw_memory.workspace.scan import Scan
+
+if TYPE_CHECKING:
+    import datetime
+
+    from openclaw_memory.workspace.bootstrap import Bootstrap
+    from openclaw_memory.workspace.transcripts.reader import Part
+    from openclaw_memory.workspace.transcripts.writer import SessionLog
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A folder of notes and the rules that say which of its files count. It keeps nothing open and caches nothing."""
+
+    root: Path
+    rules: FilesConfig = field(default_factory=FilesConfig)
+    sessions: SessionsConfig = field(default_factory=SessionsConfig)
+    journal: JournalConfig = field(default_factory=JournalConfig, kw_only=True)
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], rules: FilesConfig | None = None, sessions: SessionsConfig | None = None
+    ) -> Self:
+        """The workspace at a folder; `~` is expanded.
+
+        Raises:
+            WorkspaceError: there is no such folder, it is a file, or it may not be looked into.
+        """
+        if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+            raise WorkspaceError(f"the workspace must be the path of a folder, not {path!r}; '.' is the current one")
+        root = Path(os.path.abspath(os.path.expanduser(path)))
+        try:
+            mode = os.stat(root).st_mode
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if not os.path.lexists(root):
+                raise WorkspaceError(
+                    f"workspace {root} does not exist: {_correct(root)}, or "
+                    f"create it with `openclaw-memory init --workspace {quote(str(root))}`"
+                ) from error
+            mode = 0  # a symlink to nothing
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            raise WorkspaceError(
+                f"workspace {root} cannot be reached ({getattr(error, 'strerror', None) or error}): "
+                "check the path, and its rights"
+            ) from error
+        if not stat.S_ISDIR(mode):
+            raise WorkspaceError(
+                f"workspace {root} is not a folder: name the folder that holds your notes, such as {root.parent}"
+            )
+        if not os.access(root, os.R_OK | os.X_OK):
+            raise WorkspaceError(
+                f"workspace {root} cannot be read: give yourself the right to "
+                f"(as its owner: `chmod u+rx {quote(str(root))}`), or name a folder of your own"
+            )
+        return cls(root, rules or FilesConfig(), sessions or SessionsConfig())
+
+    def advice(self, files: int) -> str:
+        """What to do where there are few memory files, `files` of them; "" where none is needed. Looks within bounds.
+
+        Raises:
+            ConfigError: a glob of the rules cannot be read.
+        """
+        from openclaw_memory.workspace import hints
+
+        return hints.advice(self.root, self.rules, files)
+
+    @property
+    def can_be_written(self) -> bool:
+        """Whether this process may add notes."""
+        notes = self.root / NOTES_FOLDER
+        return os.access(notes if notes.exists() else self.root, os.W_OK)
+
+    def scan(self) -> Scan:
+        """The memory files as they are on disk now, and what was left out and why.
+
+        Raises:
+            WorkspaceError: the folder cannot be listed.
+            ConfigError: a glob of the rules cannot be read.
+        """
+        return scan.scan(self.root, self.rules, self.sessions)
+
+    def read(self, path: str) -> str:
+        """The whole text of a memory file; of a transcript, what was said, each turn on the line it has in the file.
+
+        Raises:
+            PathNotAllowedError: the path names no memory file, or passes a symlink, or is no ordinary file.
+            NotFoundError: there is no such file.
+            UndecodableError: it is not text.
+            WorkspaceError: it cannot be read.
+        """
+        place = locate(self.root, self.rules, path, self.sessions)
+        if is_transcript(place.path):
+            return "".join(part.text for part in self.transcript(path))
+        return safe_read.decode(safe_read.read_bytes(self.root, path, self.rules), path)
+
+    def transcript(self, path: str, mark: str | None = None) -> Iterator[Part]:
+        """A transcript part by part, in bounded memory: from the part on that was open at `mark`.
+
+        From the beginning, where the first part has `first_line` 1, without a mark, or where the file is no longer the
+        one that the mark was made for: with no line at all, where there is none. No part where none was added since.
+
+        Raises:
+            PathNotAllowedError, NotFoundError, WorkspaceError: as `read`.
+        """
+        from openclaw_memory.workspace.transcripts.reader import read_parts
+
+        with self._opened_transcript(path) as file:
+            yield from read_parts(file, mark)
+
+    def lines_added(self, path: str, mark: str, within: int) -> int | None:
+        """How many lines a transcript has been added since it was read up to `mark`, within so many bytes.
+
+        None where the mark does not say, or the file has become shorter.
+
+        Raises:
+            PathNotAllowedError, NotFoundError, WorkspaceError: as `read`.
+        """
+        from openclaw_memory.workspace.transcripts.reader import lines_added
+
+        with self._opened_transcript(path) as file:
+            return lines_added(file, mark, within)
+
+    @contextmanager
+    def _opened_transcript(self, path: str) -> Iterator[BinaryIO]:
+        place = locate(self.root, self.rules, path, self.sessions)
+        if not is_transcript(place.path):
+            raise PathNotAllowedError(f"{place.path} is no transcript: read it with `read`")
+        with safe_read.opened(place, self.rules) as descriptor, open(descriptor, "rb", closefd=False) as file:
+            yield file
+
+    def excerpt(self, path: str, start: int | None = None, lines: int | None = None) -> Excerpt:
+        """Whole lines of a memory file from line `start` (1-based), by default 120 of them within 12,000 characters.
+
+        Instead of a path and numbers it takes a citation, such as `MEMORY.md#L3-L9`.
+
+        Raises:
+            QueryError: `start` or `lines` is less than 1.
+            NotFoundError: there is no such file, or `start` lies beyond its end.
+            PathNotAllowedError, UndecodableError, WorkspaceError: as `read`.
+        """
+        if start is None and lines is None and isinstance(path, str) and (place := lines_cited(path)):
+            path, start, lines = place[0], place[1], place[2] - place[1] + 1
+        name = locate(self.root, self.rules, path, self.sessions).path
+        start = 1 if start is None else start
+        lines = safe_read.DEFAULT_LINES if lines is None else lines
+        if is_transcript(name):
+            from openclaw_memory.workspace.transcripts.reader import read_excerpt
+
+            with self._opened_transcript(name) as file:
+                excerpt, count = read_excerpt(file, name, start, lines)
+        else:
+            text = self.read(name)
+            excerpt, count = safe_read.shown_excerpt(name, text, start, lines), len(safe_read.split_lines(text))
+        if excerpt.end_line < start and start > 1:
+            raise NotFoundError(f"{name} has {count} lines, none numbered {start}: start at {max(count, 1)} or before")
+        return excerpt
+
+    def session_log(self, session_id: str, *, parent_session: str | None = None) -> SessionLog:
+        """The transcript of a session, to be written: made with its first entry, in the folder of the transcripts.
+
+        Raises:
+            QueryError: the id is empty.
+            ConfigError: nobody knows the time zone of the journal.
+        """
+        from openclaw_memory.workspace import journal
+        from openclaw_memory.workspace.paths import transcripts_place
+        from openclaw_memory.workspace.transcripts.writer import SessionLog, log_name
+
+        log_name(session_id)
+        zone = journal.local_now(self.journal.timezone).tzinfo if self.journal.timezone else None
+        folder = transcripts_place(self.root, self.sessions)
+        return SessionLog(folder, session_id, self.rules, parent_session, str(self.root), zone)
+
+    def append(
+        self,
+        text: str,
+        date: datetime.date | str | None = None,
+        title: str | None = None,
+        *,
+        skip_existing: bool = False,
+    ) -> Excerpt:
+        """Add a text to the note of a day (today by default), whole or not at all; returns its lines.
+
+        `date` is a day or its ISO form, `2026-11-21`. With a `title` the text gets a heading of its own, and the time.
+        With `skip_existing` what stands in that note already, at whatever time, is not added again: the excerpt says
+        where it stands, and has `existed` set.
+
+        Raises:
+            QueryError: the text is empty, or the date is none.
+            PathNotAllowedError: the note is a symlink, no regular file, or left out by the globs.
+            WriteError: it could not be written. The note is as it was.
+            ConfigError: nobody knows the time zone of the journal.
+        """
+        import datetime
+
+        from openclaw_memory.workspace import journal
+
+        now = journal.local_now(self.journal.timezone)
+        if isinstance(date, str):
+            try:
+                date = datetime.date.fromisoformat(date)
+            except ValueError as error:
+                raise QueryError(f"date must be a day such as '2026-11-21', not {date!r}") from error
+        day = now.date() if date is None else date
+        return journal.append(
+            self.root, text, date=day, title=title, now=now, rules=self.rules, skip_existing=skip_existing
+        )
+
+    def edit(self, path: str, start: int, end: int, text: str, *, seen: str | Excerpt) -> Excerpt:
+        """Replace lines `start` to `end` of a note, if they still are what was seen. See `edits.edit`."""
+        from openclaw_memory.workspace import edits
+
+        return edits.edit(self.root, path, start, end, text, seen=seen, rules=self.rules)
+
+    def delete(self, path: str, start: int, end: int, *, seen: str | Excerpt) -> None:
+        """Remove lines `start` to `end` of a note, if they still are what was seen. See `edits.delete`."""
+        from openclaw_memory.workspace import edits
+
+        edits.delete(self.root, path, start, end, seen=seen, rules=self.rules)
+
+    def promote(
+        self, path: str, start: int, end: int, *, section: str | None = None, seen: str | Excerpt | None = None
+    ) -> Excerpt:
+        """Copy lines `start` to `end` of a note to MEMORY.md; returns the lines there. See `edits.promote`."""
+        from openclaw_memory.workspace import edits
+
+        return edits.promote(self.root, path, start, end, section=section, seen=seen, rules=self.rules)
+
+    def bootstrap(
+        self, *, private: bool = True, max_chars: int | None = None, now: datetime.datetime | None = None
+    ) -> Bootstrap:
+        """What an agent reads when a session starts; MEMORY.md only if it is `private`. See `bootstrap.bootstrap`.
+
+        `max_chars` is the most that is shown of one file, by default what the settings say; `now` says which day it is.
+
+        Raises:
+            QueryError: `max_chars` is not a whole number of at least 1.
+            ConfigError: nobody knows the time zone of the journal.
+        """
+        from openclaw_memory.workspace import bootstrap, journal
+
+        most = self.journal.bootstrap_chars if max_chars is None else max_chars
+        if not isinstance(most, int) or most < 1:
+            raise QueryError(f"max_chars must be a whole number of at least 1, not {most!r}")
+        today = journal.local_now(self.journal.timezone, now).date()
+        return bootstrap.bootstrap(self.root, private=private, max_chars=most, today=today, rules=self.rules)
+
+
+def _correct(root: Path) -> str:
+    """How to correct the path of a folder that is not there: with the name beside it that is spelled most like it."""
+    if "\\" in root.name and os.sep == "/":
+        return "write its path with forward slashes"
+    with suppress(OSError):
+        beside = [entry.name for entry in os.scandir(root.parent) if entry.is_dir()]
+        if found := nearest(root.name, beside):
+            return f"correct its path ({found.rstrip()})"
+    return "correct its path"

@@ -1,0 +1,508 @@
+"""Compaction: the older part becomes a summary, no call is parted from its answer, and a log rebuilds the same list."""
+
+import copy
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openclaw_memory.config import CompactionConfig
+from openclaw_memory.conversation.compaction import SUMMARY, compact, conversation, cut, logged, should_compact
+from openclaw_memory.conversation.messages import answers_to, calls_of, is_from_user, text_of
+from openclaw_memory.errors import NotFoundError, QueryError
+from openclaw_memory.flush.flush import Flush
+from openclaw_memory.workspace import Workspace
+
+
+def say(role, text, **extra):
+    return {"role": role, "content": text, **extra}
+
+
+def user(text="ask"):
+    return say("user", text)
+
+
+def reply(text="reply"):
+    return say("assistant", text)
+
+
+def call(*ids):
+    return say("assistant", [{"type": "toolCall", "id": one, "name": "read", "arguments": {}} for one in ids])
+
+
+def result(of, text="result"):
+    return say("toolResult", text, toolCallId=of, toolName="read")
+
+
+def openai_call(*ids):
+    calls = [{"id": one, "type": "function", "function": {"name": "read", "arguments": "{}"}} for one in ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+def openai_result(of):
+    return {"role": "tool", "tool_call_id": of, "content": "result"}
+
+
+def one_each(messages):
+    """A counter for which every message is one token."""
+    return len(messages)
+
+
+def keeping(tokens):
+    return CompactionConfig(keep_recent_tokens=tokens)
+
+
+def summarise(messages):
+    return f"{len(messages)} messages: {' '.join(text_of(one)[:40] for one in messages)}"
+
+
+def refuse(_messages):
+    raise RuntimeError("the summariser is ill")
+
+
+@pytest.fixture
+def log(tmp_path):
+    return Workspace.open(tmp_path).session_log("s")
+
+
+# When
+
+
+@pytest.mark.parametrize(
+    ("tokens", "window", "rules", "due"),
+    [
+        (180_000, 200_000, CompactionConfig(), False),
+        (180_001, 200_000, CompactionConfig(), True),
+        (170_001, 200_000, CompactionConfig(reserve_tokens=30_000), True),
+        (180_001, 200_000, CompactionConfig(reserve_tokens=10_000), True),
+        (180_000, 200_000, CompactionConfig(reserve_tokens=10_000), False),
+        (12_000, 16_000, CompactionConfig(), False),
+        (12_001, 16_000, CompactionConfig(), True),
+    ],
+)
+def test_a_conversation_is_due_when_it_leaves_less_than_the_larger_reserve(tokens, window, rules, due):
+    assert should_compact(tokens, window, rules) is due
+
+
+# Where
+
+
+@pytest.mark.parametrize(("keep", "at"), [(1, 3), (2, 2), (3, 1), (4, 0), (5, 0), (0, 3)])
+def test_the_fewest_last_messages_that_have_the_tokens_are_kept(keep, at):
+    assert cut([user(), reply(), user(), reply()], keep, one_each) == at
+
+
+@pytest.mark.parametrize(
+    ("messages", "keep", "at"),
+    [
+        ([user(), call("a"), result("a"), user()], 2, 1),
+        ([user(), call("a", "b"), result("b"), result("a"), user()], 2, 1),
+        ([user(), call("a", "b"), result("b"), result("a"), user()], 3, 1),
+        ([user(), call("a"), result("a"), call("b"), result("b")], 1, 3),
+        ([user(), openai_call("a", "b"), openai_result("b"), openai_result("a"), user()], 2, 1),
+        ([user(), call("a"), reply("meanwhile"), user("?"), result("a"), user()], 3, 1),
+        ([user(), call("a"), result("a"), call("a"), result("a"), user()], 3, 3),
+        ([user(), reply(), result("never called"), user()], 2, 1),
+        ([user(), reply(), say("toolResult", "of no id"), user()], 2, 1),
+        ([user(), call("a"), user("never answered"), reply()], 2, 2),
+        ([user(), reply(), call("a")], 1, 2),
+        ([call("a"), user(), result("a")], 1, 0),
+        ([user(), call("a"), call("b"), result("b"), user(), result("a"), user()], 3, 1),
+    ],
+    ids=[
+        "one call",
+        "two calls, the later answered first",
+        "two calls, cut at an answer",
+        "two calls after each other",
+        "OpenAI's shape",
+        "talk between call and answer",
+        "an id used twice",
+        "an answer to no call",
+        "an answer without an id",
+        "a call without an answer",
+        "a call that is still to be answered",
+        "all tied together",
+        "a call between another and its answer",
+    ],
+)
+def test_a_call_and_its_answers_are_on_one_side(messages, keep, at):
+    assert cut(messages, keep, one_each) == at
+
+
+def test_a_message_longer_than_what_is_kept_is_kept_whole():
+    messages = [user(), reply(), user("x" * 4_000)]
+    assert cut(messages, 10) == 2
+    assert compact(messages, summarise, rules=keeping(10)).messages[-1] == messages[2]
+
+
+def test_no_messages_are_cut_nowhere():
+    assert cut([], 10) == 0
+
+
+# What
+
+
+def test_the_older_messages_become_a_summary_and_the_recent_ones_stay():
+    messages = [user("one"), reply("two"), user("three"), reply("four")]
+    before = copy.deepcopy(messages)
+    done = compact(messages, summarise, rules=keeping(2), count=one_each)
+    assert done.summary == "2 messages: one two"
+    assert done.messages == [say("user", SUMMARY.format(summary=done.summary), type="compaction"), *messages[2:]]
+    assert (done.summarised, done.kept) == (tuple(messages[:2]), tuple(messages[2:]))
+    assert (done.tokens_before, done.tokens_after, done.entry_id, done.why) == (4, 3, None, "")
+    assert messages == before
+
+
+def test_system_messages_are_not_summarised_away():
+    system, note = say("system", "You are kind."), say("system", "It rains.")
+    messages = [system, user("one"), note, reply("two"), user("three")]
+    done = compact(messages, summarise, rules=keeping(1), count=one_each)
+    assert [one["content"] for one in done.messages[:2]] == ["You are kind.", "It rains."]
+    assert done.summarised == (messages[1], messages[3])
+
+
+def test_what_the_user_said_last_stays_however_much_was_done_since():
+    messages = [user("old"), reply(), user("tidy up"), call("a"), result("a"), call("b"), result("b")]
+    done = compact(messages, summarise, rules=keeping(2), count=one_each)
+    assert done.messages[1:] == [user("tidy up"), call("b"), result("b")]
+    again = compact([*done.messages, call("c"), result("c")], summarise, rules=keeping(2), count=one_each)
+    assert again.messages[1:] == [user("tidy up"), call("c"), result("c")]
+
+
+def test_a_summary_is_summarised_with_what_followed():
+    first = compact([user("one"), reply("two"), user("three")], summarise, rules=keeping(1), count=one_each)
+    second = compact([*first.messages, reply("four"), user("five")], summarise, rules=keeping(1), count=one_each)
+    assert second.summarised == (first.messages[0], user("three"), reply("four"))
+    assert [one.get("type") for one in second.messages] == ["compaction", None]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [],
+        [user()],
+        [say("system", "kind"), user(), reply(), user()],
+        [say("user", "a summary", type="compaction"), user(), reply(), user()],
+        [say("user", "a summary", type="compaction"), user("x"), call("a"), result("a"), result("a")],
+        [user(), user(), reply(), reply()],
+    ],
+    ids=[
+        "none",
+        "one",
+        "all recent",
+        "only a summary before",
+        "only a summary and the question before",
+        "as many as a summary and the question are",
+    ],
+)
+def test_where_there_is_nothing_to_summarise_nothing_happens_and_it_is_said(messages):
+    done = compact(messages, refuse, rules=keeping(3), count=one_each, before=refuse, after=refuse)
+    assert done.messages == messages
+    assert done.messages is not messages
+    assert done.summary is None
+    assert "compaction.keep_recent_tokens" in done.why
+
+
+def test_of_a_small_window_no_more_is_kept_than_fits():
+    messages = [user("x" * 400) for _ in range(20)]  # 100 tokens each
+    done = compact(messages, lambda _: "short", window=1_000)  # 750 are free, of which half are kept
+    assert len(done.kept) == 4
+    pasted = [user(), user("x" * 40_000), reply("x" * 40)]
+    assert compact(pasted, lambda _: "short", window=1_000).kept == (pasted[2],)
+
+
+PASTE = "Summarise this log.\n" + "x" * 400_000 + "\nWhat went wrong?"  # 100,000 tokens
+
+
+def after_a_paste(content=PASTE):
+    work = [message for one in "abcdef" for message in (call(one), result(one, "y" * 12_000))]
+    return [user("hi"), reply("hello"), user(content), *work]
+
+
+@pytest.mark.parametrize(
+    "content", [PASTE, [{"type": "text", "text": PASTE}, {"type": "image", "data": "A"}]], ids=["text", "blocks"]
+)
+def test_of_a_question_that_leaves_no_room_the_beginning_and_the_end_stay(log, content):
+    messages = [logged(log, one) for one in after_a_paste(content)]
+    done = compact(messages, lambda _: "short", window=100_000, log=log)
+    assert done.summarised == tuple(messages[:3])
+    assert (done.tokens_before > 118_000, done.tokens_after < 22_000) == (True, True)
+    asked = done.messages[1]
+    text = text_of(asked)
+    assert (text[:1_500], text[-1_500:]) == (PASTE[:1_500], PASTE[-1_500:])
+    assert "397,037 of 400,037 characters of this message were cut here" in text
+    assert isinstance(content, str) or asked["content"][1:] == content[1:]
+    assert is_from_user(asked)
+    assert conversation(log) == done.messages
+    # It is said again after the next compaction, however small the window is now.
+    more = [logged(log, one) for one in (call("g"), result("g", "z" * 800), call("h"), result("h", "z" * 800))]
+    again = compact([*done.messages, *more], lambda _: "short", window=1_000, log=log)
+    assert again.messages[1] == asked
+    assert conversation(log) == again.messages
+
+
+def test_in_a_small_window_less_of_the_question_stays(log):
+    messages = [logged(log, one) for one in (user("x" * 20_000), *[reply("y" * 400)] * 4)]
+    done = compact(messages, lambda _: "short", window=1_000, log=log)  # 750 tokens are free
+    assert text_of(done.messages[1]).count("x") == 2 * 750 // 2
+    assert done.tokens_after < 750
+    assert conversation(log) == done.messages
+
+
+def test_system_messages_and_what_is_kept_take_room_from_the_question():
+    parts = say("system", "s" * 800), user("x" * 1_360), *[reply("y" * 600)] * 2, reply("y" * 1_600)
+    done = compact(parts, lambda _: "short", window=1_000)  # 200, 340 and 400 tokens of the 750 that are free
+    assert done.kept == parts[-1:]
+    assert text_of(done.messages[2]).count("x") == 750
+
+
+def test_a_question_that_fits_in_beside_the_rest_stays_whole():
+    messages = [user("x" * 4_000), *[reply("y" * 4_000)] * 20]
+    done = compact(messages, lambda _: "short", rules=keeping(5_000), window=12_000)  # 9,000 are free
+    assert done.messages[1] is messages[0]
+
+
+@pytest.mark.parametrize("damage", ["many", 0, -3, None])
+def test_a_length_that_is_none_leaves_the_question_whole(log, damage):
+    messages = [logged(log, one) for one in (user("x" * 9_000), reply(), reply())]
+    log.append_entry("compaction", firstKeptEntryId=messages[2]["id"], tokensBefore=1, summary="s", askedChars=damage)
+    assert conversation(log)[1:] == [messages[0], messages[2]]
+
+
+@pytest.mark.parametrize("asked", [user("x" * 200), user("x" * len(SUMMARY.format(summary="so " * 200)))])
+def test_a_summary_that_makes_the_conversation_no_shorter_is_not_used(log, asked):
+    messages = [logged(log, one) for one in (asked, user("three"))]
+    done = compact(messages, lambda _: "so " * 200, rules=keeping(1), log=log, after=refuse)
+    assert (done.messages, done.summary, done.summarised, done.entry_id) == (messages, None, (), None)
+    assert done.kept == tuple(messages)
+    assert "summary of 600 characters" in done.why
+    assert conversation(log) == messages
+    assert [entry["type"] for entry in log.entries()] == ["session", "message", "message"]
+
+
+def test_before_it_asks_for_a_summary_it_shows_what_will_be_lost_and_after_it_what_came_out():
+    seen = []
+    messages = [user("one"), reply("two"), user("three")]
+
+    def told(lost):
+        seen.append("summarise")
+        return summarise(lost)
+
+    done = compact(
+        messages,
+        told,
+        rules=keeping(1),
+        count=one_each,
+        before=lambda lost: seen.append(list(lost)),
+        after=seen.append,
+    )
+    assert seen == [messages[:2], "summarise", done]
+
+
+@pytest.mark.parametrize("answer", ["", "  \n", None, ["a list"]])
+def test_a_summary_that_is_no_text_is_refused(log, answer):
+    messages = [logged(log, one) for one in (user("one"), reply("two"), user("three"))]
+    with pytest.raises(QueryError, match="summary of 2 messages"):
+        compact(messages, lambda _: answer, rules=keeping(1), count=one_each, log=log)
+    assert conversation(log) == messages
+
+
+def test_a_summariser_that_fails_is_heard_and_changes_nothing(log):
+    messages = [logged(log, one) for one in (user("one"), reply("two"), user("three"))]
+    before = copy.deepcopy(messages)
+    with pytest.raises(RuntimeError, match="ill"):
+        compact(messages, refuse, rules=keeping(1), count=one_each, log=log)
+    assert messages == before == conversation(log)
+
+
+# On disk
+
+
+def test_the_entry_is_openclaws(log):
+    messages = [logged(log, one) for one in (user("one"), reply("two"), user("three"))]
+    done = compact(messages, summarise, rules=keeping(1), count=one_each, log=log)
+    *_, entry = log.entries()
+    assert entry == {
+        "type": "compaction",
+        "id": done.entry_id,
+        "parentId": messages[-1]["id"],
+        "timestamp": entry["timestamp"],
+        "firstKeptEntryId": messages[2]["id"],
+        "tokensBefore": 3,
+        "summary": "2 messages: one two",
+    }
+    assert conversation(log) == done.messages
+
+
+def test_after_several_compactions_and_a_restart_the_conversation_is_what_the_model_saw(log):
+    messages = [logged(log, say("system", "kind"))]
+    for number in range(12):
+        messages += [logged(log, user(f"q{number}")), logged(log, reply(f"a{number}"))]
+        messages = compact(messages, summarise, rules=keeping(5), count=one_each, log=log).messages
+        assert conversation(log) == messages
+    assert sum(entry["type"] == "compaction" for entry in log.entries()) > 3
+    assert messages[0]["content"] == "kind"
+
+
+def test_messages_that_are_not_in_the_log_are_not_compacted_into_it(log):
+    strange = [user("one"), reply("two"), user("three")]
+    with pytest.raises(QueryError, match="logged"):
+        compact(strange, refuse, rules=keeping(1), count=one_each, log=log, before=refuse)
+    known = [logged(log, one) for one in strange]
+    with pytest.raises(QueryError, match="'of elsewhere'"):
+        compact([*known, {**user(), "id": "of elsewhere"}], refuse, rules=keeping(2), count=one_each, log=log)
+    assert [entry["type"] for entry in log.entries()] == ["session", "message", "message", "message"]
+
+
+def test_a_system_prompt_need_not_be_in_the_log(log):
+    one, two, three = (logged(log, message) for message in (user("one"), reply("two"), user("three")))
+    kind, brief = say("system", "kind"), say("system", "brief")
+    done = compact([kind, one, two, brief, three], summarise, rules=keeping(2), count=one_each, log=log)
+    assert (done.messages[0], done.kept) == (kind, (brief, three))
+    assert conversation(log) == [message for message in done.messages if message["role"] != "system"]
+
+
+def test_another_branch_keeps_its_own_summaries(log):
+    one, two, three = (logged(log, message) for message in (user("one"), reply("two"), user("three")))
+    other = log.append_entry("message", parentId=two["id"], message=user("another three"))
+    done = compact([one, two, three], summarise, rules=keeping(1), count=one_each, log=log)
+    assert conversation(log, done.entry_id) == done.messages
+    assert [text_of(message) for message in conversation(log, other)] == ["one", "two", "another three"]
+    with pytest.raises(NotFoundError, match="no entry 'x'"):
+        conversation(log, "x")
+
+
+def test_what_was_said_while_a_summary_was_made_stays_in_the_conversation(log):
+    messages = [logged(log, one) for one in (user("one"), reply("two"), user("three"))]
+
+    def slow(lost):
+        log.append("user", "are you there?")
+        return summarise(lost)
+
+    done = compact(messages, slow, rules=keeping(1), count=one_each, log=log)
+    assert [text_of(one) for one in conversation(log)] == [text_of(one) for one in done.messages] + ["are you there?"]
+
+
+def test_half_a_line_of_a_killed_writer_loses_nothing(log, tmp_path):
+    messages = [logged(log, one) for one in (user("one"), reply("two"), user("three"))]
+    with (tmp_path / "sessions/s.jsonl").open("ab") as file:
+        file.write(b'{"type":"compaction","id":"half","firstKeptEntryId":"')
+    assert conversation(log) == messages
+    done = compact(messages, summarise, rules=keeping(1), count=one_each, log=log)
+    assert conversation(log) == done.messages
+
+
+def test_a_flush_that_fails_before_it_puts_nothing_between_the_messages(log, tmp_path):
+    flush = Flush(Workspace.open(tmp_path), "s")
+
+    def save(lost):
+        turn = flush.due(None, compacting=True, messages=lambda: lost)
+        while turn.open:
+            turn.failed(RuntimeError("the model is ill"))
+        assert turn.outcome == "kept"
+
+    messages = [logged(log, one) for one in (say("system", "kind"), user("one"), call("a"), result("a"), user("two"))]
+    for _ in range(3):
+        done = compact(messages, summarise, rules=keeping(1), count=one_each, log=log, before=save)
+        flush.compacted(done.tokens_after)
+        assert conversation(log) == done.messages
+        messages = [*done.messages, logged(log, reply("three")), logged(log, user("four"))]
+
+
+@pytest.mark.parametrize(
+    ("first", "summary"), [("gone", "lost"), (None, "lost"), (7, "lost"), ("c", "lost"), ("two", None)]
+)
+def test_a_compaction_without_its_first_kept_message_or_its_summary_does_not_count(log, first, summary):
+    log.append_entry("message", id="one", message=user("one"))
+    log.append_entry("message", id="two", message=reply("two"))
+    messages = [{**user("one"), "id": "one"}, {**reply("two"), "id": "two"}]
+    log.append_entry("compaction", id="c", firstKeptEntryId=first, tokensBefore=1, summary=summary)
+    assert conversation(log) == messages
+
+
+def test_entries_of_openclaw_are_read_in_both_shapes_and_custom_messages_with_them(log, tmp_path):
+    lines = [
+        {"type": "session", "id": "s"},
+        {"type": "message", "id": "1", "parentId": None, "role": "user", "content": "flat"},
+        {"type": "message", "id": "2", "parentId": "1", "message": {"role": "assistant", "content": "nested"}},
+        {"type": "custom_message", "id": "3", "parentId": "2", "content": "It rains.", "hidden": True},
+        {"type": "message", "role": "user", "content": "without an id"},
+    ]
+    (tmp_path / "sessions").mkdir()
+    (tmp_path / "sessions/s.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    rebuilt = conversation(log)
+    assert [(one["role"], text_of(one), one.get("id")) for one in rebuilt] == [
+        ("user", "flat", "1"),
+        ("assistant", "nested", "2"),
+        ("user", "It rains.", "3"),
+        ("user", "without an id", None),
+    ]
+    assert [is_from_user(one) for one in rebuilt] == [True, False, False, True]
+
+
+def test_nothing_was_said_in_a_log_that_is_not_there(log):
+    assert conversation(log) == []
+
+
+# Laws
+
+IDS = st.sampled_from("abcd")
+TEXTS = st.one_of(st.integers(1, 60), st.integers(600, 4_000)).map(lambda length: "x" * length)
+MESSAGES = st.lists(
+    st.one_of(
+        st.builds(user, TEXTS),
+        st.builds(reply, TEXTS),
+        st.builds(lambda ids: call(*ids), st.lists(IDS, min_size=1, max_size=3, unique=True)),
+        st.builds(lambda ids: openai_call(*ids), st.lists(IDS, min_size=1, max_size=3, unique=True)),
+        st.builds(result, IDS, TEXTS),
+        st.builds(openai_result, IDS),
+        st.builds(lambda text: say("system", text), TEXTS),
+    ),
+    max_size=20,
+)
+
+
+def pairs(messages):
+    """The places of each call and of its answers; an answer is to the last call of its id."""
+    callers = {}
+    for at, message in enumerate(messages):
+        if (of := answers_to(message)) in callers:
+            yield callers[of], at
+        callers.update(dict.fromkeys(calls_of(message), at))
+
+
+@given(MESSAGES, st.integers(0, 200))
+@settings(max_examples=200, deadline=None)
+def test_what_is_summarised_and_what_is_kept_are_all_in_their_order(messages, keep):
+    numbered = [{**message, "at": at} for at, message in enumerate(messages)]
+    before = copy.deepcopy(numbered)
+    done = compact(numbered, summarise, rules=keeping(keep))
+    assert numbered == before
+    first_kept = len(numbered) - len(done.kept)
+    assert list(done.kept) == numbered[first_kept:]
+    assert list(done.summarised) == [one for one in numbered[:first_kept] if one["role"] != "system"]
+    assert all((caller < first_kept) == (answer < first_kept) for caller, answer in pairs(numbered))
+    assert [one for one in done.messages if one["role"] == "system"] == [
+        one for one in numbered if one["role"] == "system"
+    ]
+    asked = [one for one in numbered if is_from_user(one)]
+    assert not asked or asked[-1] in done.messages
+    if done.summary is not None:
+        assert done.tokens_after < done.tokens_before
+        assert sum(len(text_of(one)) for one in done.kept) > 0 or calls_of(done.kept[0])
+
+
+@given(
+    st.lists(st.tuples(MESSAGES, st.sampled_from([None, 100, 400, 2_000])), min_size=1, max_size=4), st.integers(0, 60)
+)
+@settings(max_examples=80, deadline=None)
+def test_a_log_rebuilds_what_the_model_saw_after_any_number_of_compactions(tmp_path_factory, parts, keep):
+    log = Workspace.open(tmp_path_factory.mktemp("law")).session_log("s")
+    messages = []
+    for part, window in parts:
+        messages = [*messages, *(logged(log, message) for message in part)]
+        done = compact(messages, lambda _: "short", rules=keeping(keep), window=window, log=log)
+        assert done.summary is None or done.tokens_after < done.tokens_before
+        messages = done.messages
+        assert conversation(log) == messages

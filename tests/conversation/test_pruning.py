@@ -1,0 +1,187 @@
+"""Pruning shortens old answers of tools in memory, where they fill much of the window, and touches nothing else."""
+
+import copy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openclaw_memory.config import PruningConfig
+from openclaw_memory.conversation.messages import estimated_tokens
+from openclaw_memory.conversation.pruning import prune
+from openclaw_memory.errors import QueryError
+
+RULES = PruningConfig()
+
+
+def result(text, **extra):
+    return {"role": "toolResult", "toolCallId": "c", "toolName": "read", "content": text, **extra}
+
+
+def reply(text="ok"):
+    return {"role": "assistant", "content": text}
+
+
+REPLIES = [reply(), reply(), reply()]
+
+
+def long_text(length):
+    return "".join(f"{number:06d} " for number in range(length // 7 + 1))[:length]
+
+
+def test_a_long_answer_keeps_its_beginning_and_end_around_a_note_of_what_was_cut():
+    text = long_text(10_000)
+    (pruned, *rest) = prune([result(text), *REPLIES], window=5_000)
+    head, tail = pruned["content"][:1_500], pruned["content"][-1_500:]
+    assert (head, tail) == (text[:1_500], text[-1_500:])
+    assert "7,000 of 10,000 characters" in pruned["content"][1_500:-1_500]
+    assert pruned["toolCallId"] == "c"
+    assert rest == REPLIES
+
+
+@pytest.mark.parametrize(("length", "is_cut"), [(4_000, False), (4_001, True)])
+def test_answers_up_to_4000_characters_are_not_trimmed(length, is_cut):
+    (pruned, *_) = prune([result("x" * length), *REPLIES], window=2_000)
+    assert (len(pruned["content"]) < length) is is_cut
+
+
+@pytest.mark.parametrize(("window", "is_cut"), [(8_342, False), (8_340, True)])
+def test_trimming_begins_at_three_tenths_of_the_window(window, is_cut):
+    # 2,502 tokens are three tenths of 8,340.
+    messages = [result("x" * 9_992), *REPLIES, {"role": "user", "content": "x"}]
+    assert estimated_tokens(messages) == 2_502
+    assert (prune(messages, window=window) != messages) is is_cut
+
+
+def test_from_half_of_the_window_on_answers_are_cleared_the_oldest_first_until_less_is_filled():
+    messages = [*(result("x" * 3_999, at=at) for at in range(20)), *REPLIES]
+    pruned = prune(messages, window=37_000)  # 20,003 tokens: over half; 18,500 are half
+    cleared = [one["at"] for one in pruned if one["content"] == RULES.placeholder]
+    assert cleared == [0, 1]
+    assert estimated_tokens(pruned) < 18_500
+    assert pruned[2:] == messages[2:]
+
+
+def test_at_half_of_the_window_answers_are_cleared_and_below_it_they_are_not():
+    messages = [*(result("x" * 3_992) for _ in range(20)), *REPLIES]
+    assert estimated_tokens(messages) == 19_963
+    assert prune(messages, window=2 * 19_963)[0]["content"] == RULES.placeholder
+    assert prune(messages, window=2 * 19_963 + 1) == messages
+
+
+@pytest.mark.parametrize(("last", "is_cleared"), [(1_999, False), (2_000, True)])
+def test_answers_that_have_less_than_50000_characters_together_are_not_cleared(last, is_cleared):
+    pruned = prune([*(result("x" * 4_000) for _ in range(12)), result("x" * last), *REPLIES], window=10_000)
+    assert (pruned[0]["content"] == RULES.placeholder) is is_cleared
+
+
+def test_a_placeholder_is_never_trimmed():
+    rules = PruningConfig(placeholder=long_text(9_000), min_chars=0)
+    messages = [result(rules.placeholder), *REPLIES]
+    assert prune(messages, window=1_000, rules=rules) == messages
+
+
+@pytest.mark.parametrize("replies", [0, 1, 2])
+def test_nothing_is_pruned_before_there_are_three_replies(replies):
+    messages = [result(long_text(100_000)), *REPLIES[:replies]]
+    assert prune(messages, window=1_000) == messages
+
+
+def test_what_follows_the_third_reply_from_the_end_stays_as_it_is():
+    old, new = result(long_text(9_000)), result(long_text(9_000))
+    pruned = prune([old, reply(), new, reply(), new, reply(), new], window=1_000)
+    assert [len(one["content"]) < 9_000 for one in pruned if one["role"] == "toolResult"] == [True, False, False, False]
+
+
+def test_with_no_reply_to_keep_every_answer_may_be_pruned():
+    (pruned,) = prune([result(long_text(9_000))], window=1_000, rules=PruningConfig(keep_assistants=0))
+    assert len(pruned["content"]) < 4_000
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", "system"])
+def test_what_people_and_models_said_is_never_touched(role):
+    messages = [{"role": role, "content": long_text(90_000)}, *REPLIES]
+    assert prune(messages, window=100) == messages
+
+
+@pytest.mark.parametrize("block", [{"type": "image", "data": "AAAA"}, {"type": "resource", "uri": "file:///x"}])
+def test_an_answer_that_holds_more_than_text_is_never_touched(block):
+    messages = [result([{"type": "text", "text": long_text(90_000)}, block]), *REPLIES]
+    assert prune(messages, window=100) == messages
+
+
+def test_an_answer_in_blocks_stays_one():
+    blocks = [{"type": "text", "text": long_text(9_000)}, {"type": "text", "text": "the end"}]
+    (pruned, *_) = prune([result(blocks), *REPLIES], window=1_000)
+    (block,) = pruned["content"]
+    assert block["type"] == "text"
+    assert block["text"].endswith("the end")
+
+
+def test_openais_shape_is_pruned_too():
+    (pruned, *_) = prune([{"role": "tool", "tool_call_id": "c", "content": long_text(9_000)}, *REPLIES], window=1_000)
+    assert len(pruned["content"]) < 4_000
+
+
+@pytest.mark.parametrize(
+    ("idle_seconds", "is_cut"), [(0, False), (299.9, False), (-5, False), (300, True), (9_000.0, True), (None, True)]
+)
+def test_nothing_is_pruned_while_the_provider_holds_the_messages_in_its_cache(idle_seconds, is_cut):
+    messages = [result(long_text(9_000)), *REPLIES]
+    assert (prune(messages, window=1_000, idle_seconds=idle_seconds) != messages) is is_cut
+
+
+def test_an_answer_shorter_than_the_placeholder_is_not_replaced_by_it():
+    rules = PruningConfig(min_chars=0)
+    messages = [result("ok"), *REPLIES]
+    assert prune(messages, window=1, rules=rules) == messages
+
+
+def test_a_counter_of_tokens_is_asked_where_one_is_given():
+    messages = [result(long_text(9_000)), *REPLIES]
+    assert prune(messages, window=1_000, count=lambda _: 1) == messages
+    assert prune(messages, window=10, count=lambda _: 1) != messages
+
+
+@pytest.mark.parametrize("window", [0, -1])
+def test_a_window_of_nothing_is_refused(window):
+    with pytest.raises(QueryError, match="at least one token"):
+        prune([], window=window)
+
+
+MESSAGES = st.lists(
+    st.one_of(
+        st.builds(result, st.integers(0, 400).map(long_text)),
+        st.builds(lambda size: result([{"type": "text", "text": long_text(size)}]), st.integers(0, 400)),
+        st.just(result([{"type": "text", "text": long_text(300)}, {"type": "image", "data": "A"}])),
+        st.builds(reply, st.integers(0, 100).map(long_text)),
+        st.builds(lambda size: {"role": "user", "content": long_text(size)}, st.integers(0, 100)),
+    ),
+    max_size=25,
+)
+ANY_RULES = st.builds(
+    PruningConfig,
+    keep_assistants=st.integers(0, 4),
+    soft_ratio=st.floats(0, 1),
+    hard_ratio=st.floats(0, 1),
+    soft_max_chars=st.integers(1, 300),
+    head_chars=st.integers(0, 200),
+    tail_chars=st.integers(0, 200),
+    min_chars=st.integers(0, 600),
+    placeholder=st.sampled_from([RULES.placeholder, "", "x", long_text(350)]),
+)
+
+
+@given(MESSAGES, ANY_RULES, st.integers(1, 1_500))
+@settings(max_examples=200, deadline=None)
+def test_pruning_shortens_answers_of_tools_alone_once_and_for_all(messages, rules, window):
+    before = copy.deepcopy(messages)
+    pruned = prune(messages, window=window, rules=rules)
+    assert messages == before
+    assert estimated_tokens(pruned) <= estimated_tokens(messages)
+    assert len(pruned) == len(messages)
+    for old, new in zip(messages, pruned, strict=True):
+        if old["role"] != "toolResult":
+            assert new is old
+        assert {**new, "content": ""} == {**old, "content": ""}
+    assert prune(pruned, window=window, rules=rules) == pruned

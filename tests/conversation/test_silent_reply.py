@@ -1,0 +1,187 @@
+"""`NO_REPLY` reaches nobody: whole, or streamed in whatever pieces, and talk about it does."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openclaw_memory.conversation import SilentStream, is_silent, without_silent
+from openclaw_memory.conversation.silent_reply import declines
+
+SILENT = [
+    "NO_REPLY",
+    "no_reply",
+    "No_Reply",
+    " \n NO_REPLY\t\n",
+    "**NO_REPLY**",
+    "`NO_REPLY`.",
+    '"NO_REPLY"',
+    "_NO_REPLY_",
+    "> NO_REPLY",
+    "NO_REPLY\n\nNO_REPLY",
+    "<think>Nothing new: NO_REPLY?</think>\nNO_REPLY",
+    "<thinking>x</thinking>NO_REPLY",
+    '{"action": "NO_REPLY"}',
+    '{\n  "action": "no_reply"\n}',
+    "\ufeffNO_REPLY",
+    "(NO_REPLY)",
+    "- NO_REPLY",
+    "# NO_REPLY",
+    "<THINK>x</THINK>NO_REPLY",
+    "<think>a</think>\n<thinking>b</thinking>NO_REPLY",
+]
+# What is said besides shows nothing either, though a program may want to know that it was said.
+SAYS_NOTHING = [
+    "NO_REPLY: nothing to say",
+    "NO_REPLY. Nothing new.",
+    "NO_REPLY\n\nNo durable memories here.",
+    "NO_REPLY ✅",
+]
+SHOWN = {
+    "": "",
+    "***": "***",
+    "Good morning!": "Good morning!",
+    "NO": "NO",
+    "no": "no",
+    "No, thanks.": "No, thanks.",
+    "NO_REPLYING is no word": "NO_REPLYING is no word",
+    "NO_REPLY_TO is a header": "NO_REPLY_TO is a header",
+    "All saved. NO_REPLY": "All saved.",
+    "**All saved.** (NO_REPLY)": "**All saved.**",
+    "- a\n- NO_REPLY": "- a",
+    "Nothing to store. NO_REPLY": "Nothing to store.",
+    "NO_REPLY: nothing but the key": "nothing but the key",
+    "NO_REPLY no\none": "no\none",
+    "<think>a</think>NO_REPLY hi": "<think>a</think>hi",
+    "is`NO_REPLY": "is`NO_REPLY",
+    "a\nNO_REPLY is a token": "a\nNO_REPLY is a token",
+    "NO_REPLY but this": "but this",
+    "**NO_REPLY** **Bold**": "**Bold**",
+    "NO_REPLY NO_REPLY: done": "done",
+    "All is saved.\n\nNO_REPLY": "All is saved.",
+    "All is saved. \n NO_REPLY\n`no_reply`.\n": "All is saved.",
+    "a\n\nNO": "a\n\nNO",
+    "<think>a</think>\nhi": "<think>a</think>\nhi",
+    "<think>NO_REPLY": "<think>NO_REPLY",
+    '{"action": "REPLY"}': '{"action": "REPLY"}',
+}
+PIECES = st.sampled_from(
+    [
+        "NO_REPLY",
+        "no_reply",
+        "NO",
+        "_",
+        "REPLY",
+        "\n",
+        " ",
+        "*",
+        ".",
+        "a",
+        "<think>",
+        "</think>",
+        "é",
+        "nothing",
+        "- ",
+        "(",
+    ]
+)
+
+
+def streamed(*pieces: str) -> str:
+    stream = SilentStream()
+    return "".join([*map(stream.feed, pieces), stream.end()])
+
+
+@pytest.mark.parametrize("reply", SILENT)
+def test_a_silent_reply_shows_nothing_however_it_is_split(reply):
+    assert is_silent(reply)
+    assert declines(reply)
+    assert without_silent(reply) == streamed(*reply) == ""
+    for first in range(len(reply) + 1):
+        for second in range(first, len(reply) + 1):
+            assert streamed(reply[:first], reply[first:second], reply[second:]) == ""
+
+
+@pytest.mark.parametrize("reply", SAYS_NOTHING)
+def test_a_line_that_says_nothing_is_not_shown_behind_the_token_however_it_is_split(reply):
+    assert declines(reply)
+    assert without_silent(reply) == streamed(*reply) == ""
+    for first in range(len(reply) + 1):
+        for second in range(first, len(reply) + 1):
+            assert streamed(reply[:first], reply[first:second], reply[second:]) == ""
+
+
+@pytest.mark.parametrize(("reply", "shown"), SHOWN.items())
+def test_of_other_replies_the_token_alone_is_taken_however_they_are_split(reply, shown):
+    assert not is_silent(reply)
+    assert without_silent(reply) == streamed(*reply) == shown
+    for first in range(len(reply) + 1):
+        for second in range(first, len(reply) + 1):
+            assert streamed(reply[:first], reply[first:second], reply[second:]) == shown
+
+
+@given(st.lists(PIECES, max_size=12))
+def test_a_stream_shows_what_the_whole_reply_would(pieces):
+    assert streamed(*pieces) == without_silent("".join(pieces))
+
+
+@given(st.lists(st.sampled_from("NO_REPLY no_reply \n`*a"), max_size=20).map("".join), st.data())
+def test_a_stream_shows_what_the_whole_reply_would_at_any_split(reply, data):
+    at = data.draw(st.integers(0, len(reply)))
+
+    assert streamed(reply[:at], reply[at:]) == streamed(*reply) == without_silent(reply)
+
+
+@given(st.text())
+def test_a_reply_without_the_token_is_shown_as_it_is(reply):
+    assert without_silent(reply) == reply
+
+
+def test_what_cannot_be_the_token_is_shown_at_once():
+    stream = SilentStream()
+
+    assert [stream.feed(piece) for piece in ("N", "o", "w", " then", "\n", "NO", "ne")] == [
+        "",
+        "",
+        "Now",
+        " then",
+        "",
+        "",
+        "\nNOne",
+    ]
+    assert stream.end() == ""
+
+
+def test_a_stream_can_be_used_for_the_next_reply():
+    stream = SilentStream()
+    stream.feed("Hello")
+    stream.end()
+
+    assert stream.feed("NO_REPLY") + stream.end() == ""
+
+
+@pytest.mark.parametrize(
+    "reply", ["Nothing to store. NO_REPLY", "NO_REPLY. Nothing new.", "no_reply!", "None.\n**NO_REPLY**"]
+)
+def test_a_reply_declines_by_the_token_and_at_most_a_line_that_says_nothing(reply):
+    assert declines(reply)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "Done!",
+        "I would say NO_REPLY, but",
+        "NO_REPLYING",
+        "NOREPLY",
+        "Nothing to store.",
+        "All saved. NO_REPLY",
+        "No, the key is behind the clock. NO_REPLY",
+        "- Anna moved the launch.\n- It is in the mill.\n\nNO_REPLY",
+        "Nothing new.\nNothing to save. NO_REPLY",
+        "NO_REPLY is not right here: the key hangs behind the clock, please store it",
+        "NO_REPLY nothing nothing nothing nothing nothing nothing",
+    ],
+)
+def test_a_reply_that_says_anything_else_does_not_decline(reply):
+    assert not declines(reply)

@@ -1,0 +1,76 @@
+"""Tables in a notebook: whatever a note holds is text there, and a bar is as long as its number says."""
+
+import re
+import sys
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openclaw_memory.display.tables import Markup, bars, bold, clean, code, faint, frame, lines, table
+from openclaw_memory.errors import MissingExtraError
+
+
+class Seen(HTMLParser):
+    """The tags and the text that a browser would see."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        assert {name for name, _ in attrs} <= {"style", "class"}
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def seen(html: str) -> Seen:
+    parser = Seen()
+    parser.feed(html)
+    parser.close()
+    return parser
+
+
+@given(st.text())
+def test_whatever_stands_in_a_cell_is_shown_as_text(text):
+    shown = seen(table(text, (text,), [(text, code(text), lines(text), bold(text), faint(text))]))
+    assert set(shown.tags) == {"table", "thead", "tbody", "tr", "th", "td", "code", "div", "b", "span"}
+    assert shown.text.count(clean(text)) >= 6 or not text
+
+
+def test_a_number_that_is_none_has_no_bar():
+    assert "–" in bars(float("nan"), (float("nan"), "#0072b2"))
+    assert "#0072b2" not in bars(float("nan"), (float("nan"), "#0072b2"))
+
+
+def test_what_would_turn_a_line_around_is_shown_as_a_mark():
+    assert "memory/\ufffddm.a#L1" in code("memory/\u202edm.a#L1")
+
+
+def test_half_of_a_surrogate_pair_can_be_written_to_a_page():
+    assert "a�b" in table("", (), [("a\ud800b",)]).encode("utf-8").decode("utf-8")
+
+
+def test_markup_is_shown_as_it_is():
+    assert "<td" in table("", (), [(Markup("<i>x</i>"),)])
+    assert "<i>x</i>" in table("", (), [(Markup("<i>x</i>"),)])
+
+
+@pytest.mark.parametrize(("share", "pixels"), [(0.0, 0), (0.5, 36), (1.0, 72), (7.0, 72), (-1.0, 0)])
+def test_a_bar_is_as_long_as_its_share_and_never_longer_than_its_track(share, pixels):
+    widths = re.findall(r"width:(\d+)px;background:#0072b2", bars(share, (share, "#0072b2")))
+    assert widths == [str(pixels)]
+
+
+def test_a_data_frame_has_the_columns_also_without_a_row():
+    assert list(frame("x()", ("a", "b"), []).columns) == ["a", "b"]
+
+
+def test_without_pandas_the_remedy_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match=r"x\(\) needs pandas: pip install pandas"):
+        frame("x()", (), [])

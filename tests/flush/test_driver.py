@@ -1,0 +1,126 @@
+"""How a flush turn is driven: attempts, parts, and what calls of tools are answered with."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import EmbeddingConfig
+from openclaw_memory.flush import called, driven, in_one_message, prompt_of
+from openclaw_memory.flush.driver import SMALLEST_PART, parts
+
+TOO_LONG = ValueError("maximum context length exceeded")
+
+
+def size(talk):
+    return len(text(talk))
+
+
+def text(talk):
+    return talk if isinstance(talk, str) else "".join(talk)
+
+
+@pytest.fixture
+def turn(tmp_path):
+    with Memory.open(tmp_path, config=MemoryConfig(embedding=EmbeddingConfig(provider="none"))) as memory:
+        yield memory.flush("talk").due(100, compacting=True, messages=list)
+
+
+def drive(turn, talk, reply, room=None):
+    """Drive a turn with a model that `reply` speaks for; what it was shown."""
+    seen = []
+
+    def look(part):
+        seen.append(part)
+        return (yield part)
+
+    work = driven(turn, talk, look, room=room, size=size, text=text)
+    part = next(work, None)
+    while part is not None:
+        said = reply(part, len(seen))
+        try:
+            part = work.throw(said) if isinstance(said, Exception) else work.send(said)
+        except StopIteration:
+            part = None
+    return seen
+
+
+def test_a_conversation_that_fits_is_shown_as_it_is_and_once(turn):
+    assert drive(turn, ["one", "two"], lambda *_: "NO_REPLY", room=6) == [["one", "two"]]
+    assert turn.outcome == "nothing"
+
+
+@pytest.mark.parametrize("said", [ValueError("no"), "Hello."], ids=["raises", "answers"])
+def test_an_attempt_that_fails_is_followed_by_two_with_the_text(turn, said):
+    assert drive(turn, ["one", "two"], lambda *_: said) == [["one", "two"], "onetwo", "onetwo"]
+    assert turn.outcome == "kept"
+
+
+def test_what_is_too_long_is_shown_in_parts_that_are_the_whole(turn):
+    talk = [f"line {number}\n" for number in range(400)]
+    seen = drive(turn, talk, lambda *_: "NO_REPLY", room=500)
+    assert "".join(seen) == text(talk)
+    assert all(part.endswith("\n") and len(part) <= 500 for part in seen)
+    assert turn.outcome == "nothing"
+
+
+def test_what_the_model_finds_too_long_is_halved_until_it_does_not(turn):
+    talk = ["x" * 4_000]
+    seen = drive(turn, talk, lambda part, _: TOO_LONG if size(part) > 1_200 else "NO_REPLY")
+    assert "".join(part for part in seen if size(part) <= 1_200) == text(talk)
+    assert turn.outcome == "nothing"
+
+
+def test_a_model_that_takes_not_even_a_small_part_is_given_up(turn):
+    seen = drive(turn, ["x" * 4_000], lambda *_: TOO_LONG)
+    assert turn.outcome == "kept"
+    assert min(map(size, seen)) >= SMALLEST_PART // 2
+
+
+def test_a_part_that_is_done_is_not_shown_again_by_the_next_attempt(turn):
+    talk = ["a" * 300 + "\n", "b" * 300 + "\n"]
+    seen = drive(turn, talk, lambda _, asked: "Hello." if asked == 2 else "NO_REPLY", room=301)
+    assert seen == [talk[0], talk[1], talk[1]]
+
+
+def test_a_part_that_is_answered_with_words_and_no_note_fails_the_attempt(turn):
+    talk = ["a" * 300 + "\n", "b" * 300 + "\n"]
+    seen = drive(turn, talk, lambda _, asked: "Hello." if asked == 1 else "NO_REPLY", room=301)
+    assert seen == [talk[0], talk[0], talk[1]]
+    assert turn.outcome == "nothing"
+
+
+@settings(max_examples=60)
+@given(st.text(max_size=4_000), st.integers(1, 3_000))
+def test_parts_are_the_whole_text_and_none_is_longer_than_there_is_room(whole, room):
+    cut = parts(whole, room, len)
+    assert "".join(cut) == whole
+    assert all(len(part) <= max(room, SMALLEST_PART) for part in cut)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "status"),
+    [
+        ("memory_append", {"text": "The boiler code is 4711."}, "ok"),
+        ("memory_append", {"text": 3}, "invalid"),
+        ("memory_append", "text", "invalid"),
+        ("rm", {"path": "/"}, "invalid"),
+    ],
+    ids=str,
+)
+def test_a_call_is_answered_and_no_other_tool_is_there(turn, name, arguments, status):
+    answer = called(turn, name, arguments)
+    assert answer.data["status"] == status
+    assert answer.ok is (status == "ok")
+
+
+def test_a_model_without_tools_is_asked_for_the_notes_themselves(turn):
+    assert "You have no tools here" not in prompt_of(turn, can_call=True)
+    assert prompt_of(turn, can_call=False).startswith(f"{turn.prompt}\n\nYou have no tools here")
+
+
+def test_a_text_stands_in_one_message_between_the_prompts(turn):
+    whole = in_one_message(turn, "User: Hi.", can_call=True)
+    assert whole.startswith(turn.system_prompt)
+    assert whole.endswith(turn.prompt)
+    assert "\n\nUser: Hi.\n\n" in whole

@@ -1,0 +1,875 @@
+"""The flush of a session: one silent turn a cycle, whose notes are safe, and whose failure breaks nothing."""
+
+import datetime
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from openclaw_memory.config import JournalConfig, SessionsConfig
+from openclaw_memory.config.sections import CompactionConfig
+from openclaw_memory.errors import ConfigError, QueryError
+from openclaw_memory.flush import Flush, read_states, update_state
+from openclaw_memory.flush import flush as flush_module
+from openclaw_memory.flush.note_writer import MAX_CHARS
+from openclaw_memory.text.fence import fenced
+from openclaw_memory.text.redaction import redact
+from openclaw_memory.workspace import Workspace, atomic
+from openclaw_memory.workspace.paths import transcripts_place
+
+NOON = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)
+NOTE = "memory/2026-11-21.md"
+TALK = [
+    {"role": "system", "content": "Be kind."},
+    {"role": "user", "content": "Anna's birthday is on 3 May.", "id": "m1"},
+    {"role": "assistant", "content": [{"type": "text", "text": "Noted. password=hunter2hunter2hunter2"}], "id": "m2"},
+    {"role": "toolResult", "toolCallId": "c", "toolName": "look", "content": [{"type": "text", "text": "42"}]},
+]
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime.datetime:
+        return self.now
+
+    def later(self, **by: float) -> None:
+        self.now += datetime.timedelta(**by)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    return Workspace(tmp_path, journal=JournalConfig(timezone="UTC"))
+
+
+@pytest.fixture
+def flush_of(workspace, clock):
+    def make(key="main", **given) -> Flush:
+        return Flush(workspace, key, given.pop("rules", None), clock=clock, **{"window": 200_000, **given})
+
+    return make
+
+
+@pytest.fixture
+def flush(flush_of):
+    return flush_of()
+
+
+def note(workspace) -> str:
+    return (workspace.root / NOTE).read_text(encoding="utf-8")
+
+
+def save(turn, *texts: str):
+    for text in texts:
+        assert turn.tool.run({"text": text}).ok
+    turn.replied("NO_REPLY")
+
+
+def fail(turn) -> None:
+    while turn.open:
+        turn.failed(TimeoutError("the model is away"))
+
+
+# --- the cycle ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_flush_is_due_at_176_000_of_200_000_tokens_and_once_a_cycle(flush):
+    assert flush.due(175_999) is None
+    save(flush.due(176_000), "- a fact")
+
+    assert flush.due(179_000) is None
+    assert flush.due(190_000, compacting=True) is None
+    flush.compacted(20_000)
+    assert flush.due(30_000) is None
+    assert flush.due(176_000).reason == "threshold"
+
+
+def test_before_a_compaction_a_flush_is_due_whatever_the_tokens(flush):
+    assert flush.due(None, compacting=True).reason == "compaction"
+
+
+def test_what_is_marked_is_the_count_before_the_compaction(flush):
+    turn = flush.due(176_000)
+    assert flush.state.memory_flush_compaction_count is None
+    save(turn, "- a")
+    state = flush.state
+    assert (state.compaction_count, state.memory_flush_compaction_count) == (0, 0)
+    assert (state.memory_flush_at, state.context_tokens) == ("2026-11-21T12:00:00.000Z", 176_000)
+    flush.compacted(9_000)
+    state = flush.state
+    assert (state.compaction_count, state.memory_flush_compaction_count, state.context_tokens) == (1, 0, 9_000)
+
+
+def test_what_is_written_while_a_turn_is_held_belongs_to_the_next_cycle(flush):
+    flush.log.append("user", "One.")
+    cut = flush.log.size
+    flush.log.append("user", "Two.")
+    flush.compacted(log_bytes=cut)
+    assert flush.state.compacted_bytes == cut
+    flush.compacted()
+    flush.compacted(log_bytes=cut)  # another program has come further
+    assert flush.state.compacted_bytes == flush.log.size
+
+
+def test_of_a_transcript_that_was_made_anew_the_earlier_size_does_not_count(flush):
+    flush.save(compacted_bytes=1_000_000)
+    flush.log.append("user", "One.")
+    flush.compacted(log_bytes=flush.log.size)
+    assert flush.state.compacted_bytes == flush.log.size
+
+
+def test_whether_a_turn_is_held_is_known(flush):
+    assert not flush.is_held
+    turn = flush.due(176_000)
+    assert flush.is_held
+    turn.replied("NO_REPLY")
+    assert not flush.is_held
+
+
+def test_the_state_outlives_the_process(flush_of):
+    save(flush_of().due(176_000), "- a")
+    assert flush_of().due(176_000) is None
+    flush_of().compacted()
+    assert flush_of().due(176_000) is not None
+
+
+def test_while_a_turn_is_held_no_other_is(flush):
+    turn = flush.due(176_000)
+
+    assert flush.due(180_000, compacting=True) is None
+    turn.replied("NO_REPLY")
+    assert turn.outcome == "nothing"
+
+
+def test_a_turn_that_its_driver_let_go_of_holds_up_no_other(flush):
+    turn = flush.due(176_000)
+    turn.tool.run({"text": "- a"})
+    del turn
+    gc.collect()
+
+    assert flush.due(176_000) is not None
+
+
+@pytest.mark.parametrize("kind", ["heartbeat", "cli", "flush"])
+def test_some_turns_are_never_flushed(flush, kind):
+    assert flush.due(199_999, compacting=True, kind=kind) is None
+
+
+def test_a_program_may_keep_its_own_mark(flush):
+    assert flush.due(176_000, flushed=True) is None
+    save(flush.due(176_000, flushed=False), "- a")
+    assert flush.due(176_000, flushed=False) is not None
+
+
+def test_two_sessions_have_two_cycles(flush_of, workspace):
+    one, two = flush_of("agent:main:telegram:group:7", chat_type="group"), flush_of("two")
+    save(one.due(176_000), "- a")
+
+    assert two.due(176_000) is not None
+    assert one.due(176_000) is None
+    states = read_states(transcripts_place(workspace.root, SessionsConfig()))
+    assert (states["agent:main:telegram:group:7"].chat_type, states["agent:main:telegram:group:7"].session_id) == (
+        "group",
+        "agent:main:telegram:group:7",
+    )
+
+
+def test_a_new_transcript_of_a_key_begins_anew(flush_of):
+    first = flush_of(session_id="one")
+    first.compacted()
+    save(first.due(176_000), "- a")
+    second = flush_of(session_id="two")
+
+    assert (second.state.compaction_count, second.state.memory_flush_compaction_count) == (0, None)
+    save(second.due(176_000), "- b")
+    assert (second.state.compaction_count, second.state.memory_flush_compaction_count) == (0, 0)
+    assert flush_of().session_id == "two"
+
+
+def test_a_transcript_that_has_grown_is_a_reason(flush_of):
+    flush = flush_of(rules=CompactionConfig(force_flush_bytes=2_000))
+    flush.log.append("user", "x" * 1_000)
+    assert flush.due(10) is None
+    flush.log.append("user", "x" * 1_000)
+    save(flush.due(10), "- a")
+    flush.compacted()
+    assert flush.due(10) is None
+    flush.log.append("user", "x" * 2_000)
+    assert flush.due(10).reason == "transcript"
+
+
+def test_a_transcript_that_became_shorter_counts_whole(flush_of):
+    flush = flush_of(rules=CompactionConfig(force_flush_bytes=2_000))
+    flush.log.append("user", "x" * 5_000)
+    flush.compacted()
+    Path(flush.log.folder.base, *flush.log.folder.parts, "main.jsonl").write_bytes(b"x" * 2_500)
+
+    assert flush.due(10).reason == "transcript"
+
+
+@pytest.mark.parametrize("key", ["", " ", None])
+def test_a_session_needs_a_key(workspace, key):
+    with pytest.raises(QueryError):
+        Flush(workspace, key)
+
+
+def test_a_time_zone_that_nobody_knows_is_told_at_once(tmp_path):
+    with pytest.raises(ConfigError, match="Atlantis"):
+        Flush(Workspace(tmp_path, journal=JournalConfig(timezone="Europe/Atlantis")), "main")
+
+
+# --- what the model is told, and may do -----------------------------------------------------------------------------------
+
+
+def test_the_prompts_are_openclaws_with_the_day_and_the_limits(flush):
+    turn = flush.due(176_000)
+
+    assert turn.prompt.startswith(
+        f"Pre-compaction memory flush. Store durable memories now (use {NOTE}; create memory/ if needed). "
+        "If nothing to store, reply with NO_REPLY."
+    )
+    assert "MEMORY.md" in turn.prompt
+    assert "YYYY" not in turn.prompt
+    assert turn.system_prompt == "Session nearing compaction. Store durable memories now."
+
+
+def test_own_prompts_get_the_day_and_the_word_for_nothing(flush_of):
+    flush = flush_of(rules=CompactionConfig(prompt="Write to memory/YYYY-MM-DD.md.", system_prompt="Be brief."))
+    turn = flush.due(176_000)
+
+    assert turn.prompt == f"Write to {NOTE}. If nothing to store, reply with NO_REPLY."
+    assert turn.system_prompt == "Be brief."
+    assert flush_of("b", rules=CompactionConfig(prompt="Say NO_REPLY.")).due(176_000).prompt == "Say NO_REPLY."
+
+
+def test_the_tool_adds_to_the_note_of_the_day_and_says_so(flush_of, workspace):
+    written = []
+    turn = flush_of(wrote=lambda: written.append(1)).due(176_000)
+    answer = json.loads(turn.tool({"text": "- Anna likes tea"}))
+
+    assert answer == {"status": "ok", "path": NOTE, "lines": "3-3", "existed": False}
+    assert note(workspace) == "# 2026-11-21\n\n- Anna likes tea\n"
+    assert json.loads(turn.tool({"text": "- Anna likes tea"})) == {"status": "ok", "path": NOTE, "existed": True}
+    assert written == [1]
+    turn.replied("All saved!")
+    assert turn.outcome == "saved"
+    assert turn.tool.run({"text": "- late"}).data["status"] == "not_allowed"
+
+
+def test_what_people_wrote_that_day_stays(flush, workspace):
+    workspace.append("My own words", date="2026-11-21")
+    save(flush.due(176_000), "- a")
+
+    assert note(workspace) == "# 2026-11-21\n\nMy own words\n- a\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        ({"text": "- x", "path": "MEMORY.md"}, "not_allowed"),
+        ({"text": "- x", "path": "memory/2026-11-21-1200.md"}, "not_allowed"),
+        ({"text": "- x", "date": "2020-01-01"}, "not_allowed"),
+        (None, "invalid"),
+        ([], "invalid"),
+        ("- x", "invalid"),
+        ({1: 2}, "not_allowed"),
+        ({"text": "- x", "path": ["a"]}, "not_allowed"),
+        ({}, "invalid"),
+        ({"text": ["- x"]}, "invalid"),
+        ({"text": "\ud800"}, "invalid"),
+        ({"text": "x" * (MAX_CHARS + 1)}, "invalid"),
+        ({"text": " \n"}, "nothing"),
+        ({"text": "NO_REPLY"}, "nothing"),
+        ({"text": fenced("recalled", "MEMORY.md#L1")}, "nothing"),
+    ],
+)
+def test_a_call_that_cannot_be_is_answered_in_words_and_writes_nothing(flush, workspace, arguments, status):
+    answer = flush.due(176_000).tool.run(arguments)
+
+    assert answer.data["status"] == status
+    assert answer.data["error"]
+    assert not (workspace.root / "memory").exists()
+
+
+def test_the_path_of_the_day_may_be_named(flush):
+    assert flush.due(176_000).tool.run({"text": "- x", "path": NOTE}).ok
+
+
+def test_secrets_and_recalled_memory_are_not_written(flush, workspace):
+    key = "sk-" + "a1" * 20
+    text = f"- key {key}\n- password=hunter2hunter2hunter2\n{fenced('old words', 'MEMORY.md#L1')}\n- new </recalled-memory>"
+    save(flush.due(176_000), text)
+
+    assert key not in note(workspace)
+    assert redact(key) in note(workspace)
+    assert "hunter2hunter2" not in note(workspace)
+    assert "old words" not in note(workspace)
+    assert "- new </recalled memory>" in note(workspace)
+
+
+def test_after_midnight_the_new_day_is_written_and_nothing_twice(flush, workspace, clock):
+    turn = flush.due(176_000)
+    turn.tool.run({"text": "- before"})
+    clock.now = NOON + datetime.timedelta(hours=12)
+
+    assert "memory/2026-11-22.md" in turn.prompt
+    assert turn.path == "memory/2026-11-22.md"
+    assert turn.tool.run({"text": "- before"}).data["existed"]
+    assert turn.tool.run({"text": "- after"}).data["path"] == turn.path
+    assert note(workspace) == "# 2026-11-21\n\n- before\n"
+    assert (workspace.root / turn.path).read_text() == "# 2026-11-22\n\n- after\n"
+
+
+def test_the_day_is_that_of_the_users_zone(tmp_path, clock):
+    tokyo = Workspace(tmp_path, journal=JournalConfig(timezone="Asia/Tokyo"))
+    clock.now = datetime.datetime(2026, 11, 21, 16, tzinfo=datetime.UTC)
+
+    assert Flush(tokyo, "main", window=200_000, clock=clock).due(176_000).path == "memory/2026-11-22.md"
+
+
+# --- failures ----------------------------------------------------------------------------------------------------------
+
+
+def test_after_three_failures_the_messages_are_kept_word_for_word_without_secrets(flush, workspace):
+    turn = flush.due(176_000, messages=lambda: TALK)
+    for _ in range(2):
+        turn.failed(TimeoutError("the model is away"))
+        assert turn.open
+    turn.failed(TimeoutError("the model is away"))
+
+    assert turn.outcome == "kept"
+    assert "TimeoutError: the model is away" in flush.state.flush_error
+    assert flush.due(180_000) is None
+    kept = flush.log.messages()
+    assert kept[0] == {"role": "user", "content": "Anna's birthday is on 3 May."}
+    assert kept[2] == {key: TALK[3][key] for key in kept[2]}
+    assert [entry["id"] for entry in flush.log.entries()][:3] == ["main", "m1", "m2"]
+    assert "User: Anna's birthday is on 3 May.\nAssistant: Noted. password=" in workspace.read(flush.log.path)
+    assert "hunter2hunter2" not in (workspace.root / "sessions/main.jsonl").read_text()
+
+
+def test_messages_that_the_log_has_are_not_added_again(flush):
+    flush.log.append("user", "Anna's birthday is on 3 May.")
+    flush.log.append("assistant", "Noted. password=hunter2hunter2hunter2")
+    fail(flush.due(176_000, messages=lambda: TALK))
+    once = list(flush.log.entries())
+    assert [entry["message"]["role"] for entry in once[1:]] == ["user", "assistant", "toolResult"]
+
+    flush.compacted()
+    fail(flush.due(176_000, messages=lambda: TALK))
+    assert list(flush.log.entries()) == once
+
+
+def test_a_message_whose_id_the_log_has_is_there_though_its_words_were_cut(flush):
+    fail(flush.due(176_000, messages=lambda: [{"role": "user", "content": "one", "id": "m"}]))
+    flush.compacted()
+    fail(flush.due(176_000, messages=lambda: [{"role": "user", "content": "o…", "id": "m"}]))
+
+    assert [message["content"] for message in flush.log.messages()] == ["one"]
+
+
+def call(number: int, **more: object) -> dict[str, object]:
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": f"c{number}", "function": {"name": "book"}}],
+        **more,
+    }
+
+
+ALIKE = {
+    "answers": [
+        {"role": "assistant", "content": "Shall I book the flight?"},
+        {"role": "user", "content": "Yes."},
+        {"role": "assistant", "content": "Shall I cancel the lease?"},
+        {"role": "user", "content": "Yes."},
+    ],
+    "calls without words": [call(1), call(2)],
+    "calls with the same words": [call(1, content="Booking."), call(2, content="Booking.")],
+    "images": [
+        {"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image", "data": data}]}
+        for data in ("AAA", "BBB")
+    ],
+    "items of OpenAI's": [
+        {"type": "function_call", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "gate code 4711"},
+    ],
+}
+
+
+@pytest.mark.parametrize("messages", ALIKE.values(), ids=ALIKE.keys())
+def test_messages_that_are_alike_are_all_kept_and_once(flush, messages):
+    for _ in range(2):
+        fail(flush.due(176_000, messages=lambda: messages))
+        flush.compacted()
+    assert [entry["message"] for entry in flush.log.entries() if entry["type"] == "message"] == messages
+
+    fail(flush.due(176_000, messages=lambda: [*messages, messages[-1]]))
+    assert len(list(flush.log.entries())) == 1 + len(messages) + 1
+
+
+def test_a_message_that_its_id_finds_stands_for_no_other_one(flush):
+    flush.log.append_entry("message", id="m1", message={"role": "user", "content": "Yes."})
+    yes = {"role": "user", "content": "Yes."}
+    fail(flush.due(176_000, messages=lambda: [yes, {**yes, "id": "m1"}]))
+
+    assert flush.log.messages() == [yes, yes]
+
+
+def test_summaries_and_what_programs_put_in_are_not_kept(flush):
+    kinds = [{"role": "user", "content": "x", "type": kind} for kind in ("compaction", "custom_message")]
+    fail(flush.due(176_000, messages=lambda: kinds))
+
+    assert flush.log.messages() == []
+
+
+def test_the_next_flush_that_goes_well_clears_the_error(flush):
+    fail(flush.due(176_000, messages=lambda: TALK))
+    flush.compacted()
+    assert flush.state.flush_error
+    save(flush.due(176_000), "- a")
+
+    assert flush.state.flush_error is None
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        None,
+        "Everything is saved.",
+        "I cannot do that.",
+        "- Anna moved the launch to Friday.\n- The venue is the old mill.\n\nNO_REPLY",
+        "I will remember: the key hangs behind the clock. NO_REPLY",
+        "The key hangs there. NO_REPLY",
+        "NO_REPLY is not right here: the key hangs behind the clock",
+    ],
+)
+def test_a_reply_that_is_neither_a_note_nor_silent_is_a_failure(flush, reply):
+    turn = flush.due(176_000, messages=lambda: TALK)
+    for _ in range(3):
+        turn.replied(reply)
+
+    assert turn.outcome == "kept"
+    assert "NO_REPLY" in flush.state.flush_error
+
+
+def test_a_failure_may_be_made_good(flush):
+    turn = flush.due(176_000, messages=lambda: TALK)
+    turn.failed(RuntimeError())
+    turn.replied("What?")
+    save(turn, "- a")
+
+    assert turn.outcome == "saved"
+    assert flush.state.flush_error is None
+
+
+def test_a_note_of_an_earlier_attempt_does_not_stand_for_this_one(flush):
+    turn = flush.due(176_000, messages=lambda: TALK)
+    turn.tool.run({"text": "- a"})
+    turn.failed(RuntimeError())
+    turn.replied("Done!")
+    assert turn.open
+    turn.replied("NO_REPLY")
+    assert turn.outcome == "saved"
+
+
+def test_a_text_that_could_not_be_written_is_no_success_until_it_is_in_whatever_pieces(flush):
+    turn = flush.due(176_000, messages=lambda: TALK)
+    long = [f"- fact {number} " + "x" * (MAX_CHARS // 2) for number in range(2)]
+    turn.tool.run({"text": "- a"})
+    assert turn.tool.run({"text": "\n".join(long)}).data["status"] == "invalid"
+    turn.tool.run({"text": long[0]})
+    turn.replied("NO_REPLY")
+    assert turn.open
+    turn.tool.run({"text": long[1]})
+    turn.replied("NO_REPLY")
+    assert turn.outcome == "saved"
+
+
+def test_a_refused_text_is_not_made_good_by_another_one(flush, workspace):
+    turn = flush.due(176_000, messages=lambda: TALK)
+    while turn.open:
+        turn.tool.run({"text": "fact one " * MAX_CHARS})
+        turn.tool.run({"text": "fact two"})
+        turn.replied("NO_REPLY")
+
+    assert turn.outcome == "kept"
+    assert "was not written" in flush.state.flush_error
+    assert note(workspace).count("fact two") == 1
+
+
+def test_a_call_without_a_text_is_made_good_by_any(flush):
+    turn = flush.due(176_000, messages=lambda: TALK)
+    turn.tool.run({})
+    turn.replied("NO_REPLY")
+    assert turn.open
+    save(turn, "- a")
+    assert turn.outcome == "saved"
+
+
+def test_a_text_that_is_refused_to_the_end_is_a_failure(flush):
+    turn = flush.due(176_000, messages=lambda: TALK)
+    while turn.open:
+        turn.tool.run({"text": "- x", "path": "MEMORY.md"})
+        turn.replied("NO_REPLY")
+
+    assert turn.outcome == "kept"
+    assert "only text can be added" in flush.state.flush_error
+
+
+def test_a_call_with_nothing_to_save_is_no_failure(flush):
+    turn = flush.due(176_000)
+    turn.tool.run({"text": ""})
+    turn.replied("NO_REPLY")
+
+    assert turn.outcome == "nothing"
+
+
+def broken():
+    raise KeyError("no messages")
+
+
+@pytest.mark.parametrize(
+    "messages", [None, broken, lambda: [{"role": "user", "content": object()}]], ids=["none", "raise", "odd"]
+)
+def test_messages_that_cannot_be_kept_are_told_and_never_raised(flush, messages):
+    turn = flush.due(176_000, messages=messages)
+    fail(turn)
+
+    assert turn.outcome == "lost"
+    assert flush.state.flush_error.startswith("TimeoutError")
+
+
+def test_one_message_that_cannot_be_written_costs_no_other(flush):
+    odd = [{"role": "user", "content": object()}, {"role": "user", "content": "and this"}]
+    fail(flush.due(176_000, messages=lambda: odd))
+
+    assert [message["content"] for message in flush.log.messages()] == ["and this"]
+    assert "1 of the messages could not be kept" in flush.state.flush_error
+
+
+def test_telling_a_turn_that_is_over_changes_nothing(flush):
+    turn = flush.due(176_000)
+    save(turn, "- a")
+    turn.failed(RuntimeError())
+    turn.replied("hm")
+
+    assert turn.outcome == "saved"
+    assert flush.state.flush_error is None
+
+
+# --- a disk that refuses -------------------------------------------------------------------------------------------------
+
+
+def test_a_workspace_that_cannot_be_written_is_not_flushed(flush, workspace, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
+
+    assert flush.due(199_000, compacting=True) is None
+    assert list(workspace.root.iterdir()) == []
+
+
+def test_a_full_disk_costs_the_user_nothing_and_is_told(flush, workspace, monkeypatch, caplog):
+    turn = flush.due(176_000, messages=lambda: TALK)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic.os, "write", full)
+        while turn.open:
+            assert turn.tool.run({"text": "- a"}).data["status"] == "failed"
+            turn.replied("NO_REPLY")
+    assert turn.outcome == "lost"
+    assert "No space left" in flush.state.flush_error
+    assert "No space left" in caplog.text
+    assert flush.due(180_000) is None, "the mark that the disk did not take is kept in memory"
+    flush.compacted()
+    states = read_states(transcripts_place(workspace.root, SessionsConfig()))
+    assert (states["main"].compaction_count, states["main"].memory_flush_compaction_count) == (1, 0)
+
+
+def test_a_damaged_state_is_told_once_left_alone_and_gone_on_with_in_memory(flush, workspace, caplog):
+    file = workspace.root / "sessions/sessions.json"
+    file.parent.mkdir()
+    file.write_text("{ damaged")
+    save(flush.due(176_000), "- a")
+
+    assert flush.due(180_000) is None
+    flush.compacted()
+    assert flush.state.compaction_count == 1
+    assert flush.due(180_000) is not None
+    assert file.read_text() == "{ damaged"
+    assert caplog.text.count("sessions.json is damaged") == 1
+    file.unlink()
+    flush.compacted()
+    assert flush.state.compaction_count == 2
+
+
+def test_a_state_of_another_process_is_seen(flush, flush_of):
+    save(flush_of().due(176_000), "- a")
+
+    assert flush.due(176_000) is None
+
+
+# --- at the same time ----------------------------------------------------------------------------------------------------
+
+
+def test_threads_hold_one_turn_of_a_flush_at_a_time(flush):
+    ready = threading.Barrier(6)
+    held = []
+
+    def work() -> None:
+        ready.wait()
+        held.append(flush.due(176_000))
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len([turn for turn in held if turn is not None]) == 1
+
+
+def in_threads(works) -> None:
+    threads = [threading.Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_flushes_at_the_same_time_lose_nothing_and_write_nothing_twice(flush_of, workspace):
+    # Before a compaction nobody waits for the turn of another process.
+    turns = [flush_of().due(176_000, compacting=True) for _ in range(4)]
+    ready = threading.Barrier(4)
+
+    def work(number: int) -> None:
+        ready.wait()
+        save(turns[number], "- the same for all", *(f"- fact {number} {part}" for part in range(4)))
+
+    in_threads(partial(work, number) for number in range(4))
+
+    lines = note(workspace).splitlines()[2:]
+    assert sorted(lines) == sorted(["- the same for all", *(f"- fact {n} {p}" for n in range(4) for p in range(4))])
+
+
+def test_flushes_of_a_program_hold_one_turn_at_a_time_and_of_several_too(flush_of):
+    for key, shared in (("one", {}), ("several", None)):
+        ready = threading.Barrier(6)
+        held = []
+
+        def work(flush: Flush, ready=ready, held=held) -> None:
+            ready.wait()
+            held.append(flush.due(176_000))
+
+        in_threads([partial(work, flush_of(key, shared=shared)) for _ in range(6)])
+        assert len([turn for turn in held if turn is not None]) == 1
+
+
+def test_before_a_compaction_a_turn_of_this_program_still_holds_up_others(flush_of):
+    shared = {}
+    turn = flush_of(shared=shared).due(176_000)
+
+    assert flush_of(shared=shared).due(176_000, compacting=True) is None
+    turn.replied("NO_REPLY")
+    assert flush_of(shared=shared).due(176_000, compacting=True) is None
+
+
+def test_a_cycle_that_another_process_flushes_is_taken_over_once_that_must_be_dead(flush_of, clock):
+    turn = flush_of().due(176_000)
+    clock.later(minutes=9)
+    assert flush_of().due(180_000) is None
+    clock.later(minutes=1)
+    assert flush_of().due(180_000) is not None
+    clock.later(minutes=-30)
+    assert flush_of().due(180_000) is not None, "a clock that was put back"
+    turn.replied("NO_REPLY")
+    assert flush_of().due(180_000) is None
+    assert flush_of().state.memory_flush_started_at is None
+
+
+def test_a_state_that_cannot_be_read_is_known_to_all_flushes_of_a_program_and_told_once(flush_of, workspace, caplog):
+    (workspace.root / "sessions").mkdir()
+    (workspace.root / "sessions/sessions.json").write_text('{"main": {"sessionId": "ma')
+    shared = {}
+    turns = [flush_of(shared=shared).due(176_000) for _ in range(3)]
+    assert [turn is not None for turn in turns] == [True, False, False]
+    turns[0].replied("NO_REPLY")
+
+    assert flush_of(shared=shared).due(176_000) is None
+    flush_of(shared=shared).compacted()
+    assert flush_of(shared=shared).due(176_000) is not None
+    assert caplog.text.count("is damaged") == 1
+
+
+def test_what_is_shared_holds_the_latest_sessions_and_those_at_work(flush_of, monkeypatch):
+    monkeypatch.setattr(flush_module, "_MAX_SESSIONS", 3)
+    shared = {}
+    turn = flush_of("busy", shared=shared).due(176_000)
+    for number in range(9):
+        flush_of(str(number), shared=shared)
+
+    assert [found.key for found in shared.values() if isinstance(found, flush_module.Cycle)] == ["busy", "6", "7", "8"]
+    assert turn.open
+
+
+def test_a_crash_after_the_note_was_written_writes_no_line_twice(flush_of, workspace, clock):
+    text = "## Decisions\n\n- The launch is on Friday\n- Anna brings tea\n\nBob wrote the plan."
+    flush_of().due(176_000).tool.run({"text": text})  # and the process dies before the mark
+    before = note(workspace)
+    clock.later(minutes=10)
+    again = flush_of().due(176_000)
+    save(again, text, "## Decisions\n- Anna brings tea")
+
+    assert note(workspace) == before
+    assert again.outcome == "saved"
+    assert flush_of().due(176_000) is None
+
+
+def test_a_crash_before_midnight_writes_no_line_twice_after_it(flush_of, workspace, clock):
+    clock.later(hours=11.9)
+    flush_of().due(176_000).tool.run({"text": "- a\n- b"})
+    clock.later(minutes=12)
+    save(flush_of().due(176_000), "- a\n- b", "- c")
+
+    assert note(workspace) == "# 2026-11-21\n\n- a\n- b\n"
+    assert (workspace.root / "memory/2026-11-22.md").read_text() == "# 2026-11-22\n\n- c\n"
+
+
+def test_a_flush_that_died_in_an_earlier_cycle_is_none_of_this_one(flush_of, workspace, clock):
+    flush_of().due(176_000).tool.run({"text": "- Anna was ill"})
+    flush_of().compacted()
+    assert flush_of().state.memory_flush_started_at is None
+    clock.later(days=1)
+    save(flush_of().due(176_000), "- Anna was ill")
+
+    assert (workspace.root / "memory/2026-11-22.md").read_text() == "# 2026-11-22\n\n- Anna was ill\n"
+
+
+def test_what_happened_again_on_another_day_is_written_again(flush_of, workspace, clock):
+    flush = flush_of()
+    save(flush.due(176_000), "- Anna was ill")
+    flush.compacted()
+    clock.later(days=1)
+    save(flush.due(176_000), "- Anna was ill")
+
+    assert (workspace.root / "memory/2026-11-22.md").read_text() == "# 2026-11-22\n\n- Anna was ill\n"
+
+
+CRASH = """
+import os, signal, sys
+from openclaw_memory.flush import Flush
+from openclaw_memory.workspace import Workspace
+turn = Flush(Workspace.open(sys.argv[1]), "main", window=200_000).due(176_000, compacting=True)
+assert turn.tool.run({"text": "- The launch is on Friday\\n- Anna brings tea"}).ok
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_process_killed_after_the_note_was_written_leaves_it_and_no_mark(workspace):
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", CRASH, str(workspace.root)], check=False)
+        assert done.returncode == -signal.SIGKILL
+    flush = Flush(Workspace(workspace.root), "main", window=200_000)
+    assert flush.due(176_000) is None, "the other process may be alive"
+    turn = flush.due(176_000, compacting=True)
+    save(turn, "- The launch is on Friday\n- Anna brings tea")
+
+    lines = (workspace.root / turn.path).read_text().splitlines()[2:]
+    assert lines == ["- The launch is on Friday", "- Anna brings tea"]
+    assert flush.due(176_000, compacting=True) is None
+
+
+def test_a_session_that_another_program_replaced_leaves_the_key_to_the_new_one(flush_of, workspace):
+    folder = transcripts_place(workspace.root, SessionsConfig())
+    update_state(folder, "main", session_id="old", compaction_count=3, memory_flush_compaction_count=2)
+    flush = flush_of()
+    turn = flush.due(176_000)
+    update_state(folder, "main", session_id="new", compaction_count=7, memory_flush_compaction_count=7, input_tokens=5)
+    there = read_states(folder)
+    save(turn, "- a")
+    flush.compacted()
+
+    assert read_states(folder) == there
+    assert (flush.state.compaction_count, flush.state.memory_flush_compaction_count) == (4, 3)
+    assert flush_of().session_id == "new"
+
+
+def test_a_session_that_is_named_takes_the_key_once(flush_of, workspace):
+    folder = transcripts_place(workspace.root, SessionsConfig())
+    shared = {}
+    flush_of(session_id="old").compacted()
+    flush_of(session_id="mine", shared=shared).compacted()
+    assert read_states(folder)["main"].session_id == "mine"
+    update_state(folder, "main", session_id="theirs", compaction_count=9)
+    flush_of(session_id="mine", shared=shared).compacted()
+
+    assert (read_states(folder)["main"].session_id, read_states(folder)["main"].compaction_count) == ("theirs", 9)
+    assert flush_of(session_id="mine", shared=shared).state.compaction_count == 2
+
+
+def broken_callback():
+    raise RuntimeError("the index is closed")
+
+
+def test_a_program_that_fails_when_it_is_told_of_a_note_costs_nothing(flush_of, workspace, caplog):
+    flush = flush_of(wrote=broken_callback)
+    save(flush.due(176_000), "- a")
+    assert note(workspace).endswith("- a\n")
+    assert "the index is closed" in caplog.text
+
+    flush.compacted()
+    turn = flush.due(176_000, messages=lambda: TALK)
+    fail(turn)
+    assert turn.outcome == "kept"
+
+
+@pytest.mark.parametrize("tokens", [float("nan"), float("inf"), "many", object()])
+def test_tokens_that_are_no_number_are_unknown(flush, tokens):
+    assert flush.due(tokens) is None
+    save(flush.due(tokens, compacting=True), "- a")
+    flush.compacted(tokens)
+
+    assert flush.state.context_tokens is None
+
+
+def test_a_blank_id_on_the_disk_is_none(flush_of, workspace):
+    (workspace.root / "sessions").mkdir()
+    (workspace.root / "sessions/sessions.json").write_text('{"main": {"sessionId": " "}}')
+
+    assert flush_of().session_id == "main"
+
+
+def test_the_state_of_a_session_that_somebody_else_marked_is_kept(flush, workspace):
+    update_state(transcripts_place(workspace.root, SessionsConfig()), "main", input_tokens=5, session_id="main")
+    save(flush.due(176_000), "- a")
+
+    assert flush.state.input_tokens == 5
+
+
+def test_what_kind_of_chat_a_session_is_stays_or_is_said_by_its_key(flush_of, workspace):
+    folder = transcripts_place(workspace.root, SessionsConfig())
+    update_state(folder, "given", chat_type="room", session_id="given", context_tokens=200_000, input_tokens=5)
+    for key in ("given", "agent:main:telegram:group:7", "agent:main:main"):
+        flush_of(key).compacted()
+
+    states = read_states(folder)
+    assert [state.chat_type for state in states.values()] == ["room", "group", "direct"]
+    assert (states["given"].context_tokens, states["given"].input_tokens) == (200_000, 5)

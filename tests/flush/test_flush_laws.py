@@ -1,0 +1,205 @@
+"""Whatever happens to a conversation, each of its compactions comes after a flush, and no cycle has two."""
+
+import datetime
+import itertools
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openclaw_memory.config.sections import CompactionConfig
+from openclaw_memory.conversation import compaction_threshold, flush_due, flush_threshold
+from openclaw_memory.flush import Flush, SessionState
+from openclaw_memory.workspace import Workspace
+
+RULES = CompactionConfig(force_flush_bytes=3_000)
+WINDOWS = [200_000, 1_000_000, 32_000, 8_192, 100, 0, -1, None]
+# What may happen next, beside so many tokens more: an overflow, a compaction by hand, a poll, a restart, ...
+EVENTS = ["overflow", "by hand", "heartbeat", "cli", "restart", "fails", "logged", "another", "crash", "damaged"]
+# The first byte is the window. Of the others each is an event, or so many tokens: one draw for a history is fast.
+HISTORIES = st.binary(min_size=12, max_size=40)
+NOON = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)
+numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory):
+    return Workspace(tmp_path_factory.mktemp("histories"))
+
+
+class Deciding:
+    """A session that is decisions alone: no disk, no turns."""
+
+    def __init__(self, window: int | None) -> None:
+        self.window, self.state, self.log_bytes = window, SessionState(), 0
+
+    def happens(self, event: str) -> None:
+        self.log_bytes += 1_500 if event == "logged" else 0
+
+    def flush_if_due(self, tokens: int, kind: str, compacting: bool) -> bool:
+        grown = self.log_bytes - self.state.compacted_bytes
+        given = {"window": self.window, "tokens": tokens, "transcript_bytes": grown, "compacting": compacting}
+        is_due = flush_due(RULES, **given, flushed=self.state.flushed, kind=kind) is not None
+        if is_due:
+            self.state = replace(self.state, memory_flush_compaction_count=self.state.compaction_count)
+        return is_due
+
+    def compacted(self) -> None:
+        count = self.state.compaction_count + 1
+        self.state = replace(self.state, compaction_count=count, compacted_bytes=self.log_bytes)
+
+
+class Driving:
+    """A session on a disk, whose program asks for turns and drives them; two of its flushes live at once."""
+
+    def __init__(self, workspace: Workspace, window: int | None) -> None:
+        self.workspace, self.window, self.fails, self.now = workspace, window, False, NOON
+        self.restart()
+
+    def restart(self) -> None:
+        self.shared = {}
+        self.flush, self.other = self.made(), self.made()
+
+    def made(self) -> Flush:
+        clock = lambda: self.now  # noqa: E731
+        return Flush(self.workspace, "main", RULES, window=self.window, clock=clock, shared=self.shared)
+
+    def happens(self, event: str) -> None:
+        if event == "restart" and self.state_is_sound():  # what only the memory knows does not outlive a process
+            self.restart()
+        elif event == "fails":
+            self.fails = not self.fails
+        elif event == "logged":
+            self.flush.log.append("user", "x" * 1_500)
+        elif event == "another":
+            self.flush, self.other = self.other, self.made()
+        elif event == "crash" and self.state_is_sound():
+            self.flush.due(10**9)
+            self.restart()
+            self.now += datetime.timedelta(minutes=11)
+        elif event == "damaged":
+            (self.workspace.root / "sessions").mkdir(exist_ok=True)
+            (self.workspace.root / "sessions/sessions.json").write_text("{")
+
+    def state_is_sound(self) -> bool:
+        file = self.workspace.root / "sessions/sessions.json"
+        return not file.exists() or file.read_text() != "{"
+
+    def flush_if_due(self, tokens: int, kind: str, compacting: bool) -> bool:
+        lost = [{"role": "user", "content": "a turn"}]
+        turn = self.flush.due(tokens, messages=lambda: lost, compacting=compacting, kind=kind)
+        if turn is None:
+            return False
+        assert self.other.due(tokens, compacting=True) is None, "a turn within a turn"
+        while turn.open:
+            if self.fails:
+                turn.failed(RuntimeError("away"))
+            else:
+                turn.replied("NO_REPLY")
+        assert turn.outcome == ("kept" if self.fails else "nothing")
+        return True
+
+    def compacted(self) -> None:
+        self.flush.compacted()
+
+
+def another(workspace: Workspace) -> Workspace:
+    root = workspace.root / str(next(numbers))
+    root.mkdir()
+    return Workspace(root)
+
+
+def lived(session: Deciding | Driving, history: bytes) -> list[str]:
+    """What happened in a session, in order."""
+    window, done, tokens = session.window, [], 0
+    room = window if window and window > 0 else 10_000
+    limit = compaction_threshold(window, RULES)
+
+    def flush(compacting: bool = False, kind: str = "chat") -> None:
+        if session.flush_if_due(tokens, kind, compacting):
+            assert kind == "chat"
+            done.append("flush")
+
+    for byte in history:
+        event = dict(enumerate(EVENTS)).get(byte % 20, "")
+        tokens += 0 if event else byte * room // 800
+        session.happens(event)
+        flush(kind=event if event in {"heartbeat", "cli"} else "chat")
+        if event in {"overflow", "by hand"} or (limit is not None and tokens > limit):
+            flush(compacting=True)
+            tokens //= 10
+            session.compacted()
+            done.append("compaction")
+    return done
+
+
+def check(done: list[str]) -> None:
+    cycles = " ".join(done).split("compaction")
+    assert [cycle.split() for cycle in cycles[:-1]] == [["flush"]] * (len(cycles) - 1)
+    assert cycles[-1].split() in ([], ["flush"])
+
+
+@settings(max_examples=2_000)
+@given(HISTORIES)
+def test_every_compaction_comes_after_one_flush_of_its_cycle_in_2_000_histories(history):
+    check(lived(Deciding(WINDOWS[history[0] % len(WINDOWS)]), history[1:]))
+
+
+@settings(max_examples=40)
+@given(HISTORIES)
+def test_every_compaction_comes_after_one_flush_of_its_cycle(workspace, history):
+    check(lived(Driving(another(workspace), WINDOWS[history[0] % len(WINDOWS)]), history[1:]))
+
+
+@pytest.mark.nightly
+@settings(max_examples=2_000)
+@given(HISTORIES)
+def test_every_compaction_comes_after_one_flush_of_its_cycle_on_a_disk_in_2_000_histories(workspace, history):
+    check(lived(Driving(another(workspace), WINDOWS[history[0] % len(WINDOWS)]), history[1:]))
+
+
+@settings(max_examples=500)
+@given(
+    window=st.integers(-10, 2_000_000) | st.none(),
+    tokens=st.integers(-10, 2_000_000) | st.none(),
+    grown=st.integers(0, 6_000),
+    rules=st.builds(
+        CompactionConfig,
+        flush=st.booleans(),
+        reserve_tokens=st.integers(0, 300_000),
+        soft_threshold_tokens=st.integers(0, 300_000),
+        force_flush_bytes=st.sampled_from([0, 3_000]),
+    ),
+    compacting=st.booleans(),
+)
+def test_a_decision_is_what_its_parts_say(window, tokens, grown, rules, compacting):
+    threshold = flush_threshold(window, rules)
+    full = threshold is not None and tokens is not None and tokens >= threshold
+    grew = rules.force_flush_bytes != 0 and grown >= rules.force_flush_bytes
+    given = {"window": window, "tokens": tokens, "transcript_bytes": grown, "compacting": compacting}
+
+    assert (flush_due(rules, **given) is not None) == (rules.flush and (full or grew or compacting))
+    assert flush_due(rules, **given, flushed=True) is None
+
+
+LINES = st.sampled_from(
+    [*(f"- fact {number}" for number in range(6)), "## Anna", "## Bob", "### Plans", "- ", "Said at noon:", ""]
+)
+TEXTS = st.lists(LINES, min_size=1, max_size=6).map("\n".join)
+
+
+@settings(max_examples=60)
+@given(texts=st.lists(TEXTS, min_size=1, max_size=4), data=st.data())
+def test_wherever_a_flush_dies_the_next_one_writes_no_line_twice(workspace, texts, data):
+    def written(*lives: list[str]) -> str:
+        place = another(workspace)
+        for number, calls in enumerate(lives):
+            now = NOON + number * datetime.timedelta(minutes=11)
+            turn = Flush(place, "main", RULES, window=200_000, clock=lambda now=now: now).due(176_000)
+            for text in calls:
+                turn.tool.run({"text": text})
+        return (place.root / turn.path).read_text() if (place.root / turn.path).exists() else ""
+
+    died_after = data.draw(st.integers(0, len(texts)))
+    assert written(texts[:died_after], texts) == written(texts)

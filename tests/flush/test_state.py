@@ -1,0 +1,238 @@
+"""`sessions.json`: OpenClaw's fields, changed without touching anything else, and never lost."""
+
+import json
+import stat
+import threading
+
+import pytest
+
+from openclaw_memory.config import SessionsConfig
+from openclaw_memory.errors import PathNotAllowedError, WorkspaceError, WriteError
+from openclaw_memory.flush import SessionState, read_states, state, update_state
+from openclaw_memory.workspace import Workspace, atomic
+from openclaw_memory.workspace.paths import transcripts_place
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return transcripts_place(tmp_path, SessionsConfig())
+
+
+@pytest.fixture
+def file(tmp_path):
+    (tmp_path / "sessions").mkdir()
+    return tmp_path / "sessions" / "sessions.json"
+
+
+def test_the_fields_are_those_of_openclaw(folder, file):
+    values = {"session_id": "uuid", "chat_type": "group", "compaction_count": 5, "memory_flush_compaction_count": 5}
+    tokens = {"input_tokens": 45_000, "output_tokens": 12_000, "context_tokens": 176_000}
+    update_state(folder, "agent:main", memory_flush_at="2026-02-18T11:58:00Z", **values, **tokens)
+
+    entry = json.loads(file.read_text())["agent:main"]
+    assert entry.pop("updatedAt").endswith("Z")
+    assert entry == {
+        "sessionId": "uuid",
+        "chatType": "group",
+        "compactionCount": 5,
+        "memoryFlushAt": "2026-02-18T11:58:00Z",
+        "memoryFlushCompactionCount": 5,
+        "inputTokens": 45_000,
+        "outputTokens": 12_000,
+        "contextTokens": 176_000,
+    }
+    found = read_states(folder)["agent:main"]
+    assert (found.session_id, found.memory_flush_compaction_count, found.context_tokens) == ("uuid", 5, 176_000)
+
+
+def test_where_there_is_no_file_there_is_no_state_and_reading_makes_none(folder, tmp_path):
+    assert read_states(folder) == {}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_never_flushed_is_not_flushed_at_zero(folder):
+    assert update_state(folder, "a", compaction_count=0).memory_flush_compaction_count is None
+    assert update_state(folder, "a", memory_flush_compaction_count=0).memory_flush_compaction_count == 0
+
+
+def test_what_is_not_ours_stays_as_it_is(folder, file):
+    before = {
+        "other": {"sessionId": "o", "skills": [1, {"x": None}], "odd": "\ud800"},
+        "a": {"modelOverride": "big", "compactionCount": 2, "flushError": "x", "ratio": 0.1},
+        "list": [1, 2],
+    }
+    file.write_text(json.dumps(before))
+    update_state(folder, "a", compaction_count=3, flush_error=None)
+
+    after = json.loads(file.read_text())
+    assert list(after) == list(before)
+    assert (after["other"], after["list"]) == (before["other"], before["list"])
+    assert {key: after["a"][key] for key in after["a"] if key != "updatedAt"} == {
+        "modelOverride": "big",
+        "compactionCount": 3,
+        "ratio": 0.1,
+    }
+    assert set(read_states(folder)) == {"other", "a"}
+
+
+def test_times_keep_the_form_that_the_file_has(folder, file):
+    file.write_text('{"a": {"updatedAt": 1771416000000}}')
+    update_state(folder, "a", memory_flush_at="2026-02-18T12:00:00.500Z")
+
+    entry = json.loads(file.read_text())["a"]
+    assert entry["memoryFlushAt"] == 1771416000500
+    assert isinstance(entry["updatedAt"], int)
+
+
+def test_times_in_milliseconds_are_read(folder, file):
+    file.write_text('{"a": {"updatedAt": 1771416000500, "memoryFlushAt": 1771416000000.0}, "b": {"updatedAt": 1e300}}')
+
+    states = read_states(folder)
+    assert states["a"].updated_at == "2026-02-18T12:00:00.500Z"
+    assert states["a"].memory_flush_at == "2026-02-18T12:00:00.000Z"
+    assert states["b"] == SessionState()
+
+
+def test_a_file_that_has_not_changed_is_read_once(folder, monkeypatch):
+    update_state(folder, "a", compaction_count=1)
+    seen, reads, read = {}, [], state._read
+    monkeypatch.setattr(state, "_read", lambda *given: reads.append(given) or read(*given))
+    for _ in range(3):
+        assert read_states(folder, seen)["a"].compaction_count == 1
+    assert len(reads) == 1
+
+    update_state(folder, "a", compaction_count=2)
+    assert read_states(folder, seen)["a"].compaction_count == 2
+    read_states(folder, seen).clear()
+    assert read_states(folder, seen)
+
+
+def test_what_changes_may_depend_on_the_state_and_be_nothing(folder, file):
+    update_state(folder, "a", compaction_count=1)
+    before = file.read_bytes()
+    assert state.change_state(folder, "a", lambda _: None).compaction_count == 1
+    assert file.read_bytes() == before
+    state.change_state(folder, "a", lambda found: {"compaction_count": found.compaction_count + 1})
+
+    assert read_states(folder)["a"].compaction_count == 2
+
+
+@pytest.mark.parametrize("value", ["5", -1, True, None, 2.5, [5]])
+def test_a_count_that_is_none_counts_as_absent(folder, file, value):
+    file.write_text(
+        json.dumps(
+            {"a": {"compactionCount": value, "memoryFlushCompactionCount": value, "sessionId": 7, "chatType": " "}}
+        )
+    )
+
+    assert read_states(folder)["a"] == SessionState()
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff\xfe\x00", b'{"a": {}} trailing', b"[" * 100_000, b"9" * 5_000])
+def test_a_damaged_file_is_named_and_left_as_it_is(folder, file, content):
+    file.write_bytes(content)
+    for work in (lambda: read_states(folder), lambda: update_state(folder, "a", compaction_count=1)):
+        with pytest.raises(WorkspaceError, match=r"sessions/sessions\.json is damaged"):
+            work()
+    assert file.read_bytes() == content
+
+
+def test_a_file_that_holds_nothing_yet_is_no_damage(folder, file):
+    file.touch()
+
+    assert read_states(folder) == {}
+    assert update_state(folder, "a", compaction_count=1).compaction_count == 1
+
+
+def test_an_entry_that_is_no_object_is_named_and_left_as_it_is(folder, file):
+    file.write_text('{"a": 3}')
+    with pytest.raises(WorkspaceError, match="'a'"):
+        update_state(folder, "a", compaction_count=1)
+    assert file.read_text() == '{"a": 3}'
+
+
+def test_a_symlink_is_not_followed(folder, file, tmp_path):
+    (tmp_path / "elsewhere.json").write_text("{}")
+    file.symlink_to(tmp_path / "elsewhere.json")
+    for work in (lambda: read_states(folder), lambda: update_state(folder, "a", compaction_count=1)):
+        with pytest.raises(PathNotAllowedError):
+            work()
+    assert (tmp_path / "elsewhere.json").read_text() == "{}"
+
+
+def test_a_field_that_a_state_does_not_have_is_refused(folder):
+    with pytest.raises(TypeError, match="compactions"):
+        update_state(folder, "a", compactions=1)
+
+
+def test_the_file_is_its_owners_alone(folder, file):
+    update_state(folder, "a", compaction_count=1)
+
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [path.name for path in file.parent.iterdir() if path.suffix == ".tmp"] == []
+
+
+def test_a_disk_that_refuses_leaves_the_file_as_it_was(folder, file, monkeypatch):
+    update_state(folder, "a", compaction_count=1)
+    before = file.read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(atomic.os, "fsync", full)
+    with pytest.raises(WriteError, match="No space left"):
+        update_state(folder, "a", compaction_count=2)
+    assert file.read_bytes() == before
+
+
+def test_what_another_program_writes_in_between_is_not_overwritten(folder, file, monkeypatch):
+    update_state(folder, "a", compaction_count=1)
+    replace = state.replace_file
+    calls = []
+
+    def late(*given: object) -> None:
+        calls.append(given)
+        if len(calls) == 1:
+            entries = json.loads(file.read_text()) | {"theirs": {"compactionCount": 9}}
+            file.write_text(json.dumps(entries))
+        replace(*given)
+
+    monkeypatch.setattr(state, "replace_file", late)
+    update_state(folder, "a", compaction_count=2)
+
+    assert {key: found.compaction_count for key, found in read_states(folder).items()} == {"a": 2, "theirs": 9}
+
+
+def test_threads_lose_none_of_each_others_sessions(folder):
+    def work(name: str) -> None:
+        for count in range(1, 6):
+            update_state(folder, name, compaction_count=count)
+
+    threads = [threading.Thread(target=work, args=(f"s{number}",)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert {key: found.compaction_count for key, found in read_states(folder).items()} == {f"s{n}": 5 for n in range(6)}
+
+
+def test_failed_flushes_are_listed_and_a_damaged_file_is_one_of_them(folder, file, tmp_path):
+    workspace = Workspace.open(tmp_path)
+    update_state(folder, "a", flush_error="the model is away")
+    update_state(folder, "b", flush_error=None)
+    assert state.failed_flushes(workspace) == {"a": "the model is away"}
+
+    file.write_text("{")
+    [(name, words)] = state.failed_flushes(workspace).items()
+    assert name == "sessions.json"
+    assert "damaged" in words
+
+
+def test_a_new_entry_has_its_times_in_the_form_of_the_others(folder, file):
+    file.parent.mkdir(exist_ok=True)
+    file.write_text('{"agent:main:main": {"updatedAt": 1763790000000}}', encoding="utf-8")
+
+    update_state(folder, "mine", compaction_count=1)
+
+    assert isinstance(json.loads(file.read_text(encoding="utf-8"))["mine"]["updatedAt"], int)

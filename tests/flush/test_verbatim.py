@@ -1,0 +1,106 @@
+"""What a conversation loses is in its log, each message as often as it was said, with secrets masked."""
+
+import json
+
+import pytest
+
+from openclaw_memory.conversation import text_of
+from openclaw_memory.errors import WriteError
+from openclaw_memory.flush import Flush, messages_since, transcribed
+from openclaw_memory.flush.flush import failures
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.transcripts import writer
+from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES
+
+SECRET = "sk-proj-" + "a1B2c3D4" * 5
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    return Workspace(tmp_path)
+
+
+@pytest.fixture
+def log(workspace):
+    return workspace.session_log("talk")
+
+
+def said(text, **more):
+    return {"role": "user", "content": text, **more}
+
+
+def test_each_message_is_written_once_whatever_it_says_and_comes_back_with_its_id(log):
+    written = transcribed(log, [said("Yes."), said("Yes.", id="mine"), said("No.")])
+    assert [text_of(message) for message in log.messages()] == ["Yes.", "Yes.", "No."]
+    assert [message["id"] for message in written] == [entry["id"] for entry in list(log.entries())[1:]]
+    assert transcribed(log, []) == []
+
+
+def test_secrets_are_masked_in_what_is_written_and_in_what_comes_back(log):
+    call = {"type": "toolCall", "id": "a", "name": "pay", "arguments": {"key": SECRET}}
+    written = transcribed(log, [said(f"It is {SECRET}."), {"role": "assistant", "content": [call]}])
+    assert SECRET not in json.dumps([written, log.messages()])
+
+
+@pytest.mark.parametrize(
+    ("blocks", "why"),
+    [
+        ([{"type": "data", "value": float("nan")}], "cannot be written as JSON"),
+        ([{"type": "data", "value": {1, 2}}], "cannot be written as JSON"),
+        ([{"type": "data", "value": "x" * MAX_LINE_BYTES}], "bytes, of which 8,388,608 are read"),
+        ([{"type": "text", "text": "x" * MAX_LINE_BYTES}], "bytes, of which 8,388,608 are read"),
+        ([{"type": "text", "text": "\ud83d" * (MAX_LINE_BYTES // 3)}], "bytes, of which 8,388,608 are read"),
+    ],
+    ids=["no number", "no JSON", "too long", "too long a text", "a text that is escaped"],
+)
+def test_of_a_message_that_no_log_can_hold_the_words_are_kept(log, blocks, why):
+    content = [{"type": "text", "text": "The code is 4711."}, *blocks, {"type": "text", "text": "So it is."}]
+    transcribed(log, [said("One."), {"role": "toolResult", "toolCallId": "a", "content": content}, said("Two.")])
+    one, in_part, two = log.messages()
+    assert (text_of(one), text_of(two)) == ("One.", "Two.")
+    assert (in_part["role"], in_part["toolCallId"]) == ("toolResult", "a")
+    assert text_of(in_part).startswith("The code is 4711.\n")
+    assert "So it is.\n[not all is kept: " in text_of(in_part)
+    assert why in text_of(in_part)
+
+
+def test_what_the_disk_refuses_is_not_there_in_part(log, monkeypatch):
+    transcribed(log, [said("One.")])
+
+    def refuse(*_):
+        raise WriteError("full")
+
+    monkeypatch.setattr(writer, "write_whole", refuse)
+    with pytest.raises(WriteError):
+        transcribed(log, [said("Two."), said("Three.")])
+    assert [text_of(message) for message in log.messages()] == ["One."]
+
+
+def test_what_came_since_a_size_of_the_log_is_read_from_there(log):
+    assert messages_since(log, 0) == []
+    transcribed(log, [said("One.")])
+    size = log.size
+    written = transcribed(log, [said("Two."), said("Three.")])
+    assert messages_since(log, size) == written
+    assert messages_since(log, log.size) == []
+    assert [text_of(message) for message in messages_since(log, 0)] == ["One.", "Two.", "Three."]
+
+
+def test_of_a_log_that_was_made_anew_all_is_new(log):
+    transcribed(log, [said("One.")])
+    assert [text_of(message) for message in messages_since(log, 1_000_000)] == ["One."]
+
+
+def test_a_failure_is_listed_also_where_it_could_not_be_written(workspace, monkeypatch):
+    shared = {}
+    Flush(workspace, "a", shared=shared).save(flush_error="the model is away")
+
+    def refuse(*_):
+        raise WriteError("full")
+
+    monkeypatch.setattr("openclaw_memory.flush.state.replace_file", refuse)
+    Flush(workspace, "b", shared=shared).save(flush_error="the disk is full")
+    assert failures(workspace, shared) == {"a": "the model is away", "b": "the disk is full"}
+    monkeypatch.undo()
+    Flush(workspace, "b", shared=shared).save(flush_error=None)
+    assert failures(workspace, shared) == {"a": "the model is away"}

@@ -1,0 +1,165 @@
+"""A workspace with an index, and an embedder that counts what it is asked."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from watching import CONFIG, FakeIndex, eventually
+
+from openclaw_memory.config import MemoryConfig
+from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.errors import EmbedderError
+from openclaw_memory.indexing import sync
+from openclaw_memory.indexing.watcher import Watcher
+from openclaw_memory.store import SqliteStore
+from openclaw_memory.types import Embedder, Matrix, Store, SyncReport, Vector
+from openclaw_memory.workspace import Workspace
+
+# A word of every line that these tests write: looking it up finds every chunk.
+MARK = "memo"
+
+
+@dataclass
+class CountingEmbedder:
+    """The hashing embedder, with a list of all texts it has embedded; it fails while `broken` is set."""
+
+    model: str = "counting"
+    texts: list[str] = field(default_factory=list)
+    broken: bool = False
+    provider = "fake"
+    leaves_machine = False
+
+    @property
+    def identity(self) -> str:
+        return f"fake:{self.model}"
+
+    def embed_query(self, text: str) -> Vector:
+        self._fail()
+        return HashingEmbedder().embed_query(text)
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        self._fail()
+        self.texts += texts
+        return HashingEmbedder().embed_documents(texts)
+
+    def close(self) -> None:
+        pass
+
+    def _fail(self) -> None:
+        if self.broken:
+            raise EmbedderError("the embedder is out of order; mend it")
+
+
+@dataclass
+class Place:
+    """A workspace folder with its index: write files, sync, look at what the index holds."""
+
+    root: Path
+    store: Store
+    embedder: CountingEmbedder
+    config: MemoryConfig = field(default_factory=MemoryConfig)
+
+    @property
+    def workspace(self) -> Workspace:
+        return Workspace.open(self.root, self.config.files)
+
+    def write(self, path: str, *lines: str) -> Path:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        return file
+
+    def say(self, path: str, *texts: str, role: str = "user", day: str = "2026-11-21") -> Path:
+        """Add messages to a transcript, each on a line of its own."""
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a", encoding="utf-8") as transcript:
+            for text in texts:
+                message = {"role": role, "content": text}
+                entry = {"type": "message", "timestamp": f"{day}T10:00:00Z", "message": message}
+                transcript.write(f"{json.dumps(entry)}\n")
+        return file
+
+    def sync(self, **options: Any) -> SyncReport:
+        return sync(self.workspace, self.store, self.embedder, self.config, **options)
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """Everything the index holds of each chunk that has the mark, likeness to a question included."""
+        return rows(self.store, self.embedder)
+
+    def texts(self) -> list[str]:
+        return [str(row[4]) for row in self.rows()]
+
+
+def rows(store: Store, embedder: Embedder) -> list[tuple[object, ...]]:
+    hits = {hit.chunk_id: round(hit.score, 6) for hit in store.search_text([MARK], 100_000)}
+    likeness = store.similarities(embedder.embed_query(f"{MARK} apple"), sorted(hits))
+    return sorted(
+        (
+            found.path,
+            found.chunk.start_line,
+            found.chunk.end_line,
+            found.chunk.start_char,
+            found.chunk.text,
+            found.chunk.context,
+            hits[found.id],
+            round(likeness[found.id], 6) if found.id in likeness else None,
+        )
+        for found in store.chunks(hits)
+    )
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    store = SqliteStore.open(tmp_path / "index.sqlite")
+    yield Place(root, store, CountingEmbedder())
+    store.close()
+
+
+@pytest.fixture(scope="session")
+def open_place() -> Callable[[Path, Path], Place]:
+    """For tests that need several indexes of one folder, or one in each of many examples."""
+    return lambda root, index: Place(root, SqliteStore.open(index), CountingEmbedder())
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A workspace to watch."""
+    root = tmp_path / "workspace"
+    (root / "memory").mkdir(parents=True)
+    (root / "MEMORY.md").write_text("# Long-term\n")
+    (root / "memory" / "a.md").write_text("one\n")
+    return root
+
+
+@pytest.fixture
+def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Watcher, FakeIndex]]]:
+    """Starts watchers that end with the test; each is handed over once it has begun, and all is quiet."""
+    from openclaw_memory.indexing import watcher
+
+    for name in ("TICK_SECONDS", "POLL_SECONDS", "RETRY_SECONDS"):
+        monkeypatch.setattr(watcher, name, 0.1)
+    started: list[tuple[Watcher, FakeIndex]] = []
+
+    def start(root: Path, config: MemoryConfig = CONFIG, *, ready: bool = True) -> tuple[Watcher, FakeIndex]:
+        index = FakeIndex(Workspace.open(root, config.files, config.sessions))
+        index_path = tmp_path / "index" / "index.sqlite"
+        index_path.parent.mkdir(exist_ok=True)
+        one = Watcher(index.workspace, index.sync, config, index_path=index_path, known=index.known)
+        started.append((one.start(), index))
+        if ready:
+            eventually(lambda: index.reports and not one.is_behind)
+        return one, index
+
+    yield start
+    for one, _ in started:
+        one.stop()
+    assert not [thread for thread in threading.enumerate() if "openclaw-memory watcher" in thread.name]

@@ -1,0 +1,129 @@
+"""What the stamps of files say, without reading one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openclaw_memory.config import SessionsConfig
+from openclaw_memory.indexing import compare, pipeline
+from openclaw_memory.indexing.changes import worth_a_sync
+from openclaw_memory.types import FileRecord, MemoryFile
+
+SECOND = 1_000_000_000
+LONG_AGO = 1_000 * SECOND + 123_456_789
+FILE = MemoryFile("memory/a.md", "memory", size=10, mtime_ns=LONG_AGO, inode=7)
+RECORD = FileRecord("memory/a.md", "memory", "hash", 10, LONG_AGO, 7, checked_ns=LONG_AGO + SECOND)
+
+
+def test_a_file_with_the_stamp_it_had_is_unchanged() -> None:
+    difference = compare([FILE], {FILE.path: RECORD})
+    assert (difference.unchanged, difference.to_read, difference.vanished) == (1, (), ())
+
+
+def test_a_file_that_the_index_does_not_know_is_fresh() -> None:
+    assert compare([FILE], {}).fresh == (FILE,)
+
+
+@pytest.mark.parametrize("change", [{"size": 11}, {"mtime_ns": LONG_AGO - 1}, {"inode": 8}, {"source": "sessions"}])
+def test_any_difference_in_the_stamp_makes_a_file_touched_also_an_older_mtime(change: dict[str, object]) -> None:
+    file = replace(FILE, **change)  # type: ignore[arg-type]
+    assert compare([file], {FILE.path: RECORD}).touched == (file,)
+
+
+@pytest.mark.parametrize(
+    ("mtime_ns", "checked_after_ns", "in_doubt"),
+    [
+        (LONG_AGO, 0, True),
+        (LONG_AGO, 10_000_000, True),
+        (LONG_AGO, 30_000_000, False),
+        (LONG_AGO, -5 * SECOND, True),  # a stamp from the future
+        (1_000 * SECOND, 1 * SECOND, True),  # whole seconds: a coarse clock
+        (1_000 * SECOND, 3 * SECOND, False),
+    ],
+)
+def test_a_file_read_within_a_tick_of_its_last_write_is_in_doubt(
+    mtime_ns: int, checked_after_ns: int, in_doubt: bool
+) -> None:
+    file = replace(FILE, mtime_ns=mtime_ns)
+    record = replace(RECORD, mtime_ns=mtime_ns, checked_ns=mtime_ns + checked_after_ns)
+    difference = compare([file], {file.path: record})
+    assert difference.doubtful == ((file,) if in_doubt else ())
+    assert difference.dirty == ()
+
+
+def test_dirty_names_what_is_fresh_touched_or_vanished() -> None:
+    fresh, touched = replace(FILE, path="memory/new.md"), replace(FILE, size=99)
+    gone = replace(RECORD, path="memory/gone.md")
+    difference = compare([fresh, touched], {FILE.path: RECORD, gone.path: gone})
+    assert difference.dirty == ("memory/a.md", "memory/gone.md", "memory/new.md")
+
+
+TALK = "sessions/talk.jsonl"
+RULES = SessionsConfig(delta_bytes=1000, delta_messages=3)
+
+
+def worth(place: Any) -> set[str]:
+    known = place.store.files()
+    return set(worth_a_sync(compare(place.workspace.scan().files, known), known, RULES, place.workspace))
+
+
+def rewritten(file: Path) -> None:
+    file.write_bytes(file.read_bytes().replace(b"apple", b"olive"))
+    os.utime(file, (1_000_000, 1_000_000))
+
+
+@pytest.mark.parametrize(
+    ("change", "counts"),
+    [
+        (lambda _, __: None, False),
+        (lambda place, _: place.say(TALK, "memo pear", "memo plum"), False),
+        (lambda place, _: place.say(TALK, "memo pear", "memo plum", "memo fig"), True),
+        (lambda place, _: place.say(TALK, "memo " + "fig" * 400), True),
+        (lambda _, file: os.truncate(file, 10), True),
+        (lambda _, file: rewritten(file), True),
+        (lambda place, file: (place.say("sessions/b", "memo apple", "memo pear"), (file.parent / "b").replace(file)), True),
+        (lambda _, file: file.unlink(), True),
+        (lambda place, _: place.say("sessions/new.jsonl", "memo"), True),
+    ],
+    ids=["same", "two messages", "three messages", "much", "shorter", "rewritten", "another file", "gone", "a new one"],
+)  # fmt: skip
+def test_a_transcript_can_wait_while_it_grows_by_little(
+    place: Any, change: Callable[[Any, Path], object], counts: bool
+) -> None:
+    file = place.say(TALK, "memo apple")
+    place.sync()
+    change(place, file)
+    assert bool(worth(place)) == counts
+
+
+def test_a_transcript_that_was_not_read_to_its_end_cannot_wait(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "CHUNKS_PER_WRITE", 1)
+    place.say(TALK, "memo apple", day="2026-11-20")
+    place.say(TALK, "memo pear", day="2026-11-21")
+    real = place.store.extend_file
+
+    def dying(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(place.store, "extend_file", dying)
+    with pytest.raises(KeyboardInterrupt):
+        place.sync()
+    assert len(place.rows()) == 1
+    assert worth(place) == {TALK}
+    monkeypatch.setattr(place.store, "extend_file", real)
+    place.sync()
+    assert len(place.rows()) == 2
+    assert worth(place) == set()
+
+
+def test_a_transcript_that_lacks_only_vectors_can_wait(place: Any) -> None:
+    place.embedder.broken = True
+    place.say(TALK, "memo apple")
+    assert not place.sync().ok
+    assert worth(place) == set()

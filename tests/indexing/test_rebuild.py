@@ -1,0 +1,165 @@
+"""An index that answers is built again beside, and replaced whole: until then, and whatever happens, it answers."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.indexing import pipeline
+from openclaw_memory.indexing.recovery import why_damaged
+from openclaw_memory.store import SqliteStore, shadow
+from openclaw_memory.types import Progress
+
+REBUILDER = """
+import sys
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import ChunkingConfig
+notes, index = sys.argv[1:]
+styles = ["tokens", "headings"]
+print("ready", flush=True)
+while True:
+    for style in styles:
+        config = MemoryConfig(chunking=ChunkingConfig(style=style))
+        with Memory.open(notes, embedder="hashing", config=config, index_path=index) as memory:
+            memory.sync()
+"""
+
+
+def left(folder: Path) -> list[str]:
+    return [file.name for file in folder.iterdir() if shadow.SUFFIX in file.name]
+
+
+def write(place: Any, files: int = 5) -> None:
+    for number in range(files):
+        place.write(f"memory/{number}.md", f"memo {number} apple", f"memo {number} pear")
+
+
+@pytest.fixture
+def one_file_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "FILES_PER_WRITE", 1)
+
+
+@pytest.mark.usefixtures("one_file_a_transaction")
+@pytest.mark.parametrize("again", ["it was asked for", "chunking", "the embedder"])
+def test_searches_are_answered_by_the_whole_old_index_until_the_new_one_is_whole(place: Any, again: str) -> None:
+    write(place)
+    place.sync()
+    before, seen = place.rows(), []
+    if again == "chunking":
+        place.config = replace(place.config, chunking=ChunkingConfig(style="tokens"))
+    if again == "the embedder":
+        place.embedder.model = "another"
+
+    def look(_: Progress) -> None:
+        meta = place.store.meta()
+        seen.append((place.rows() == before, meta.complete, len(left(place.root.parent))))
+
+    report = place.sync(force=True, progress=look)
+    assert report.rebuilt.startswith(again)
+    assert {(same, complete) for same, complete, _ in seen} == {(True, True)}
+    assert max(files for *_, files in seen) >= 1
+    assert (left(place.root.parent), place.store.problems(), len(place.store.paths())) == ([], (), 5)
+
+
+@pytest.mark.usefixtures("one_file_a_transaction")
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_a_rebuild_that_a_progress_callback_ends_leaves_the_old_index_and_nothing_else(place: Any, error: Any) -> None:
+    write(place)
+    place.sync()
+    before = place.rows()
+    place.config = replace(place.config, chunking=ChunkingConfig(style="tokens"))
+
+    def end(step: Progress) -> None:
+        if step.label == "files" and step.completed == 3:
+            raise error
+
+    with pytest.raises(error):
+        place.sync(progress=end)
+    assert (place.rows(), place.store.meta().complete, left(place.root.parent)) == (before, True, [])
+
+
+@pytest.mark.usefixtures("one_file_a_transaction")
+def test_a_first_index_is_built_in_its_place_and_goes_on_where_it_was_cut_short(place: Any) -> None:
+    write(place)
+
+    def end(step: Progress) -> None:
+        assert left(place.root.parent) == []
+        if step.completed == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        place.sync(progress=end)
+    assert (len(place.store.paths()), place.store.meta().complete) == (3, False)
+    report = place.sync()
+    assert (len(report.added), report.unchanged, place.store.meta().complete) == (2, 3, True)
+
+
+def test_what_a_killed_builder_left_is_swept_by_the_next_sync(place: Any, tmp_path: Path) -> None:
+    write(place)
+    place.store.beside().close()
+    assert left(tmp_path) != []
+    place.sync(index_path=tmp_path / "index.sqlite")
+    assert left(tmp_path) == []
+
+
+def test_a_rebuild_embeds_only_what_has_changed(place: Any) -> None:
+    write(place)
+    place.sync()
+    place.embedder.texts.clear()
+    place.write("memory/0.md", "memo plum")
+    report = place.sync(force=True)
+    assert (report.embedded, place.embedder.texts, report.changed) == (1, ["memo plum"], ("memory/0.md",))
+
+
+@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.nightly)])
+def test_a_rebuild_that_is_killed_at_any_point_leaves_the_old_index_or_the_new_one(tmp_path: Path, kills: int) -> None:
+    notes, index = tmp_path / "notes", tmp_path / "index.sqlite"
+    (notes / "memory").mkdir(parents=True)
+    words = random.Random(11)
+    for number in range(60):
+        lines = [f"memo {words.random()} {words.random()} apple" for _ in range(40)]
+        (notes / f"memory/{number}.md").write_text("\n".join(lines), encoding="utf-8")
+    expected = {}
+    for style in ("headings", "tokens"):
+        config = MemoryConfig(chunking=ChunkingConfig(style=style))
+        with Memory.open(notes, embedder="hashing", config=config, index_path=index) as memory:
+            memory.sync()
+        expected[style] = texts(index)
+    assert expected["headings"] != expected["tokens"]
+    outcomes = [killed(notes, index, words.uniform(0, 0.6)) for _ in range(kills)]
+    assert all(outcome in expected.values() for outcome in outcomes)
+    with Memory.open(notes, embedder="hashing", index_path=index) as memory:
+        assert memory.sync().ok
+    assert (left(tmp_path), texts(index)) == ([], expected["headings"])
+
+
+def killed(notes: Path, index: Path, seconds: float) -> list[str]:
+    """Kill a process that builds the index again and again, so many seconds after it began; what the index says then."""
+    with subprocess.Popen([sys.executable, "-c", REBUILDER, str(notes), str(index)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(seconds)
+        process.kill()
+    assert process.returncode < 0, "it had ended by itself"
+    assert why_damaged(index) is None
+    return texts(index)
+
+
+def texts(index: Path) -> list[str]:
+    """The text of every chunk, in an index that is whole, and whose chunks keywords find."""
+    with closing(SqliteStore.open(index)) as store:
+        meta = store.meta()
+        assert meta is not None
+        assert meta.complete
+        assert len(store.search_text(["memo"], 9999)) == store.chunk_count()
+        return sorted(found.chunk.text for path in store.paths() for found in store.chunks_of(path))

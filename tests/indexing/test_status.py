@@ -1,0 +1,308 @@
+"""The status: it claims no more than a search would get, and tells the embedder's failures from the index's."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import EmbeddingConfig, FilesConfig
+from openclaw_memory.embeddings import openai
+from openclaw_memory.embeddings.batch.state import Job, Known, path_of, save
+from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.errors import EmbedderError
+from openclaw_memory.indexing import history, pipeline, status
+from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of_error
+from openclaw_memory.indexing.status import told_of_lacking
+from openclaw_memory.store import SqliteStore
+from openclaw_memory.types import Matrix, Status, Vector
+
+
+class Moody(HashingEmbedder):
+    """The hashing embedder: it fails while `broken`, and refuses texts with a word in `refused`."""
+
+    def __init__(self, dims: int = 64, identity: str = "moody") -> None:
+        super().__init__(dims)
+        self.identity = identity
+        self.broken = False
+        self.refused = "no such word"
+
+    def embed_query(self, text: str) -> Vector:
+        if self.broken:
+            raise EmbedderError("the line is dead")
+        vector: Vector = super().embed_documents([text])[0]
+        return vector
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        if self.broken or any(self.refused in text for text in texts):
+            raise EmbedderError("the line is dead")
+        return super().embed_documents(texts)
+
+
+def deep(notes: Path, embedder: Moody) -> Status:
+    with Memory.open(notes, embedder=embedder) as memory:
+        return memory.status(deep=True)
+
+
+@pytest.fixture
+def embedder() -> Moody:
+    return Moody()
+
+
+@pytest.fixture
+def without_vectors(notes: Path, embedder: Moody) -> Path:
+    """The notes, one of them empty, with an index that was made while the embedder did not answer."""
+    (notes / "memory/empty.md").touch()
+    embedder.broken = True
+    with Memory.open(notes, embedder=embedder) as memory:
+        assert len(memory.sync().waiting) == 4
+    embedder.broken = False
+    return notes
+
+
+@pytest.fixture
+def indexed(notes: Path, embedder: Moody) -> Path:
+    """The notes with a whole index."""
+    with Memory.open(notes, embedder=embedder) as memory:
+        assert memory.sync().ok
+    return notes
+
+
+@pytest.mark.parametrize("look_deep", [False, True])
+def test_an_index_without_any_vector_is_searched_by_keywords(
+    without_vectors: Path, embedder: Moody, look_deep: bool
+) -> None:
+    with Memory.open(without_vectors, embedder=embedder) as memory:
+        assert memory.status(deep=look_deep).mode == "keyword"
+        memory.sync()
+        assert memory.status(deep=look_deep).mode == "hybrid"
+
+
+def test_files_that_lack_some_of_their_vectors_leave_the_search_hybrid(notes: Path, embedder: Moody) -> None:
+    long = "\n\n".join(f"## Part {part}\n\n{f'Number {part}. ' * 100}" for part in range(300))
+    for path in notes.rglob("*.md"):
+        path.unlink()
+    (notes / "MEMORY.md").write_text(f"{long}\n\n## Last\n\nThe zebra.\n")
+    embedder.refused = "zebra"
+    with Memory.open(notes, embedder=embedder) as memory:
+        assert (len(memory.sync().waiting), memory.status().files) == (1, 1)
+        assert memory.status(deep=True).mode == "hybrid"
+        assert memory.status(deep=True).vector["verified"]
+
+
+def test_vectors_that_are_still_to_come_are_no_proof_of_a_fault(without_vectors: Path, embedder: Moody) -> None:
+    vector = deep(without_vectors, embedder).vector
+    assert (vector["answers"], "verified" in vector, vector["error"]) == (True, False, None)
+
+
+def test_an_embedder_that_does_not_answer_leaves_the_keywords(indexed: Path, embedder: Moody) -> None:
+    embedder.broken = True
+    state = deep(indexed, embedder)
+    assert (state.mode, state.vector["answers"], state.vector["available"]) == ("keyword", False, False)
+    assert "the line is dead" in state.vector["error"]
+
+
+def test_an_embedder_is_asked_though_the_index_is_of_another_model_or_there_is_none(
+    indexed: Path, tmp_path: Path
+) -> None:
+    other = Moody(identity="another")
+    assert deep(indexed, other).vector["answers"] is True
+    other.broken = True
+    (tmp_path / "new").mkdir()
+    for place in (indexed, tmp_path / "new"):
+        assert deep(place, other).vector["answers"] is False
+
+
+def test_vectors_that_do_not_fit_the_index_are_not_laid_to_silence(indexed: Path) -> None:
+    state = deep(indexed, Moody(dims=65))
+    assert (state.vector["answers"], state.vector["fits"], state.mode) == (True, False, "keyword")
+    assert "64 dimensions" in state.vector["error"]
+
+
+def test_files_that_only_wait_for_vectors_are_told_from_those_that_changed(
+    without_vectors: Path, embedder: Moody
+) -> None:
+    (without_vectors / "MEMORY.md").write_text("other words\n")
+    (without_vectors / "memory/new.md").write_text("new\n")
+    with Memory.open(without_vectors, embedder=embedder) as memory:
+        state = memory.status()
+    waiting = {file.path for file in state.waiting}
+    assert waiting == {"memory/2026-02-09.md", "memory/2026-02-26.md", "memory/household.md"}
+    assert set(state.dirty) == {*waiting, "MEMORY.md", "memory/new.md"}
+    assert all("the line is dead" in file.reason for file in state.waiting)
+
+
+def test_of_many_reasons_the_most_frequent_are_told() -> None:
+    counts = {f"request {number} failed": 1 for number in range(300)} | {"busy": 7, "refused": 9}
+    lines = told_of_lacking(counts)
+    assert [line.partition(" without")[0] for line in lines] == ["9 files", "7 files", "1 file", "and 299 more files"]
+    assert lines[0].endswith(": refused")
+
+
+def test_few_reasons_are_all_told() -> None:
+    assert len(told_of_lacking({"one": 1, "two": 2, "three": 3})) == 3
+    assert told_of_lacking({}) == []
+
+
+def test_an_index_whose_provider_auto_cannot_have_is_not_said_to_be_built_again(
+    notes: Path, embedder: Moody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost() -> Moody:
+        raise EmbedderError("the key is gone")
+
+    embedder.provider = "openai"
+    monkeypatch.setattr(openai, "create", lambda *_: embedder)
+    with Memory.open(notes, embedder="auto") as memory:
+        assert memory.sync().ok
+        assert memory.status().mode == "hybrid"
+    monkeypatch.setattr(openai, "create", lambda *_: lost())
+    with Memory.open(notes, embedder="auto") as memory:
+        state = memory.status()
+    assert [notice for notice in state.notices if "builds the index again" in notice] == []
+    assert any("not to be had: the key is gone" in notice for notice in state.notices)
+
+
+def note(memory: Memory, name: str, text: str) -> None:
+    """Keep a note in the index, as another process would."""
+    with closing(SqliteStore.open(memory.status().index_path)) as store:
+        store.note(name, text)
+
+
+def test_another_process_sees_what_the_last_sync_did(notes: Path, embedder: Moody) -> None:
+    (notes / "memory/bad.md").write_bytes(b"\xff\xfe\x00")
+    with Memory.open(notes, embedder=embedder) as memory:
+        report = memory.sync()
+    with Memory.open(notes, embedder=embedder) as memory:
+        state = memory.status()
+    assert state.last_sync is not None
+    assert (state.last_sync["added"], state.last_sync["reason"]) == (len(report.added), "manual")
+    assert state.last_error is None
+    assert state.dirty["memory/bad.md"] == f"failed: {report.skipped[0].reason}"
+    assert [file.path for file in state.skipped] == ["memory/bad.md"]
+
+
+def test_what_failed_here_is_not_told_once_another_process_has_mended_it(
+    notes: Path, embedder: Moody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def odd(*_: object, **__: object) -> None:
+        raise ValueError("odd file")
+
+    with Memory.open(notes, embedder=embedder) as memory:
+        with monkeypatch.context() as patch:
+            patch.setattr(pipeline, "rows", odd)
+            failed = [file.path for file in memory.sync().failed]
+        assert "MEMORY.md" in failed
+        assert "MEMORY.md could not be indexed: ValueError: odd file" in memory.status().notices
+        with Memory.open(notes, embedder=embedder) as other:
+            assert other.sync().ok
+        state = memory.status()
+    assert state.dirty == {}
+    assert [notice for notice in state.notices if "could not be indexed" in notice] == []
+
+
+def test_of_this_process_more_failures_are_told_than_a_note_names(
+    notes: Path, embedder: Moody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "MOST_FILES", 2)
+    monkeypatch.setattr(status, "MOST_FILES", 2)
+    for number in range(4):
+        (notes / f"memory/bad{number}.md").write_bytes(b"\xff\xfe\x00")
+    with Memory.open(notes, embedder=embedder) as memory:
+        memory.sync()
+        here = memory.status()
+    with Memory.open(notes, embedder=embedder) as memory:
+        there = memory.status()
+    assert (len(here.skipped), len(there.skipped)) == (4, 2)
+
+
+def test_a_failure_is_told_until_a_later_sync_comes_to_its_end(indexed: Path, embedder: Moody) -> None:
+    with Memory.open(indexed, embedder=embedder) as memory:
+        last = memory.status().last_sync
+        assert last is not None
+        for at, told in ((4e9, True), (1e9, False)):
+            note(memory, LAST_ERROR, record_of_error("the disk is full", at))
+            error = memory.status().last_error
+            assert (error is not None and error["error"] == "the disk is full") is told
+
+
+def test_a_damaged_note_costs_no_status(indexed: Path, embedder: Moody) -> None:
+    with Memory.open(indexed, embedder=embedder) as memory:
+        note(memory, LAST_SYNC, "{not json")
+        assert memory.status().last_sync is None
+
+
+def test_the_bytes_of_notes_and_index_are_those_on_disk(indexed: Path, embedder: Moody) -> None:
+    with Memory.open(indexed, embedder=embedder) as memory:
+        state = memory.status()
+    assert state.bytes["notes"] == sum(path.stat().st_size for path in indexed.rglob("*.md"))
+    assert state.bytes["index"] == os.path.getsize(state.index_path)
+    assert state.bytes["index"] + state.bytes["log"] == state.index_bytes
+
+
+def test_the_status_of_openclaw_is_all_there(indexed: Path, tmp_path: Path) -> None:
+    (tmp_path / "extra").mkdir()
+    config = MemoryConfig(
+        files=FilesConfig(extra_paths=(str(tmp_path / "extra"),)), embedding=EmbeddingConfig(max_entries=77)
+    )
+    with Memory.open(indexed, config=config) as memory:
+        state = memory.status()
+    assert (state.backend, state.extra_paths) == ("sqlite", (str(tmp_path / "extra"),))
+    assert (state.cache["enabled"], state.cache["max_entries"]) == (True, 77)
+    assert state.cache["entries"] >= state.chunks
+    assert state.batch == {"enabled": False, "mode": "off"}
+    assert state.fallback is None
+    assert {"sqlite", "sqlite_vec"} <= set(state.engine)
+
+
+def test_a_fallback_says_for_whom_it_stands_in_and_why(notes: Path) -> None:
+    pytest.importorskip("openai")
+    rules = EmbeddingConfig(
+        provider="openai", fallback="static", providers={"openai": {"base_url": "http://127.0.0.1:9/v1"}}
+    )
+    config = MemoryConfig(embedding=rules)
+    with Memory.open(notes, config=config) as memory:
+        assert memory.sync().ok
+        here = memory.status().fallback
+    with Memory.open(notes, config=config) as memory:
+        elsewhere = memory.status().fallback
+    assert here is not None
+    assert elsewhere is not None
+    assert (here["from"], elsewhere["from"]) == ("openai", "openai")
+    assert "127.0.0.1:9" in here["reason"]
+    assert "static" in elsewhere["reason"]
+
+
+def test_jobs_under_way_at_a_batch_service_are_counted(notes: Path) -> None:
+    pytest.importorskip("openai")
+    options = {"base_url": "http://127.0.0.1:9/v1", "model": "any", "api_key": "sk-any"}
+    config = MemoryConfig(embedding=EmbeddingConfig(provider="openai", batch="later", providers={"openai": options}))
+    with Memory.open(notes, config=config) as memory:
+        memory.sync()
+        index = Path(memory.status().index_path)
+        with closing(SqliteStore.open(index)) as store:
+            meta = store.meta()
+        assert meta is not None
+        jobs = (Job("batch_1", ["00", "01"], 10, 1e9), Job("batch_2", ["02"], 5, 1e9))
+        save(path_of(index), {meta.identity: Known(jobs, 1), "another": Known(jobs, 2)})
+        batch = memory.status().batch
+        assert [batch[name] for name in ("mode", "provider", "jobs", "texts", "failures")] == [
+            "later",
+            "openai",
+            2,
+            3,
+            1,
+        ]
+        path_of(index).write_text("{")
+        assert "batches.json" in memory.status().batch["error"]
+
+
+def test_a_status_is_json(indexed: Path, embedder: Moody) -> None:
+    from openclaw_memory.cli.output import plain
+
+    state = plain(deep(indexed, embedder))
+    assert json.loads(json.dumps(state))["bytes"]["notes"] > 0

@@ -1,0 +1,415 @@
+"""One sync: what it finds, what it writes, and what it leaves alone."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from openclaw_memory.config import ChunkingConfig, MemoryConfig
+from openclaw_memory.errors import WorkspaceError
+from openclaw_memory.indexing import describe, pipeline, sync
+from openclaw_memory.types import Progress
+from openclaw_memory.workspace import Workspace
+
+
+def lines(count: int, word: str = "apple") -> list[str]:
+    return [
+        f"- memo {word} number {number} is about something of its own, long enough to fill" for number in range(count)
+    ]
+
+
+def test_a_first_sync_adds_every_file_and_says_so(place: Any) -> None:
+    place.write("MEMORY.md", "memo one")
+    place.write("memory/2026-01-02.md", "memo two")
+    report = place.sync()
+    assert report.added == ("MEMORY.md", "memory/2026-01-02.md")
+    assert (report.changed, report.removed, report.unchanged, report.rebuilt, report.ok) == ((), (), 0, None, True)
+    assert place.texts() == ["memo one", "memo two"]
+
+
+def test_a_second_sync_finds_nothing_to_do(place: Any) -> None:
+    place.write("MEMORY.md", "memo one")
+    place.sync()
+    place.embedder.texts.clear()
+    report = place.sync()
+    assert (report.added, report.changed, report.removed, report.unchanged, report.embedded) == ((), (), (), 1, 0)
+    assert place.embedder.texts == []
+
+
+def test_changes_additions_and_removals_are_followed_by_path(place: Any) -> None:
+    for name in ("a", "b", "c"):
+        place.write(f"memory/{name}.md", f"memo {name}")
+    place.sync()
+    place.write("memory/a.md", "memo a, second version")
+    (place.root / "memory/b.md").unlink()
+    place.write("memory/d.md", "memo d")
+    report = place.sync()
+    assert (report.changed, report.removed, report.added) == (("memory/a.md",), ("memory/b.md",), ("memory/d.md",))
+    assert report.unchanged == 1
+    assert place.texts() == ["memo a, second version", "memo c", "memo d"]
+
+
+def test_a_file_restored_with_an_older_mtime_is_read_again(place: Any) -> None:
+    file = place.write("MEMORY.md", "memo new")
+    place.sync()
+    place.write("MEMORY.md", "memo old")
+    os.utime(file, (1_000_000, 1_000_000))
+    assert place.sync().changed == ("MEMORY.md",)
+    assert place.texts() == ["memo old"]
+
+
+def test_an_edit_of_equal_size_within_the_clocks_tick_is_found(place: Any) -> None:
+    file = place.write("MEMORY.md", "memo one")
+    place.sync()
+    stamp = file.stat()
+    with file.open("r+b") as opened:
+        opened.write(b"memo two")
+    os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    record = place.store.files()["MEMORY.md"]
+    place.store.touch_files([replace(record, checked_ns=stamp.st_mtime_ns + 1)])
+    assert place.sync().changed == ("MEMORY.md",)
+    assert place.texts() == ["memo two"]
+
+
+def test_a_touched_file_with_equal_text_is_read_once_and_then_left_alone(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = place.write("MEMORY.md", "memo one")
+    place.sync()
+    os.utime(file, ns=(time.time_ns() - 10**12 + 1, time.time_ns() - 10**12 + 1))
+    assert place.sync().unchanged == 1
+    read: list[str] = []
+    monkeypatch.setattr(Workspace, "read", lambda _self, path: read.append(path))
+    assert (place.sync().unchanged, read) == (1, [])
+
+
+def test_an_empty_file_is_remembered_without_chunks(place: Any) -> None:
+    place.write("memory/empty.md")
+    assert place.sync().added == ("memory/empty.md",)
+    assert (list(place.store.files()), place.store.chunk_count()) == (["memory/empty.md"], 0)
+    assert place.sync().unchanged == 1
+
+
+def test_a_file_is_found_by_the_words_of_its_name(place: Any) -> None:
+    place.write("memory/projects/phoenix.md", "memo about a bird")
+    place.sync()
+    assert len(place.store.search_text(["phoenix"], 5)) == 1
+
+
+# --- vectors are content-addressed ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("memory/phoenix.md", "memory/griffin.md"), ("memory/2026-01-02.md", "memory/old/2026-01-02.md")],
+)
+def test_a_rename_embeds_nothing(place: Any, before: str, after: str) -> None:
+    file = place.write(before, *lines(40))
+    place.sync()
+    place.embedder.texts.clear()
+    (place.root / after).parent.mkdir(exist_ok=True)
+    file.rename(place.root / after)
+    report = place.sync()
+    assert (report.added, report.removed) == ((after,), (before,))
+    assert (report.embedded, place.embedder.texts) == (0, [])
+    assert place.store.search_vector(place.embedder.embed_query("memo apple"), 3)
+
+
+def test_a_line_added_on_top_embeds_one_or_two_chunks(place: Any) -> None:
+    body = [f"## Heading {number}\n\n" + "\n".join(lines(4, f"w{number}")) for number in range(10)]
+    place.write("memory/topics.md", *body)
+    assert place.sync().embedded >= 10
+    place.write("memory/topics.md", "memo line on top", *body)
+    assert 1 <= place.sync().embedded <= 2
+
+
+def test_equal_texts_are_embedded_once(place: Any) -> None:
+    for name in ("2026-01-02-a.md", "x/2026-01-02-a.md", "y/2026-01-02-a.md"):
+        place.write(f"memory/{name}", "memo the same in each")
+    place.sync()
+    assert len(place.embedder.texts) == len(set(place.embedder.texts))
+
+
+def test_going_back_to_an_earlier_embedder_embeds_nothing_again(place: Any) -> None:
+    place.write("MEMORY.md", "memo one")
+    place.sync()
+    place.embedder.model = "other"
+    assert place.sync().embedded == 1
+    place.embedder.model = "counting"
+    assert place.sync().embedded == 0
+
+
+# --- building anew -------------------------------------------------------------------------------------------------
+
+
+def other_model(place: Any) -> None:
+    place.embedder.model = "other"
+
+
+def other_chunks(place: Any) -> None:
+    place.config = MemoryConfig(chunking=ChunkingConfig(max_chars=200))
+
+
+def no_embedder(place: Any) -> None:
+    place.embedder = None
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [(other_model, "fake other"), (other_chunks, "max_chars was 700 and is now 200"), (no_embedder, "keywords only")],
+)
+def test_another_embedder_or_chunking_builds_the_index_again_and_says_why(
+    place: Any, change: Callable[[Any], None], word: str
+) -> None:
+    place.write("MEMORY.md", *lines(12))
+    place.sync()
+    change(place)
+    report = place.sync()
+    assert word in (report.rebuilt or "")
+    assert (report.unchanged, report.added, report.changed) == (1, (), ())
+    assert place.store.chunk_count() > 0
+    assert place.sync().rebuilt is None
+
+
+def test_force_builds_again_and_embeds_nothing_that_is_known(place: Any) -> None:
+    place.write("MEMORY.md", "memo one")
+    place.sync()
+    before = place.rows()
+    report = place.sync(force=True)
+    assert (report.rebuilt, report.embedded, report.unchanged) == ("it was asked for", 0, 1)
+    assert place.rows() == before
+
+
+def test_a_rebuild_also_forgets_files_that_have_gone(place: Any) -> None:
+    place.write("MEMORY.md", "memo one")
+    place.write("memory/a.md", "memo two")
+    place.sync()
+    (place.root / "memory/a.md").unlink()
+    assert place.sync(force=True).removed == ("memory/a.md",)
+    assert place.texts() == ["memo one"]
+
+
+def test_an_embedder_that_does_not_answer_does_not_cost_the_index_it_would_replace(place: Any) -> None:
+    place.write("MEMORY.md", "memo one")
+    place.sync()
+    identity, dims = place.store.meta().identity, place.store.meta().dims
+    place.embedder.model, place.embedder.broken = "other", True
+    report = place.sync()
+    assert (report.rebuilt, report.ok, [file.path for file in report.waiting]) == (None, False, ["MEMORY.md"])
+    assert (place.store.meta().identity, place.store.meta().dims) == (identity, dims)
+    place.write("MEMORY.md", "memo two")
+    assert ["out of order" in file.reason for file in place.sync().waiting] == [True]
+    assert place.store.search_text(["two"], 5)
+    place.embedder.broken = False
+    assert "and is now" in str(place.sync().rebuilt)
+    assert place.store.meta().identity == place.embedder.identity != identity
+
+
+# --- failures ------------------------------------------------------------------------------------------------------
+
+
+def failing_read(monkeypatch: pytest.MonkeyPatch, path: str, error: Exception) -> None:
+    real = Workspace.read
+
+    def read(self: Workspace, wanted: str) -> str:
+        if wanted == path:
+            raise error
+        return real(self, wanted)
+
+    monkeypatch.setattr(Workspace, "read", read)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(PermissionError(13, "Permission denied"), "Permission denied"), (ValueError("odd"), "ValueError: odd")],
+)
+def test_a_file_that_fails_once_is_reported_and_retried_without_being_touched(
+    place: Any, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
+) -> None:
+    place.write("memory/bad.md", "memo bad")
+    place.write("memory/good.md", "memo good")
+    with monkeypatch.context() as patch:
+        failing_read(patch, "memory/bad.md", error)
+        report = place.sync()
+    assert [file.path for file in report.failed] == ["memory/bad.md"]
+    assert reason in report.failed[0].reason
+    assert (report.ok, report.added) == (False, ("memory/good.md",))
+    assert place.sync().added == ("memory/bad.md",)
+    assert place.texts() == ["memo bad", "memo good"]
+
+
+def test_a_changed_file_that_fails_keeps_the_lines_it_had_until_it_can_be_read(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.write("MEMORY.md", "memo first")
+    place.sync()
+    place.write("MEMORY.md", "memo second version")
+    with monkeypatch.context() as patch:
+        failing_read(patch, "MEMORY.md", OSError("input/output error"))
+        place.sync()
+    assert place.texts() == ["memo first"]
+    assert place.sync().changed == ("MEMORY.md",)
+    assert place.texts() == ["memo second version"]
+
+
+def test_a_file_that_cannot_be_decoded_is_named_and_does_not_stop_the_others(place: Any) -> None:
+    (place.root / "MEMORY.md").write_bytes(b"caf\xe9, memo in Latin-1")
+    place.write("memory/good.md", "memo good")
+    report = place.sync()
+    assert [file.path for file in report.skipped] == ["MEMORY.md"]
+    assert place.texts() == ["memo good"]
+    place.write("MEMORY.md", "memo mended")
+    assert (place.sync().added, place.texts()) == (("MEMORY.md",), ["memo mended", "memo good"])
+
+
+def test_a_file_that_vanishes_between_the_look_and_the_reading_is_removed(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.write("MEMORY.md", "memo one")
+    file = place.write("memory/a.md", "memo two")
+    place.sync()
+    place.write("memory/a.md", "memo two, changed")
+    real = Workspace.scan
+
+    def scan_then_lose(self: Workspace) -> Any:
+        found = real(self)
+        file.unlink()
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Workspace, "scan", scan_then_lose)
+        report = place.sync()
+    assert (report.removed, report.failed) == (("memory/a.md",), ())
+    assert place.texts() == ["memo one"]
+
+
+def test_a_workspace_that_has_gone_is_an_error_and_costs_no_rows(place: Any) -> None:
+    place.write("MEMORY.md", "memo one")
+    place.sync()
+    workspace = place.workspace
+    place.root.rename(place.root.with_name("elsewhere"))
+    with pytest.raises(WorkspaceError):
+        sync(workspace, place.store, place.embedder, place.config)
+    assert place.texts() == ["memo one"]
+
+
+def test_a_file_whose_vectors_cannot_be_had_is_found_by_its_words_and_embedded_by_a_later_sync(place: Any) -> None:
+    place.write("MEMORY.md", "memo one")
+    place.sync()
+    place.write("MEMORY.md", "memo two, another text")
+    place.embedder.broken = True
+    report = place.sync()
+    assert (report.changed, [file.path for file in report.waiting], report.ok) == (("MEMORY.md",), ["MEMORY.md"], False)
+    assert [chunk.chunk.text for chunk in place.store.chunks_of("MEMORY.md")] == ["memo two, another text"]
+    assert place.store.search_text(["two"], 5)
+    assert place.sync().waiting == report.waiting
+    place.embedder.broken = False
+    report = place.sync()
+    assert (report.waiting, report.embedded, report.unchanged) == ((), 1, 1)
+    assert place.sync().embedded == 0
+
+
+def test_an_embedder_that_answers_with_too_few_vectors_stores_none(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.write("MEMORY.md", *lines(30))
+    real = type(place.embedder).embed_documents
+
+    def short(self: Any, texts: Sequence[str]) -> Any:
+        return real(self, texts)[:-1]
+
+    monkeypatch.setattr(type(place.embedder), "embed_documents", short)
+    assert ["shape" in file.reason for file in place.sync().waiting] == [True]
+    assert place.store.stats().vectors == 0
+
+
+def test_progress_counts_files_up_to_the_total(place: Any) -> None:
+    for number in range(150):
+        place.write(f"memory/{number:03}.md", f"memo {number}")
+    steps: list[Progress] = []
+    sync(place.workspace, place.store, place.embedder, place.config, progress=steps.append)
+    assert [step.completed for step in steps] == sorted({step.completed for step in steps})
+    assert len(steps) > 1
+    last = steps[-1]
+    assert (last.completed, last.total, last.label, last.embedded) == (150, 150, "files", 150)
+    assert last.tokens == sum(len(row.chunk.embedding_text) for row in place.store.chunks(range(1, 151)))
+    assert (last.rate > 0, last.seconds_left) == (True, 0)
+
+
+def test_a_progress_callback_that_raises_stops_the_run_between_files(place: Any) -> None:
+    for number in range(150):
+        place.write(f"memory/{number:03}.md", f"memo {number}")
+
+    def stop(_: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sync(place.workspace, place.store, place.embedder, place.config, progress=stop)
+    written = len(place.store.files())
+    assert 0 < written < 150
+    assert len(place.texts()) == written
+    assert len(place.sync().added) == 150 - written
+    assert len(place.texts()) == 150
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("﻿memo with a mark".encode(), "memo with a mark"),
+        ("memo in UTF-16".encode("utf-16"), "memo in UTF-16"),
+        (b"memo one\r\nmemo two\r\n", "memo two"),
+        ("memo a\u2028b\rc".encode(), "memo a\u2028b"),
+        (b"memo nul\x00here", "memo nul"),
+    ],
+)
+def test_odd_bytes_are_indexed_or_reported(place: Any, content: bytes, text: str) -> None:
+    (place.root / "MEMORY.md").write_bytes(content)
+    report = place.sync()
+    reported = {file.path for file in (*report.failed, *report.skipped)}
+    assert any(text in found for found in place.texts()) or "MEMORY.md" in reported
+
+
+def test_special_files_are_listed_and_do_not_hold_the_sync(place: Any) -> None:
+    place.write("MEMORY.md", "memo one")
+    (place.root / "memory").mkdir()
+    os.mkfifo(place.root / "memory/pipe.md")
+    with (place.root / "memory/sparse.md").open("wb") as sparse:
+        sparse.truncate(50 * 1024**3)
+    (place.root / "memory/link.md").symlink_to(place.root / "MEMORY.md")
+    report = place.sync()
+    assert report.added == ("MEMORY.md",)
+    assert {file.path for file in report.skipped} == {"memory/pipe.md", "memory/sparse.md", "memory/link.md"}
+    assert all(file.reason for file in report.skipped)
+
+
+def test_an_index_is_complete_once_every_file_is_in_it(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "FILES_PER_WRITE", 1)
+    for name in "abc":
+        place.write(f"memory/{name}.md", f"memo {name}")
+    seen: list[bool] = []
+
+    def look(step: Progress) -> None:
+        seen.append(place.store.meta().complete)
+        if step.completed == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sync(place.workspace, place.store, place.embedder, place.config, progress=look)
+    assert seen == [False, False]
+    assert not place.store.meta().complete
+    assert place.sync().added == ("memory/c.md",)
+    assert place.store.meta().complete
+
+
+def test_a_sync_that_goes_on_with_a_build_does_not_call_the_next_one_complete(place: Any) -> None:
+    place.write("MEMORY.md", "memo one")
+    place.store.reset(replace(describe(place.embedder, place.config.chunking), building="first"))
+
+    def begin_another(_: Progress) -> None:
+        place.store.reset(replace(place.store.meta(), building="second"))
+
+    sync(place.workspace, place.store, place.embedder, place.config, progress=begin_another)
+    assert place.store.meta().building == "second"

@@ -1,0 +1,364 @@
+"""Transcripts in the index: read part by part, gone on with where they grow, and read again where they were rewritten."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openclaw_memory.errors import NotFoundError
+from openclaw_memory.indexing import compare, pipeline
+from openclaw_memory.text.fence import fenced
+from openclaw_memory.types import Progress
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.transcripts.reader import reader
+
+PATH = "sessions/talk.jsonl"
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of a few messages, and writes of a few chunks."""
+    monkeypatch.setattr(reader, "read_parts", partial(reader.read_parts, part_bytes=400))
+    monkeypatch.setattr(pipeline, "CHUNKS_PER_WRITE", 3)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The first lines of all parts that were read, in their order."""
+    lines: list[int] = []
+    real = Workspace.transcript
+
+    def transcript(self: Workspace, path: str, mark: str | None = None) -> Iterator[Any]:
+        for part in real(self, path, mark):
+            lines.append(part.first_line)
+            yield part
+
+    monkeypatch.setattr(Workspace, "transcript", transcript)
+    return lines
+
+
+def ids(place: Any, path: str = PATH) -> list[int]:
+    return [stored.id for stored in place.store.chunks_of(path)]
+
+
+def add(file: Path, text: str) -> None:
+    with file.open("a") as transcript:
+        transcript.write(text)
+
+
+def is_like_new(place: Any, open_place: Callable[..., Any], name: str = "fresh") -> bool:
+    fresh = open_place(place.root, place.root.parent / f"{name}.sqlite")
+    fresh.sync()
+    equal = (fresh.rows(), fresh.store.files()[PATH].hash) == (place.rows(), place.store.files()[PATH].hash)
+    fresh.store.close()
+    return equal
+
+
+@pytest.mark.usefixtures("small")
+def test_chunks_of_a_transcript_have_the_lines_and_offsets_of_the_whole_file(place: Any) -> None:
+    for number in range(40):
+        place.say(PATH, f"memo {number}", role="user" if number % 2 else "toolResult")
+    place.sync()
+    text = place.workspace.read(PATH)
+    found = [stored.chunk for stored in place.store.chunks_of(PATH)]
+    assert len({chunk.section for chunk in found}) > 3
+    for chunk in found:
+        assert text[chunk.start_char :].startswith(chunk.text)
+        assert text.split("\n")[chunk.start_line - 1 : chunk.end_line] == chunk.text.split("\n")
+        assert chunk.section <= chunk.start_line
+    assert {chunk.end_line for chunk in found} >= {40}
+    assert place.store.stats().sources["sessions"] == (1, len(found))
+
+
+def test_a_transcript_is_found_by_the_day_it_was_said_and_by_its_name(place: Any) -> None:
+    place.say(PATH, "memo apple", day="2026-11-20")
+    place.say(PATH, "memo pear", day="2026-11-21")
+    place.sync()
+    for terms, lines in ((["2026-11-20"], [1]), (["2026-11-21"], [2]), (["talk"], [1, 2]), (["jsonl"], [])):
+        found = place.store.chunks(hit.chunk_id for hit in place.store.search_text(terms, 9))
+        assert [stored.chunk.start_line for stored in found] == lines, terms
+    assert [stored.chunk.context for stored in place.store.chunks_of(PATH)] == ["2026-11-20", "2026-11-21"]
+
+
+@pytest.mark.usefixtures("small")
+def test_what_is_added_is_read_from_the_open_part_on_and_nothing_before(
+    place: Any, asked: list[int], open_place: Callable[..., Any]
+) -> None:
+    place.say(PATH, *(f"memo apple {number}" for number in range(40)))
+    assert place.sync().added == (PATH,)
+    last_part, before = asked[-1], ids(place)
+    place.embedder.texts.clear()
+    asked.clear()
+    place.say(PATH, "memo pear")
+    report = place.sync()
+    assert (report.changed, report.unchanged, report.skipped) == ((PATH,), 0, ())
+    assert asked == [last_part] or asked == [41]
+    assert len(place.embedder.texts) == 1
+    kept = set(before) & set(ids(place))
+    assert kept == {stored.id for stored in place.store.chunks_of(PATH) if stored.chunk.start_line < asked[0]}
+    assert min(set(ids(place)) - kept) > max(before)
+    assert is_like_new(place, open_place)
+
+
+def test_where_nothing_complete_was_added_only_the_stamp_is_new(place: Any) -> None:
+    file = place.say(PATH, "memo apple")
+    place.sync()
+    before = ids(place)
+    add(file, '{"type": "message", "mess')
+    os.utime(file, (1_000_000, 1_000_000))
+    report = place.sync()
+    assert (report.changed, report.unchanged, report.embedded) == ((), 1, 0)
+    assert ids(place) == before
+    assert place.store.files()[PATH].mtime_ns == 1_000_000 * 10**9
+    assert compare(place.workspace.scan().files, place.store.files()).dirty == ()
+
+
+@pytest.mark.parametrize(
+    "rewrite",
+    [
+        lambda old: old.replace(b"apple", b"pear"),
+        lambda old: old[: len(old) // 2],
+        lambda _: b"",
+        lambda old: b'{"type": "message", "half' + b" " * len(old),
+        lambda old: old[old.index(b"\n") + 1 :] + old,
+    ],
+    ids=["other words", "cut in half", "emptied", "half a line", "longer"],
+)
+@pytest.mark.usefixtures("small")
+def test_a_transcript_that_was_rewritten_is_read_anew(
+    place: Any, open_place: Callable[..., Any], rewrite: Callable[[bytes], bytes]
+) -> None:
+    file = place.say(PATH, *(f"memo apple {number}" for number in range(20)))
+    place.sync()
+    file.write_bytes(rewrite(file.read_bytes()))
+    assert place.sync().changed == (PATH,)
+    assert is_like_new(place, open_place)
+    place.say(PATH, "memo plum")
+    place.sync()
+    assert is_like_new(place, open_place, "again")
+
+
+@pytest.mark.usefixtures("small")
+def test_a_transcript_that_is_gone_loses_all_rows(place: Any) -> None:
+    file = place.say(PATH, *(f"memo apple {number}" for number in range(20)))
+    place.say("sessions/other.jsonl", "memo other")
+    place.sync()
+    file.unlink()
+    report = place.sync()
+    assert (report.removed, report.unchanged) == ((PATH,), 1)
+    assert {row[0] for row in place.rows()} == {"sessions/other.jsonl"}
+
+
+def test_lines_that_cannot_be_read_are_named_whenever_they_are(place: Any) -> None:
+    file = place.say(PATH, "memo one", "memo two")
+    add(file, "no JSON\n{]\n\n[1]\n")
+    (skipped,) = place.sync().skipped
+    assert skipped.path == PATH
+    assert skipped.reason.startswith("3 lines are no JSON object")
+    assert skipped.reason.endswith("the first is line 3")
+    assert place.sync(force=True).skipped == (skipped,)
+    add(place.say("sessions/b.jsonl", "memo"), "no JSON\n")
+    assert [file.reason for file in place.sync().skipped if "b.jsonl" in file.path] == [
+        "line 2 is no JSON object of at most 8 MiB and was left out"
+    ]
+    assert len(place.rows()) == 2
+
+
+def stop_after(writes: int) -> Callable[[Progress], None]:
+    def progress(_: Progress) -> None:
+        nonlocal writes
+        writes -= 1
+        if writes < 0:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+@pytest.mark.usefixtures("small")
+def test_a_sync_that_dies_between_two_pieces_is_gone_on_with(
+    place: Any, asked: list[int], open_place: Callable[..., Any]
+) -> None:
+    place.say(PATH, *(f"memo apple {number}" for number in range(60)))
+    with pytest.raises(KeyboardInterrupt):
+        place.sync(progress=stop_after(2))
+    held = len(ids(place))
+    assert 0 < held < 15
+    assert compare(place.workspace.scan().files, place.store.files()).dirty == (PATH,)
+    asked.clear()
+    report = place.sync()
+    assert report.changed == (PATH,)
+    assert 1 < asked[0] < 60
+    assert is_like_new(place, open_place)
+    assert place.store.meta().complete
+
+
+@pytest.mark.usefixtures("small")
+def test_a_piece_is_no_larger_than_a_write_may_be_and_counts_once(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    for method in ("replace_files", "extend_file"):
+        real = getattr(place.store, method)
+
+        def counted(*arguments: Any, real: Any = real, method: str = method) -> None:
+            written = [arguments[1]] if method == "extend_file" else [rows for _, rows in arguments[0]]
+            sizes.append(sum(map(len, written)))
+            real(*arguments)
+
+        monkeypatch.setattr(place.store, method, counted)
+    place.say(PATH, *(f"memo apple {number}" for number in range(60)))
+    place.say("sessions/z.jsonl", "memo")
+    steps: list[Progress] = []
+    report = place.sync(progress=steps.append)
+    assert report.added == (PATH, "sessions/z.jsonl")
+    assert len(sizes) > 4
+    assert max(sizes) <= 3 + 2  # what is full goes, and a part has at most two chunks here
+    assert [step.completed for step in steps] == sorted(step.completed for step in steps)
+    assert (steps[0].completed, steps[-1].completed, steps[-1].total) == (0, 2, 2)
+
+
+@pytest.mark.usefixtures("small")
+def test_vectors_that_one_part_lacks_are_made_up_for_from_the_beginning(
+    place: Any, open_place: Callable[..., Any]
+) -> None:
+    place.say(PATH, *(f"memo apple {number}" for number in range(20)))
+    place.sync()
+    place.say(PATH, *(f"memo pear {number}" for number in range(20)))
+    place.embedder.broken = True
+    for _ in range(2):
+        report = place.sync()
+        assert [file.path for file in report.waiting] == [PATH]
+        assert len(place.store.search_text(["memo"], 99)) == len(ids(place)) == 10
+    place.say(PATH, "memo plum")
+    assert [file.path for file in place.sync().waiting] == [PATH]
+    place.embedder.broken = False
+    assert place.sync().ok
+    assert is_like_new(place, open_place)
+    assert place.store.files()[PATH].lacks is None
+
+
+@pytest.mark.usefixtures("small")
+def test_a_file_lacks_what_its_first_part_lacks_though_the_last_has_all(place: Any) -> None:
+    known = [f"memo apple {number}" for number in range(20)]
+    other = place.say("sessions/other.jsonl", *known, day="2026-11-21")
+    place.sync()
+    place.embedder.broken = True
+    file = place.say(PATH, *(f"memo pear {number}" for number in range(20)), day="2026-11-20")
+    place.say(PATH, *known, day="2026-11-21")
+    assert [waiting.path for waiting in place.sync().waiting] == [PATH]
+    assert "out of order" in place.store.files()[PATH].lacks
+    file.write_bytes(other.read_bytes())
+    assert place.sync().ok
+
+
+@pytest.mark.usefixtures("small")
+def test_while_vectors_cannot_be_had_a_transcript_is_not_read_again(place: Any, asked: list[int]) -> None:
+    place.embedder.broken = True
+    place.say(PATH, *(f"memo apple {number}" for number in range(20)))
+    place.sync()
+    asked.clear()
+    place.say(PATH, "memo pear")
+    assert [file.path for file in place.sync().waiting] == [PATH]
+    assert min(asked) > 1
+
+
+@pytest.mark.usefixtures("small")
+def test_a_rebuild_takes_transcripts_along_and_embeds_their_texts_before(place: Any) -> None:
+    place.say(PATH, *(f"memo apple {number}" for number in range(20)))
+    place.sync()
+    place.embedder.model = "another"
+    place.embedder.texts.clear()
+    report = place.sync()
+    assert (report.rebuilt is not None, report.unchanged, report.ok) == (True, 1, True)
+    assert sorted(place.embedder.texts) == sorted(stored.chunk.embedding_text for stored in place.store.chunks_of(PATH))
+
+
+@pytest.mark.usefixtures("small")
+def test_a_transcript_that_vanishes_while_it_is_read_is_no_failure(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = place.say(PATH, *(f"memo apple {number}" for number in range(40)))
+    real = Workspace.transcript
+
+    def vanishing(self: Workspace, path: str, mark: str | None = None) -> Iterator[Any]:
+        for part in real(self, path, mark):
+            yield part
+            if part.first_line > 20:
+                file.unlink(missing_ok=True)
+                raise NotFoundError(f"{path} does not exist")
+
+    monkeypatch.setattr(Workspace, "transcript", vanishing)
+    assert place.sync().failed == ()
+    monkeypatch.undo()
+    assert place.sync().removed == (PATH,)
+    assert place.rows() == []
+
+
+def test_what_was_recalled_is_never_indexed_again(place: Any) -> None:
+    place.write(
+        "MEMORY.md",
+        "memo before",
+        fenced("memo quince\n\n# memo quince", "memory/a.md#L3"),
+        "memo after",
+        "<relevant-memories>\nmemo quince\n</relevant-memories>",
+        "memo last",
+        fenced("memo", "b")[:30],
+        "memo of somebody else",
+    )
+    place.say(PATH, f"memo said {fenced('memo quince', 'MEMORY.md')} memo pear")
+    place.sync()
+
+    assert place.store.search_text(["quinc"], 9) == []
+    assert not any("quince" in text for text in place.embedder.texts)
+    lines = place.workspace.read("MEMORY.md").split("\n")
+    for stored in place.store.chunks_of("MEMORY.md"):
+        found = stored.chunk.text.split("\n")
+        at = range(stored.chunk.start_line, stored.chunk.end_line + 1)
+        assert len(found) == len(at)
+        assert all(not words or words == lines[number - 1] for number, words in zip(at, found, strict=True))
+    words = {word for stored in place.store.chunks_of("MEMORY.md") for word in stored.chunk.text.split("\n")}
+    assert {"memo before", "memo after", "memo last", "memo of somebody else"} <= words
+    assert [stored.chunk.text for stored in place.store.chunks_of(PATH)] == ["User: memo said memo pear"]
+
+
+def test_a_line_that_somebody_goes_on_with_is_taken_back(place: Any, open_place: Callable[..., Any]) -> None:
+    file = place.say(PATH, "memo apple")
+    place.say(PATH, "memo pear", day="2026-11-22")
+    file.write_bytes(file.read_bytes()[:-1])
+    place.sync()
+    assert len(place.rows()) == 2
+    add(file, '{"type": "mess')
+    place.sync()
+    assert [row[4] for row in place.rows()] == ["User: memo apple"]
+    assert is_like_new(place, open_place)
+
+
+@pytest.mark.parametrize("added", [[], ["memo plum"]])
+def test_a_transcript_that_was_rewritten_in_place_is_read_anew_whether_or_not_it_has_grown(
+    place: Any, open_place: Callable[..., Any], added: list[str]
+) -> None:
+    file = place.say(PATH, *(f"memo apple {number:06}" for number in range(1500)))
+    place.sync()
+    stamp = file.stat()
+    file.write_bytes(file.read_bytes().replace(b"apple 000300", b"olive 000300"))
+    place.say(PATH, *added)
+    os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 1))
+    assert place.sync().changed == (PATH,)
+    assert len(place.store.search_text(["oliv"], 9)) == 1
+    assert is_like_new(place, open_place)
+
+
+def test_secrets_in_notes_are_masked_and_line_numbers_hold(place: Any) -> None:
+    token = "ghp_" + "a1B2" * 9
+    key = ["-----BEGIN RSA PRIVATE KEY-----", *["MIIE" * 16] * 8, "-----END RSA PRIVATE KEY-----"]
+    place.write("MEMORY.md", f"memo the token is {token} of Anna", *key, "", "memo after the key")
+    place.sync()
+    texts = "\n".join(stored.chunk.text for stored in place.store.chunks_of("MEMORY.md"))
+    assert token not in texts
+    assert "MIIE" not in texts
+    assert "of Anna" in texts
+    (chunk,) = (stored.chunk for stored in place.store.chunks_of("MEMORY.md") if "after the key" in stored.chunk.text)
+    assert chunk.end_line == 13
+    assert not any(token in text for text in place.embedder.texts)
+    assert place.store.search_text([token.lower()], 5) == []

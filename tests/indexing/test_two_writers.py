@@ -1,0 +1,97 @@
+"""Two syncs of one index at the same time: what one has embedded is never written as the other's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from openclaw_memory import Memory, MemoryConfig, SqliteStore
+from openclaw_memory.config import ChunkingConfig, EmbeddingConfig
+from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.errors import StoreError
+from openclaw_memory.indexing.lock import one_at_a_time
+
+
+class Named(HashingEmbedder):
+    """Hashed words under a name of their own, each model with another sign; `meanwhile` runs amid a call."""
+
+    def __init__(self, name: str, meanwhile: Callable[[], None] = lambda: None) -> None:
+        super().__init__(16)
+        self.model, self.identity = name, f"hashing:{name}"
+        self.sign = -1 if name == "b" else 1
+        self.meanwhile = meanwhile
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        self.meanwhile()
+        return self.sign * super().embed_documents(texts)
+
+
+@pytest.fixture
+def opened(notes: Path) -> Iterator[Callable[..., Memory]]:
+    memories: list[Memory] = []
+
+    def open_memory(embedder: Any, **settings: Any) -> Memory:
+        memories.append(Memory.open(notes, embedder=embedder, config=MemoryConfig(**settings)))
+        return memories[-1]
+
+    yield open_memory
+    for memory in memories:
+        memory.close()
+
+
+@pytest.mark.parametrize(
+    "chunking", [ChunkingConfig(), ChunkingConfig(style="tokens")], ids=["other model", "other chunks too"]
+)
+def test_a_sync_that_another_overtakes_with_another_model_writes_nothing_of_its_own(
+    opened: Callable[..., Memory], notes: Path, chunking: ChunkingConfig
+) -> None:
+    opened(Named("a")).sync()
+    (notes / "memory/new.md").write_text("A zeppelin was seen over the harbour.\n")
+
+    def rebuild() -> None:
+        assert opened(Named("b"), chunking=chunking).sync().rebuilt
+
+    with pytest.raises(StoreError, match="built again by another process meanwhile; sync again"):
+        opened(Named("a", meanwhile=rebuild)).sync()
+    memory = opened(Named("b"), chunking=chunking)
+    assert (memory.sync().ok, dict(memory.status().dirty), memory.status().model) == (True, {}, "b")
+    store: Any = memory._upkeep.store()
+    zeppelin = next(chunk.id for path in ["memory/new.md"] for chunk in store.chunks_of(path))
+    (likeness,) = store.similarities(Named("b").embed_query("zeppelin seen over the harbour"), [zeppelin]).values()
+    assert likeness > 0.5
+
+
+def test_a_rebuild_that_finds_all_vectors_in_the_cache_still_says_their_dimensions(
+    opened: Callable[..., Memory],
+) -> None:
+    for name in ("a", "b", "a"):
+        memory = opened(Named(name))
+        memory.sync()
+        assert memory.status().vector["dims"] == 16
+    opened(Named("a")).sync(force=True)
+    assert opened(Named("a")).status().vector["dims"] == 16
+
+
+def test_nothing_is_pruned_by_a_sync_in_the_midst_of_another(opened: Callable[..., Memory], notes: Path) -> None:
+    opened(Named("a")).sync()
+    memory = opened(Named("b"), embedding=EmbeddingConfig(max_entries=4))
+    vectors = lambda: memory.status().cache["entries"]  # noqa: E731
+    with one_at_a_time(memory.index_path):
+        memory.sync()
+        assert vectors() == 8
+    (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
+    memory.sync()
+    assert vectors() == 5  # all of them in use
+
+
+def test_what_was_added_for_another_model_does_not_count_as_this_ones(tmp_path: Path) -> None:
+    with_a = Named("a").embed_documents(["word"])
+    store = SqliteStore.open(tmp_path / "index.sqlite")
+    store.add_vectors(["ab" * 32], with_a, "hashing:a")
+    assert store.known_vectors(["ab" * 32], "hashing:b") == set()
+    assert np.isfinite(with_a).all()
+    store.close()

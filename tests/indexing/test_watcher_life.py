@@ -1,0 +1,251 @@
+"""The life of a watcher: who is at work, what it does without events and after errors, and how it ends."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import gc
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from watchdog.observers import inotify_c
+from watching import CONFIG, LONG_ENOUGH, FakeIndex, append, eventually, replace_all_notes, replace_atomically
+
+from openclaw_memory.config import SyncConfig
+from openclaw_memory.errors import WorkspaceError
+from openclaw_memory.indexing import watcher
+from openclaw_memory.indexing.watcher import Watcher
+from openclaw_memory.types import Skipped
+from openclaw_memory.workspace import Workspace
+
+# --- one at work ---------------------------------------------------------------------------------------------------
+
+
+def test_a_second_watcher_stands_by_and_takes_over_when_the_first_ends(watched, root: Path) -> None:
+    first, _ = watched(root)
+    second, index = watched(root, ready=False)
+    eventually(lambda: second.state.startswith("standing by"))
+    assert not second.is_behind
+    (root / "memory" / "b.md").write_text("two\n")
+    eventually(lambda: first.syncs == 2)
+    assert second.syncs == 0
+    first.stop()
+    eventually(lambda: second.state.startswith("watching") and "memory/b.md" in index.records)
+
+
+OTHER_PROCESS = """
+import sys, time
+from pathlib import Path
+from openclaw_memory.config import MemoryConfig
+from openclaw_memory.indexing.watcher import Watcher
+from openclaw_memory.types import SyncReport
+from openclaw_memory.workspace import Workspace
+watcher = Watcher(Workspace.open(sys.argv[1]), SyncReport, MemoryConfig(), index_path=Path(sys.argv[2]), known=dict)
+with watcher:
+    while watcher.syncs == 0:
+        time.sleep(0.01)
+    print("at work", flush=True)
+    if len(sys.argv) == 3:
+        time.sleep(600)
+"""
+
+
+def test_it_takes_over_from_a_process_that_is_killed(watched, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "index").mkdir()
+    arguments = [sys.executable, "-c", OTHER_PROCESS, str(root), str(tmp_path / "index" / "index.sqlite")]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "at work\n"
+        one, _ = watched(root, ready=False)
+        eventually(lambda: one.state.startswith("standing by"))
+        other.send_signal(signal.SIGKILL)
+    eventually(lambda: one.state.startswith("watching"))
+
+
+# --- where there are no events -------------------------------------------------------------------------------------
+
+
+def refuse(number: int, after: Callable[..., int] | None = None, times: int = 0) -> Callable[..., int]:
+    """A system call that fails with this errno, after it went well so many times."""
+    granted: list[int] = []
+
+    def call(*arguments: object) -> int:
+        if after is not None and len(granted) < times:
+            granted.append(after(*arguments))
+            return granted[-1]
+        ctypes.set_errno(number)
+        return -1
+
+    return call
+
+
+@pytest.fixture(params=["no watches left", "no queue left", "no watchdog"])
+def without_events(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Take file events away; returns what the state must say of it."""
+    if request.param == "no watchdog":
+        monkeypatch.setitem(sys.modules, "watchdog.observers", None)
+        return "watchdog"
+    if request.param == "no queue left":
+        monkeypatch.setattr(inotify_c, "inotify_init", refuse(errno.EMFILE))
+        return "inotify instance limit reached"
+    monkeypatch.setattr(inotify_c, "inotify_add_watch", refuse(errno.ENOSPC))
+    return "inotify watch limit reached"
+
+
+def test_without_events_it_looks_again_and_again_and_says_why(watched, root: Path, without_events: str) -> None:
+    one, index = watched(root)
+    assert one.state.startswith("polling every 0.1 s: ")
+    assert without_events in one.state
+    for change in (append, replace_atomically, replace_all_notes):
+        before = one.syncs
+        change(root)
+        eventually(lambda before=before: one.syncs > before and index.follows_the_disk())
+
+
+def test_when_watches_run_out_amid_a_tree_it_looks_instead(watched, root: Path, monkeypatch) -> None:
+    for number in range(5):
+        (root / "memory" / str(number)).mkdir()
+    grant_three = refuse(errno.ENOSPC, inotify_c.inotify_add_watch, times=3)
+    monkeypatch.setattr(inotify_c, "inotify_add_watch", grant_three)
+    one, index = watched(root)
+    assert one.state.startswith("polling")
+    (root / "memory" / "4" / "b.md").write_text("two\n")
+    eventually(lambda: "memory/4/b.md" in index.records)
+
+
+def test_everything_is_looked_at_now_and_then_whatever_was_told(watched, root: Path, monkeypatch) -> None:
+    monkeypatch.setattr(Watcher, "_hear", lambda *_: None)  # as on a network drive, or when the queue overflows
+    config = replace(CONFIG, sync=SyncConfig(debounce_seconds=0.1, rescan_seconds=1.0))
+    _, index = watched(root, config)
+    append(root)
+    assert not index.follows_the_disk()
+    eventually(index.follows_the_disk)
+
+
+# --- errors --------------------------------------------------------------------------------------------------------
+
+
+def test_a_sync_that_fails_is_told_and_tried_again_until_it_succeeds(watched, root: Path) -> None:
+    one, index = watched(root)
+    tries: list[str] = []
+
+    def fail_twice() -> None:
+        tries.append(one.last_error or "")
+        if len(tries) <= 2:
+            raise [WorkspaceError("no such folder"), ZeroDivisionError("a mistake")][len(tries) - 1]
+
+    index.before = fail_twice
+    append(root)
+    eventually(lambda: len(tries) == 3 and not one.is_behind)
+    assert tries == ["", "WorkspaceError: no such folder", "ZeroDivisionError: a mistake"]
+    assert one.last_error is None
+    assert index.follows_the_disk()
+
+
+@pytest.mark.parametrize("kind", ["standing by", "failing", "failing without events", "without a workspace"])
+def test_it_rests_while_it_can_do_nothing(watched, root: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    if kind == "standing by":
+        watched(root)
+    if kind == "failing without events":
+        monkeypatch.setitem(sys.modules, "watchdog.observers", None)
+    step, steps = Watcher._step, []
+    for name in ("TICK_SECONDS", "POLL_SECONDS", "RETRY_SECONDS"):
+        monkeypatch.setattr(watcher, name, 1000.0)
+    monkeypatch.setattr(Watcher, "_step", lambda self: (steps.append(self), step(self))[1])
+    if kind == "failing":
+        monkeypatch.setattr(FakeIndex, "sync", lambda _: 1 // 0)
+    if kind == "without a workspace":
+        monkeypatch.setattr(Workspace, "scan", lambda _: 1 // 0)
+    one, _ = watched(root, ready=False)
+    eventually(lambda: one.last_error or one.syncs or one.state.startswith("standing by"))
+    time.sleep(0.5)
+    assert sum(1 for stepped in steps if stepped is one) <= 6
+
+
+def test_what_a_sync_had_to_leave_out_is_told_and_tried_again(watched, root: Path) -> None:
+    one, index = watched(root)
+    index.failed = (Skipped("memory/a.md", "cannot be read"), Skipped("memory/b.md", "cannot be cut"))
+    append(root)
+    eventually(lambda: one.syncs >= 3)
+    assert one.is_behind
+    assert one.last_error == "memory/a.md is not indexed as it should be: cannot be read, and 1 more"
+    index.failed = ()
+    eventually(lambda: not one.is_behind)
+    assert one.last_error is None
+
+
+def test_it_is_behind_from_the_first_hint_until_the_end_of_the_sync(watched, root: Path) -> None:
+    one, index = watched(root)
+    seen: list[bool] = []
+    go_on = threading.Event()
+    index.before = lambda: (seen.append(one.is_behind), go_on.wait(LONG_ENOUGH))
+    append(root)
+    eventually(lambda: one.is_behind)
+    eventually(lambda: seen)
+    assert one.is_behind
+    go_on.set()
+    eventually(lambda: not one.is_behind)
+    assert seen == [True]
+
+
+# --- its end -------------------------------------------------------------------------------------------------------
+
+
+def test_it_can_be_stopped_twice_and_from_any_thread(watched, root: Path) -> None:
+    one, index = watched(root)
+    stoppers = [threading.Thread(target=one.stop) for _ in range(4)]
+    for stopper in stoppers:
+        stopper.start()
+    for stopper in stoppers:
+        stopper.join()
+    one.stop()
+    assert one.state == "stopped"
+    append(root)
+    with one:
+        eventually(lambda: one.syncs == 2)
+    assert index.follows_the_disk()
+
+
+def test_it_can_be_stopped_by_the_sync_that_it_runs(watched, root: Path) -> None:
+    one, index = watched(root)
+    index.before = one.stop
+    append(root)
+    eventually(lambda: one.state == "stopped")
+    assert one.syncs == 2
+
+
+def test_it_ends_when_the_owner_of_its_index_is_gone(root: Path) -> None:
+    index = FakeIndex(Workspace.open(root))
+    one = Watcher(index.workspace, index.sync, CONFIG, index_path=None, known=index.known).start()
+    eventually(lambda: one.syncs)
+    del index
+    gc.collect()
+    eventually(lambda: one.state == "stopped")
+
+
+@pytest.mark.parametrize("ending", ["", "import gc; gc.collect()", "raise SystemExit(0)"])
+def test_an_interpreter_that_ends_takes_it_along_without_a_word(root: Path, tmp_path: Path, ending: str) -> None:
+    code = OTHER_PROCESS.partition("with watcher:")[0] + "watcher.start()\ntime.sleep(0.3)\n" + ending
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(root), str(tmp_path / "index.sqlite")],
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_its_lock_is_for_its_owner_alone_and_free_after_its_end(watched, root: Path, tmp_path: Path) -> None:
+    one, _ = watched(root)
+    lock = tmp_path / "index" / "index.sqlite.watch-lock"
+    assert lock.stat().st_mode & 0o777 == 0o600
+    one.stop()
+    again, _ = watched(root)
+    assert again.state.startswith("watching")

@@ -1,0 +1,254 @@
+"""Chunks taken apart into lines, and what speaks for each line."""
+
+import numpy as np
+import pytest
+
+from openclaw_memory.search.line_features import (
+    Neighbourhood,
+    Wording,
+    date_matches,
+    exact_matches,
+    likeness,
+    lines_of,
+    name_matches,
+    pair_matches,
+    shape_of,
+    text_of,
+    word_overlap,
+)
+from openclaw_memory.search.query import asked
+from openclaw_memory.types import Chunk, StoredChunk
+
+NO_DATE = np.float32(0)
+
+
+def question(text, frequencies=None):
+    return asked(text, lambda _terms: frequencies or {}, 10)
+
+
+def chunk(at, path, start_line, start_char, text, section=0, context=""):
+    found = Chunk(start_line, start_line + text.count("\n"), start_char, text, context, section)
+    return StoredChunk(at, path, "sessions" if path.endswith(".jsonl") else "memory", found)
+
+
+def one_file(*texts, path="memory/a.md"):
+    return lines_of([chunk(1, path, 1, 0, "\n".join(texts))])
+
+
+def shapes(texts):
+    return [shape_of(text) for text in texts]
+
+
+def wording(*texts):
+    return Wording(shapes(texts))
+
+
+# --- lines -----------------------------------------------------------------------------------------------------------
+
+
+def test_lines_that_two_chunks_hold_are_there_once():
+    overlapping = [chunk(1, "a.md", 1, 0, "one\ntwo\nthree"), chunk(2, "a.md", 3, 8, "three\nfour")]
+    found = lines_of(overlapping)
+    assert [(line.number, line.text) for line in found] == [(1, "one"), (2, "two"), (3, "three"), (4, "four")]
+    assert len({line.block for line in found}) == 1
+
+
+def test_a_gap_a_heading_and_another_file_begin_a_block():
+    found = lines_of(
+        [
+            chunk(3, "b.md", 1, 0, "other file"),
+            chunk(2, "a.md", 9, 100, "after a gap"),
+            chunk(1, "a.md", 1, 0, "one", section=1),
+            chunk(4, "a.md", 2, 4, "# Heading\ntwo", section=2),
+        ]
+    )
+    assert [line.text for line in found] == ["one", "# Heading", "two", "after a gap", "other file"]
+    blocks = [line.block for line in found]
+    assert blocks[1] == blocks[2]
+    assert len(set(blocks)) == 4
+    assert blocks == sorted(blocks)
+
+
+def test_pieces_of_one_long_line_share_its_number():
+    found = lines_of([chunk(1, "a.md", 5, 40, "x" * 10), chunk(2, "a.md", 5, 50, "y" * 10)])
+    assert [(line.number, line.start_char) for line in found] == [(5, 40), (5, 50)]
+
+
+def test_a_comment_in_code_begins_no_block():
+    found = lines_of([chunk(1, "a.md", 1, 0, "```bash\n# step one\nls\n```", section=1)])
+    assert len({line.block for line in found}) == 1
+
+
+def test_chunks_that_follow_one_another_in_a_section_are_one_block_and_keep_their_blank_lines():
+    found = lines_of([chunk(1, "a.md", 1, 0, "one", section=1), chunk(2, "a.md", 4, 6, "two", section=1)])
+    assert len({line.block for line in found}) == 1
+    assert text_of(found) == "one\n\n\ntwo"
+
+
+def test_carriage_returns_are_no_part_of_a_line():
+    assert text_of(one_file("one\r", "two\r")) == "one\ntwo"
+
+
+def test_blank_lines_of_a_transcript_are_not_shown_and_those_of_a_note_are():
+    for path, shown in [("sessions/a.jsonl", "one\ntwo\nthree"), ("memory/a.md", "one\n\n\ntwo\nthree")]:
+        assert text_of(one_file("one", "", "", "two", "three", path=path)) == shown
+
+
+def test_notes_stand_before_transcripts_whatever_their_paths():
+    paths = ["sessions/a.jsonl", "zoo/z.md", "MEMORY.md"]
+    found = lines_of([chunk(at, path, 1, 0, "x") for at, path in enumerate(paths)])
+    assert [line.path for line in found] == ["MEMORY.md", "zoo/z.md", "sessions/a.jsonl"]
+
+
+def test_the_role_of_a_turn_is_no_word_of_a_transcript_and_a_word_of_a_note():
+    texts = ("User: Anna: a", "Assistant: b", "c User: d")
+    assert [line.said for line in one_file(*texts, path="sessions/a.jsonl")] == ["Anna: a", "b", "c User: d"]
+    assert [line.said for line in one_file(*texts)] == list(texts)
+
+
+# --- features --------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_with_the_rarer_term_holds_more_of_the_question():
+    texts = ["the boiler", "the gauge", "the boiler gauge"]
+    wanted = question("boiler gauge", {"boiler": 9, "gaug": 1})
+    apart = Neighbourhood([line for at, text in enumerate(texts) for line in one_file(text, path=f"memory/{at}.md")])
+    apart.blocks = np.arange(3)
+    common, rare, both = word_overlap(wording(*texts), wanted, apart)
+    assert 0 < common < rare < both
+    assert both == pytest.approx(1)
+
+
+def test_a_line_lends_what_it_holds_to_the_lines_beside_it_and_more_to_those_below():
+    texts = ["nothing", "the boiler", "nothing", "nothing"]
+    near = Neighbourhood(one_file(*texts))
+    above, there, below, far = word_overlap(wording(*texts), question("boilers"), near)
+    assert there == pytest.approx(1)
+    assert there > below > above > 0
+    assert below > far
+
+
+def test_nothing_is_lent_from_one_section_to_another():
+    texts = ["the boiler", "# Another matter"]
+    found = lines_of([chunk(1, "a.md", 1, 0, texts[0], section=1), chunk(2, "a.md", 2, 11, texts[1], section=2)])
+    assert word_overlap(wording(*texts), question("boiler"), Neighbourhood(found)).tolist() == [1.0, 0.0]
+
+
+def test_files_of_any_size_stand_beside_one_another_without_lending():
+    far = [*one_file("the boiler", path="memory/a.md"), *one_file("x", path="memory/b.md")]
+    far[0] = far[0]._replace(start_char=10**7)
+    with np.errstate(all="raise"):
+        found = word_overlap(wording("the boiler", "x"), question("boiler"), Neighbourhood(lines_far(far)))
+    assert found.tolist() == [1.0, 0.0]
+
+
+def lines_far(lines):
+    return [line._replace(block=at) for at, line in enumerate(lines)]
+
+
+def test_one_character_of_cjk_is_found_inside_its_pairs():
+    near = Neighbourhood(one_file("备用钥匙", "锅炉"))
+    assert word_overlap(wording("备用钥匙", "x"), question("钥"), near).tolist()[0] == 1.0
+
+
+def test_neighbouring_words_of_the_question_count_where_they_are_neighbours_in_any_form():
+    found = pair_matches(wording("the spare keys are here", "a key, no spare"), question("Who has the spare key?"))
+    assert found.tolist() == [2.0, 0.0]
+
+
+def test_the_last_word_of_a_line_and_the_first_of_the_next_are_no_neighbours():
+    assert pair_matches(wording("a spare", "key"), question("spare key")).tolist() == [0.0, 0.0]
+
+
+def test_identifiers_count_only_as_they_are_written():
+    lines = one_file("GEO-1000 is here", "geo 1000", "GEO-1001", "xGEO-1000")
+    assert exact_matches(lines, question("Where is GEO-1000?")).tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert exact_matches(lines, question("Where is it?")).tolist() == [0.0] * 4
+
+
+def test_a_code_that_stands_nowhere_speaks_against_every_line():
+    lines = one_file("GEO-1001", "follow up")
+    assert exact_matches(lines, question("Where is GEO-1000?")).tolist() == [-1.0, -1.0]
+    assert exact_matches(lines, question("Is there a follow-up?")).tolist() == [0.0, 0.0]
+
+
+def test_dates_of_the_file_agree_with_dates_of_the_question():
+    found = [*one_file("x", path="memory/2026-02-09.md"), *one_file("x", path="memory/2026-03-09.md"), *one_file("x")]
+    assert date_matches(found, question("What happened on 2026-02-09?")).tolist() == [1.0, 0.0, 0.0]
+    assert date_matches(found, question("What happened?")).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_each_chunk_of_a_transcript_has_the_day_of_its_own_that_its_context_begins_with():
+    contexts = ["2026-02-09", "2026-03-09 > x", "", "no day"]
+    chunks = [
+        chunk(at, "sessions/a.jsonl", at, at * 10, "x", at, context) for at, context in enumerate(contexts, start=1)
+    ]
+    assert date_matches(lines_of(chunks), question("9 February 2026")).tolist() == [1.0, 0.0, 0.0, 0.0]
+
+
+def test_the_day_of_a_note_is_that_of_its_path_alone():
+    undated = lines_of([chunk(1, "memory/a.md", 1, 0, "x", context="2026-02-09")])
+    assert date_matches(undated, question("9 February 2026")).tolist() == [0.0]
+
+
+def test_labels_speak_for_whom_the_question_names_and_against_others():
+    texts = ["Anna: a", "Ben: b", "Anna: c", "Ben: d", "- **Anna:** e", "Ben: f", "Note: g", "plain"]
+    assert name_matches(shapes(texts), question("What did Anna say?")).tolist() == [
+        0.5,
+        -0.5,
+        0.5,
+        -0.5,
+        0.5,
+        -0.5,
+        0.0,
+        0.0,
+    ]
+    assert name_matches(shapes(texts), question("What did Carl say?")).tolist() == [0.0] * 8
+    assert name_matches(shapes(texts[:2]), question("What did Anna say?")).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_question"),
+    [("Who is it?", True), ("**谁？**", True), ('He asked "why?"', True), ("Why? Because.", False), ("", False)],
+)
+def test_a_line_that_asks_is_known(text, is_question):
+    assert shape_of(text).is_question is is_question
+
+
+def test_likeness_follows_the_vectors_of_words():
+    vectors = {"dog": [1, 0, 0], "hound": [0.9, 0.1, 0], "tax": [0, 0, 1]}
+
+    def word_vectors(words):
+        return np.array([vectors.get(word, [0, 0, 0]) for word in words], np.float32).reshape(-1, 3)
+
+    texts = ["hound", "tax", "tax", "nothing", "", "unknown"]
+    apart = Neighbourhood(lines_far(one_file(*texts)))
+    found = likeness(wording(*texts), question("dog"), apart, NO_DATE, word_vectors)
+    assert found.words[0] > 0.9
+    assert found.meaning[0] > 0.9
+    assert found.words[1:].tolist() == found.meaning[1:].tolist() == [0.0] * 5
+    nothing = likeness(wording("🦄"), question("dog"), Neighbourhood(one_file("🦄")), NO_DATE, word_vectors)
+    assert (nothing.words.tolist(), nothing.meaning.tolist()) == ([0.0], [0.0])
+
+
+def test_numbers_are_the_same_or_they_are_not():
+    def word_vectors(words):
+        return np.ones((len(words), 3), np.float32)
+
+    texts = ["error 043", "error 042"]
+    found = likeness(
+        wording(*texts), question("043"), Neighbourhood(lines_far(one_file(*texts))), NO_DATE, word_vectors
+    )
+    assert found.words.tolist() == [1.0, 0.0]
+
+
+def test_the_date_of_a_note_meets_the_words_of_a_date_and_no_others():
+    def word_vectors(words):
+        return np.zeros((len(words), 3), np.float32)
+
+    texts = ["met Anna", "met Ben"]
+    dated = np.array([1.0, 0.0], np.float32)
+    apart = Neighbourhood(lines_far(one_file(*texts)))
+    found = likeness(wording(*texts), question("6 January 2026"), apart, dated, word_vectors)
+    assert found.words.tolist() == [1.0, 0.0]
+    assert likeness(wording(*texts), question("boiler"), apart, dated, word_vectors).words.tolist() == [0.0, 0.0]

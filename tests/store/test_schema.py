@@ -1,0 +1,215 @@
+"""An index with the tables of an older version: it answers, takes no rows, and is made anew by a sync."""
+
+from dataclasses import replace
+
+import apsw
+import pytest
+
+from openclaw_memory import Memory
+from openclaw_memory.errors import EmbedderError, StoreError
+from openclaw_memory.store import SCHEMA_VERSION, SqliteStore
+from openclaw_memory.store.connection import APPLICATION_ID
+from openclaw_memory.text.terms import segment
+
+SCHEMA_1 = r"""
+CREATE TABLE meta (key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
+CREATE TABLE files (
+  id INTEGER PRIMARY KEY,
+  path TEXT NOT NULL UNIQUE,
+  source TEXT NOT NULL,
+  hash TEXT NOT NULL,
+  size INTEGER NOT NULL,
+  mtime_ns INTEGER NOT NULL,
+  inode INTEGER NOT NULL,
+  checked_ns INTEGER NOT NULL
+);
+CREATE TABLE chunks (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  file_id INTEGER NOT NULL,
+  vector_id INTEGER,
+  start_line INTEGER NOT NULL,
+  end_line INTEGER NOT NULL,
+  start_char INTEGER NOT NULL,
+  section INTEGER NOT NULL,
+  context TEXT NOT NULL,
+  text TEXT NOT NULL
+);
+CREATE INDEX chunks_by_file ON chunks (file_id);
+CREATE TABLE models (id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE, dims INTEGER);
+CREATE TABLE vectors (
+  id INTEGER PRIMARY KEY,
+  model_id INTEGER NOT NULL,
+  key BLOB NOT NULL,
+  embedding BLOB NOT NULL,
+  UNIQUE (model_id, key)
+);
+CREATE VIRTUAL TABLE chunk_terms USING fts5 (
+  terms, context_terms, content='', contentless_delete=1,
+  tokenize="ascii tokenchars '!#$%&''()*+,-./:;<=>?@[\]^_`{|}~'"
+);
+CREATE VIRTUAL TABLE term_counts USING fts5vocab (chunk_terms, 'row');
+"""
+CHUNK_COLUMNS = "id, file_id, vector_id, start_line, end_line, start_char, section, context, text"
+COPIES = (
+    "INSERT INTO meta SELECT * FROM new.meta WHERE key = 'memory_index_meta_v1'",
+    "INSERT INTO files SELECT id, path, source, hash, size, mtime_ns, inode, checked_ns FROM new.files",
+    f"INSERT INTO chunks SELECT {CHUNK_COLUMNS} FROM new.chunks",
+    "INSERT INTO models SELECT * FROM new.models",
+    "INSERT INTO vectors SELECT * FROM new.vectors",
+    "UPDATE meta SET value = json_set(value, '$.schema_version', 1)",
+)
+
+
+def make_schema_1(path, *, copy=True):
+    """Turn an index into one as version 1 left it: the same files, chunks and vectors in its tables."""
+    new = path.with_name("new.sqlite")
+    path.rename(new)
+    db = apsw.Connection(str(path))
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute(SCHEMA_1)
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    if copy:
+        db.execute("ATTACH ? AS new", (str(new),))
+        for statement in COPIES:
+            db.execute(statement)
+        db.execute("DETACH new")
+        for chunk_id, text in db.execute("SELECT id, text FROM chunks").fetchall():
+            db.execute(
+                "INSERT INTO chunk_terms (rowid, terms, context_terms) VALUES (?, ?, '')", (chunk_id, segment(text))
+            )
+    db.close()
+    new.unlink()
+
+
+@pytest.fixture
+def old(store, path, build):
+    """A store opened on a file of schema 1 that holds 60 chunks."""
+    build.fill(store, build.units(60), per_file=20)
+    store.close()
+    make_schema_1(path)
+    opened = SqliteStore.open(path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    notes = tmp_path / "agent" / "memory"
+    notes.mkdir(parents=True)
+    for number, text in enumerate(["The plumber comes on Friday.", "Anna plays the cello.", "The boat is blue."]):
+        (notes / f"note-{number}.md").write_text(f"# Note\n\n{text}\n", encoding="utf-8")
+    return notes.parent
+
+
+def test_an_older_index_is_read_as_ever(old, build):
+    vector = build.units(60)[7]
+    assert old.meta().schema_version == 1
+    assert old.files()["memory/0.md"] == build.record("memory/0.md")
+    assert (old.chunk_count(), len(old.paths()), len(old.chunks_of("memory/20.md"))) == (60, 3, 20)
+    assert len(old.search_text(["text"], 100)) == 60
+    assert [hit.chunk_id for hit in old.search_vector(vector, 1)] == [8]
+    assert old.similarities(vector, [8]) == pytest.approx({8: 1}, abs=1e-5)
+    assert old.known_vectors([build.key(7)]) == {build.key(7)}
+    assert old.stats().vectors == 60
+    assert old.problems() == ()
+
+
+@pytest.mark.usefixtures("old")
+def test_an_older_index_is_read_where_it_may_not_be_written(path, build):
+    reader = SqliteStore.open(path, read_only=True)
+    assert reader.files()["memory/0.md"] == build.record("memory/0.md")
+    reader.close()
+
+
+@pytest.mark.parametrize("method", ["replace_files", "touch_files", "remove_files", "prune"])
+def test_an_older_index_takes_no_rows_and_says_what_to_do(old, build, method):
+    record = build.record("memory/0.md")
+    value = {"replace_files": [(record, [])], "touch_files": [record], "remove_files": [record.path], "prune": 1}[
+        method
+    ]
+    with pytest.raises(StoreError, match=r"tables of another version .*sync to build the index again"):
+        getattr(old, method)(value)
+    assert old.chunk_count() == 60
+
+
+def test_vectors_can_be_gathered_in_an_older_index_and_a_reset_keeps_them(old, build):
+    old.add_vectors([build.key("next")], build.units(1), "check/next")
+    old.reset(build.META)
+    assert (old.chunk_count(), old.files()) == (0, {})
+    assert old.stats().vectors == 61
+    assert old.known_vectors([build.key("next")], "check/next") == {build.key("next")}
+    old.replace_files([(build.record("memory/0.md"), [build.row(7)])])
+    assert [hit.chunk_id for hit in old.search_vector(build.units(60)[7], 5)] == [61]
+    assert old.prune(1) == 60
+    assert old.problems() == ()
+
+
+def test_a_file_of_which_nothing_was_ever_known_gets_its_tables_too(store, path, build):
+    store.close()
+    make_schema_1(path, copy=False)
+    old = SqliteStore.open(path)
+    assert old.files() == {}
+    build.fill(old, build.units(3))
+    assert old.chunk_count() == 3
+    old.close()
+
+
+def test_tables_are_made_anew_as_a_new_index_has_them(old, path, build):
+    def tables(file):
+        db = apsw.Connection(str(file))
+        rows = db.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
+        ((version,),) = db.execute("PRAGMA user_version").fetchall()
+        db.close()
+        return version, dict(rows)
+
+    old.reset(build.META)
+    fresh = path.with_name("fresh.sqlite")
+    with_tables = SqliteStore.open(fresh)
+    with_tables.reset(build.META)
+    with_tables.close()
+    assert tables(path) == tables(fresh)
+    assert tables(path)[0] == SCHEMA_VERSION
+
+
+def test_a_memory_answers_from_an_older_index_and_a_sync_builds_it_again(folder):
+    with Memory.open(folder, embedder="hashing") as memory:
+        assert memory.sync().embedded == 3
+        expected = [result.citation for result in memory.search("When does the plumber come?")]
+    index = folder / ".memory" / "index.sqlite"
+    make_schema_1(index)
+    (folder / "memory" / "note-1.md").write_text("# Note\n\nAnna plays the viola.\n", encoding="utf-8")
+    with Memory.open(folder, embedder="hashing") as memory:
+        found = memory.search("When does the plumber come?")
+        assert (found[0].citation, found.mode, found.stale) == (expected[0], "hybrid", True)
+        assert any("schema 1" in notice for notice in memory.status(deep=True).notices)
+        report = memory.sync()
+        assert report.rebuilt == f"the index had schema 1, this version writes {SCHEMA_VERSION}"
+        assert (report.changed, report.unchanged, report.embedded) == (("memory/note-1.md",), 2, 1)
+        assert memory.search("Anna viola")[0].path == "memory/note-1.md"
+        assert memory.sync().rebuilt is None
+        assert memory.status(deep=True).problems == ()
+
+
+def test_a_rebuild_that_is_killed_halfway_goes_on_in_the_new_tables(folder):
+    with Memory.open(folder, embedder="hashing") as memory:
+        memory.sync()
+    index = folder / ".memory" / "index.sqlite"
+    make_schema_1(index)
+    store = SqliteStore.open(index)
+    store.reset(replace(store.meta(), schema_version=SCHEMA_VERSION, building="cut short"))
+    store.close()
+    with Memory.open(folder, embedder="hashing") as memory:
+        report = memory.sync()
+        assert (len(report.added), report.embedded) == (3, 0)
+
+
+@pytest.mark.parametrize("older", [True, False])
+def test_a_reset_that_is_refused_changes_nothing(request, store, build, older):
+    index = request.getfixturevalue("old") if older else store
+    if not older:
+        build.fill(index, build.units(60), per_file=20)
+    with pytest.raises(EmbedderError, match="have 99 dimensions"):
+        index.reset(replace(build.META, dims=99))
+    assert (index.chunk_count(), len(index.search_text(["text" if older else "all"], 100))) == (60, 60)
+    assert [hit.chunk_id for hit in index.search_vector(build.units(60)[7], 1)] == [8]
+    assert index.problems() == ()

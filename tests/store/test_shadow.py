@@ -1,0 +1,217 @@
+"""The next index is built in a file beside, and takes the place of the old one whole, under the eyes of readers."""
+
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+import apsw
+import pytest
+
+from openclaw_memory.errors import IndexLockedError, StoreError
+from openclaw_memory.store import SqliteStore, connection, shadow
+
+READER = """
+import sys
+import numpy as np
+from openclaw_memory.store import SqliteStore
+store = SqliteStore.open(sys.argv[1])
+print("reading", flush=True)
+query, looks, seen = np.eye(1, 32, dtype=np.float32)[0], 0, []
+while looks < 5 or seen[-1] != "new":
+    with store.snapshot() as frozen:
+        hits = frozen.search_text(["all"], 5000)
+        near = frozen.search_vector(query, 5000)
+        texts = {found.chunk.text.split()[0] for found in frozen.chunks(hit.chunk_id for hit in [*hits, *near])}
+    assert len(texts) == 1 and len(hits) == len(near), (texts, len(hits), len(near))
+    seen += texts
+    looks += 1
+    assert looks < 20_000
+print(seen.count("old"), seen.count("new"), seen == sorted(seen, reverse=True), flush=True)
+"""
+
+
+def names(path):
+    """What lies beside the index and is none of its own companions."""
+    return sorted(file.name for file in path.parent.iterdir() if shadow.SUFFIX in file.name)
+
+
+def filled(store, build, word, count=300):
+    """Chunks whose text begins with a word, as another index of the same files would have them."""
+    build.fill(store, build.units(count))
+    rows = [build.row(number, f"n{number} all") for number in range(count)]
+    texts = [
+        type(row)(type(row.chunk)(n, n, 0, f"{word} {n}"), row.terms, "", row.vector_key)
+        for n, row in enumerate(rows, start=1)
+    ]
+    store.remove_files(store.paths())
+    store.replace_files([(build.record("memory/all.md"), texts)])
+
+
+def first_words(store):
+    return {
+        found.chunk.text.split()[0] for found in store.chunks(hit.chunk_id for hit in store.search_text(["all"], 9))
+    }
+
+
+def test_what_is_written_beside_is_seen_only_when_it_is_published(store, path, build):
+    filled(store, build, "old")
+    built = store.beside()
+    assert (first_words(built), names(path) != []) == ({"old"}, True)
+    filled(built, build, "new", count=200)
+    assert first_words(store) == {"old"}
+    store.publish(built)
+    assert (first_words(store), store.chunk_count(), names(path)) == ({"new"}, 200, [])
+    assert store.problems() == ()
+    store.close()
+    again = SqliteStore.open(path)
+    assert (first_words(again), again.stats().vector_path) == ({"new"}, "sqlite-vec")
+    again.close()
+
+
+def test_what_is_discarded_leaves_the_index_as_it_was_and_no_file(store, path, build):
+    filled(store, build, "old")
+    built = store.beside()
+    filled(built, build, "new")
+    for _ in range(2):
+        store.discard(built)
+    assert (first_words(store), names(path)) == ({"old"}, [])
+    with pytest.raises(StoreError, match="closed"):
+        built.meta()
+
+
+def test_the_file_beside_is_for_its_owner_alone(store, path, build):
+    filled(store, build, "old", count=3)
+    built = store.beside()
+    modes = {stat.S_IMODE((path.parent / name).stat().st_mode) for name in names(path)}
+    store.discard(built)
+    assert modes == {0o600}
+
+
+def test_a_note_that_was_written_meanwhile_stays(store, build):
+    filled(store, build, "old", count=3)
+    store.note("before", "1")
+    built = store.beside()
+    store.note("before", "2")
+    store.note("meanwhile", "3")
+    filled(built, build, "new", count=3)
+    store.publish(built)
+    assert (store.noted("before"), store.noted("meanwhile")) == ("2", "3")
+
+
+def test_chunks_of_the_next_index_have_ids_of_their_own(store, build):
+    filled(store, build, "old")
+    old = {hit.chunk_id for hit in store.search_text(["all"], 5000)}
+    built = store.beside()
+    filled(built, build, "new")
+    store.publish(built)
+    assert old.isdisjoint(hit.chunk_id for hit in store.search_text(["all"], 5000))
+
+
+def test_the_log_does_not_stay_as_large_as_the_index(store, path, build):
+    filled(store, build, "old", count=2000)
+    built = store.beside()
+    filled(built, build, "new", count=2000)
+    store.publish(built)
+    assert path.with_name("index.sqlite-wal").stat().st_size == 0
+    assert path.stat().st_size > 1_000_000
+
+
+def test_readers_in_another_process_see_the_old_index_or_the_new_one(store, path, build):
+    filled(store, build, "old")
+    command = [sys.executable, "-W", "error", "-c", READER, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdout.readline() == "reading\n"
+        for word in ("old", "old", "new"):
+            built = store.beside()
+            filled(built, build, word)
+            store.publish(built)
+        told = reader.stdout.read().split()
+    assert reader.returncode == 0
+    assert told[2] == "True", "the old index came back"
+
+
+def test_a_statement_that_was_prepared_before_reads_the_new_index(store, path, build):
+    filled(store, build, "old")
+    other = SqliteStore.open(path)
+    before = (first_words(other), len(other.search_vector(build.units(1)[0], 9)))
+    built = store.beside()
+    filled(built, build, "new")
+    store.publish(built)
+    assert (before, first_words(other), len(other.search_vector(build.units(1)[0], 9))) == (({"old"}, 9), {"new"}, 9)
+    filled(other, build, "newer")
+    assert (first_words(store), store.problems()) == ({"newer"}, ())
+    other.close()
+
+
+def test_a_reader_in_the_midst_of_an_old_index_keeps_it_until_it_is_done(store, build):
+    filled(store, build, "old")
+    with store.snapshot() as frozen:
+        assert first_words(frozen) == {"old"}
+        built = store.beside()
+        filled(built, build, "new")
+        store.publish(built)
+        assert (first_words(frozen), first_words(store)) == ({"old"}, {"new"})
+    assert first_words(store) == {"new"}
+
+
+def test_publishing_waits_for_a_writer_of_another_process(store, path, build):
+    filled(store, build, "old", count=3)
+    built = store.beside()
+    filled(built, build, "new", count=3)
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+
+    def end():
+        time.sleep(0.2)
+        other.execute("ROLLBACK")
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    store.publish(built)
+    thread.join()
+    other.close()
+    assert first_words(store) == {"new"}
+
+
+def test_a_writer_that_never_ends_is_named_and_the_old_index_stays(path, build, monkeypatch):
+    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 100)
+    store = SqliteStore.open(path)
+    filled(store, build, "old", count=3)
+    built = store.beside()
+    filled(built, build, "new", count=3)
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(IndexLockedError):
+        store.publish(built)
+    other.execute("ROLLBACK")
+    other.close()
+    assert (first_words(store), names(path)) == ({"old"}, [])
+    store.close()
+
+
+def test_only_what_came_from_beside_is_published(store):
+    with pytest.raises(StoreError, match=r"did not come from beside\(\)"):
+        store.publish(object())
+
+
+def test_leftovers_are_swept_and_nothing_else(store, path, build):
+    filled(store, build, "old", count=3)
+    store.beside().close()
+    persons = path.with_name("index.sqlite-rebuild.txt")
+    persons.touch()
+    left = names(path)
+    assert shadow.sweep(path) == left != []
+    assert (names(path), persons.exists(), first_words(store)) == ([], True, {"old"})
+    assert shadow.sweep(path) == []
+
+
+def test_a_store_knows_whether_its_file_is_still_there(store, path):
+    assert store.is_current()
+    path.rename(path.with_name("away"))
+    assert not store.is_current()
+    path.touch()
+    assert not store.is_current()
+    path.with_name("away").rename(path)
+    assert store.is_current()

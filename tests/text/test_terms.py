@@ -1,0 +1,230 @@
+"""Text to terms: what is folded, what stays whole, what a question drops, and laws that hold for any text."""
+
+import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openclaw_memory.text.stopwords import STOP_WORDS
+from openclaw_memory.text.terms import (
+    MAX_TERM_CHARS,
+    content_words,
+    fold,
+    query_terms,
+    segment,
+    stem,
+    terms,
+    words,
+)
+
+# Any characters; and a few that are joined, folded, cut and paired, in every order.
+TEXTS = st.text(max_size=60) | st.text(alphabet="aBs1_-. \n'\"é\u0301ßİøΣ東ア가क्", max_size=40)
+
+# --- folding -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "folded"),
+    [
+        ("Zürich", "zurich"),
+        ("naïve Ångström", "naive angstrom"),
+        ("STRASSE Straße", "strasse strasse"),
+        ("Łódź", "lodz"),
+        ("smørrebrød Œuvre Ærø", "smorrebrod oeuvre aero"),
+        ("İstanbul", "istanbul"),
+        ("Ελλάδα", "ελλαδα"),
+        ("ﬁle １２３ Ⅳ", "file 123 iv"),
+        ("ガ", "ガ"),
+        ("e\u0301cole", "ecole"),
+        ("x\u0302", "x"),
+        ("東京", "東京"),
+    ],
+)
+def test_case_accents_and_compatibility_forms_are_folded(written, folded):
+    assert fold(written) == folded
+
+
+@given(TEXTS)
+def test_what_is_folded_stays_as_it_is(text):
+    assert fold(fold(text)) == fold(text)
+
+
+@pytest.mark.parametrize(
+    ("word", "root"),
+    [("services", "servic"), ("serviced", "servic"), ("is", "is"), ("a1s", "a1s"), ("gärten", "gärten")],
+)
+def test_english_words_are_stemmed_and_others_left_alone(word, root):
+    assert stem(word) == root
+
+
+# --- terms ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("GEO-1000", ["geo-1000", "geo", "1000"]),
+        ("E_CAL_DRIFT", ["e_cal_drift", "e", "cal", "drift"]),
+        ("config.toml", ["config.toml", "config", "toml"]),
+        ("v1.2.3", ["v1.2.3", "v1", "2", "3"]),
+        ("__init__.py", ["init__.py", "init", "py"]),
+        ("HTTPServer", ["httpserver", "http", "server"]),
+        ("iPhone15", ["iphone15", "i", "phone", "15"]),
+        ("sha e3b0c44298fc", ["sha", "e3b0c44298fc"]),
+        ("the end.", ["the", "end"]),
+        ("-a- _b_ .c.", ["a", "b", "c"]),
+        ("3.14", ["3.14", "3", "14"]),
+        ("東京タ", ["東", "東京", "京", "京タ", "タ"]),
+        ("北", ["北"]),
+        ("열쇠는", ["열", "열쇠", "쇠", "쇠는", "는"]),
+        ("GEO-1000は", ["geo-1000", "geo", "1000", "は"]),
+        ("Linux系统v2", ["linux", "系", "系统", "统", "v2"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("كِتَاب", ["كِتَاب"]),
+        ("🦄 — … !?", []),
+        ("", []),
+    ],
+)
+def test_a_text_becomes_these_terms(text, expected):
+    assert terms(text) == expected
+    assert segment(text) == " ".join(expected)
+
+
+@given(TEXTS)
+def test_a_term_is_short_folded_and_without_signs_that_a_query_could_mean(text):
+    for term in terms(text):
+        assert 0 < len(term) <= MAX_TERM_CHARS
+        assert term == term.lower()
+        assert not set(term) & set(" \t\n\r\0\"'*():^")
+
+
+@given(TEXTS)
+def test_terms_are_the_same_however_accents_are_written(text):
+    assert terms(unicodedata.normalize("NFD", text)) == terms(unicodedata.normalize("NFC", text))
+
+
+@given(TEXTS, TEXTS)
+def test_lines_are_segmented_each_for_itself(one, other):
+    assert terms(f"{one}\n{other}") == terms(one) + terms(other)
+
+
+def test_threads_that_segment_at_once_agree():
+    text = "Gauges were serviced, measured, calibrated and shielded in Zürich. " * 20
+    with ThreadPoolExecutor(8) as threads:
+        assert len({tuple(found) for found in threads.map(terms, [text] * 64)}) == 1
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "_",
+        "a-",
+        "-",
+        "._-",
+        "aB",
+        "A",
+        "a1",
+        "İ",
+        "\u0301",
+        "a\u0301",
+        "क्",
+        "東",
+        "東a",
+        " ",
+        '"',
+        "1.",
+        "\ud800",
+        "e\u0301-",
+    ],
+    ids=ascii,
+)
+def test_a_hundred_kilobytes_of_anything_give_terms_in_proportion_and_an_end(unit):
+    text = "x" + unit * (100_000 // len(unit))
+    found = terms(text)
+    assert sum(map(len, found)) <= 4 * len(text) + MAX_TERM_CHARS
+    assert set(query_terms(text)) <= set(found)
+    assert len(words(text)) <= len(text)
+
+
+# --- questions -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "kept"),
+    [
+        ("Who has the spare key?", ["spare", "key"]),
+        ("When did the war end?", ["war", "end"]),
+        ("Wanneer komt de loodgieter naar ons huis?", ["komt", "loodgiet", "hui"]),
+        ("Wer war der Arzt von Anna?", ["arzt", "anna"]),
+        ("Où est la clé de Marie ?", ["cle", "mari"]),
+        ("¿Dónde está la llave de repuesto?", ["llave", "repuesto"]),
+        ("What is in config.toml?", ["config.toml", "config", "toml"]),
+    ],
+)
+def test_a_question_keeps_its_content_words(question, kept):
+    assert query_terms(question) == kept
+
+
+@pytest.mark.parametrize(
+    ("question", "kept", "dropped"),
+    [
+        ("备用钥匙在哪里？", {"备用", "钥匙"}, {"在", "哪里"}),
+        ("锅炉什么时候检修的？", {"锅炉", "检修"}, {"什么", "的"}),
+        ("スペアキーは何ですか", {"スペ", "キー"}, {"は", "です"}),
+        ("予備の鍵を持っていますか", {"予備", "鍵"}, {"の", "ます"}),
+        ("예비 열쇠는 어디 있습니까?", {"예비", "열쇠"}, {"는", "어디", "니까"}),
+    ],
+)
+def test_a_question_in_cjk_keeps_the_pairs_of_its_content(question, kept, dropped):
+    found = set(query_terms(question))
+    assert kept <= found
+    assert not dropped & found
+
+
+@pytest.mark.parametrize("question", ["what is it", "the", "Was ist das?", "是什么", "THE the The"])
+def test_a_question_of_stop_words_alone_keeps_them(question):
+    assert query_terms(question) == list(dict.fromkeys(terms(question)))
+
+
+@given(TEXTS)
+def test_a_question_is_looked_up_by_terms_that_indexing_its_text_yields(text):
+    asked = query_terms(text)
+    assert set(asked) <= set(terms(text))
+    assert len(asked) == len(set(asked))
+    assert bool(asked) == bool(terms(text))
+
+
+# --- words ---------------------------------------------------------------------------------------------------------
+
+
+def test_words_keep_their_accents_and_a_question_drops_stop_words_by_their_folded_form():
+    assert words("Über die Brücke, GEO-1000 東京駅") == ["über", "die", "brücke", "geo", "1000", "東京", "京駅"]
+    assert content_words("Wer geht über die Brücke?") == ["geht", "brücke"]
+    assert content_words("what is it") == ["what", "is", "it"]
+
+
+@given(TEXTS)
+def test_content_words_are_words_of_the_text(text):
+    found = content_words(text)
+    assert set(found) <= set(words(text))
+    assert bool(found) == bool(words(text))
+
+
+@pytest.mark.parametrize("language", STOP_WORDS)
+def test_stop_words_are_listed_as_they_are_compared(language):
+    listed = STOP_WORDS[language]
+    assert listed == {fold(word) for word in listed}
+    if language in {"zh", "ja", "ko"}:
+        assert max(map(len, listed)) <= 2, "runs of these scripts are looked up by characters and pairs"
+
+
+@given(st.text(alphabet="abx1 -_.東\n", max_size=20))
+def test_segmenting_what_is_segmented_loses_no_term(text):
+    assert set(terms(text)) <= set(terms(segment(text)))
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_plain_ascii_gives_the_terms_that_it_gives_among_other_text(text):
+    assert [*terms(text), "e"] == terms(f"{text}\né")

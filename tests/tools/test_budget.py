@@ -1,0 +1,67 @@
+"""How much of the answers is shown: a budget for all of them together."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openclaw_memory.tools.budget import within
+from openclaw_memory.types import SearchResult
+
+KEY = "ghp_" + "a1B2" * 9
+
+
+def hit(snippet, start=1, end=None, path="memory/a.md"):
+    source = "sessions" if path.endswith(".jsonl") else "memory"
+    return SearchResult(path, start, end or start + snippet.count("\n"), 0.5, snippet, source)
+
+
+def test_what_fits_is_shown_whole():
+    hits = (hit("one\ntwo"), hit("three"))
+    assert within(hits, 12) == (hits, 0)
+
+
+def test_the_last_one_is_cut_at_the_end_of_a_line_and_its_citation_says_so():
+    (first, second), omitted = within([hit("one\ntwo"), hit("three\nfour\nfive", 7), hit("six")], 19)
+    assert (first.snippet, second.snippet) == ("one\ntwo", "three\nfour")
+    assert second.citation == "memory/a.md#L7-L8"
+    assert omitted == 1
+
+
+def test_one_of_which_no_line_fits_is_left_out_with_those_after_it():
+    shown, omitted = within([hit("one"), hit("a longer line"), hit("six")], 8)
+    assert [result.snippet for result in shown] == ["one"]
+    assert omitted == 2
+
+
+def test_the_first_is_shown_in_part_rather_than_not_at_all():
+    ((only,), omitted) = within([hit("a line that is long\nand one more", 3)], 6)
+    assert (only.snippet, only.citation, omitted) == ("a line", "memory/a.md#L3", 0)
+
+
+def test_a_transcript_that_is_cut_keeps_its_end_for_blank_lines_of_it_were_not_shown():
+    ((only,), _) = within([hit("User: a\nAssistant: b\nUser: c", 2, 9, "sessions/a.jsonl")], 22)
+    assert (only.snippet, only.end_line) == ("User: a\nAssistant: b", 9)
+
+
+def test_secrets_are_masked_whatever_the_index_holds():
+    ((only,), _) = within([hit(f"the key is {KEY}")], 100)
+    assert KEY not in only.snippet
+
+
+@given(
+    st.lists(st.text("ab\n", min_size=1, max_size=40).filter(str.strip).map(lambda text: hit(text, 5)), max_size=6),
+    st.integers(1, 120),
+)
+def test_the_budget_holds_and_nothing_is_shown_that_is_not_cited(hits, most):
+    shown, omitted = within(hits, most)
+    assert sum(len(result.snippet) for result in shown) <= most
+    assert len(shown) + omitted == len(hits)
+    assert bool(shown) == bool(hits)
+    for result, whole in zip(shown, hits, strict=False):
+        assert whole.snippet.startswith(result.snippet)
+        assert result.end_line == result.start_line + result.snippet.count("\n")
+    assert shown[:-1] == tuple(hits[: len(shown)][:-1])
+
+
+def test_a_line_that_fills_the_budget_to_the_last_character_fits():
+    shown, _ = within([hit("one"), hit("two\nthree")], 6)
+    assert [result.snippet for result in shown] == ["one", "two"]

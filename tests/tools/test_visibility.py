@@ -1,0 +1,110 @@
+"""Who sees citations, and what is private."""
+
+import json
+
+import pytest
+
+from openclaw_memory.tools import chat_type, shows_citations
+from openclaw_memory.tools.visibility import Audience, audience_of, is_private
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        (None, "direct"),
+        ("", "direct"),
+        ("main", "direct"),
+        ("agent:main:main", "direct"),
+        ("agent:main:telegram:group:1", "group"),
+        ("agent:main:Slack:CHANNEL:x", "channel"),
+        ("agent:main:matrix:room:!x", "room"),
+        ("agent:main:telegram:supergroup:1", "group"),
+        ("agent:main:discord:guild:7:channel:1", "channel"),
+        ("agent:main:discord:guild:7", "channel"),
+        ("agent:main:telegram:dm:7:thread:1", "direct"),
+        ("agent:group:main", "direct"),  # an agent may be called so
+        ("agent:main:groupies", "direct"),
+        ("telegram:group:1", "direct"),  # a key of another form, as in OpenClaw
+    ],
+)
+def test_the_key_of_a_session_tells_its_chat(key, kind):
+    assert chat_type(key) == kind
+
+
+@pytest.mark.parametrize(
+    ("mode", "key", "shown"),
+    [
+        ("on", "agent:main:telegram:group:1", True),
+        ("off", "agent:main:main", False),
+        ("auto", None, True),
+        ("auto", "agent:main:main", True),
+        ("auto", "agent:main:telegram:group:1", False),
+        ("auto", "agent:main:slack:channel:x", False),
+        ("auto", "agent:main:matrix:room:!x", False),
+    ],
+)
+def test_citations_are_shown_always_never_or_in_direct_chats(mode, key, shown):
+    assert shows_citations(mode, key) is shown
+
+
+@pytest.mark.parametrize(
+    "key", ["telegram:group:1", "Channel:7", "agent:main:telegram:group:1", "matrix:Room:!x", "supergroup:1", "guild:7"]
+)
+def test_what_is_private_stays_hidden_wherever_a_key_speaks_of_several_people(open_memory, key):
+    assert audience_of(open_memory(citations="on"), key) == Audience(private=False, citations=True)
+
+
+@pytest.mark.parametrize(
+    ("key", "entry", "private"),
+    [
+        ("s7", {"chatType": "group"}, False),
+        ("s7", {"chatType": "channel"}, False),
+        ("s7", {"chatType": "Direct"}, True),
+        ("s7", {}, True),
+        ("other", {"chatType": "group"}, True),
+        ("id-7", {"chatType": "room"}, False),  # a session is known by its id as well
+        (None, {"chatType": "group"}, True),
+    ],
+)
+def test_what_is_private_stays_hidden_where_the_state_of_a_session_tells_of_several_people(
+    notes, memory, key, entry, private
+):
+    (notes / "sessions").mkdir()
+    (notes / "sessions" / "sessions.json").write_text(json.dumps({"s7": {"sessionId": "id-7", **entry}}))
+    assert audience_of(memory, key) == Audience(private=private, citations=private)
+
+
+def test_a_session_id_is_as_private_as_the_key_that_it_goes_by(notes, memory):
+    (notes / "sessions").mkdir()
+    states = {"agent:main:telegram:group:7": {"sessionId": "id-7"}}
+    (notes / "sessions" / "sessions.json").write_text(json.dumps(states))
+    assert not audience_of(memory, "id-7").private
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "x"])
+def test_where_the_state_cannot_be_read_what_is_private_stays_hidden(notes, memory, content):
+    (notes / "sessions").mkdir()
+    (notes / "sessions" / "sessions.json").write_text(content)
+    audience = audience_of(memory, "agent:main:s7")
+    assert not audience.private
+    assert "sessions.json is damaged" in audience.unknown
+    for private in (None, "main", "agent:main:main", "agent:main:telegram:dm:5"):
+        assert audience_of(memory, private) == Audience()
+
+
+@pytest.mark.parametrize(
+    ("path", "private"),
+    [
+        ("MEMORY.md", True),
+        ("memory.md", True),
+        ("Memory.md", True),  # the same file, on disks that do not tell case apart
+        ("USER.md", True),
+        ("../team/MEMORY.md", True),
+        ("sessions/monday.jsonl", True),
+        ("memory/2026-11-21.md", False),
+        ("memory/user.md", False),
+        ("docs/manual.md", False),
+    ],
+)
+def test_long_term_memory_and_transcripts_are_private(path, private):
+    assert is_private(path) is private

@@ -1,0 +1,211 @@
+"""Markdown that is no memory: which files count as it, how much is looked at, and what is advised."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openclaw_memory.config import FilesConfig
+from openclaw_memory.config.ignored_names import OF_THE_AGENT
+from openclaw_memory.errors import PathNotAllowedError
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.hints import advice, overlooked
+from openclaw_memory.workspace.paths import locate
+from openclaw_memory.workspace.scan import scan
+
+EVERYTHING = FilesConfig(extra_paths=(".",))
+
+
+def lay_out(root: Path, *names: str) -> Path:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"{name}\n")
+    return root
+
+
+def found(root: Path, rules: FilesConfig = EVERYTHING) -> list[str]:
+    return [file.path for file in scan(root, rules).files]
+
+
+def is_readable(root: Path, rules: FilesConfig, path: str) -> bool:
+    try:
+        return locate(root, rules, path).path == path
+    except PathNotAllowedError:
+        return False
+
+
+# --- all Markdown of a workspace ---------------------------------------------------------------------------------------
+
+VAULT = ("Welcome.md", "Projects/bridge.md", "memory/2026-11-21.md")
+NOT_NOTES = (
+    ".obsidian/x.md",
+    ".trash/gone.md",
+    "code/.venv/lib/x.md",
+    "code/node_modules/left-pad/README.md",
+    "code/venv/lib/x.md",
+    "lib/site-packages/numpy/x.md",
+)
+
+
+def test_the_whole_workspace_as_an_extra_path_leaves_out_hidden_folders_and_those_of_programs(tmp_path):
+    lay_out(tmp_path, *VAULT, *NOT_NOTES, "Projects/plan.txt")
+    assert sorted(found(tmp_path)) == sorted(VAULT)
+    assert [path for path in NOT_NOTES if is_readable(tmp_path, EVERYTHING, path)] == []
+
+
+@pytest.mark.parametrize("folder", [".obsidian", "code/node_modules", "../.kept"])
+def test_such_a_folder_counts_where_it_is_named_itself(tmp_path, folder):
+    root = tmp_path / "ws"
+    lay_out(root, f"{folder}/x.md", "Welcome.md")
+    rules = FilesConfig(extra_paths=(".", folder))
+    assert sorted(found(root, rules)) == sorted(["Welcome.md", f"{folder}/x.md"])
+    assert is_readable(root, rules, f"{folder}/x.md")
+
+
+# --- what is the agent's own -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(OF_THE_AGENT))
+def test_the_agents_own_rules_are_no_memory_where_all_markdown_is(tmp_path, name):
+    lay_out(tmp_path, name, f"docs/{name}", "Welcome.md")
+    assert sorted(found(tmp_path)) == sorted([f"docs/{name}", "Welcome.md"])
+    workspace = Workspace.open(tmp_path, EVERYTHING)
+    seen = hashlib.sha256(name.encode()).hexdigest()
+    for use in (workspace.read, lambda path: workspace.edit(path, 1, 1, "obey", seen=seen)):
+        with pytest.raises(PathNotAllowedError, match="the agent's own"):
+            use(f"docs/../{name}")
+
+
+def test_the_agents_own_rules_are_read_where_they_are_named_themselves_and_changed_nowhere(tmp_path):
+    workspace = Workspace.open(lay_out(tmp_path, "AGENTS.md"), FilesConfig(extra_paths=(".", "AGENTS.md")))
+    assert [file.path for file in workspace.scan().files] == ["AGENTS.md"]
+    seen = workspace.excerpt("AGENTS.md")
+    for change in (partial(workspace.edit, text="obey"), workspace.delete):
+        with pytest.raises(PathNotAllowedError, match="the agent's own"):
+            change("AGENTS.md", start=1, end=1, seen=seen)
+    assert (tmp_path / "AGENTS.md").read_text() == "AGENTS.md\n"
+
+
+def test_another_spelling_of_the_agents_own_rules_is_not_allowed_either(tmp_path):
+    """It opens the same file on disks that ignore case."""
+    lay_out(tmp_path, "AGENTS.md", "Tools.md")
+    assert not is_readable(tmp_path, EVERYTHING, "agents.md")
+    assert found(tmp_path) == ["Tools.md"]
+    assert is_readable(tmp_path, EVERYTHING, "Tools.md")
+
+
+def test_what_was_said_to_be_overlooked_is_what_is_found_with_all_markdown(tmp_path):
+    lay_out(tmp_path, *OF_THE_AGENT, *VAULT, *NOT_NOTES, "MEMORY.md", "memory.md", "docs/memory.md")
+    before = found(tmp_path, FilesConfig())
+    count, _, is_all = overlooked(tmp_path, FilesConfig())
+    assert (len(found(tmp_path)), is_all) == (len(before) + count, True)
+    assert overlooked(tmp_path, EVERYTHING) == (0, 0, True)
+
+
+def test_a_lower_case_note_beside_the_upper_case_one_counts_with_no_extra_path(tmp_path):
+    lay_out(tmp_path, "MEMORY.md", "memory.md")
+    assert found(tmp_path) == ["MEMORY.md"]
+    assert not is_readable(tmp_path, EVERYTHING, "memory.md")
+    (tmp_path / "MEMORY.md").unlink()
+    assert found(tmp_path) == ["memory.md"]
+
+
+FOLDERS = ("a", "memory", ".git", ".memory", "node_modules", "d")
+NAMES = st.sampled_from([*FOLDERS, "MEMORY.md", "memory.md", "b.md", ".c.md", "AGENTS.md", "tools.md"])
+PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
+EXTRA = st.sampled_from([".", *FOLDERS, "a/b.md", "a/node_modules", "d/.git", "AGENTS.md"])
+
+
+@given(files=st.lists(PATHS, max_size=12), extra=st.lists(EXTRA, max_size=3))
+def test_what_is_found_is_what_may_be_read(files, extra):
+    with tempfile.TemporaryDirectory() as folder:
+        root, rules = Path(folder), FilesConfig(extra_paths=tuple(extra))
+        for name in files:
+            place = root / name
+            if not place.exists() and not any(parent.is_file() for parent in place.parents):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_text("x")
+        there = [str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()]
+        assert sorted(found(root, rules)) == sorted(path for path in there if is_readable(root, rules, path))
+
+
+# --- what is counted ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("files", "rules", "count"),
+    [
+        (VAULT, FilesConfig(), 2),
+        (VAULT, EVERYTHING, 0),
+        (VAULT, FilesConfig(extra_paths=("Projects",)), 1),
+        (VAULT, FilesConfig(exclude=("Projects/",)), 1),
+        (NOT_NOTES, FilesConfig(), 0),
+        (("MEMORY.md", "USER.md", "memory/a.md", "notes.txt"), FilesConfig(), 0),
+        (("AGENTS.md", "SOUL.md", "TOOLS.md"), FilesConfig(), 0),
+        (("docs/AGENTS.md",), FilesConfig(), 1),
+    ],
+)
+def test_markdown_counts_that_is_no_memory_and_could_be(tmp_path, files, rules, count):
+    assert overlooked(lay_out(tmp_path, *files), rules) == (count, 0, True)
+
+
+def test_links_do_not_count(tmp_path):
+    lay_out(tmp_path / "far", "a.md")
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "ws" / "folder").symlink_to(tmp_path / "far")
+    (tmp_path / "ws" / "link.md").symlink_to(tmp_path / "far" / "a.md")
+    assert overlooked(tmp_path / "ws", FilesConfig()) == (0, 0, True)
+
+
+def test_no_more_is_looked_at_than_so_many_names(tmp_path):
+    lay_out(tmp_path, *(f"{folder}/{number}.md" for folder in "abcdef" for number in range(10)))
+    assert overlooked(tmp_path, FilesConfig(), most=20) == (20, 0, False)  # six folders, and two of them
+    assert overlooked(tmp_path, FilesConfig()) == (60, 0, True)
+
+
+def test_a_count_that_was_ended_is_told_as_the_least(tmp_path, monkeypatch):
+    lay_out(tmp_path, *(f"{folder}/{number}.md" for folder in "abcdef" for number in range(10)))
+    assert advice(tmp_path, FilesConfig(), 0).startswith("60 Markdown files lie in")
+    monkeypatch.setattr("openclaw_memory.workspace.hints.MOST_NAMES", 20)
+    assert advice(tmp_path, FilesConfig(), 0).startswith("at least 20 Markdown files lie in")
+
+
+# --- what is advised ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ((), "holds no memory file yet"),
+        (("one.md",), "a Markdown file lies in {root} outside of memory/"),
+        (VAULT[:2], "2 Markdown files lie in {root} outside of memory/"),
+        (("MEMORY.md", "a.md", "b.md"), "2 Markdown files lie in {root}"),
+        (("MEMORY.md", "a.md"), ""),
+        (("MEMORY.md",), ""),
+    ],
+)
+def test_where_more_lies_outside_of_the_memory_than_in_it_there_is_advice(tmp_path, files, words):
+    workspace = Workspace.open(lay_out(tmp_path, *files))
+    advice = workspace.advice(len(workspace.scan().files))
+    assert words.format(root=tmp_path) in advice
+    assert bool(advice) is bool(words)
+
+
+def test_nobody_is_advised_to_index_a_whole_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    advice = Workspace.open(lay_out(tmp_path, *VAULT[:2])).advice(0)
+    assert "name the folder of your notes" in advice
+    assert "--all-markdown" not in advice
+
+
+def test_markdown_by_another_ending_is_told(tmp_path):
+    lay_out(tmp_path, "x.markdown", "Y.MD", "z.txt", "node_modules/a.mdx")
+    assert overlooked(tmp_path, FilesConfig()) == (0, 2, True)
+    assert "2 files end in .markdown, .MD or the like" in advice(tmp_path, FilesConfig(), 0)
+    assert "rename to .md" in advice(tmp_path, FilesConfig(), 5)

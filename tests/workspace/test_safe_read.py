@@ -1,0 +1,340 @@
+import os
+import socket
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openclaw_memory.config import FilesConfig
+from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError, UndecodableError, WorkspaceError
+from openclaw_memory.workspace import safe_read
+from openclaw_memory.workspace.safe_read import decode, excerpt_of, read_bytes
+
+SECRET = "TOP-SECRET"
+
+ATTACKS = [
+    "../outside/secret.md",
+    "../../outside/secret.md",
+    "memory/../../outside/secret.md",
+    "memory/../../../../../../../../etc/passwd",
+    "memory/../../../../../../../../etc/passwd\0.md",
+    "memory/sub/../../../outside/secret.md",
+    "./../outside/secret.md",
+    "memory/./../../outside/./secret.md",
+    "memory//..//..//outside//secret.md",
+    "../ws-evil/secret.md",
+    "{root}-evil/secret.md",
+    "{root}/../outside/secret.md",
+    "{outside}/secret.md",
+    "//{outside}/secret.md",
+    "/etc/passwd",
+    "/memory/a.md",
+    "/proc/self/environ",
+    "/proc/self/cwd/memory/a.md",
+    "/proc/self/fd/0",
+    "/dev/stdin",
+    "/dev/zero",
+    "file://{outside}/secret.md",
+    "~/secret.md",
+    "~root/secret.md",
+    "$HOME/secret.md",
+    "memory/link.md",
+    "memory/dangling.md",
+    "memory/loop.md",
+    "memory/linkdir/secret.md",
+    "memory/linkdir/../linkdir/secret.md",
+    "memory/chain/linkdir/secret.md",
+    "memory/hard.md",
+    "memory/pipe.md",
+    "memory/socket.md",
+    "memory/sparse.md",
+    "memory/folder.md",
+    "memory/folder.md/",
+    "memory/a.md/../../../outside/secret.md",
+    "memory/a.md/b.md",
+    "memory/%2e%2e/%2e%2e/outside/secret.md",
+    "memory/..%2f..%2foutside/secret.md",
+    "memory/．．/．．/outside/secret.md",
+    "memory/‥/secret.md",
+    "memory/..\u200b/secret.md",
+    "memory\\..\\..\\outside\\secret.md",
+    "..\\outside\\secret.md",
+    "C:\\outside\\secret.md",
+    "memory/a.md\0",
+    "memory/a\0.md",
+    "memory/\udcff.md",
+    "Memory/a.md",
+    "MEMORY/a.md",
+    "memory/A.MD",
+    "SOUL.md",
+    "config.toml",
+    ".memory/index.md",
+    "memory/.memory/index.md",
+    "memory/.openclaw-repair/a.md",
+    "memory/\ud800.md",
+    "memory/" + "x" * 300 + ".md",
+    "memory/" + "x/" * 3000 + "x.md",
+    "",
+    " ",
+    ".",
+    "..",
+    "/",
+]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    top = tmp_path_factory.mktemp("attacks")
+    root = top / "ws"
+    secrets = [top / "outside/secret.md", top / "ws-evil/secret.md", root / "SOUL.md", root / ".memory/index.md"]
+    secrets += [root / "config.toml", root / "memory/.memory/index.md", root / "memory/.openclaw-repair/a.md"]
+    for secret in secrets:
+        secret.parent.mkdir(parents=True, exist_ok=True)
+        secret.write_text(SECRET, encoding="utf-8")
+    notes = root / "memory"
+    (notes / "a.md").write_text("a note\n", encoding="utf-8")
+    (notes / "folder.md").mkdir()
+    (notes / "chain").mkdir()
+    (notes / "link.md").symlink_to(top / "outside/secret.md")
+    (notes / "dangling.md").symlink_to(top / "nowhere.md")
+    (notes / "loop.md").symlink_to(notes / "loop.md")
+    (notes / "linkdir").symlink_to(top / "outside")
+    (notes / "chain/linkdir").symlink_to("../linkdir")
+    (top / "outside/linked.md").write_text(SECRET, encoding="utf-8")
+    os.link(top / "outside/linked.md", notes / "hard.md")
+    os.mkfifo(notes / "pipe.md")
+    with (notes / "sparse.md").open("wb") as sparse:
+        sparse.truncate(50 * 1024**3)
+    here = os.getcwd()
+    os.chdir(notes)  # the path of a socket has room for 107 bytes
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket.md")
+    os.chdir(here)
+    return root
+
+
+@pytest.fixture(params=["step by step", "by name"])
+def way(request, monkeypatch):
+    """Both ways to open a file: with openat(2), and as on a system that lacks it."""
+    monkeypatch.setattr(safe_read, "CAN_WALK", request.param == "step by step")
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: ascii(attack[:60]))
+@pytest.mark.usefixtures("way")
+def test_an_attack_reads_nothing(root, attack):
+    path = attack.replace("{root}", str(root)).replace("{outside}", str(root.parent / "outside"))
+    with pytest.raises((PathNotAllowedError, NotFoundError)):
+        read_bytes(root, path, FilesConfig())
+
+
+@pytest.mark.usefixtures("way")
+def test_a_note_beside_all_those_attacks_is_read(root):
+    assert read_bytes(root, "memory/a.md", FilesConfig()) == b"a note\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "word"),
+    [
+        ("memory/link.md", "symlink"),
+        ("memory/linkdir/secret.md", "symlink"),
+        ("memory/hard.md", r"files\.allow_hard_links"),
+        ("memory/pipe.md", "FIFO"),
+        ("memory/socket.md", "not a regular file"),
+        ("memory/sparse.md", r"files\.max_bytes"),
+        ("memory/folder.md", "folder"),
+        ("SOUL.md", r"files\.extra_paths"),
+    ],
+)
+def test_a_refusal_says_why(root, path, word):
+    with pytest.raises(PathNotAllowedError, match=word):
+        read_bytes(root, path, FilesConfig())
+
+
+def test_a_swap_of_file_and_symlink_never_leaks(tmp_path):
+    notes = tmp_path / "ws/memory"
+    (notes / "real").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/x.md").write_text(SECRET, encoding="utf-8")
+    (notes / "real/x.md").write_text("a note", encoding="utf-8")
+    stop = threading.Event()
+
+    def swap():
+        while not stop.is_set():
+            (notes / "a.md").write_text("a note", encoding="utf-8")
+            os.replace(notes / "a.md", notes / "x.md")
+            os.symlink(tmp_path / "outside/x.md", notes / "b.md")
+            os.replace(notes / "b.md", notes / "x.md")
+            os.rename(notes / "real", notes / "dir")
+            os.rename(notes / "dir", notes / "real")
+            os.symlink(tmp_path / "outside", notes / "dir")
+            os.unlink(notes / "dir")
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    seen = {"memory/x.md": set(), "memory/dir/x.md": set()}
+    try:
+        for turn in range(20_000):
+            for path, outcomes in seen.items():
+                try:
+                    outcomes.add(read_bytes(tmp_path / "ws", path, FilesConfig()))
+                except (PathNotAllowedError, NotFoundError) as error:
+                    outcomes.add(type(error))
+            if turn > 1000 and all({b"a note", PathNotAllowedError} <= outcomes for outcomes in seen.values()):
+                break
+    finally:
+        stop.set()
+        swapper.join()
+    assert {PathNotAllowedError, b"a note"} <= seen["memory/x.md"]
+    assert all(outcomes <= {b"a note", PathNotAllowedError, NotFoundError} for outcomes in seen.values())
+
+
+@pytest.mark.parametrize("step", range(3))
+def test_a_folder_that_turns_into_a_symlink_between_two_steps_never_leaks(tmp_path, monkeypatch, step):
+    notes = tmp_path / "ws/memory"
+    for folder, text in ((notes / "dir", "a note"), (tmp_path / "outside", SECRET)):
+        folder.mkdir(parents=True)
+        (folder / "x.md").write_text(text, encoding="utf-8")
+    really_open = os.open
+    steps = []
+
+    def swap_and_open(path, *args, **kwargs):
+        if len(steps) == step:
+            os.rename(notes / "dir", notes / "away")
+            os.symlink(tmp_path / "outside", notes / "dir")
+        steps.append(path)
+        return really_open(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", swap_and_open)
+    with pytest.raises(PathNotAllowedError, match="symlink"):
+        read_bytes(tmp_path / "ws", "memory/dir/x.md", FilesConfig())
+    assert len(steps) == 3
+
+
+def test_a_folder_that_turns_into_a_symlink_once_it_is_open_is_read_as_it_was(tmp_path, monkeypatch):
+    notes = tmp_path / "ws/memory"
+    for folder, text in ((notes / "dir", "a note"), (tmp_path / "outside", SECRET)):
+        folder.mkdir(parents=True)
+        (folder / "x.md").write_text(text, encoding="utf-8")
+    really_open = os.open
+
+    def swap_and_open(path, *args, **kwargs):
+        if str(path).endswith("x.md"):
+            os.rename(notes / "dir", notes / "away")
+            os.symlink(tmp_path / "outside", notes / "dir")
+        return really_open(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", swap_and_open)
+    assert read_bytes(tmp_path / "ws", "memory/dir/x.md", FilesConfig()) == b"a note"
+
+
+def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "MEMORY.md").write_bytes(b"x" * 10)
+    look = os.fstat
+
+    def fstat(descriptor):
+        info = look(descriptor)
+        (tmp_path / "MEMORY.md").write_bytes(b"x" * 30)
+        return info
+
+    monkeypatch.setattr(os, "fstat", fstat)
+    with pytest.raises(PathNotAllowedError, match="grew"):
+        read_bytes(tmp_path, "MEMORY.md", FilesConfig(max_bytes=20))
+
+
+def test_a_file_of_exactly_the_largest_size_is_read(tmp_path):
+    (tmp_path / "MEMORY.md").write_bytes(b"x" * 20)
+    assert read_bytes(tmp_path, "MEMORY.md", FilesConfig(max_bytes=20)) == b"x" * 20
+    with pytest.raises(PathNotAllowedError, match="20 bytes"):
+        read_bytes(tmp_path, "MEMORY.md", FilesConfig(max_bytes=19))
+
+
+def test_a_file_that_may_not_be_opened_is_an_error_of_the_workspace(tmp_path, monkeypatch):
+    (tmp_path / "MEMORY.md").touch()
+
+    def closed(*_args, **_kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", closed)
+    with pytest.raises(WorkspaceError, match="permissions") as caught:
+        read_bytes(tmp_path, "MEMORY.md", FilesConfig())
+    assert not isinstance(caught.value, PathNotAllowedError)
+
+
+def test_no_descriptor_is_left_open(root):
+    before = len(os.listdir("/proc/self/fd"))
+    for attack in ("memory/a.md", "memory/linkdir/secret.md", "memory/pipe.md", "memory/a.md/b.md", "memory/no/x.md"):
+        try:
+            read_bytes(root, attack, FilesConfig())
+        except (PathNotAllowedError, NotFoundError):
+            continue
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"plain\n", "plain\n"),
+        (b"\xef\xbb\xbf# Title\n", "# Title\n"),
+        ("# Größe 数据\n".encode("utf-16"), "# Größe 数据\n"),
+        ("\ufeff# Title\n".encode("utf-16-be"), "# Title\n"),
+        (b"a\r\nb\rc\n", "a\r\nb\rc\n"),
+        (b"a\0b\n", "a\ufffdb\n"),
+        ("a\u2028b\x0bc\x85d\x1ce\n".encode(), "a\u2028b\x0bc\x85d\x1ce\n"),
+        (b"", ""),
+    ],
+)
+def test_text_is_decoded_and_otherwise_left_alone(data, text):
+    assert decode(data, "x.md") == text
+
+
+@pytest.mark.parametrize("data", [b"caf\xe9", b"\xff\xfea", b"\xff\xfe\x00\xd8a\x00", b"\xc0\xaf", b"\xed\xa0\x80"])
+def test_bytes_that_are_no_text_are_reported_with_their_place(data):
+    with pytest.raises(UndecodableError, match=r"x\.md is not text in utf-.*save it as UTF-8"):
+        decode(data, "x.md")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [("", 0), ("\n", 1), ("a", 1), ("a\n", 1), ("a\n\n", 2), ("a\r\nb\r\n", 2), ("a\rb\u2028c\x0bd\x85e", 1)],
+)
+def test_only_a_newline_ends_a_line(text, lines):
+    assert excerpt_of("x.md", text).end_line == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "lines", "chars", "shown", "end", "next_start", "cut"),
+    [
+        ("a\nb\nc\n", 1, 120, 99, "a\nb\nc", 3, None, False),
+        ("a\nb\nc\n", 2, 1, 99, "b", 2, 3, False),
+        ("a\r\nb\r\nc", 2, 1, 99, "b\r", 2, 3, False),
+        ("a\nb\nc\n", 4, 120, 99, "", 3, None, False),
+        ("aa\nbb\ncc\n", 1, 120, 5, "aa\nbb", 2, 3, False),
+        ("aa\nbb\ncc\n", 1, 120, 4, "aa", 1, 2, False),
+        ("x" * 50, 1, 120, 20, "x" * 20, 1, None, True),
+        ("x" * 50 + "\nb", 1, 120, 20, "x" * 20, 1, 2, True),
+        ("😀" * 20, 1, 120, 7, "😀" * 3, 1, None, True),
+        ("😀\nb", 1, 120, 3, "😀", 1, 2, False),
+        ("\nb", 1, 1, 9, "", 1, 2, False),
+    ],
+)
+def test_an_excerpt_holds_whole_lines_within_both_budgets(text, start, lines, chars, shown, end, next_start, cut):
+    excerpt = excerpt_of("x.md", text, start, lines, chars)
+    assert (excerpt.text, excerpt.start_line, excerpt.end_line) == (shown, start, end)
+    assert (excerpt.next_start, excerpt.cut) == (next_start, cut)
+
+
+@pytest.mark.parametrize(("start", "lines"), [(0, 1), (-3, 1), (1, 0), (1, -1), (2.5, 1), (1, "3")])
+def test_a_line_number_below_one_is_an_error(start, lines):
+    with pytest.raises(QueryError, match="at least 1"):
+        excerpt_of("x.md", "a\nb\n", start, lines)
+
+
+@given(st.text(st.sampled_from("ab\n\r\u2028é😀"), max_size=60), st.integers(1, 5), st.integers(61 * 2, 200))
+def test_reading_on_from_next_start_gives_the_whole_text(text, lines, chars):
+    shown, start = [], 1
+    while start is not None:
+        excerpt = excerpt_of("x.md", text, start, lines, chars)
+        shown += excerpt.text.split("\n") if excerpt.end_line >= start else []
+        start = excerpt.next_start
+    assert shown == text.removesuffix("\n").split("\n") or (shown, text) == ([], "")

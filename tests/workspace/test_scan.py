@@ -1,0 +1,240 @@
+import os
+import socket
+import tracemalloc
+
+import pytest
+
+from openclaw_memory.config import FilesConfig
+from openclaw_memory.errors import OpenClawMemoryError, WorkspaceError
+from openclaw_memory.types import MemoryFile
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.scan import scan
+
+
+def lay_out(root, *names):
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"{name}\n", encoding="utf-8")
+
+
+def paths(found):
+    return [file.path for file in found.files]
+
+
+def reasons(found):
+    return {item.path: item.reason for item in found.skipped}
+
+
+def test_notes_are_found_with_what_stat_says_of_them(tmp_path):
+    lay_out(tmp_path, "MEMORY.md")
+    info = (tmp_path / "MEMORY.md").stat()
+    found = scan(tmp_path, FilesConfig())
+    assert found.files == (MemoryFile("MEMORY.md", "memory", info.st_size, info.st_mtime_ns, info.st_ino),)
+    assert found.skipped == ()
+
+
+def test_files_come_in_the_order_of_their_paths(tmp_path):
+    notes = ["memory/a.md", "memory/a/z.md", "memory/a b.md", "memory/a-b.md", "memory/B.md", "memory/.x/y.md"]
+    lay_out(tmp_path, "USER.md", "MEMORY.md", *notes)
+    assert paths(scan(tmp_path, FilesConfig())) == ["MEMORY.md", "USER.md", *sorted(notes)]
+
+
+def test_lower_case_memory_md_counts_only_where_it_stands_alone(tmp_path):
+    lay_out(tmp_path, "memory.md", "USER.md")
+    assert paths(scan(tmp_path, FilesConfig())) == ["memory.md", "USER.md"]
+    lay_out(tmp_path, "MEMORY.md")
+    assert paths(scan(tmp_path, FilesConfig())) == ["MEMORY.md", "USER.md"]
+
+
+def test_other_names_and_the_librarys_own_folders_do_not_count(tmp_path):
+    lay_out(tmp_path, "notes.md", "Memory.md", "memory/a.MD", "memory/a.txt", "memory/.memory/a.md", ".memory/a.md")
+    lay_out(tmp_path, "memory/.openclaw-repair/a.md", "sub/memory/a.md")
+    found = scan(tmp_path, FilesConfig(extra_paths=("sub/none", ".memory")))
+    assert paths(found) == []
+    assert reasons(found) == {
+        "sub/none": "does not exist: correct files.extra_paths, or create it",
+        ".memory": "lies in a folder that is never indexed",
+    }
+
+
+def test_an_extra_path_that_holds_the_workspace_is_refused_with_a_word(tmp_path):
+    lay_out(tmp_path, "ws/MEMORY.md", "other/a.md")
+    found = scan(tmp_path / "ws", FilesConfig(extra_paths=("..",)))
+    assert paths(found) == ["MEMORY.md"]
+    assert "holds the workspace" in reasons(found)[".."]
+
+
+def test_a_file_has_one_name_however_many_extra_paths_lead_to_it(tmp_path):
+    lay_out(tmp_path, "ws/MEMORY.md", "ws/memory/a.md", "ws/deep/b.md")
+    rules = FilesConfig(extra_paths=(".", "deep", "./deep/b.md", str(tmp_path / "ws" / "memory")))
+    found = scan(tmp_path / "ws", rules)
+    assert paths(found) == ["MEMORY.md", "memory/a.md", "deep/b.md"]
+    assert found.skipped == ()
+
+
+@pytest.mark.parametrize("link", ["MEMORY.md", "memory", "memory/link.md", "memory/folder", "memory/dangling.md"])
+def test_symlinks_are_skipped_and_reported(tmp_path, link):
+    lay_out(tmp_path, "outside/secret.md", "ws/USER.md")
+    target = tmp_path / "outside" / ("" if link in {"memory", "memory/folder"} else "secret.md")
+    (tmp_path / "ws" / link).parent.mkdir(exist_ok=True)
+    (tmp_path / "ws" / link).symlink_to(tmp_path / "nowhere" if "dangling" in link else target)
+    found = scan(tmp_path / "ws", FilesConfig())
+    assert paths(found) == ["USER.md"]
+    assert "symlink" in reasons(found)[link]
+
+
+def test_a_symlink_on_the_way_to_an_extra_path_in_the_workspace_is_not_followed(tmp_path):
+    lay_out(tmp_path, "outside/notes/secret.md")
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "ws/link").symlink_to(tmp_path / "outside")
+    found = scan(tmp_path / "ws", FilesConfig(extra_paths=("link/notes",)))
+    assert paths(found) == []
+    assert "symlink" in reasons(found)["link/notes"]
+
+
+def test_huge_special_and_hard_linked_files_are_skipped_and_reported(tmp_path):
+    lay_out(tmp_path, "memory/a.md", "memory/b.md")
+    with (tmp_path / "memory/sparse.md").open("wb") as sparse:
+        sparse.truncate(50 * 1024**3)
+    (tmp_path / "memory/line.md").write_bytes(b"x" * 100_000_000)
+    os.link(tmp_path / "memory/b.md", tmp_path / "memory/hard.md")
+    os.mkfifo(tmp_path / "memory/pipe.md")
+    os.mkfifo(tmp_path / "memory/pipe")
+    with socket.socket(socket.AF_UNIX) as server:
+        here = os.getcwd()
+        os.chdir(tmp_path)  # the path of a socket has room for 107 bytes
+        try:
+            server.bind("memory/socket.md")
+        finally:
+            os.chdir(here)
+
+    memory = Workspace.open(tmp_path)
+    tracemalloc.start()
+    try:
+        found = memory.scan()
+        for path in reasons(found):
+            with pytest.raises(OpenClawMemoryError):
+                memory.read(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert paths(found) == ["memory/a.md"]
+    assert {path: reason.split(":")[0] for path, reason in reasons(found).items()} == {
+        "memory/b.md": "has 2 hard links and may lie elsewhere too",
+        "memory/hard.md": "has 2 hard links and may lie elsewhere too",
+        "memory/line.md": "is 100,000,000 bytes, more than files.max_bytes (10,485,760)",
+        "memory/pipe": "is a FIFO, not a regular file",
+        "memory/pipe.md": "is a FIFO, not a regular file",
+        "memory/socket.md": "is a socket, not a regular file",
+        "memory/sparse.md": "is 53,687,091,200 bytes, more than files.max_bytes (10,485,760)",
+    }
+    assert peak < 64 * 1024**2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes device files")
+def test_devices_are_skipped_and_reported(tmp_path):
+    lay_out(tmp_path, "memory/a.md")
+    os.mknod(tmp_path / "memory/zero.md", 0o20666, os.makedev(1, 5))
+    found = scan(tmp_path, FilesConfig())
+    assert paths(found) == ["memory/a.md"]
+    assert reasons(found)["memory/zero.md"] == "is a character device, not a regular file"
+
+
+def test_hard_links_that_are_allowed_count_once(tmp_path):
+    lay_out(tmp_path, "memory/a.md")
+    os.link(tmp_path / "memory/a.md", tmp_path / "memory/b.md")
+    found = scan(tmp_path, FilesConfig(allow_hard_links=True))
+    assert paths(found) == ["memory/a.md"]
+    assert reasons(found) == {"memory/b.md": "is the same file as memory/a.md"}
+
+
+def test_more_files_than_the_cap_are_left_out_with_one_word(tmp_path):
+    lay_out(tmp_path, "MEMORY.md", *(f"memory/{number}.md" for number in range(9)))
+    found = scan(tmp_path, FilesConfig(max_files=4))
+    assert paths(found) == ["MEMORY.md", "memory/0.md", "memory/1.md", "memory/2.md"]
+    assert reasons(found) == {"memory/3.md": "is past files.max_files (4), as is all that would follow"}
+
+
+@pytest.mark.nightly
+def test_a_hundred_thousand_files_are_scanned_up_to_the_cap(tmp_path):
+    for folder in range(100):
+        (tmp_path / f"memory/{folder}").mkdir(parents=True)
+        for number in range(1001):
+            (tmp_path / f"memory/{folder}/{number}.md").touch()
+    found = scan(tmp_path, FilesConfig())
+    assert (len(found.files), len(found.skipped)) == (100_000, 1)
+
+
+def test_a_name_that_is_not_utf_8_is_reported_in_a_form_that_can_be_printed(tmp_path):
+    lay_out(tmp_path, "memory/a.md")
+    (tmp_path / os.fsdecode(b"memory/\xff.md")).touch()
+    found = scan(tmp_path, FilesConfig())
+    assert paths(found) == ["memory/a.md"]
+    assert reasons(found) == {"memory/\ufffd.md": "has a name that is not UTF-8: rename it"}
+
+
+@pytest.fixture
+def deep_folders(tmp_path):
+    """2,500 folders in each other: past PATH_MAX, and too many for pytest to remove."""
+    here = os.open(".", os.O_RDONLY)
+    os.mkdir(tmp_path / "memory")
+    os.chdir(tmp_path / "memory")
+    for _ in range(2500):
+        os.mkdir("d")
+        os.chdir("d")
+    deepest = os.open(".", os.O_RDONLY)
+    os.fchdir(here)
+    yield tmp_path
+    os.fchdir(deepest)
+    for _ in range(2500):
+        os.chdir("..")
+        os.rmdir("d")
+    os.fchdir(here)
+    os.close(here)
+    os.close(deepest)
+
+
+def test_folders_deeper_than_the_stack_of_python_are_walked(deep_folders):
+    lay_out(deep_folders, "memory/a.md")
+    found = scan(deep_folders, FilesConfig())
+    assert paths(found) == ["memory/a.md"]
+    assert [reason for reason in reasons(found).values() if "too long" in reason]
+
+
+def test_what_cannot_be_looked_at_is_unknown_and_not_gone(tmp_path, monkeypatch):
+    lay_out(tmp_path, "memory/a.md", "memory/closed/b.md")
+    listed = os.scandir
+
+    def scandir(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    found = scan(tmp_path, FilesConfig())
+    assert paths(found) == ["memory/a.md"]
+    assert reasons(found) == {"memory/closed": "cannot be looked at: Permission denied"}
+    assert found.is_unknown("memory/closed/b.md")
+    assert not found.is_unknown("memory/closed.md")
+
+
+def test_what_the_globs_leave_out_is_neither_found_nor_reported(tmp_path):
+    lay_out(tmp_path, "MEMORY.md", "memory/a.md", "memory/drafts/b.md")
+    (tmp_path / "memory/drafts/link.md").symlink_to("b.md")
+    found = scan(tmp_path, FilesConfig(exclude=("drafts/",)))
+    assert paths(found) == ["MEMORY.md", "memory/a.md"]
+    assert found.skipped == ()
+
+
+def test_a_workspace_that_is_gone_is_an_error_and_not_an_empty_one(tmp_path):
+    with pytest.raises(WorkspaceError, match="cannot be listed"):
+        scan(tmp_path / "gone", FilesConfig())
+
+
+def test_what_is_found_can_be_read_under_the_name_it_was_found_by(tmp_path):
+    lay_out(tmp_path, "ws/MEMORY.md", "ws/memory/.git/a.md", "ws/memory/a\\b.md", "ws/notes.md", "ext/deep/c.md")
+    memory = Workspace.open(tmp_path / "ws", FilesConfig(extra_paths=("../ext", "notes.md")))
+    found = paths(memory.scan())
+    assert len(found) == 5
+    assert [memory.excerpt(path).path for path in found] == found
