@@ -335,7 +335,7 @@ DIFFERENCES = (
     ),
     Difference(
         "memoryFlushPlan",
-        "OpenClaw guesses what -1, 1.9 or `5mb` may mean; settings are whole numbers, and one out of range is told",
+        "OpenClaw guesses what -1, 1.9 or `5mb` may mean; settings are whole numbers, and one out of range is reported",
         3,
         lambda given: any(not isinstance(value, int) or value < 0 for value in given.get("memoryFlush", {}).values()),
     ),
