@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig, MemoryConfig
-from openclaw_memory.embeddings.batch.jobs import Batch, BatchApi, JobState, Patience, batch_of
+from openclaw_memory.embeddings.batch.api import BatchApi, JobState
+from openclaw_memory.embeddings.batch.jobs import Batch, Patience, batch_of
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
 from openclaw_memory.embeddings.remote.limits import Limits

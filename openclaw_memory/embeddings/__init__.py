@@ -9,14 +9,11 @@ from openclaw_memory.embeddings.registry import (
     AUTO_ORDER,
     ENTRY_POINT_GROUP,
     check_provider,
-    checked_vectors,
     from_callable,
     load_embedder,
-    normalised,
-    own_errors,
     providers,
-    vector_key,
 )
+from openclaw_memory.embeddings.vectors import checked_vectors, normalised, own_errors, vector_key
 
 if TYPE_CHECKING:
     from openclaw_memory.embeddings.framework import FrameworkEmbedder

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from openclaw_memory.embeddings.batch.jobs import BatchApi, JobState
-from openclaw_memory.embeddings.registry import package
+from openclaw_memory.embeddings.batch.api import BatchApi, JobState
 from openclaw_memory.embeddings.remote.batching import in_order, weight
 from openclaw_memory.embeddings.remote.client import (
     Service,
@@ -20,6 +19,7 @@ from openclaw_memory.embeddings.remote.client import (
 )
 from openclaw_memory.embeddings.remote.http import LazyClient, checked_url, http_client, on_this_machine, public
 from openclaw_memory.embeddings.remote.limits import Limits
+from openclaw_memory.embeddings.vectors import package
 from openclaw_memory.errors import EmbedderError
 
 DEFAULT_MODEL = "text-embedding-3-small"

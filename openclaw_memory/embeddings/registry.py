@@ -7,17 +7,16 @@ be asked over a network.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from openclaw_memory.errors import ConfigError, EmbedderError, MissingExtraError, OpenClawMemoryError, nearest
+from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.embeddings.vectors import checked_vectors, named, own_errors
+from openclaw_memory.errors import ConfigError, EmbedderError, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-    from numpy.typing import ArrayLike
-
-    from openclaw_memory.embeddings.remote.retry import RetryPolicy
+    from openclaw_memory.config import EmbeddingConfig
     from openclaw_memory.types import Embedder, Matrix, Vector
 
 # The modules of this package that offer `create`.
@@ -25,12 +24,6 @@ OWN_PROVIDERS = ("gemini", "hashing", "local", "openai", "static", "voyage")
 ENTRY_POINT_GROUP = "openclaw_memory.embedders"
 # What `auto` tries: the order of OpenClaw's first design, and the model that ships where none of them can be had.
 AUTO_ORDER: tuple[str, ...] = ("local", "openai", "gemini", "voyage", "static")
-# What every embedder has a vector for: the question that asks whether it answers.
-PROBE = "memory"
-# A vector shorter than this has no direction worth trusting and is not scaled up; OpenClaw's number.
-MIN_MAGNITUDE = 1e-10
-# No provider has a longer name; an API key is longer.
-_LONGEST_NAME, _BEGINNING = 24, 6
 
 
 def load_embedder(
@@ -51,7 +44,6 @@ def load_embedder(
         if model is not None or options:
             raise EmbedderError("'auto' takes no model and no options; name the provider that they are for")
         from openclaw_memory.config import EmbeddingConfig
-        from openclaw_memory.embeddings.selection import first_available
 
         return first_available(EmbeddingConfig(provider="auto"), {})
     create = _factory(provider)
@@ -65,6 +57,54 @@ def load_embedder(
             "mend it"
         )
     return embedder
+
+
+def first_available(rules: EmbeddingConfig, unavailable: dict[str, str]) -> Embedder | None:
+    """What `auto` comes to: the first provider of `AUTO_ORDER` that can be had and is allowed.
+
+    The local one counts only where `rules` name its model. `unavailable` is told why the others were not taken.
+    """
+    for provider in AUTO_ORDER:
+        try:
+            if provider == "local" and not rules.providers.get("local", {}).get("model"):
+                raise EmbedderError("no local model is configured; name one in embedding.providers.local.model")
+            return allowed(made(provider, rules), rules)
+        except EmbedderError as error:
+            unavailable[provider] = str(error)
+    reasons = "; ".join(f"{provider}: {reason}" for provider, reason in unavailable.items())
+    raise EmbedderError(f"no provider can be had ({reasons}); choose one, or none")
+
+
+def made(provider: str, rules: EmbeddingConfig) -> Embedder | None:
+    """The embedder of a provider with the options that `rules` hold for it; None for `none`."""
+    options = dict(rules.providers.get(provider, {}))
+    model = options.pop("model", None)
+    if provider == rules.provider and rules.model is not None:
+        model = rules.model
+    retry = RetryPolicy(rules.concurrency, rules.query_seconds, rules.request_seconds)
+    return load_embedder(provider, model, retry=retry, **options)
+
+
+def allowed(embedder: Embedder | None, rules: EmbeddingConfig) -> Embedder | None:
+    """Return the embedder itself; only one that says so counts as keeping text on this machine.
+
+    Raises:
+        EmbedderError: it may send text to another machine, and that is not allowed.
+    """
+    if embedder is None or rules.allow_remote or embedder.leaves_machine is False:
+        return embedder
+    from openclaw_memory.types import ServiceEmbedder
+
+    if isinstance(embedder, ServiceEmbedder):
+        raise EmbedderError(
+            f"{embedder.provider} sends text to {embedder.endpoint}, and embedding.allow_remote is off; allow it, or "
+            "choose a local provider"
+        )
+    raise EmbedderError(
+        f"the embedder {embedder.provider} {embedder.model} may send text to another machine, and "
+        "embedding.allow_remote is off; if it does not, say so: local=True for a function or a framework's model, "
+        "leaves_machine = False in a class of your own; otherwise allow it, or choose a local provider"
+    )
 
 
 def check_provider(name: str) -> None:
@@ -106,82 +146,6 @@ def from_callable(
         local: Vouches that no text is sent to another machine, which `embedding.allow_remote = false` asks for.
     """
     return _CallableEmbedder(embed, name, embed_query, local=local)
-
-
-def normalised(matrix: ArrayLike) -> Matrix:
-    """`matrix`, shape (n, dims), as float32 rows of length 1, non-finite numbers set to 0.
-
-    A row shorter than 1e-10 keeps its length.
-    """
-    import numpy as np
-
-    rows = np.asarray(matrix, dtype=np.float64)
-    if not np.isfinite(rows).all():  # looking costs a tenth of replacing
-        rows = np.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    lengths[lengths < MIN_MAGNITUDE] = 1.0
-    unit: Matrix = (rows / lengths[:, None]).astype(np.float32)
-    return unit
-
-
-def checked_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
-    """What came back for `count` texts, as normalised float32, shape (count, dims); `origin` says who sent it.
-
-    Raises:
-        EmbedderError: it is not `count` vectors of numbers that all have the same, positive number of dimensions.
-    """
-    import numpy as np
-
-    if count == 0:
-        return np.zeros((0, 0), dtype=np.float32)
-    try:
-        matrix = np.asarray(raw, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:  # the last one: an integer of hundreds of digits
-        raise EmbedderError(
-            f"{origin} returned no table of numbers ({error}); it must return one vector of equal length per text"
-        ) from error
-    if matrix.ndim != 2 or len(matrix) != count or matrix.shape[1] == 0:
-        raise EmbedderError(f"{origin} returned shape {matrix.shape} for {count} texts; it must be ({count}, dims)")
-    return normalised(matrix)
-
-
-@contextmanager
-def own_errors(what: str) -> Iterator[None]:
-    """Turn whatever foreign code raises into an EmbedderError that begins with `what`; our own errors pass."""
-    try:
-        yield
-    except OpenClawMemoryError:
-        raise
-    except Exception as error:
-        raise EmbedderError(f"{what}: {type(error).__name__}: {error}; mend it, or choose another one") from error
-
-
-def package(name: str, extra: str) -> Any:
-    """Return the module `name`, which comes with one of our extras.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
-    from importlib import import_module
-
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"embedder {extra!r} needs a package that cannot be imported ({error}): {installing(extra)}"
-        ) from error
-
-
-def installing(extra: str) -> str:
-    """Return the command that installs one of our extras."""
-    return f'pip install "openclaw-memory-index[{extra}]"'
-
-
-def vector_key(text: str) -> str:
-    """The key of a vector: SHA-256 hex of the exact string that is embedded."""
-    from hashlib import sha256
-
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class _CallableEmbedder:
@@ -268,15 +232,6 @@ def _factory(name: str) -> Callable[..., Any]:
 def _unknown(name: str) -> str:
     known = ("auto", "none", *providers())
     return f"unknown embedder {named(name)}; {nearest(name, known)}the providers are {', '.join(known)}"
-
-
-def named(name: object) -> str:
-    """A name that nobody knows, as a message shows it: it may be a key that was put in its place."""
-    from openclaw_memory.text.redaction import redact
-
-    if not isinstance(name, str):
-        return f"a value of type {type(name).__name__}"
-    return repr(redact(name)) if len(name) <= _LONGEST_NAME else f"{name[:_BEGINNING]!r}... ({len(name)} characters)"
 
 
 def _check_options(name: str, create: Callable[..., Any], model: str | None, options: dict[str, Any]) -> None:

@@ -11,16 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from openclaw_memory._log import say
 from openclaw_memory.config import EmbeddingConfig
-from openclaw_memory.embeddings.registry import (
-    AUTO_ORDER,
-    PROBE,
-    check_provider,
-    from_callable,
-    load_embedder,
-    own_errors,
-)
+from openclaw_memory.embeddings.registry import allowed, check_provider, first_available, from_callable, made
 from openclaw_memory.embeddings.remote.errors import ServiceError
-from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.embeddings.vectors import PROBE, own_errors
 from openclaw_memory.errors import ConfigError, EmbedderError
 from openclaw_memory.types import Embedder, IndexMeta, ServiceEmbedder
 
@@ -298,49 +291,3 @@ def _check(rules: EmbeddingConfig) -> None:
             f"embedding.model = {rules.model!r} needs a provider other than 'auto'; set it as "
             "embedding.providers.NAME.model"
         )
-
-
-def first_available(rules: EmbeddingConfig, unavailable: dict[str, str]) -> Embedder | None:
-    """What `auto` comes to: the first provider of `AUTO_ORDER` that can be had and is allowed.
-
-    The local one counts only where `rules` name its model. `unavailable` is told why the others were not taken.
-    """
-    for provider in AUTO_ORDER:
-        try:
-            if provider == "local" and not rules.providers.get("local", {}).get("model"):
-                raise EmbedderError("no local model is configured; name one in embedding.providers.local.model")
-            return allowed(made(provider, rules), rules)
-        except EmbedderError as error:
-            unavailable[provider] = str(error)
-    reasons = "; ".join(f"{provider}: {reason}" for provider, reason in unavailable.items())
-    raise EmbedderError(f"no provider can be had ({reasons}); choose one, or none")
-
-
-def made(provider: str, rules: EmbeddingConfig) -> Embedder | None:
-    """The embedder of a provider with the options that `rules` hold for it; None for `none`."""
-    options = dict(rules.providers.get(provider, {}))
-    model = options.pop("model", None)
-    if provider == rules.provider and rules.model is not None:
-        model = rules.model
-    retry = RetryPolicy(rules.concurrency, rules.query_seconds, rules.request_seconds)
-    return load_embedder(provider, model, retry=retry, **options)
-
-
-def allowed(embedder: Embedder | None, rules: EmbeddingConfig) -> Embedder | None:
-    """Return the embedder itself; only one that says so counts as keeping text on this machine.
-
-    Raises:
-        EmbedderError: it may send text to another machine, and that is not allowed.
-    """
-    if embedder is None or rules.allow_remote or embedder.leaves_machine is False:
-        return embedder
-    if isinstance(embedder, ServiceEmbedder):
-        raise EmbedderError(
-            f"{embedder.provider} sends text to {embedder.endpoint}, and embedding.allow_remote is off; allow it, or "
-            "choose a local provider"
-        )
-    raise EmbedderError(
-        f"the embedder {embedder.provider} {embedder.model} may send text to another machine, and "
-        "embedding.allow_remote is off; if it does not, say so: local=True for a function or a framework's model, "
-        "leaves_machine = False in a class of your own; otherwise allow it, or choose a local provider"
-    )

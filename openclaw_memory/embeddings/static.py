@@ -8,7 +8,6 @@ from pathlib import Path
 from struct import pack
 from typing import TYPE_CHECKING, TypeVar
 
-from openclaw_memory.embeddings.registry import MIN_MAGNITUDE, named, normalised
 from openclaw_memory.embeddings.segmentation import (
     WORD_START,
     cheapest_pieces,
@@ -26,6 +25,7 @@ from openclaw_memory.embeddings.static_file import (
     scales_of,
     unpacked,
 )
+from openclaw_memory.embeddings.vectors import MIN_MAGNITUDE, named, normalised
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:

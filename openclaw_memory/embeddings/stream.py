@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from openclaw_memory.embeddings.registry import checked_vectors
 from openclaw_memory.embeddings.remote.batching import packs, weight
 from openclaw_memory.embeddings.remote.errors import ServiceError
 from openclaw_memory.embeddings.selection import unguarded
+from openclaw_memory.embeddings.vectors import checked_vectors
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.types import ServiceEmbedder
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from openclaw_memory.embeddings.batch.jobs import FILE_BYTES, BatchApi, JobState, items_within
-from openclaw_memory.embeddings.registry import package
+from openclaw_memory.embeddings.batch.api import FILE_BYTES, BatchApi, JobState, items_within
 from openclaw_memory.embeddings.remote.batching import in_order
 from openclaw_memory.embeddings.remote.client import (
     Service,
@@ -27,6 +26,7 @@ from openclaw_memory.embeddings.remote.http import (
     public,
 )
 from openclaw_memory.embeddings.remote.limits import Limits
+from openclaw_memory.embeddings.vectors import package
 
 DEFAULT_MODEL = "voyage-4-large"
 ENDPOINT = "https://api.voyageai.com/v1"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings.batch.jobs import JobState
+from openclaw_memory.embeddings.batch.api import JobState
 from openclaw_memory.embeddings.remote.client import RemoteEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.errors import EmbedderError, MissingExtraError

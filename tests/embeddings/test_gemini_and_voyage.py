@@ -4,7 +4,7 @@ import embedding_faults as faults
 import numpy as np
 import pytest
 
-from openclaw_memory.embeddings.batch.jobs import JobState
+from openclaw_memory.embeddings.batch.api import JobState
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.embeddings.remote.retry import RetryPolicy
 from openclaw_memory.errors import EmbedderError

@@ -11,7 +11,7 @@ import pytest
 from embedding_wire import Answer
 
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings.batch.jobs import JobState
+from openclaw_memory.embeddings.batch.api import JobState
 from openclaw_memory.embeddings.remote.client import RemoteEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError, StatusError, failure
 from openclaw_memory.embeddings.remote.retry import RetryPolicy

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from openclaw_memory._log import say
+from openclaw_memory.embeddings.batch.api import BatchApi, JobState
 from openclaw_memory.embeddings.batch.state import Job, JobFile, Known, path_of
-from openclaw_memory.embeddings.registry import checked_vectors, own_errors
 from openclaw_memory.embeddings.remote.batching import encodable, packs, weight
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
+from openclaw_memory.embeddings.vectors import checked_vectors, own_errors
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.types import Embedder, Progress, Store
 
@@ -37,42 +37,6 @@ REQUEST_SECONDS = 600.0
 LINE_BYTES = 512
 VECTORS_PER_WRITE = 256
 PASSING = {FailureKind.PASSING, FailureKind.BUSY}
-# What a number takes at most in an answer that is JSON.
-CHARACTERS_PER_NUMBER = 20
-# Services take files of 1 GB and more; one of ours is held in memory.
-FILE_BYTES = 32 * 2**20
-
-
-class JobState(Enum):
-    """How far a job is."""
-
-    RUNNING = "running"
-    DONE = "done"
-    FAILED = "failed"
-    EXPIRED = "expired"
-    UNKNOWN = "unknown to the service"
-
-
-@dataclass(frozen=True, slots=True)
-class BatchApi:
-    """A service's batch API.
-
-    `submit` takes pairs of a key (1 to 64 letters and digits) and a text, and returns the job's name; the others take
-    that name. `results` maps the keys that were answered, also before a job expired, to their vectors: one that is
-    missing failed. `cancel` ends a job that is not waited for any more. All raise what the service's client raises.
-    """
-
-    submit: Callable[[Sequence[tuple[str, str]]], str]
-    state: Callable[[str], JobState]
-    results: Callable[[str], Mapping[str, Any]]
-    cancel: Callable[[str], Any]
-    max_items: int
-    max_bytes: int
-
-
-def items_within(answer_bytes: int, dimensions: int) -> int:
-    """Return how many texts a job may have for its answer, vectors as decimal fractions, to fit so many bytes."""
-    return answer_bytes // (CHARACTERS_PER_NUMBER * dimensions)
 
 
 @dataclass(frozen=True, slots=True)

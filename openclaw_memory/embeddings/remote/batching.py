@@ -6,7 +6,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from openclaw_memory.embeddings.registry import normalised
+from openclaw_memory.embeddings.vectors import normalised
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:

@@ -15,17 +15,17 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from openclaw_memory.chunking.sliding_window import split_utf8
-from openclaw_memory.embeddings.registry import PROBE, checked_vectors, installing
 from openclaw_memory.embeddings.remote.batching import encodable, joined, packs, weight
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError, failure, reasons
 from openclaw_memory.embeddings.remote.http import deadline, on_this_machine, public, seconds_left, secrets_in, sleep
 from openclaw_memory.embeddings.remote.limits import SHORTEST_PIECE, AdaptiveLimits, Limits
 from openclaw_memory.embeddings.remote.retry import RetryPolicy, retried
 from openclaw_memory.embeddings.remote.workers import Request, Workers
+from openclaw_memory.embeddings.vectors import PROBE, checked_vectors, installing
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
-    from openclaw_memory.embeddings.batch.jobs import BatchApi
+    from openclaw_memory.embeddings.batch.api import BatchApi
     from openclaw_memory.types import Matrix, Vector
 
 T = TypeVar("T")
