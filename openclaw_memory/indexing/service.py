@@ -295,11 +295,11 @@ class Upkeep:
 
     def told_of_watcher(self) -> str | None:
         """What the watcher of these files says of itself, here or in another process; None where there is none."""
-        from openclaw_memory.indexing.watcher import somebody_watches
+        from openclaw_memory.indexing.watcher import is_watched
 
         if self.watcher is not None and self.watcher.is_running:
             return self.watcher.state
-        if not self.there_is_an_index() or not somebody_watches(self._keeping.index_path):
+        if not self.there_is_an_index() or not is_watched(self._keeping.index_path):
             return None
         return f"in another process: {self.store().noted(WATCHING) or 'at work'}"
 
