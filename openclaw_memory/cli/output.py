@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from openclaw_memory.config.locations import colours
+from openclaw_memory.config.config import colours
 from openclaw_memory.display.tables import clean
 from openclaw_memory.types.results import behind, details, failure, first_of, overview
 
