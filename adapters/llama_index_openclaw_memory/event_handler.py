@@ -30,7 +30,7 @@ from llama_index_openclaw_memory._flush_model import flush, window_of
 from llama_index_openclaw_memory._messages import as_text, calls_of, openclaw_messages
 from llama_index_openclaw_memory._token_usage import reported_tokens
 from openclaw_memory import Memory
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.conversation import compaction_threshold
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Reading, run_flush
@@ -143,7 +143,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
             if type(error) in self._told:
                 return
             self._told.add(type(error))
-            say(f"a call of an LLM could not be watched for the flush: {type(error).__name__}: {error}")
+            warn(f"a call of an LLM could not be watched for the flush: {type(error).__name__}: {error}")
 
     def flush(self, session_key: str | None = None) -> None:
         """Have written down, at the end of a session, what no flush was shown; by default of all sessions.

@@ -9,7 +9,8 @@ import pytest
 from openclaw_memory.config import FilesConfig, SessionsConfig
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES, PART_BYTES, Mark, reader
+from openclaw_memory.workspace.transcripts import reader
+from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES, PART_BYTES, Mark
 
 NAME = "sessions/talk.jsonl"
 
