@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.errors import ConfigError, PathNotAllowedError, QueryError, WriteError
+from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, WriteError
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.atomic import flush_folder, open_to_append, read_whole, write_whole, writing
 from openclaw_memory.workspace.paths import NOTES_FOLDER, counts, why_left_out
@@ -67,7 +67,7 @@ def append(
     where the same lines stand in the note already, at whatever time: the excerpt says where, and has `existed` set.
 
     Raises:
-        QueryError: the text is empty, or cannot be written as UTF-8.
+        InvalidInputError: the text is empty, or cannot be written as UTF-8.
         PathNotAllowedError: the note or its folder is a symlink or not a regular file, or the globs leave it out.
         WriteError: it could not be written. The note is as it was.
     """
@@ -85,14 +85,16 @@ def checked_text(text: str, what: str) -> str:
     """A text that somebody wants to have written, as it can be: NUL becomes U+FFFD. `what` names it in errors.
 
     Raises:
-        QueryError: it is no string, or no Unicode.
+        InvalidInputError: it is no string, or no Unicode.
     """
     if not isinstance(text, str):
-        raise QueryError(f"{what} must be a string, not {text!r}")
+        raise InvalidInputError(f"{what} must be a string, not {text!r}")
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise QueryError(f"{what} is not Unicode at character {error.start}: remove the lone surrogate") from error
+        raise InvalidInputError(
+            f"{what} is not Unicode at character {error.start}: remove the lone surrogate"
+        ) from error
     return text.replace("\0", "\ufffd")
 
 
@@ -114,7 +116,7 @@ def _entry(text: str, title: str | None, now: datetime.datetime) -> list[str]:
     """The lines of an entry, the heading first."""
     lines = checked_text(text, "the text to append").strip("\n").split("\n")
     if not text.strip():
-        raise QueryError("the text to append is empty: give at least one word")
+        raise InvalidInputError("the text to append is empty: give at least one word")
     if title is None or not title.strip():
         return lines
     return [f"{_ENTRY}{now.hour}:{now:%M} - {checked_text(' '.join(title.split()), 'the title')}", "", *lines]

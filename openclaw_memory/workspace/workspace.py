@@ -12,7 +12,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 from openclaw_memory.config import FilesConfig, JournalConfig, SessionsConfig
-from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError, WorkspaceError, nearest
+from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, WorkspaceError, nearest
 from openclaw_memory.types import Excerpt
 from openclaw_memory.types import cited as lines_cited  # `cited` is a module of this package
 from openclaw_memory.workspace import safe_read, scan
@@ -153,7 +153,7 @@ class Workspace:
         Instead of a path and numbers it takes a citation, such as `MEMORY.md#L3-L9`.
 
         Raises:
-            QueryError: `start` or `lines` is less than 1.
+            InvalidInputError: `start` or `lines` is less than 1.
             NotFoundError: there is no such file, or `start` lies beyond its end.
             PathNotAllowedError, UndecodableError, WorkspaceError: as `read`.
         """
@@ -178,7 +178,7 @@ class Workspace:
         """The transcript of a session, to be written: made with its first entry, in the folder of the transcripts.
 
         Raises:
-            QueryError: the id is empty.
+            InvalidInputError: the id is empty.
             ConfigError: nobody knows the time zone of the journal.
         """
         from openclaw_memory.workspace import journal
@@ -205,7 +205,7 @@ class Workspace:
         where it stands, and has `existed` set.
 
         Raises:
-            QueryError: the text is empty, or the date is none.
+            InvalidInputError: the text is empty, or the date is none.
             PathNotAllowedError: the note is a symlink, no regular file, or left out by the globs.
             WriteError: it could not be written. The note is as it was.
             ConfigError: nobody knows the time zone of the journal.
@@ -219,7 +219,7 @@ class Workspace:
             try:
                 date = datetime.date.fromisoformat(date)
             except ValueError as error:
-                raise QueryError(f"date must be a day such as '2026-11-21', not {date!r}") from error
+                raise InvalidInputError(f"date must be a day such as '2026-11-21', not {date!r}") from error
         day = now.date() if date is None else date
         return journal.append(
             self.root, text, date=day, title=title, now=now, rules=self.rules, skip_existing=skip_existing
@@ -253,14 +253,14 @@ class Workspace:
         `max_chars` is the most that is shown of one file, by default what the settings say; `now` says which day it is.
 
         Raises:
-            QueryError: `max_chars` is not a whole number of at least 1.
+            InvalidInputError: `max_chars` is not a whole number of at least 1.
             ConfigError: nobody knows the time zone of the journal.
         """
         from openclaw_memory.workspace import bootstrap, journal
 
         most = self.journal.bootstrap_chars if max_chars is None else max_chars
         if not isinstance(most, int) or most < 1:
-            raise QueryError(f"max_chars must be a whole number of at least 1, not {most!r}")
+            raise InvalidInputError(f"max_chars must be a whole number of at least 1, not {most!r}")
         today = journal.local_now(self.journal.timezone, now).date()
         return bootstrap.bootstrap(self.root, private=private, max_chars=most, today=today, rules=self.rules)
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory
-from openclaw_memory.errors import EmbedderError, QueryError, SyncBusyError, WorkspaceError
+from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError, SyncBusyError, WorkspaceError
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Document, Maker
 from openclaw_memory.workspace.document_cache import Known
@@ -355,7 +355,7 @@ def test_words_alone_find_documents_and_lines(memory, documents):
         "n1"
     ]
     assert documents.matching("   ", 5) == []
-    with pytest.raises(QueryError, match="string"):
+    with pytest.raises(InvalidInputError, match="string"):
         documents.matching(None, 5)
 
 

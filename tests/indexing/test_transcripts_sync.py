@@ -15,7 +15,7 @@ from openclaw_memory.indexing import compare, pipeline
 from openclaw_memory.text.fence import fenced
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.transcripts.reader import reader
+from openclaw_memory.workspace.transcripts import reader
 
 PATH = "sessions/talk.jsonl"
 

@@ -258,7 +258,7 @@ def read_excerpt(file: BinaryIO, path: str, start: int, lines: int) -> tuple[Exc
     Lines before `start` are counted, not read, and of the others no more than it takes to know whether there are more.
 
     Raises:
-        QueryError: `start` or `lines` is not a whole number of at least 1.
+        InvalidInputError: `start` or `lines` is not a whole number of at least 1.
     """
     check_range(start, lines)
     begin = _skipped(file, start - 1)
