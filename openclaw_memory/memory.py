@@ -178,9 +178,9 @@ class Memory:
         Raises:
             QueryError: an argument has a wrong type or value.
         """
-        from openclaw_memory.search.query import rules_for_one, with_time_zone
+        from openclaw_memory.search.query import validate_request, with_time_zone
 
-        rules = rules_for_one(self.config.search, query, max_results, min_score, source)
+        rules = validate_request(self.config.search, query, max_results, min_score, source)
         return self._asking.answer(query, rules, source, explain=explain, now=with_time_zone(now))
 
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:

@@ -64,7 +64,7 @@ class Asking:
                     rules=rules,
                     source=source,
                     word_vectors=None if embedder is None else self._word_vectors(embedder),
-                    chunks_speak=embedder is not None and not isinstance(embedder.inner, WordVectorEmbedder),
+                    use_chunk_scores=embedder is not None and not isinstance(embedder.inner, WordVectorEmbedder),
                     max_share=self._config.sessions.max_share,
                     explain=explain,
                     now=now,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import SearchConfig
-from openclaw_memory.search.query import Question
+from openclaw_memory.search.query import Query
 from openclaw_memory.search.query_dates import day_of
 from openclaw_memory.search.ranking import bm25_to_score, boosted_keyword_score, standardised, weighted_sum
 from openclaw_memory.types import SearchResult, Source, Store, StoredChunk
@@ -47,14 +47,14 @@ class Candidate:
     vector: float
 
 
-def find(question: Question, store: Store, vector: Vector | None, rules: SearchConfig, source: Source | None) -> Found:
+def find(query: Query, store: Store, vector: Vector | None, rules: SearchConfig, source: Source | None) -> Found:
     """Ask both legs; the keywords alone without the `vector` of the question.
 
     Raises:
         EmbedderError: the vector does not fit the index.
     """
     wanted = max(rules.candidates, 4 * rules.max_results)
-    text = _by_keywords(question, store, max(TEXT_HITS, wanted), rules, source)
+    text = _by_keywords(query, store, max(TEXT_HITS, wanted), rules, source)
     if vector is None:
         return Found(text, None)
     hits = store.search_vector(vector, max(VECTOR_HITS, wanted), source=source)
@@ -96,18 +96,18 @@ def days_of(candidates: Sequence[Candidate]) -> Callable[[SearchResult], date | 
 
 
 def _by_keywords(
-    question: Question, store: Store, count: int, rules: SearchConfig, source: Source | None
+    query: Query, store: Store, count: int, rules: SearchConfig, source: Source | None
 ) -> Mapping[int, float]:
     """BM25 of the chunks with all terms, filled up with those that have any; or of those with any straight away."""
-    hits = store.search_text(question.terms, count, match=rules.match, source=source)
+    hits = store.search_text(query.terms, count, match=rules.match, source=source)
     if rules.match == "all" and len(hits) < rules.max_results:
-        hits = [*store.search_text(question.terms, count, match="any", source=source), *hits]
+        hits = [*store.search_text(query.terms, count, match="any", source=source), *hits]
     return {hit.chunk_id: hit.score for hit in hits}
 
 
-def fuse(question: Question, found: Found, store: Store, rules: SearchConfig) -> list[Candidate]:
+def fuse(query: Query, found: Found, store: Store, rules: SearchConfig) -> list[Candidate]:
     """The best `rules.candidates` chunks, best first, by the fusion that `rules` names."""
-    scores = FUSIONS[rules.fusion](question, found, store, rules)
+    scores = FUSIONS[rules.fusion](query, found, store, rules)
     factor = KEYWORD_FACTOR if found.vector is None else 1
     count = max(factor * rules.candidates, 2 * rules.max_results)
     best = sorted(scores, key=lambda at: (-scores[at], -found.text.get(at, 0.0), at))[:count]
@@ -121,14 +121,14 @@ def fuse(question: Question, found: Found, store: Store, rules: SearchConfig) ->
     )
 
 
-def _standardised(_question: Question, found: Found, _store: Store, rules: SearchConfig) -> dict[int, float]:
+def _standardised(_query: Query, found: Found, _store: Store, rules: SearchConfig) -> dict[int, float]:
     """Weighted sum of z-scores: it needs no common scale, and one leg's outlier cannot hide the other leg."""
     ids = sorted({*found.text, *found.cosines})
     by_text, by_vector = standardised(found.text, ids), standardised(found.cosines, ids)
     return {at: rules.text_weight * by_text[at] + rules.vector_weight * by_vector[at] for at in ids}
 
 
-def _weighted(question: Question, found: Found, store: Store, rules: SearchConfig) -> dict[int, float]:
+def _weighted(query: Query, found: Found, store: Store, rules: SearchConfig) -> dict[int, float]:
     """OpenClaw's sum of the cosine and the boosted keyword score; what a leg did not find counts 0 there."""
     vector = found.vector or {}
     ids = sorted({*found.text, *vector})
@@ -139,12 +139,12 @@ def _weighted(question: Question, found: Found, store: Store, rules: SearchConfi
         at, keyword = stored.id, 0.0
         if at in found.text:
             base = bm25_to_score(-found.text[at])
-            keyword = boosted_keyword_score(question.text, stored.path, stored.chunk.text, base)
+            keyword = boosted_keyword_score(query.text, stored.path, stored.chunk.text, base)
         scores[at] = weighted_sum(vector.get(at, 0.0), keyword, rules.vector_weight, text_weight)
     return scores
 
 
-FUSIONS: Mapping[str, Callable[[Question, Found, Store, SearchConfig], dict[int, float]]] = {
+FUSIONS: Mapping[str, Callable[[Query, Found, Store, SearchConfig], dict[int, float]]] = {
     "standardised": _standardised,
     "weighted": _weighted,
 }

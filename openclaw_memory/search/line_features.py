@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from openclaw_memory.search.query import Question, is_code
+from openclaw_memory.search.query import Query, is_code
 from openclaw_memory.search.query_dates import day_of
 from openclaw_memory.text.terms import fold, word_stem, words
 from openclaw_memory.types import Source, StoredChunk
@@ -126,12 +126,12 @@ def shape_of(text: str) -> Shape:
     )
 
 
-class Wording:
+class LineVocabulary:
     """The words of a list of lines: each different word once in `vocabulary`, and which of them stands where."""
 
     def __init__(self, shapes: Sequence[Shape]) -> None:
-        self.vocabulary = list(set().union(*(shape.words for shape in shapes)))
-        rows = dict(zip(self.vocabulary, range(len(self.vocabulary)), strict=True))
+        self.words = list(set().union(*(shape.words for shape in shapes)))
+        rows = dict(zip(self.words, range(len(self.words)), strict=True))
         # For each place in the lines, one after another: the row of its word in the vocabulary, and its line.
         self.rows = np.fromiter(map(rows.__getitem__, chain.from_iterable(shape.words for shape in shapes)), np.intp)
         self.counts = np.array([len(shape.words) for shape in shapes], np.intp)
@@ -141,7 +141,7 @@ class Wording:
 
     def numbered(self, stems: Sequence[str]) -> NDArray[np.intp]:
         """For each word of the vocabulary which of `stems` is its own, -1 for none of them."""
-        return np.array(_numbered(self.vocabulary, stems), np.intp)
+        return np.array(_numbered(self.words, stems), np.intp)
 
     def best(self, scores: Floats) -> Floats:
         """The largest score of a word of each line; `scores` has a column a word, the result a row a line."""
@@ -192,14 +192,14 @@ class Neighbourhood:
         return total
 
 
-def literal_share(lines: Iterable[Line], question: Question) -> float:
+def literal_share(lines: Iterable[Line], query: Query) -> float:
     """The share of the question's words that stand in these lines in any form, weighted by rarity; 0..1."""
     vocabulary = set().union(*(shape_of(line.said).words for line in lines))
-    stems = question.stems
+    stems = query.stems
     met = {stems[at] for at in _numbered(vocabulary, stems) if at >= 0}
     met |= {term for term in stems if _is_sign(term) and any(term in word for word in vocabulary)}
-    held = sum(weight for term, weight in zip(stems, question.weights, strict=True) if term in met)
-    return held / sum(question.weights) if question.weights else 0.0
+    held = sum(weight for term, weight in zip(stems, query.weights, strict=True) if term in met)
+    return held / sum(query.weights) if query.weights else 0.0
 
 
 def _numbered(vocabulary: Iterable[str], stems: Sequence[str]) -> list[int]:
@@ -217,51 +217,51 @@ def _is_sign(term: str) -> bool:
     return len(term) == 1 and not term.isascii()
 
 
-def word_overlap(wording: Wording, question: Question, near: Neighbourhood) -> Floats:
+def word_overlap(vocabulary: LineVocabulary, query: Query, neighbourhood: Neighbourhood) -> Floats:
     """The share of the question's words that stand in or near a line in any form, weighted by rarity; 0..1."""
-    numbers = wording.numbered(question.stems)
-    held = (numbers == np.arange(len(question.stems))[:, None]).astype(np.float32)
-    for at, term in enumerate(question.stems):
+    numbers = vocabulary.numbered(query.stems)
+    held = (numbers == np.arange(len(query.stems))[:, None]).astype(np.float32)
+    for at, term in enumerate(query.stems):
         if _is_sign(term):
-            held[at] = [term in word for word in wording.vocabulary]
-    return _weighted_mean(near.strongest(wording.best(held), REACH_OF_TERMS), question.weights)
+            held[at] = [term in word for word in vocabulary.words]
+    return _weighted_mean(neighbourhood.strongest(vocabulary.best(held), REACH_OF_TERMS), query.weights)
 
 
-def pair_matches(wording: Wording, question: Question) -> Floats:
+def pair_matches(vocabulary: LineVocabulary, query: Query) -> Floats:
     """How many neighbouring words of the question are neighbours in the line too, in any form."""
-    stems = sorted(set(chain.from_iterable(question.pairs)))
-    terms = wording.numbered(stems)[wording.rows]
-    together = wording.lines[1:] == wording.lines[:-1]
-    found = np.zeros(len(wording.counts), np.float32)
-    for first, second in question.pairs:
+    stems = sorted(set(chain.from_iterable(query.pairs)))
+    terms = vocabulary.numbered(stems)[vocabulary.rows]
+    together = vocabulary.lines[1:] == vocabulary.lines[:-1]
+    found = np.zeros(len(vocabulary.counts), np.float32)
+    for first, second in query.pairs:
         places = (terms[:-1] == stems.index(first)) & (terms[1:] == stems.index(second)) & together
-        found[np.unique(wording.lines[:-1][places])] += 1
+        found[np.unique(vocabulary.lines[:-1][places])] += 1
     return found
 
 
-def exact_matches(lines: Sequence[Line], question: Question) -> Floats:
+def exact_matches(lines: Sequence[Line], query: Query) -> Floats:
     """How many of the question's identifiers (`GEO-1000`, `config.toml`) stand in the line as they are written.
 
     One less everywhere for each code that stands in none of the lines: what is like `ERR_042` is not about `ERR_043`.
     """
     found = np.zeros(len(lines), np.float32)
-    for identifier in question.identifiers:
+    for identifier in query.identifiers:
         pattern = re.compile(rf"(?<![\w-]){re.escape(identifier)}(?![\w-])")
         holds = np.array([pattern.search(fold(line.text)) is not None for line in lines], np.float32)
         found += holds if holds.any() or not is_code(identifier) else -1
     return found
 
 
-def name_matches(shapes: Sequence[Shape], question: Question) -> Floats:
+def name_matches(shapes: Sequence[Shape], query: Query) -> Floats:
     """+0.5 for a line labelled with a name from the question, -0.5 for one labelled otherwise, 0 when none is named."""
     counts: dict[str, int] = {}
     for shape in shapes:
         counts[shape.label] = counts.get(shape.label, 0) + 1
     labels = {label for label, count in counts.items() if label and count >= MIN_LABELLED_LINES}
-    if not labels & question.names:
+    if not labels & query.names:
         return np.zeros(len(shapes), np.float32)
     return np.array(
-        [0.0 if s.label not in labels else 0.5 if s.label in question.names else -0.5 for s in shapes], np.float32
+        [0.0 if s.label not in labels else 0.5 if s.label in query.names else -0.5 for s in shapes], np.float32
     )
 
 
@@ -277,29 +277,31 @@ class Likeness:
 
 
 def likeness(
-    wording: Wording, question: Question, near: Neighbourhood, dated: Floats, word_vectors: WordVectors
+    vocabulary: LineVocabulary, query: Query, neighbourhood: Neighbourhood, dated: Floats, word_vectors: WordVectors
 ) -> Likeness:
     """Likeness of each line with the question, by the vectors of their words.
 
     The words of a date are met by the date of the note as well, as far as `dated` says that it agrees.
     """
-    if not wording.vocabulary or not question.words:
-        nothing = np.zeros(len(wording.counts), np.float32)
+    if not vocabulary.words or not query.words:
+        nothing = np.zeros(len(vocabulary.counts), np.float32)
         return Likeness(nothing, nothing)
-    vectors = word_vectors(wording.vocabulary)
-    cosines: Floats = _products(_unit(word_vectors(question.words)), vectors)
+    vectors = word_vectors(vocabulary.words)
+    cosines: Floats = _products(_unit(word_vectors(query.words)), vectors)
     np.maximum(cosines, 0, out=cosines)
     cosines /= _lengths(vectors)
-    for at, word in enumerate(question.words):
+    for at, word in enumerate(query.words):
         if any(sign.isdigit() for sign in word):  # numbers are the same or they are not
-            cosines[at] = [other == word for other in wording.vocabulary]
-    best = wording.best(cosines)
-    for at, word in enumerate(question.words):
-        if fold(word) in question.date_words:
+            cosines[at] = [other == word for other in vocabulary.words]
+    best = vocabulary.best(cosines)
+    for at, word in enumerate(query.words):
+        if fold(word) in query.date_words:
             best[:, at] = np.maximum(best[:, at], dated)
-    met = _weighted_mean(near.strongest(best, REACH_OF_WORDS), question.weights)
-    whole = word_vectors(words(question.text)).sum(axis=0, keepdims=True)
-    meaning = _products(_unit(whole), _unit(near.blended(_unit(wording.sums(vectors)), REACH_OF_MEANING)))[0]
+    met = _weighted_mean(neighbourhood.strongest(best, REACH_OF_WORDS), query.weights)
+    whole = word_vectors(words(query.text)).sum(axis=0, keepdims=True)
+    meaning = _products(_unit(whole), _unit(neighbourhood.blended(_unit(vocabulary.sums(vectors)), REACH_OF_MEANING)))[
+        0
+    ]
     return Likeness(met, meaning)
 
 
@@ -326,12 +328,12 @@ def _products(few: Floats, many: Floats) -> Floats:
     return products
 
 
-def date_matches(lines: Sequence[Line], question: Question) -> Floats:
+def date_matches(lines: Sequence[Line], query: Query) -> Floats:
     """How well the day that each line is from agrees with a date in the question, 0..1."""
-    if not question.dates:
+    if not query.dates:
         return np.zeros(len(lines), np.float32)
     written = {place: day_of(*place) for place in {(line.source, line.path, line.context) for line in lines}}
-    agreement = {place: max(named.agreement(day) for named in question.dates) for place, day in written.items() if day}
+    agreement = {place: max(named.agreement(day) for named in query.dates) for place, day in written.items() if day}
     return np.array([agreement.get((line.source, line.path, line.context), 0.0) for line in lines], np.float32)
 
 

@@ -16,8 +16,8 @@ from openclaw_memory.config import SearchConfig
 from openclaw_memory.search.candidates import Candidate, Found
 from openclaw_memory.search.line_features import (
     Line,
+    LineVocabulary,
     Neighbourhood,
-    Wording,
     WordVectors,
     date_matches,
     exact_matches,
@@ -32,7 +32,7 @@ from openclaw_memory.search.line_features import (
     without_blank_lines,
     word_overlap,
 )
-from openclaw_memory.search.query import Question
+from openclaw_memory.search.query import Query
 from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE, VECTOR_SHARE, bm25_to_score, share_of
 from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.types import SOURCES, SearchResult, Source, Store, StoredChunk
@@ -93,37 +93,37 @@ BY_VECTORS = frozenset({"words", "meaning", "chunk"})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RerankInput:
     """Everything an answer is made from; see `openclaw_memory.search.search`."""
 
-    question: Question
+    query: Query
     candidates: Sequence[Candidate]
     found: Found
     rules: SearchConfig
     word_vectors: WordVectors | None
     explain: bool
-    chunks_speak: bool = False
+    use_chunk_scores: bool = False
 
 
-def best_lines(asked: Asked) -> list[SearchResult]:
+def best_lines(given: RerankInput) -> list[SearchResult]:
     """Windows of lines from the candidates.
 
     The score is the confidence that the notes answer the question at all, which the best window decides, times the
     share that a window has in what the best one says.
     """
-    chunks = [candidate.stored for candidate in asked.candidates]
+    chunks = [candidate.stored for candidate in given.candidates]
     lines = lines_of(chunks)
     notes = sum(line.source == "memory" for line in lines)
     if 0 < notes < len(lines):
         lines = unrepeated(lines)
     if not lines:
         return []
-    features = _features(asked, chunks, lines)
-    weights = KEYWORD if asked.word_vectors is None else HYBRID
+    features = _features(given, chunks, lines)
+    weights = KEYWORD if given.word_vectors is None else HYBRID
     values = np.zeros(len(lines), np.float32)
     for name, feature in features.items():
         values += getattr(weights, name) * feature
-    windows = _windows(lines, values, notes, asked.rules)
+    windows = _windows(lines, values, notes, given.rules)
     confidence = _confidence(windows[0], features, weights) if windows else 0.0
     results = []
     for window in windows:
@@ -132,20 +132,20 @@ def best_lines(asked: Asked) -> list[SearchResult]:
         parts = {
             "confidence": confidence,
             "share": share,
-            VECTOR_SHARE: _vector_share(asked.question, lines, window, worth),
+            VECTOR_SHARE: _vector_share(given.query, lines, window, worth),
         }
-        if asked.explain:
+        if given.explain:
             parts |= {name: float(feature[window.best]) for name, feature in features.items()}
-        results.append(_result(lines, window, confidence * share, asked.rules.snippet_chars, parts))
+        results.append(_result(lines, window, confidence * share, given.rules.snippet_chars, parts))
     return results
 
 
-def _vector_share(question: Question, lines: Sequence[Line], window: Window, worth: Mapping[str, float]) -> float:
+def _vector_share(query: Query, lines: Sequence[Line], window: Window, worth: Mapping[str, float]) -> float:
     """The share of vectors in what the best line of a window is worth.
 
     As far as the question's words stand in the window as they are, vectors say no more than the words do.
     """
-    literal = literal_share(lines[window.start : window.end + 1], question)
+    literal = literal_share(lines[window.start : window.end + 1], query)
     vector = (1 - literal) * sum(value for name, value in worth.items() if name in BY_VECTORS)
     return share_of(vector, sum(worth.values()) - vector)
 
@@ -169,19 +169,19 @@ def _confidence(best: Window, features: Mapping[str, Floats], weights: Weights) 
     return 1 / (1 + math.exp(-weights.slope * (evidence - weights.middle)))
 
 
-def best_chunks(asked: Asked) -> list[SearchResult]:
+def best_chunks(given: RerankInput) -> list[SearchResult]:
     """The best chunks, with the beginning of each as its snippet."""
     results = []
-    for candidate in _first_of_each(asked.candidates, _pool(asked.rules)):
+    for candidate in _first_of_each(given.candidates, _pool(given.rules)):
         stored, chunk = candidate.stored, candidate.stored.chunk
-        score = candidate.score if asked.rules.fusion == "weighted" else 1 / (1 + math.exp(-candidate.score))
+        score = candidate.score if given.rules.fusion == "weighted" else 1 / (1 + math.exp(-candidate.score))
         first, last, text = chunk.start_line, chunk.end_line, chunk.text
         if stored.source == "sessions":
             first += len(text) - len(text.lstrip("\n"))
             last -= len(text) - len(text.rstrip("\n"))
             text = without_blank_lines(text.strip("\n"))
-        snippet = truncate_utf16(text, asked.rules.snippet_chars).rstrip("\r\n")
-        share = _vector_share_of(candidate, asked.rules)
+        snippet = truncate_utf16(text, given.rules.snippet_chars).rstrip("\r\n")
+        share = _vector_share_of(candidate, given.rules)
         parts = {VECTOR_SCORE: candidate.vector, TEXT_SCORE: candidate.text, VECTOR_SHARE: share}
         place = (stored.path, first, last)
         results.append(SearchResult(*place, min(1.0, max(0.0, score)), snippet, stored.source, parts))
@@ -219,7 +219,7 @@ def named_files(text: str, store: Store, max_chars: int, source: Source | None) 
     return [_beginning(chunks, max_chars) for chunks in found if chunks and source in (None, chunks[0].source)]
 
 
-ANSWERS: Mapping[str, Callable[[Asked], list[SearchResult]]] = {"lines": best_lines, "chunks": best_chunks}
+ANSWERS: Mapping[str, Callable[[RerankInput], list[SearchResult]]] = {"lines": best_lines, "chunks": best_chunks}
 
 
 def _pool(rules: SearchConfig) -> int:
@@ -227,24 +227,24 @@ def _pool(rules: SearchConfig) -> int:
     return rules.max_results * (1 if rules.mmr is None and rules.half_life_days is None else POOL)
 
 
-def _features(asked: Asked, chunks: Sequence[StoredChunk], lines: Sequence[Line]) -> dict[str, Floats]:
-    question, near = asked.question, Neighbourhood(lines)
-    dated = date_matches(lines, question)
+def _features(given: RerankInput, chunks: Sequence[StoredChunk], lines: Sequence[Line]) -> dict[str, Floats]:
+    query, neighbourhood = given.query, Neighbourhood(lines)
+    dated = date_matches(lines, query)
     shapes = [shape_of(line.said) for line in lines]
-    wording = Wording(shapes)
+    vocabulary = LineVocabulary(shapes)
     features = {
-        "keyword": _keyword_scores(chunks, lines, asked.found.text),
-        "pairs": pair_matches(wording, question),
-        "exact": exact_matches(lines, question),
+        "keyword": _keyword_scores(chunks, lines, given.found.text),
+        "pairs": pair_matches(vocabulary, query),
+        "exact": exact_matches(lines, query),
         "date": dated,
-        "name": name_matches(shapes, question),
+        "name": name_matches(shapes, query),
         "question": np.array([shape.is_question for shape in shapes], np.float32),
     }
-    if asked.word_vectors is None:
-        return features | {"overlap": word_overlap(wording, question, near)}
-    like = likeness(wording, question, near, dated, asked.word_vectors)
-    if asked.chunks_speak:
-        features["chunk"] = _chunk_scores(chunks, lines, asked.found.cosines)
+    if given.word_vectors is None:
+        return features | {"overlap": word_overlap(vocabulary, query, neighbourhood)}
+    like = likeness(vocabulary, query, neighbourhood, dated, given.word_vectors)
+    if given.use_chunk_scores:
+        features["chunk"] = _chunk_scores(chunks, lines, given.found.cosines)
     return features | {"words": like.words, "meaning": like.meaning}
 
 

@@ -22,7 +22,7 @@ _NAME = re.compile(r"[^\W\d_]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Query:
     """What is looked for: `terms` in the keyword index, `words` in the lines that it leads to.
 
     `words` are lower case, without stop words; `stems` are what they are compared by, `weights` how rare they are
@@ -42,7 +42,7 @@ class Question:
     date_words: frozenset[str]
 
 
-def asked(text: str, frequencies: Callable[[Iterable[str]], Mapping[str, int]], chunk_count: int) -> Question:
+def parse_query(text: str, frequencies: Callable[[Iterable[str]], Mapping[str, int]], chunk_count: int) -> Query:
     """The question in `text`; `frequencies` says in how many of `chunk_count` chunks each term occurs."""
     dates = mentioned_dates(text)
     date_text = text_of_dates(text)
@@ -51,7 +51,7 @@ def asked(text: str, frequencies: Callable[[Iterable[str]], Mapping[str, int]], 
     content = tuple(content_words(text))
     stems = tuple(map(word_stem, content))
     counts = frequencies(stems)
-    return Question(
+    return Query(
         text=text,
         terms=tuple(dict.fromkeys([*content_terms, *by_date])),
         words=content,
@@ -82,7 +82,7 @@ def rarity(frequency: int, count: int) -> float:
     return math.log(1 + (max(count, frequency) - frequency + 0.5) / (frequency + 0.5))
 
 
-def rules_for_one(
+def validate_request(
     rules: SearchConfig, query: object, max_results: object, min_score: object, source: object
 ) -> SearchConfig:
     """`rules` with the wishes of one call.

@@ -74,14 +74,14 @@ class DateMention:
         return 1.0 if distance == 0 else 0.8 if distance <= 3 else 0.4 if distance <= 15 else 0.0
 
 
-def mentioned_dates(question: str) -> tuple[DateMention, ...]:
+def mentioned_dates(query: str) -> tuple[DateMention, ...]:
     """The dates in a question, in English, Dutch, German, French, Spanish, ISO form, Chinese, Japanese or Korean."""
-    return tuple(dict.fromkeys(mention for mention, _ in _mentions(question)))
+    return tuple(dict.fromkeys(mention for mention, _ in _mentions(query)))
 
 
-def text_of_dates(question: str) -> str:
+def text_of_dates(query: str) -> str:
     """The parts of a question, folded, that are its dates."""
-    return " ".join(part for _, part in _mentions(question))
+    return " ".join(part for _, part in _mentions(query))
 
 
 def day_of(source: Source, path: str, context: str) -> date | None:
@@ -97,8 +97,8 @@ def day_of(source: Source, path: str, context: str) -> date | None:
         return None
 
 
-def _mentions(question: str) -> list[tuple[DateMention, str]]:
-    text = fold(question)
+def _mentions(query: str) -> list[tuple[DateMention, str]]:
+    text = fold(query)
     found: list[tuple[DateMention, str]] = []
     for pattern in (_ISO, _CJK, _DAY_MONTH, _MONTH_DAY, _BARE_YEAR):
         kept = []

@@ -47,9 +47,9 @@ def bm25_to_score(rank: float) -> float:
     return -rank / (1 - rank) if rank < 0 else 1 / (1 + rank)
 
 
-def boosted_keyword_score(question: str, path: str, text: str, score: float) -> float:
+def boosted_keyword_score(query: str, path: str, text: str, score: float) -> float:
     """A keyword score with OpenClaw's boosts for whole words in the text, their density, path and length; 0..1."""
-    asked = list(dict.fromkeys(_folded_words(question)))
+    asked = list(dict.fromkeys(_folded_words(query)))
     if not asked:
         return score
     words = set(_folded_words(text))
@@ -92,7 +92,7 @@ def decayed(score: float, age_days: float, half_life_days: float) -> float:
 
 def ranked(
     answers: Iterable[SearchResult],
-    question: str,
+    query: str,
     *,
     half_life_days: float | None,
     mmr_lambda: float | None,
@@ -109,7 +109,7 @@ def ranked(
     if half_life_days is not None:
         aged = [_aged(answer, day_of(answer), half_life_days, now) for answer in answers]
     ordered = sorted(aged, key=_place_in_order)
-    tiers = {answer.path: _tier(question, answer) for answer in ordered}
+    tiers = {answer.path: _tier(query, answer) for answer in ordered}
     exact = [answer for answer in ordered if tiers[answer.path]]
     named = [replace(answer, score=1.0, parts={**answer.parts, DECAY: 1.0}) for answer in exact]
     others = [answer for answer in ordered if not tiers[answer.path]]
@@ -151,9 +151,9 @@ def _place_in_order(answer: SearchResult) -> tuple[float, float, str, int, int]:
     return (-answer.score, -answer.parts.get(TEXT_SCORE, 0.0), answer.path, answer.start_line, answer.end_line)
 
 
-def _tier(question: str, answer: SearchResult) -> int:
+def _tier(query: str, answer: SearchResult) -> int:
     """How exactly the question names the file; a word that is a session's id alone names no transcript."""
-    tier = exact_path_tier(question, answer.path)
+    tier = exact_path_tier(query, answer.path)
     return tier if answer.source == "memory" or tier > 1 else 0
 
 

@@ -36,7 +36,7 @@ def found(
     Raises:
         QueryError: as `Memory.search`.
     """
-    from openclaw_memory.search.query import rules_for_one
+    from openclaw_memory.search.query import validate_request
 
     in_words = cache(lambda: _as_transcript(in_view))
 
@@ -46,7 +46,7 @@ def found(
         return hit.source != "sessions" or not all(_stands_in(in_words(), line) for line in hit.snippet.splitlines())
 
     source: Source | None = audience.source if audience.private else audience.source or "memory"
-    wanted = rules_for_one(memory.config.search, query, max_results, min_score, None).max_results
+    wanted = validate_request(memory.config.search, query, max_results, min_score, None).max_results
     for more in (0, _MORE_ANSWERS):
         results = memory.search(query, max_results=wanted + more, min_score=min_score, source=source)
         shown = [hit for hit in results if may_be_shown(hit)]

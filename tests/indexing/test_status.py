@@ -260,6 +260,7 @@ def test_the_status_of_openclaw_is_all_there(indexed: Path, tmp_path: Path) -> N
 
 
 def test_a_fallback_says_for_whom_it_stands_in_and_why(notes: Path) -> None:
+    pytest.importorskip("openai")
     rules = EmbeddingConfig(
         provider="openai", fallback="static", providers={"openai": {"base_url": "http://127.0.0.1:9/v1"}}
     )
@@ -277,6 +278,7 @@ def test_a_fallback_says_for_whom_it_stands_in_and_why(notes: Path) -> None:
 
 
 def test_jobs_under_way_at_a_batch_service_are_counted(notes: Path) -> None:
+    pytest.importorskip("openai")
     options = {"base_url": "http://127.0.0.1:9/v1", "model": "any", "api_key": "sk-any"}
     config = MemoryConfig(embedding=EmbeddingConfig(provider="openai", batch="later", providers={"openai": options}))
     with Memory.open(notes, config=config) as memory:

@@ -5,7 +5,7 @@ import pytest
 
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.search.candidates import Found, find, fuse, together
-from openclaw_memory.search.query import asked
+from openclaw_memory.search.query import parse_query
 from openclaw_memory.types import Chunk, Hit, StoredChunk
 
 RULES = SearchConfig()
@@ -34,7 +34,7 @@ class Shelf:
 
 
 def question(text="boiler october"):
-    return asked(text, lambda _terms: {}, 10)
+    return parse_query(text, lambda _terms: {}, 10)
 
 
 VECTOR = np.array([1.0], np.float32)

@@ -85,6 +85,7 @@ def test_a_moment_must_be_one(asked):
 
 
 def test_what_the_threshold_took_is_there_where_it_was_asked_for(asked):
+    pytest.importorskip("pandas")
     memory = asked("lines", min_score=0.95)
     plain, explained = (memory.search(QUESTION, explain=explain) for explain in (False, True))
     assert plain.filtered == explained.filtered > 0

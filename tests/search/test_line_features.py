@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from openclaw_memory.search.line_features import (
+    LineVocabulary,
     Neighbourhood,
-    Wording,
     date_matches,
     exact_matches,
     likeness,
@@ -16,14 +16,14 @@ from openclaw_memory.search.line_features import (
     text_of,
     word_overlap,
 )
-from openclaw_memory.search.query import asked
+from openclaw_memory.search.query import parse_query
 from openclaw_memory.types import Chunk, StoredChunk
 
 NO_DATE = np.float32(0)
 
 
 def question(text, frequencies=None):
-    return asked(text, lambda _terms: frequencies or {}, 10)
+    return parse_query(text, lambda _terms: frequencies or {}, 10)
 
 
 def chunk(at, path, start_line, start_char, text, section=0, context=""):
@@ -40,7 +40,7 @@ def shapes(texts):
 
 
 def wording(*texts):
-    return Wording(shapes(texts))
+    return LineVocabulary(shapes(texts))
 
 
 # --- lines -----------------------------------------------------------------------------------------------------------

@@ -114,22 +114,28 @@ class Sensed(Shelf):
         return {at: self.cosines[at] for at in ids if at in self.cosines}
 
 
-def sensed(store, query, *, chunks_speak):
+def sensed(store, query, *, use_chunk_scores):
     embedder = SimpleNamespace(provider="p", model="m", embed_query=lambda _text: np.array([1.0], np.float32))
     rules = SearchConfig(min_score=0.0)
     words = StaticEmbedder().word_vectors
     return search(
-        query, store=store, embedder=embedder, rules=rules, word_vectors=words, chunks_speak=chunks_speak, explain=True
+        query,
+        store=store,
+        embedder=embedder,
+        rules=rules,
+        word_vectors=words,
+        use_chunk_scores=use_chunk_scores,
+        explain=True,
     )
 
 
 def test_of_lines_that_read_alike_the_one_in_the_nearer_chunk_answers_where_the_embedder_knows_more_than_the_words():
     chunks = {at: stored(at, f"memory/{at}.md", 1, 0, "the boiler is serviced in october") for at in (1, 5, 9)}
     store = Sensed(chunks, {1: 1.0, 5: 1.0, 9: 1.0}, {1: 0.71, 5: 0.70, 9: 0.74})
-    found = sensed(store, "When is the boiler serviced?", chunks_speak=True)
+    found = sensed(store, "When is the boiler serviced?", use_chunk_scores=True)
     assert [result.path for result in found] == ["memory/9.md", "memory/1.md", "memory/5.md"]
     assert [round(result.parts["chunk"], 2) for result in found] == [1.0, 0.25, 0.0]
-    deaf = sensed(store, "When is the boiler serviced?", chunks_speak=False)
+    deaf = sensed(store, "When is the boiler serviced?", use_chunk_scores=False)
     assert "chunk" not in deaf[0].parts
     # Some chunk is always the nearest: that says nothing about whether the notes answer at all.
     assert found[0].parts["confidence"] == pytest.approx(deaf[0].parts["confidence"])
@@ -137,7 +143,7 @@ def test_of_lines_that_read_alike_the_one_in_the_nearer_chunk_answers_where_the_
 
 def test_a_chunk_of_which_no_cosine_is_known_counts_as_the_farthest():
     chunks = {at: stored(at, f"memory/{at}.md", 1, 0, "the boiler") for at in (1, 5, 9)}
-    found = sensed(Sensed(chunks, {1: 1.0, 5: 1.0, 9: 1.0}, {5: 0.6, 9: 0.4}), "boiler", chunks_speak=True)
+    found = sensed(Sensed(chunks, {1: 1.0, 5: 1.0, 9: 1.0}, {5: 0.6, 9: 0.4}), "boiler", use_chunk_scores=True)
     assert {result.path: result.parts["chunk"] for result in found} == {
         "memory/5.md": 1.0,
         "memory/1.md": 0.0,
@@ -147,5 +153,5 @@ def test_a_chunk_of_which_no_cosine_is_known_counts_as_the_farthest():
 
 def test_where_no_chunk_has_a_vector_the_keywords_answer_and_say_so():
     chunks = {1: stored(1, "memory/a.md", 1, 0, "the boiler")}
-    found = sensed(Sensed(chunks, {1: 1.0}, {}), "boiler", chunks_speak=True)
+    found = sensed(Sensed(chunks, {1: 1.0}, {}), "boiler", use_chunk_scores=True)
     assert (len(found), found.mode) == (1, "keyword")

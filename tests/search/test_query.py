@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from openclaw_memory.search.query import asked, is_code, rarity
+from openclaw_memory.search.query import is_code, parse_query, rarity
 
 
 def question(text, frequencies=None, chunks=100):
-    return asked(text, lambda _terms: frequencies or {}, chunks)
+    return parse_query(text, lambda _terms: frequencies or {}, chunks)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_rarity_is_finite_and_above_zero_whatever_was_counted(frequency, count):
 
 def test_the_frequency_of_every_word_is_asked_for():
     counted = []
-    asked("Were Zürich-Gärten and GEO-1000 serviced?", lambda terms: counted.extend(terms) or {}, 10)
+    parse_query("Were Zürich-Gärten and GEO-1000 serviced?", lambda terms: counted.extend(terms) or {}, 10)
     assert {"zurich", "garten", "servic", "geo", "1000"} <= set(counted)
 
 

@@ -1,5 +1,6 @@
 import json
 import sys
+from importlib.metadata import version
 
 import apsw
 import pytest
@@ -59,7 +60,7 @@ def test_stats_name_the_engine_and_what_lies_on_disk(store, path, build):
     assert (stats.files, stats.chunks, stats.vectors) == (6, 300, 300)
     assert stats.size_bytes == path.stat().st_size + path.with_name("index.sqlite-wal").stat().st_size
     assert stats.engine["journal_mode"] == "wal"
-    assert stats.engine["sqlite_vec"] == "v0.1.9"
+    assert stats.engine["sqlite_vec"] == f"v{version('sqlite-vec')}"
 
 
 def test_the_meta_key_is_the_one_that_openclaw_uses(store, path, build):
