@@ -6,7 +6,7 @@ The tree::
     ├── ConfigError             a setting has a wrong type or value
     ├── WorkspaceError          the workspace folder is missing or is not a folder
     │   ├── PathNotAllowedError a path leaves the workspace or is not a memory file
-    │   └── UndecodableError    a memory file does not hold text
+    │   └── UndecodableError    a memory file does not hold text, or is another program's transcript
     ├── NotFoundError           an allowed path names no file, or no line in it
     ├── InvalidInputError       a call got an argument of a wrong type or value; nothing was read or written
     │   └── QueryError          the call was a search, or the evaluation of searches
@@ -68,7 +68,7 @@ class PathNotAllowedError(WorkspaceError):
 
 
 class UndecodableError(WorkspaceError):
-    """A memory file is neither UTF-8 nor UTF-16 with a byte order mark."""
+    """A memory file is neither UTF-8 nor UTF-16 with a byte order mark, or is another program's transcript."""
 
 
 class NotFoundError(OpenClawMemoryError, LookupError):

@@ -439,3 +439,13 @@ def test_a_citation_opens_the_lines_that_it_names(notes):
             memory.get("MEMORY.md#L40-L41")
         with pytest.raises(PathNotAllowedError):
             memory.get("../MEMORY.md#L1")
+
+
+def test_the_status_names_a_transcript_of_another_program(memory: Memory, notes: Path) -> None:
+    (notes / "sessions").mkdir(exist_ok=True)
+    (notes / "sessions" / "other.jsonl").write_text('{"role": "user", "content": "When does the ferry leave?"}\n')
+    memory.sync()
+    (skipped,) = memory.status().skipped
+    assert skipped.path == "sessions/other.jsonl"
+    assert "is not a transcript in OpenClaw's format" in skipped.reason
+    assert not memory.search("boiler").stale

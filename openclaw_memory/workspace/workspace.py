@@ -12,7 +12,14 @@ from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 from openclaw_memory.config import FilesConfig, JournalConfig, SessionsConfig
-from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, WorkspaceError, nearest
+from openclaw_memory.errors import (
+    InvalidInputError,
+    NotFoundError,
+    PathNotAllowedError,
+    UndecodableError,
+    WorkspaceError,
+    nearest,
+)
 from openclaw_memory.types import Excerpt
 from openclaw_memory.types import cited as lines_cited  # `cited` is a module of this package
 from openclaw_memory.workspace import safe_read, scan
@@ -120,10 +127,13 @@ class Workspace:
 
         Raises:
             PathNotAllowedError, NotFoundError, WorkspaceError: as `read`.
+            UndecodableError: it is a JSONL file in another program's format.
         """
-        from openclaw_memory.workspace.transcripts.reader import read_parts
+        from openclaw_memory.workspace.transcripts.reader import foreign, read_parts
 
         with self._opened_transcript(path) as file:
+            if reason := foreign(file):
+                raise UndecodableError(f"{path} {reason}")
             yield from read_parts(file, mark)
 
     def lines_added(self, path: str, mark: str, within: int) -> int | None:
