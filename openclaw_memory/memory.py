@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, Self
 
 from openclaw_memory.config import MemoryConfig, SessionsConfig, settings_of
 from openclaw_memory.config.locations import agent_places
-from openclaw_memory.embeddings._choice import EmbedderChoice, Embedders, embedders_of, handed_in, sent_to
+from openclaw_memory.embeddings.selection import EmbedderChoice, EmbedderSelector, embedders_of, handed_in, sent_to
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
 
@@ -39,7 +39,7 @@ class Memory:
         self,
         workspace: Workspace,
         store: Store | Callable[[], Store],
-        embedder: Embedder | Embedders | Callable[[], Embedder | None] | None,
+        embedder: Embedder | EmbedderSelector | Callable[[], Embedder | None] | None,
         config: MemoryConfig | None = None,
         *,
         index_path: Path | None = None,
@@ -361,7 +361,7 @@ class Memory:
             wanted,
             index_path=self.index_path,
             requested_provider=self._embedders.requested,
-            passed_over=self._embedders.passed_over,
+            passed_over=self._embedders.unavailable,
             last=self._upkeep.last,
             notices=notices,
             deep=deep,

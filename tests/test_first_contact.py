@@ -259,7 +259,7 @@ def test_colours_are_left_out_where_nobody_wants_them(notes, wanted):
 # --- no package, no key ------------------------------------------------------------------------------------------------
 
 
-PACKAGES = [("openai", "openai"), ("gemini", "google"), ("voyage", "voyageai")]
+PACKAGES = [("openai", "openai"), ("gemini", "httpx"), ("voyage", "httpx")]
 
 
 @pytest.mark.parametrize(

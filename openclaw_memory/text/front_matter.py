@@ -28,7 +28,7 @@ _OPENING = re.compile(r"---\r?\nopenclaw_memory:[^\n]*(?:\n|\Z)")
 _CLOSING = re.compile(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _VERSION = re.compile(rf"---\r?\nopenclaw_memory: *{VERSION}\s*(?:\n|\Z)")
 _NAME = re.compile(r"(?!openclaw_memory)[a-z_]+")
-# Lines as `composed` writes them: what they look like where nothing else tells them from the text.
+# Lines as `composed` writes them: how they are recognised where nothing else separates them from the text.
 _WRITTEN = re.compile(r"(?:[a-z_]+: (?:[\[{\"].*|-?\d[\d.eE+-]*|true|false|null)\r?(?:\n|\Z))*")
 # YAML as people write it: a name, plain or in quotation marks, and what follows the colon.
 _FIELD = re.compile(r"""("[^"]*"|'[^']*'|[^\s"'#:\[{&*!|>%@`-][^:]*)[ \t]*:(?:[ \t]+(.*)|)""")
@@ -37,7 +37,7 @@ _CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": N
 # The lines of the field, and in them the vector, as JSON or YAML spell it: at least one float32, which is 8 characters.
 _FIELD_OF_VECTOR = re.compile(rf"""^["']?{EMBEDDING}["']?[ \t]*:.*(?:\n[ \t].*)*""", re.MULTILINE)
 _NUMBERS = re.compile(rf"""(\b{VECTOR}["']?[ \t]*:\s*(?:[|>][+-]?\s*)?["']?)[A-Za-z0-9+/\\=]{{8,}}(?=["'\s,}}]|$)""")
-# Ends of lines to YAML, or marks that editors take out, which JSON would let stand.
+# Ends of lines to YAML, or marks that editors take out, which JSON would keep.
 _BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 
 
@@ -55,7 +55,7 @@ def matter_end(text: str) -> int:
     if opening is None:
         return 0
     closing = _CLOSING.search(text, opening.end())
-    # Somebody has removed the closing line: the text begins below what only a program writes.
+    # The closing line was removed: the text begins below what only a program writes.
     above = closing or _WRITTEN.match(text, opening.end())
     return above.end() if above else opening.end()
 

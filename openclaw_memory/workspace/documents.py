@@ -265,9 +265,7 @@ def _check_replaceable(file: _File, text: str) -> None:
     if info.st_nlink > 1:
         raise WriteError(f"{path} has {info.st_nlink} hard links, which a change would part: copy it first")
     if masks := lost_secrets(file.text, text):
-        raise InvalidInputError(
-            f"{masks[0]!r} stands for a secret in {path}, which would be lost: change that file by hand"
-        )
+        raise InvalidInputError(f"{masks[0]!r} masks a secret in {path}, which would be lost: change that file by hand")
 
 
 def _unmasked(new: Any, old: Any) -> Any:

@@ -348,7 +348,7 @@ def test_what_was_masked_does_not_take_the_place_of_the_secret(documents, memory
     documents.add([Document("s", "text", {"key": KEY, "n": 1})])
     mask = documents.get(["s"])[0].metadata["key"]
     new = Document("s", "text", {"other": mask}) if moved == "to another name" else Document("s", f"it was {mask}")
-    with pytest.raises(InvalidInputError, match="stands for a secret"):
+    with pytest.raises(InvalidInputError, match="masks a secret"):
         documents.add([new])
     assert KEY in (memory.workspace.root / "memory/notes/s.md").read_text()
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings._failures import Meaning, ServiceError
-from openclaw_memory.embeddings._jobs import JobState
-from openclaw_memory.embeddings._remote import RemoteEmbedder
+from openclaw_memory.embeddings.batch.api import JobState
+from openclaw_memory.embeddings.remote.client import RemoteEmbedder
+from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.errors import EmbedderError, MissingExtraError
 from openclaw_memory.testing import check_embedder
 
-pytest.importorskip("google.genai")
+pytest.importorskip("httpx")
 
 SECRET = "AIzaSyDaGmWKa4JsXZ-HjGw7ISLn_3namBGewQe"
 SECOND = "gemini-embedding-2"
@@ -107,7 +107,7 @@ def test_without_a_key_the_error_says_where_to_put_it(load, monkeypatch):
 
 
 def test_without_the_package_the_error_says_how_to_install_it(load, monkeypatch):
-    monkeypatch.setitem(sys.modules, "google.genai", None)
+    monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(MissingExtraError, match=r'pip install "openclaw-memory-index\[gemini\]"'):
         load()
 
@@ -118,30 +118,30 @@ def test_without_the_package_the_error_says_how_to_install_it(load, monkeypatch)
 @pytest.mark.parametrize(
     ("fault", "meaning", "asked"),
     [
-        (faults.status(429), Meaning.BUSY, 3),
-        (faults.quota(retry_delay=0.001), Meaning.BUSY, 3),
-        (faults.quota(), Meaning.EXHAUSTED, 1),
-        (faults.status(500), Meaning.PASSING, 3),
-        (faults.status(503), Meaning.PASSING, 3),
-        (faults.status(520), Meaning.PASSING, 3),
-        (faults.status(403), Meaning.DENIED, 1),
-        (faults.status(404), Meaning.DENIED, 1),
-        (faults.wrong_count(1), Meaning.PASSING, 3),
-        (faults.wrong_count(-1), Meaning.PASSING, 3),
-        (faults.null, Meaning.PASSING, 3),
-        (faults.zeros, Meaning.PASSING, 3),
-        (faults.not_json, Meaning.PASSING, 3),
-        (faults.half_body, Meaning.PASSING, 3),
-        (faults.reset, Meaning.PASSING, 3),
-        (faults.gzip_bomb(2 * faults.MEGABYTE), Meaning.DENIED, 1),
-        (faults.redirect(), Meaning.DENIED, 1),
+        (faults.status(429), FailureKind.BUSY, 3),
+        (faults.quota(retry_delay=0.001), FailureKind.BUSY, 3),
+        (faults.quota(), FailureKind.EXHAUSTED, 1),
+        (faults.status(500), FailureKind.PASSING, 3),
+        (faults.status(503), FailureKind.PASSING, 3),
+        (faults.status(520), FailureKind.PASSING, 3),
+        (faults.status(403), FailureKind.DENIED, 1),
+        (faults.status(404), FailureKind.DENIED, 1),
+        (faults.wrong_count(1), FailureKind.PASSING, 3),
+        (faults.wrong_count(-1), FailureKind.PASSING, 3),
+        (faults.null, FailureKind.PASSING, 3),
+        (faults.zeros, FailureKind.PASSING, 3),
+        (faults.not_json, FailureKind.PASSING, 3),
+        (faults.half_body, FailureKind.PASSING, 3),
+        (faults.reset, FailureKind.PASSING, 3),
+        (faults.gzip_bomb(2 * faults.MEGABYTE), FailureKind.DENIED, 1),
+        (faults.redirect(), FailureKind.DENIED, 1),
     ],
 )
 def test_failures_are_told_apart_and_retried_only_where_that_helps(load, server, fault, meaning, asked):
     server.always(fault)
     with pytest.raises(ServiceError) as raised:
         load().embed_query("The launch is on Friday.")
-    assert (raised.value.meaning, len(server.seen())) == (meaning, asked)
+    assert (raised.value.kind, len(server.seen())) == (meaning, asked)
     assert not server.seen("elsewhere")
 
 
@@ -149,7 +149,7 @@ def test_a_bad_key_is_asked_with_once_and_not_for_each_text(load, server):
     server.key = "another"
     with pytest.raises(ServiceError, match=r"API key not valid.*check key") as raised:
         load().embed_documents(["one note", "another note", "a third"])
-    assert (raised.value.meaning, len(server.seen())) == (Meaning.DENIED, 1)
+    assert (raised.value.kind, len(server.seen())) == (FailureKind.DENIED, 1)
 
 
 def test_the_wait_that_google_names_behind_many_words_is_understood(load, server):

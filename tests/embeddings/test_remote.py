@@ -12,9 +12,11 @@ import embedding_faults as lies
 import numpy as np
 import pytest
 
-from openclaw_memory.embeddings._failures import Meaning, ServiceError
-from openclaw_memory.embeddings._pace import Pace
-from openclaw_memory.embeddings._remote import Limits, RemoteEmbedder, Service
+from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
+from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
+from openclaw_memory.embeddings.remote.http import sleep
+from openclaw_memory.embeddings.remote.limits import Limits
+from openclaw_memory.embeddings.remote.retry import RetryPolicy
 from openclaw_memory.errors import EmbedderError
 
 pytest.importorskip("openai")
@@ -209,7 +211,7 @@ def test_vectors_of_unequal_dimensions_never_stand_in_one_table(connect, server)
     embedder = connect({"concurrency": 1}, max_items=1)
     with pytest.raises(ServiceError, match="64 dimensions and then 65") as caught:
         embedder.embed_documents(TEXTS[:2])
-    assert caught.value.meaning is Meaning.PASSING
+    assert caught.value.kind is FailureKind.PASSING
     assert embedder.embed_documents(TEXTS[:2]).shape == (2, 64)
 
 
@@ -217,7 +219,7 @@ def test_other_dimensions_than_asked_for_are_refused_at_once(connect, server):
     server.always(lies.wrong_dims(-1))
     with pytest.raises(ServiceError, match=r"31 dimensions where 32.*option dimensions") as caught:
         connect(dimensions=32).embed_query("lock")
-    assert (caught.value.meaning, len(server.seen())) == (Meaning.DENIED, 1)
+    assert (caught.value.kind, len(server.seen())) == (FailureKind.DENIED, 1)
 
 
 def _vectors(answers):
@@ -265,7 +267,7 @@ def test_it_may_be_asked_from_several_threads(embedder):
 def test_a_call_is_tried_as_often_as_is_allowed(tries, asked, embedder):
     seen = []
 
-    async def call(word):
+    def call(word):
         seen.append(word)
         raise OSError("the line is dead")
 
@@ -276,18 +278,18 @@ def test_a_call_is_tried_as_often_as_is_allowed(tries, asked, embedder):
 
 def test_a_call_is_ended_by_its_deadline(embedder):
     with pytest.raises(ServiceError, match=r"within 0\.05 s"):
-        embedder.ask(asyncio.sleep, 1000, seconds=0.05, tries=1)
+        embedder.ask(sleep, 1000, seconds=0.05, tries=1)
 
 
 # --- names -------------------------------------------------------------------------------------------------------
 
 
 def _service(endpoint="http://localhost:1/v1", send=None, secrets=(), **settings):
-    async def ones(texts, _as_query):
+    def ones(texts, _as_query):
         return np.ones((len(texts), 4))
 
     service = Service("fake", "m", endpoint, Limits(8, 100), send or ones, settings, secrets=secrets)
-    return RemoteEmbedder(service, Pace(tries=1))
+    return RemoteEmbedder(service, RetryPolicy(tries=1))
 
 
 def test_the_identity_names_what_changes_a_vector_and_holds_no_secret():
@@ -295,10 +297,10 @@ def test_the_identity_names_what_changes_a_vector_and_holds_no_secret():
     assert embedder.identity == 'fake https://host.example/v1 m {"dimensions": 8}'
 
 
-@pytest.mark.parametrize("kind", [EmbedderError, OSError, lambda words: ServiceError(words, Meaning.REFUSED)])
+@pytest.mark.parametrize("kind", [EmbedderError, OSError, lambda words: ServiceError(words, FailureKind.REFUSED)])
 @pytest.mark.parametrize("space", ["", "x" * 190, "x" * 290])  # where messages are cut
 def test_no_secret_is_shown_although_the_service_repeats_it(kind, space):
-    async def send(_texts, _as_query):
+    def send(_texts, _as_query):
         raise kind(f"{space} my-own-key-42, p@ssword, p%40ssword and query-7 are wrong")
 
     endpoint = "https://user:p%40ssword@host.example/v1?key=query-7"

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings._failures import Meaning, ServiceError
+from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 
 pytest.importorskip("openai")
 
@@ -70,7 +70,7 @@ def test_a_thread_that_cannot_be_had_is_an_answer_like_others(embedder, monkeypa
         (answer,) = embedder.submit(TEXTS).result(0)
         with pytest.raises(ServiceError, match="can't start new thread"):
             embedder.embed_query("lock")
-    assert (list(answer.places), answer.error.meaning) == (list(range(40)), Meaning.PASSING)
+    assert (list(answer.places), answer.error.kind) == (list(range(40)), FailureKind.PASSING)
     assert unit(embedder.embed_documents(TEXTS))
 
 
@@ -83,7 +83,7 @@ used.embed_query("lock")
 if os.fork() == 0:
     print("unused", unused.embed_query("lock").shape, flush=True)
     (answer,) = used.submit(["lock"]).result(20)
-    print("used", answer.error.meaning, answer.error, flush=True)
+    print("used", answer.error.kind, answer.error, flush=True)
     used.close()
     unused.close()
     os._exit(0)
@@ -97,7 +97,7 @@ def test_a_forked_process_may_use_what_was_not_used_before(server):
     run = [sys.executable, "-c", FORK, server.base_url("openai")]
     said = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True).stdout
     assert "unused (64,)" in said
-    assert "used Meaning.DENIED embedding with openai: this process was forked" in said
+    assert "used FailureKind.DENIED embedding with openai: this process was forked" in said
     assert "the parent goes on (64,)" in said
 
 
@@ -106,7 +106,7 @@ import sys, threading, time
 from openclaw_memory.embeddings import load_embedder
 embedder = load_embedder("openai", base_url=sys.argv[1])
 threading.Thread(target=embedder.embed_documents, args=(["lock"],), daemon=True).start()
-while not embedder._background._under_way:
+while not embedder._documents._unfinished:
     time.sleep(0.01)
 time.sleep(0.3)
 """

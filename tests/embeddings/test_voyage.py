@@ -11,14 +11,14 @@ import pytest
 from embedding_wire import Answer
 
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings._failures import Meaning, ServiceError, failure
-from openclaw_memory.embeddings._jobs import JobState
-from openclaw_memory.embeddings._pace import Pace
-from openclaw_memory.embeddings._remote import RemoteEmbedder
+from openclaw_memory.embeddings.batch.api import JobState
+from openclaw_memory.embeddings.remote.client import RemoteEmbedder
+from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError, StatusError, failure
+from openclaw_memory.embeddings.remote.retry import RetryPolicy
 from openclaw_memory.errors import EmbedderError, MissingExtraError
 from openclaw_memory.testing import check_embedder
 
-voyageai = pytest.importorskip("voyageai")
+pytest.importorskip("httpx")
 
 SECRET = "pa-5Yk3JsXZHjGw7ISLn3namBGewQe0aDmW"
 
@@ -100,7 +100,7 @@ def test_the_kind_of_key_says_who_is_asked(load, key, endpoint):
 
 
 def test_without_the_package_the_error_says_how_to_install_it(load, monkeypatch):
-    monkeypatch.setitem(sys.modules, "voyageai", None)
+    monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(MissingExtraError, match=r'pip install "openclaw-memory-index\[voyage\]"'):
         load()
 
@@ -111,31 +111,31 @@ def test_without_the_package_the_error_says_how_to_install_it(load, monkeypatch)
 @pytest.mark.parametrize(
     ("fault", "meaning", "asked"),
     [
-        (faults.status(429), Meaning.BUSY, 3),
-        (faults.status(429, retry_after=0.001), Meaning.BUSY, 3),
-        (faults.quota(), Meaning.EXHAUSTED, 1),
-        (faults.status(500), Meaning.PASSING, 3),
-        (faults.status(503), Meaning.PASSING, 3),
-        (faults.status(520), Meaning.PASSING, 3),
-        (faults.status(507, words="Insufficient storage"), Meaning.PASSING, 3),
-        (faults.status(401), Meaning.DENIED, 1),
-        (faults.status(404), Meaning.DENIED, 1),
-        (faults.wrong_count(1), Meaning.PASSING, 3),
-        (faults.wrong_count(-1), Meaning.PASSING, 3),
-        (faults.null, Meaning.PASSING, 3),
-        (faults.zeros, Meaning.PASSING, 3),
-        (faults.not_json, Meaning.PASSING, 3),
-        (faults.half_body, Meaning.PASSING, 3),
-        (faults.reset, Meaning.PASSING, 3),
-        (faults.gzip_bomb(2 * faults.MEGABYTE), Meaning.DENIED, 1),
-        (faults.redirect(), Meaning.DENIED, 1),
+        (faults.status(429), FailureKind.BUSY, 3),
+        (faults.status(429, retry_after=0.001), FailureKind.BUSY, 3),
+        (faults.quota(), FailureKind.EXHAUSTED, 1),
+        (faults.status(500), FailureKind.PASSING, 3),
+        (faults.status(503), FailureKind.PASSING, 3),
+        (faults.status(520), FailureKind.PASSING, 3),
+        (faults.status(507, words="Insufficient storage"), FailureKind.PASSING, 3),
+        (faults.status(401), FailureKind.DENIED, 1),
+        (faults.status(404), FailureKind.DENIED, 1),
+        (faults.wrong_count(1), FailureKind.PASSING, 3),
+        (faults.wrong_count(-1), FailureKind.PASSING, 3),
+        (faults.null, FailureKind.PASSING, 3),
+        (faults.zeros, FailureKind.PASSING, 3),
+        (faults.not_json, FailureKind.PASSING, 3),
+        (faults.half_body, FailureKind.PASSING, 3),
+        (faults.reset, FailureKind.PASSING, 3),
+        (faults.gzip_bomb(2 * faults.MEGABYTE), FailureKind.DENIED, 1),
+        (faults.redirect(), FailureKind.DENIED, 1),
     ],
 )
 def test_failures_are_told_apart_and_retried_only_where_that_helps(load, server, fault, meaning, asked):
     server.always(fault)
     with pytest.raises(ServiceError) as raised:
         load().embed_query("The launch is on Friday.")
-    assert (raised.value.meaning, len(server.seen())) == (meaning, asked)
+    assert (raised.value.kind, len(server.seen())) == (meaning, asked)
     assert not server.seen("elsewhere")
 
 
@@ -151,19 +151,19 @@ def test_the_wait_that_comes_with_a_packed_refusal_is_understood(load, server):
     server.always(lambda *_: Answer(429, b"packed", {"content-encoding": "gzip", "retry-after": "0.001"}))
     with pytest.raises(ServiceError) as raised:
         load().embed_query("The launch is on Friday.")
-    assert (raised.value.meaning, raised.value.retry_after) == (Meaning.BUSY, 0.001)
+    assert (raised.value.kind, raised.value.retry_after) == (FailureKind.BUSY, 0.001)
 
 
 def test_an_endless_answer_is_given_up(load, server):
     server.always(faults.huge_body)
     with pytest.raises(ServiceError, match="more than 67,108,864 bytes"):
-        load(pace=Pace(tries=1)).embed_query("The launch is on Friday.")
+        load(retry=RetryPolicy(tries=1)).embed_query("The launch is on Friday.")
 
 
 def test_a_server_that_is_not_there_is_told_apart_by_the_systems_own_words(load):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        with pytest.raises(ServiceError, match="Connect call failed"):
+        with pytest.raises(ServiceError, match="refused"):
             load(base_url=f"http://127.0.0.1:{taken.getsockname()[1]}/v1").embed_query("The launch is on Friday.")
 
 
@@ -171,7 +171,7 @@ def test_a_bad_key_is_asked_with_once_and_not_for_each_text(load, server):
     server.key = "another"
     with pytest.raises(ServiceError, match=r"API key is invalid.*check key") as raised:
         load().embed_documents(["one note", "another note", "a third"])
-    assert (raised.value.meaning, len(server.seen())) == (Meaning.DENIED, 1)
+    assert (raised.value.kind, len(server.seen())) == (FailureKind.DENIED, 1)
 
 
 # --- batch jobs --------------------------------------------------------------------------------------------------
@@ -219,9 +219,9 @@ def test_the_results_of_a_job_are_not_fetched_from_anywhere_else(load, server, t
 def test_what_goes_wrong_with_a_job_is_told_with_its_status(load, server, work):
     server.key = "another"
     embedder = load()
-    with pytest.raises(voyageai.error.APIError) as raised:
+    with pytest.raises(StatusError) as raised:
         work(embedder, "submit", ITEMS)
-    assert failure(raised.value, "voyage").meaning is Meaning.DENIED
+    assert failure(raised.value, "voyage").kind is FailureKind.DENIED
 
 
 def test_a_job_that_nobody_knows_is_unknown(load, work):

@@ -192,7 +192,7 @@ def test_a_text_that_is_no_unicode_is_refused(tmp_path):
 def test_a_secret_that_was_shown_masked_is_not_lost_by_writing_it_back(tmp_path):
     secret = "sk-proj-abcdefghij0123456789ABCDEFGHIJ"
     put(tmp_path, a=f"the key is {secret}")
-    with pytest.raises(InvalidInputError, match="stands for a secret"):
+    with pytest.raises(InvalidInputError, match="masks a secret"):
         put(tmp_path, a="the key is sk-pro…GHIJ and more")
     assert secret in (tmp_path / NOTES / "a.md").read_text()
 
@@ -404,5 +404,5 @@ def test_a_document_that_has_the_id_comes_before_one_that_only_has_its_name(tmp_
 @pytest.mark.parametrize("around", ["{}", "({})", "{},", "x={}\nand more"])
 def test_a_mask_is_noticed_whatever_stands_around_it(tmp_path, around):
     put(tmp_path, a="the key is sk-proj-abcdefghij0123456789ABCDEFGHIJ.")
-    with pytest.raises(InvalidInputError, match="stands for a secret"):
+    with pytest.raises(InvalidInputError, match="masks a secret"):
         put(tmp_path, a=around.format("sk-pro…GHIJ"))

@@ -155,9 +155,9 @@ def test_a_file_that_another_program_changes_at_the_last_moment_is_left_to_it(wo
 @pytest.mark.parametrize("lines", [(0, 1), (2, 1), (-1, -1), ("1", 2), (1, 1.5)])
 def test_a_range_that_cannot_be_is_an_error(workspace, lines):
     put(workspace, "a\nb\n")
-    with pytest.raises(InvalidInputError, match="no range"):
+    with pytest.raises(InvalidInputError, match="not a range"):
         workspace.edit(NOTE, *lines, "x", seen=digest("a"))
-    with pytest.raises(InvalidInputError, match="no range"):
+    with pytest.raises(InvalidInputError, match="not a range"):
         workspace.promote(NOTE, *lines)
 
 
@@ -292,7 +292,7 @@ def test_a_mask_is_not_written_in_the_place_of_its_secret(workspace):
     put(workspace, f"token {SECRET}\nrest\n")
     seen = workspace.excerpt(NOTE)
     assert SECRET not in seen.text
-    with pytest.raises(InvalidInputError, match="stands for a secret"):
+    with pytest.raises(InvalidInputError, match="masks a secret"):
         workspace.edit(NOTE, 1, 2, seen.text, seen=seen)
     workspace.edit(NOTE, 2, 2, "changed", seen=seen)
     assert got(workspace).decode() == f"token {SECRET}\nchanged\n"

@@ -123,7 +123,9 @@ def test_a_secret_stays_where_it_is(workspace, lines):
 def test_what_stands_above_the_text_of_a_document_is_not_kept(workspace):
     put(workspace, '---\nopenclaw_memory: 1\nid: "a"\nembedding: {"vector": "AACAPwAAAAA="}\n---\nThe mill.\n')
     for lines in ((1, 6), (4, 4), (5, 6)):
-        with pytest.raises(InvalidInputError, match=r"the first 5 lines of memory/topic\.md stand above the text"):
+        with pytest.raises(
+            InvalidInputError, match=r"the first 5 lines of memory/topic\.md are front matter of a document"
+        ):
             workspace.promote(NOTE, *lines)
     assert not (workspace.root / "MEMORY.md").exists()
     assert workspace.promote(NOTE, 6, 6).text == "The mill."

@@ -521,7 +521,7 @@ def test_a_secret_that_a_person_wrote_is_masked_and_not_lost_by_putting_it_back(
     store.put(USERS, "door", value | {"n": 2})
     assert SECRET in path.read_text(encoding="utf-8")
     assert store.get(USERS, "door").value == value | {"n": 2}
-    with pytest.raises(InvalidInputError, match="stands for a secret"):
+    with pytest.raises(InvalidInputError, match="masks a secret"):
         store.put(USERS, "door", {"text": f"Changed: {value['text']}"})
     assert SECRET in path.read_text(encoding="utf-8")
 

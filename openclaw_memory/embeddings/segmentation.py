@@ -8,12 +8,12 @@ import unicodedata
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from openclaw_memory.embeddings._static_file import piece_at
+from openclaw_memory.embeddings.static_file import piece_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from openclaw_memory.embeddings._static_file import ModelFile
+    from openclaw_memory.embeddings.static_file import ModelFile
 
     # From a word and where to begin in it to each piece found there, the shortest first: its end, and its number.
     Finder = Callable[[str, int], Iterator[tuple[int, int]]]

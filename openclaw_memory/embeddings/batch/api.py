@@ -1,8 +1,8 @@
-"""Batch APIs: many texts handed over at once, cheaper, and answered minutes or hours later."""
+"""What a service offers to embed many texts later: its batch API, and how far a job of it is."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -14,7 +14,7 @@ FILE_BYTES = 32 * 2**20
 
 
 class JobState(Enum):
-    """Where a job stands."""
+    """How far a job is."""
 
     RUNNING = "running"
     DONE = "done"
@@ -24,22 +24,22 @@ class JobState(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Jobs:
+class BatchApi:
     """A service's batch API.
 
     `submit` takes pairs of a key (1 to 64 letters and digits) and a text, and returns the job's name; the others take
     that name. `results` maps the keys that were answered, also before a job expired, to their vectors: one that is
-    missing failed. `cancel` ends a job that nobody waits for any more. All raise what the service's SDK raises.
+    missing failed. `cancel` ends a job that is not waited for any more. All raise what the service's client raises.
     """
 
-    submit: Callable[[Sequence[tuple[str, str]]], Awaitable[str]]
-    state: Callable[[str], Awaitable[JobState]]
-    results: Callable[[str], Awaitable[Mapping[str, Any]]]
+    submit: Callable[[Sequence[tuple[str, str]]], str]
+    state: Callable[[str], JobState]
+    results: Callable[[str], Mapping[str, Any]]
+    cancel: Callable[[str], Any]
     max_items: int
     max_bytes: int
-    cancel: Callable[[str], Awaitable[Any]] | None = None
 
 
 def items_within(answer_bytes: int, dimensions: int) -> int:
-    """How many texts a job may have for its answer, of vectors as decimal fractions, to stay within so many bytes."""
+    """Return how many texts a job may have for its answer, vectors as decimal fractions, to fit so many bytes."""
     return answer_bytes // (CHARACTERS_PER_NUMBER * dimensions)

@@ -7,17 +7,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from openclaw_memory._log import say
 from openclaw_memory.config import EmbeddingConfig
-from openclaw_memory.embeddings import AUTO_ORDER, PROBE, check_provider, from_callable, load_embedder, own_errors
-from openclaw_memory.embeddings._pace import Pace
+from openclaw_memory.embeddings.registry import allowed, check_provider, first_available, from_callable, made
+from openclaw_memory.embeddings.remote.errors import ServiceError
+from openclaw_memory.embeddings.vectors import PROBE, own_errors
 from openclaw_memory.errors import ConfigError, EmbedderError
 from openclaw_memory.types import Embedder, IndexMeta, ServiceEmbedder
 
 if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
+
+T = TypeVar("T")
 
 # An embedder that is there, a provider's name, a function from texts to vectors, or None for keywords only.
 EmbedderChoice: TypeAlias = Embedder | Callable[[list[str]], Any] | str | None
@@ -26,7 +29,7 @@ SILENT_SECONDS = 30.0
 _OF_FRAMEWORKS = "what a framework calls an embedding is wrapped by its adapter: LlamaIndexEmbedder, LangChainEmbedder"
 
 
-class GuardedEmbedder:
+class CircuitBreakerEmbedder:
     """An embedder whose every failure is an EmbedderError, so that search can go on by keywords.
 
     A service that failed is left alone for a while: questions fail at once, until anything of it succeeds.
@@ -39,10 +42,10 @@ class GuardedEmbedder:
         self.leaves_machine = inner.leaves_machine
         self._failed = f"the embedder {inner.provider} {inner.model} failed"
         self._clock = clock
-        self._silence: tuple[float, str] | None = None
+        self._open_until: tuple[float, str] | None = None
 
     def embed_query(self, text: str) -> Vector:
-        silence = self._silence
+        silence = self._open_until
         if silence is not None and self._clock() < silence[0]:
             raise EmbedderError(silence[1])
         return self.probe(text)
@@ -53,10 +56,10 @@ class GuardedEmbedder:
             with own_errors(self._failed):
                 vector = self.inner.embed_query(text)
         except EmbedderError as error:
-            if self.endpoint and not getattr(error, "isolated", False):
-                self._silence = (self._clock() + SILENT_SECONDS, str(error))
+            if self.endpoint and not (isinstance(error, ServiceError) and error.isolated):
+                self._open_until = (self._clock() + SILENT_SECONDS, str(error))
             raise
-        self._silence = None
+        self._open_until = None
         return vector
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
@@ -67,13 +70,13 @@ class GuardedEmbedder:
         """End what the embedder keeps open."""
         self.inner.close()
 
-    def is_heard(self) -> None:
+    def record_success(self) -> None:
         """It has answered by some other way: questions need not wait any longer."""
-        self._silence = None
+        self._open_until = None
 
 
 @dataclass(slots=True)
-class Embedders:
+class EmbedderSelector:
     """The embedder that a memory wants and the one it falls back to; safe to use from several threads.
 
     `make` makes the wanted one, None for keywords alone, and tells a dictionary which providers it passed over, and
@@ -84,27 +87,27 @@ class Embedders:
     requested: str
     rules: EmbeddingConfig
     handed_in: bool = False
-    passed_over: dict[str, str] = field(default_factory=dict)
-    _wanted: list[GuardedEmbedder | None] = field(default_factory=list)
-    _fallback: list[GuardedEmbedder | None] = field(default_factory=list)
+    unavailable: dict[str, str] = field(default_factory=dict)
+    _wanted: list[CircuitBreakerEmbedder | None] = field(default_factory=list)
+    _fallback: list[CircuitBreakerEmbedder | None] = field(default_factory=list)
     _refusal: tuple[float, str] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def wanted(self) -> GuardedEmbedder | None:
+    def wanted(self) -> CircuitBreakerEmbedder | None:
         """The wanted embedder, None for keywords alone.
 
         Raises:
             EmbedderError: it cannot be made, whatever the reason.
         """
         try:
-            embedder = self._once(self._wanted, lambda: self.make(self.passed_over))
+            embedder = self._once(self._wanted, lambda: self.make(self.unavailable))
         except EmbedderError as error:
             self._refusal = (time.monotonic() + SILENT_SECONDS, str(error))
             raise
         self._refusal = None
         return embedder
 
-    def fallback(self) -> GuardedEmbedder | None:
+    def fallback(self) -> CircuitBreakerEmbedder | None:
         """The fallback; None where none is configured.
 
         Raises:
@@ -112,7 +115,7 @@ class Embedders:
         """
         return self._once(self._fallback, lambda: made(self.rules.fallback, self.rules))
 
-    def for_search(self, stored: IndexMeta | None) -> GuardedEmbedder | None:
+    def for_search(self, stored: IndexMeta | None) -> CircuitBreakerEmbedder | None:
         """The fallback where the index holds its vectors, else the wanted one.
 
         Raises:
@@ -125,7 +128,9 @@ class Embedders:
             raise EmbedderError(refusal[1])
         return self.wanted()
 
-    def for_sync(self, stored: IndexMeta | None, *, force: bool = False) -> tuple[GuardedEmbedder | None, str | None]:
+    def for_sync(
+        self, stored: IndexMeta | None, *, force: bool = False
+    ) -> tuple[CircuitBreakerEmbedder | None, str | None]:
         """The one to sync with; None, and why, where the wanted one cannot be had. What that means for notes is said.
 
         The fallback takes its place only where that costs no good index: in a new one, or in one of its own. Nor does
@@ -133,7 +138,7 @@ class Embedders:
         """
         try:
             wanted = self.wanted()
-            if not force and self.requested == "auto" and (lost := lost_in_words(stored, self.passed_over)):
+            if not force and self.requested == "auto" and (lost := unavailable_reason(stored, self.unavailable)):
                 return None, lost
             if wanted is not None and self._has_fallback() and (stored is None or stored.identity != wanted.identity):
                 wanted.probe(PROBE)
@@ -141,14 +146,14 @@ class Embedders:
             replaceable = stored is None or stored.identity == "none" or self._is_of_fallback(stored)
             if not self._has_fallback() or not replaceable:
                 return None, str(error)
-            self.passed_over[self.requested] = str(error)
+            self.unavailable[self.requested] = str(error)
             try:
                 fallback = self.fallback()
             except EmbedderError as second:
                 return None, f"{error}; and the fallback: {second}"
             say(f"{self.rules.fallback} stands in for {self.requested}: {error}")
             return _announced(fallback, stored), None
-        self.passed_over.pop(self.requested, None)
+        self.unavailable.pop(self.requested, None)
         return _announced(wanted, stored), None
 
     def close(self) -> None:
@@ -170,20 +175,27 @@ class Embedders:
             return False
         return fallback is not None and fallback.identity == stored.identity
 
-    def _once(self, place: list[GuardedEmbedder | None], make: Callable[[], Embedder | None]) -> GuardedEmbedder | None:
+    def _once(
+        self, place: list[CircuitBreakerEmbedder | None], make: Callable[[], Embedder | None]
+    ) -> CircuitBreakerEmbedder | None:
         with self._lock:
             if not place:
                 with own_errors("the embedder cannot be made"):
                     embedder = allowed(make(), self.rules)
-                place.append(None if embedder is None else GuardedEmbedder(embedder))
+                place.append(None if embedder is None else CircuitBreakerEmbedder(embedder))
             return place[0]
 
 
-def lost_in_words(stored: IndexMeta | None, passed_over: Mapping[str, str]) -> str | None:
+def unavailable_reason(stored: IndexMeta | None, unavailable: Mapping[str, str]) -> str | None:
     """Why the provider that made an index is not to be had any more; None where it was not passed over."""
-    if stored is None or (reason := passed_over.get(stored.provider)) is None:
+    if stored is None or (reason := unavailable.get(stored.provider)) is None:
         return None
     return f"the index is of {stored.provider}, which is not to be had: {reason}; mend that, or sync with force"
+
+
+def unguarded(embedder: T) -> T | Embedder:
+    """Return the embedder without its circuit breaker."""
+    return embedder.inner if isinstance(embedder, CircuitBreakerEmbedder) else embedder
 
 
 def probed(embedder: Embedder) -> Vector:
@@ -192,17 +204,17 @@ def probed(embedder: Embedder) -> Vector:
     Raises:
         EmbedderError: there is none.
     """
-    return embedder.probe(PROBE) if isinstance(embedder, GuardedEmbedder) else embedder.embed_query(PROBE)
+    return embedder.probe(PROBE) if isinstance(embedder, CircuitBreakerEmbedder) else embedder.embed_query(PROBE)
 
 
-def sent_to(embedder: GuardedEmbedder) -> str | None:
+def sent_to(embedder: CircuitBreakerEmbedder) -> str | None:
     """Return a sentence that names the server on another machine that receives the notes; None where none is known."""
     if not embedder.leaves_machine or embedder.endpoint is None:
         return None
     return f"the text of notes and questions is sent to {embedder.endpoint} ({embedder.provider} {embedder.model})"
 
 
-def _announced(embedder: GuardedEmbedder | None, stored: IndexMeta | None) -> GuardedEmbedder | None:
+def _announced(embedder: CircuitBreakerEmbedder | None, stored: IndexMeta | None) -> CircuitBreakerEmbedder | None:
     """The embedder; before it gets the first notes of an index, who receives them is said."""
     new = stored is None or embedder is None or stored.identity != embedder.identity
     if embedder is not None and new and (receiver := sent_to(embedder)) is not None:
@@ -210,20 +222,22 @@ def _announced(embedder: GuardedEmbedder | None, stored: IndexMeta | None) -> Gu
     return embedder
 
 
-def handed_in(given: Embedder | Embedders | Callable[[], Embedder | None] | None, rules: EmbeddingConfig) -> Embedders:
+def handed_in(
+    given: Embedder | EmbedderSelector | Callable[[], Embedder | None] | None, rules: EmbeddingConfig
+) -> EmbedderSelector:
     """The embedders of a memory that is put together from its parts: one that is ready, or a function that makes it.
 
     Raises:
         ConfigError: the rules name a provider that nobody knows.
     """
-    if isinstance(given, Embedders):
+    if isinstance(given, EmbedderSelector):
         return given
     if given is None or isinstance(given, Embedder):
         return embedders_of(given, rules)
-    return Embedders(lambda _: given(), rules.provider, rules)
+    return EmbedderSelector(lambda _: given(), rules.provider, rules)
 
 
-def embedders_of(choice: EmbedderChoice, rules: EmbeddingConfig) -> Embedders:
+def embedders_of(choice: EmbedderChoice, rules: EmbeddingConfig) -> EmbedderSelector:
     """What `choice` names; `"default"` is what `rules` say.
 
     Raises:
@@ -231,18 +245,18 @@ def embedders_of(choice: EmbedderChoice, rules: EmbeddingConfig) -> Embedders:
     """
     _check(rules)
     if choice is None:
-        return Embedders(lambda _: None, "none", rules)
+        return EmbedderSelector(lambda _: None, "none", rules)
     if isinstance(choice, Embedder):
-        return Embedders(lambda _: choice, choice.provider, rules, handed_in=True)
+        return EmbedderSelector(lambda _: choice, choice.provider, rules, handed_in=True)
     if isinstance(choice, str):
         provider = rules.provider if choice == "default" else choice
         check_provider(provider)
         if provider == "auto":
-            return Embedders(lambda passed_over: first_available(rules, passed_over), provider, rules)
-        return Embedders(lambda _: made(provider, rules), provider, rules)
+            return EmbedderSelector(lambda unavailable: first_available(rules, unavailable), provider, rules)
+        return EmbedderSelector(lambda _: made(provider, rules), provider, rules)
     if isinstance(choice, FunctionType) and "<lambda>" not in choice.__qualname__:
         name = f"{choice.__module__}.{choice.__qualname__}"
-        return Embedders(lambda _: from_callable(choice, name), "callable", rules)
+        return EmbedderSelector(lambda _: from_callable(choice, name), "callable", rules)
     if missing := missing_parts(choice):
         raise ConfigError(
             f"this embedder, a {type(choice).__name__}, lacks {', '.join(missing)}; add them as "
@@ -277,49 +291,3 @@ def _check(rules: EmbeddingConfig) -> None:
             f"embedding.model = {rules.model!r} needs a provider other than 'auto'; set it as "
             "embedding.providers.NAME.model"
         )
-
-
-def first_available(rules: EmbeddingConfig, passed_over: dict[str, str]) -> Embedder | None:
-    """What `auto` comes to: the first provider of `AUTO_ORDER` that can be had and is allowed.
-
-    The local one counts only where `rules` name its model. `passed_over` is told why the others were not taken.
-    """
-    for provider in AUTO_ORDER:
-        try:
-            if provider == "local" and not rules.providers.get("local", {}).get("model"):
-                raise EmbedderError("no local model is configured; name one in embedding.providers.local.model")
-            return allowed(made(provider, rules), rules)
-        except EmbedderError as error:
-            passed_over[provider] = str(error)
-    reasons = "; ".join(f"{provider}: {reason}" for provider, reason in passed_over.items())
-    raise EmbedderError(f"no provider can be had ({reasons}); choose one, or none")
-
-
-def made(provider: str, rules: EmbeddingConfig) -> Embedder | None:
-    """The embedder of a provider with the options that `rules` hold for it; None for `none`."""
-    options = dict(rules.providers.get(provider, {}))
-    model = options.pop("model", None)
-    if provider == rules.provider and rules.model is not None:
-        model = rules.model
-    pace = Pace(rules.concurrency, rules.query_seconds, rules.request_seconds)
-    return load_embedder(provider, model, pace=pace, **options)
-
-
-def allowed(embedder: Embedder | None, rules: EmbeddingConfig) -> Embedder | None:
-    """Return the embedder itself; only one that says so counts as keeping text on this machine.
-
-    Raises:
-        EmbedderError: it may send text to another machine, and that is not allowed.
-    """
-    if embedder is None or rules.allow_remote or embedder.leaves_machine is False:
-        return embedder
-    if isinstance(embedder, ServiceEmbedder):
-        raise EmbedderError(
-            f"{embedder.provider} sends text to {embedder.endpoint}, and embedding.allow_remote is off; allow it, or "
-            "choose a local provider"
-        )
-    raise EmbedderError(
-        f"the embedder {embedder.provider} {embedder.model} may send text to another machine, and "
-        "embedding.allow_remote is off; if it does not, say so: local=True for a function or a framework's model, "
-        "leaves_machine = False in a class of your own; otherwise allow it, or choose a local provider"
-    )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from openclaw_memory.embeddings import checked_vectors
-from openclaw_memory.embeddings._pieces import packs, weight
+from openclaw_memory.embeddings.remote.batching import packs, weight
+from openclaw_memory.embeddings.remote.errors import ServiceError
+from openclaw_memory.embeddings.selection import unguarded
+from openclaw_memory.embeddings.vectors import checked_vectors
 from openclaw_memory.errors import EmbedderError
+from openclaw_memory.types import ServiceEmbedder
 
 if TYPE_CHECKING:
-    from openclaw_memory.embeddings._remote import Answer, RemoteEmbedder
+    from openclaw_memory.embeddings.remote.client import Answer, RemoteEmbedder
     from openclaw_memory.types import Embedder, Matrix
 
     Wanted: TypeAlias = tuple[str, str]  # the key of a vector, and the text to embed
@@ -46,25 +49,30 @@ def stream(embedder: Embedder | EmbedderError, wanted: Iterable[Wanted]) -> Iter
     """
     if isinstance(embedder, EmbedderError):
         return _refused(wanted, embedder)
-    if asks_service(embedder):
-        return _from_service(unguarded(embedder), wanted)
+    if (asked := remote(embedder)) is not None:
+        return _from_service(asked, wanted)
     return _from_calls(embedder, wanted)
 
 
-def is_unheard(embedder: object) -> bool:
-    """Whether texts are embedded by a service that has never answered this process."""
-    return asks_service(embedder) and not getattr(unguarded(embedder), "answered", True)
+def is_unheard(embedder: Embedder | None) -> bool:
+    """Return whether texts are embedded by a service that has never answered this process."""
+    asked = remote(embedder)
+    return asked is not None and not asked.has_answered
 
 
-def asks_service(embedder: object) -> bool:
-    """Whether texts are embedded elsewhere, several requests at once, while this process goes on."""
+def asks_service(embedder: Embedder | EmbedderError | None) -> bool:
+    """Return whether texts are embedded elsewhere, several requests at once, while this process goes on."""
+    return remote(embedder) is not None
+
+
+def remote(embedder: Embedder | EmbedderError | None) -> RemoteEmbedder | None:
+    """Return the embedder itself, without its circuit breaker, where it asks a service in the background."""
     inner = unguarded(embedder)
-    return hasattr(inner, "submit") and hasattr(inner, "service")
+    if not isinstance(inner, ServiceEmbedder):  # what it takes to ask services need not be imported
+        return None
+    from openclaw_memory.embeddings.remote.client import RemoteEmbedder
 
-
-def unguarded(embedder: object) -> Any:
-    """The embedder itself, where it stands behind a guard."""
-    return getattr(embedder, "inner", embedder)
+    return inner if isinstance(inner, RemoteEmbedder) else None
 
 
 def _refused(wanted: Iterable[Wanted], error: EmbedderError) -> Iterator[Embedded]:
@@ -118,7 +126,7 @@ def _from_service(embedder: RemoteEmbedder, wanted: Iterable[Wanted]) -> Iterato
         for number, pack in enumerate(packs(wanted, limits.items, limits.request_tokens, lambda item: weight(item[1]))):
             if failed is None:
                 pending[embedder.submit([text for _, text in pack], since)] = number, pack
-                yield from drained(REQUESTS_AHEAD * embedder.concurrency - 1)
+                yield from drained(REQUESTS_AHEAD * embedder.policy.concurrency - 1)
             else:
                 yield Embedded([key for key, _ in pack], None, failed)
         yield from drained(0)
@@ -151,7 +159,7 @@ def _finished(
             continue
         for answer in answers:
             chosen = [pack[place] for place in answer.places]
-            isolated = getattr(answer.error, "isolated", False)
+            isolated = isinstance(answer.error, ServiceError) and answer.error.isolated
             tokens = sum(weight(text) for _, text in chosen)
             embedded = Embedded([key for key, _ in chosen], answer.vectors, answer.error, isolated, tokens)
             if embedded.vectors is None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from openclaw_memory.embeddings import from_callable
+from openclaw_memory.embeddings.registry import from_callable
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.types import Embedder
 
