@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from openclaw_memory.config import MemoryConfig, SessionsConfig, settings_of
-from openclaw_memory.config.locations import agent_places
+from openclaw_memory.config.config import agent_places
 from openclaw_memory.embeddings.selection import EmbedderChoice, EmbedderSelector, embedders_of, handed_in, sent_to
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport

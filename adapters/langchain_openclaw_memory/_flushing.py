@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_openclaw_memory import _turn
 from langchain_openclaw_memory._messages import openclaw_messages
 from langchain_openclaw_memory._turn import Counter, Model
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.conversation import compaction_threshold
 from openclaw_memory.flush import gave_up, hold
 
@@ -68,7 +68,7 @@ def compacted(memory: Memory, key: str, session_id: str | None = None) -> None:
     try:
         memory.flush(key, session_id=session_id).compacted()
     except Exception as error:  # noqa: BLE001 - what is shown by status alone never breaks the turn of the user
-        say(f"the compaction of session {key!r} could not be noted: {error}")
+        warn(f"the compaction of session {key!r} could not be noted: {error}")
 
 
 def transcript_growth(memory: Memory, key: str, session_id: str | None) -> int:

@@ -43,7 +43,7 @@ from langchain_openclaw_memory._trigger import (
     reached,
 )
 from langchain_openclaw_memory._turn import Model, chat_model
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.conversation import flush_due, is_overflow
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.tools import checked_memory
@@ -312,7 +312,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
     def _say_once(self, topic: str, words: str) -> None:
         if topic not in self._told:
             self._told.add(topic)
-            say(words)
+            warn(words)
 
     def _unknown_window(self, model: Model) -> str | None:
         """Why no flush would ever be due with this model, if so."""

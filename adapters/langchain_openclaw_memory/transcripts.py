@@ -18,7 +18,7 @@ from langgraph.runtime import Runtime
 from langchain_openclaw_memory._memory import itself
 from langchain_openclaw_memory._messages import is_summary, openclaw_message
 from langchain_openclaw_memory._session import run_config, thread_of
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.conversation import conversation, estimated_tokens
 from openclaw_memory.errors import ConfigError, InvalidInputError, OpenClawMemoryError
 from openclaw_memory.tools import checked_memory
@@ -117,7 +117,7 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _tell(self, what: str, words: str) -> None:
         if what not in self._told:
             self._told.add(what)
-            say(words)
+            warn(words)
 
     def _of(self, session: str) -> _Known:
         with self._lock:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from llama_index_openclaw_memory import _turn
 from llama_index_openclaw_memory._messages import as_text
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.conversation import Message, compaction_threshold, cut, estimated_tokens
 from openclaw_memory.errors import StoreError
 from openclaw_memory.flush import Flush, hold, messages_since, transcribed
@@ -169,7 +169,7 @@ class Ejected:
     def _not_written(self, session: _Session, flush: Flush | None, error: Exception) -> None:
         why = f"{len(session.unwritten)} ejected messages are not in the transcript, and wait in memory: {error}"
         if not session.failed:
-            say(f"session {session.key!r}: {why}")
+            warn(f"session {session.key!r}: {why}")
         session.failed = True
         if flush is not None:
             flush.save(flush_error=why)
@@ -199,7 +199,7 @@ class Ejected:
         words = f"the transcript of session {flush.key!r} cannot be read for its flush: {type(error).__name__}"
         if words not in self._told:
             self._told.add(words)
-            say(f"{words}: {error}")
+            warn(f"{words}: {error}")
 
     # --- the flush ---
 
@@ -221,7 +221,7 @@ class Ejected:
             was_held = flush.is_held
             if was_held and time.monotonic() > until:
                 why = f"not held, as another one takes over {_PATIENCE_SECONDS:g} s: what waits is in {flush.log.path}"
-                say(f"the flush of session {session.key!r} was {why}")
+                warn(f"the flush of session {session.key!r} was {why}")
                 flush.save(flush_error=why)
                 return
             if was_held:

@@ -21,7 +21,7 @@ from llama_index.core.schema import (
 )
 from pydantic_core import to_jsonable_python
 
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.types import Document as Written
 
@@ -158,7 +158,7 @@ def node_of(document: Written) -> BaseNode:
     try:
         return kind.from_dict({**fields, **_text_of(kind, fields, document.text), **same})
     except (TypeError, ValueError) as error:  # pydantic's is a ValueError; an IndexNode may lack its `index_id`
-        say(f"what {FIELD} says above the text of {document.path} cannot be read, and is left out: {error}")
+        warn(f"what {FIELD} says above the text of {document.path} cannot be read, and is left out: {error}")
         return TextNode(text=document.text, **same)
 
 

@@ -19,7 +19,7 @@ from pydantic import Field, PrivateAttr
 from llama_index_openclaw_memory._ejected import Ejected
 from llama_index_openclaw_memory._messages import openclaw_messages, words_of
 from openclaw_memory import Memory
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.conversation import own_words
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.tools import checked_memory, question_in, recall, with_fewer_results
@@ -217,7 +217,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         words = f"{what}: {type(error).__name__}"
         if words not in self._told:
             self._told.add(words)
-            say(f"{words}: {error}")
+            warn(f"{words}: {error}")
 
 
 def _question(message: ChatMessage) -> str:

@@ -30,7 +30,7 @@ from llama_index_openclaw_memory._messages import as_text, calls_of, openclaw_me
 from llama_index_openclaw_memory._turn import flush, window_of
 from llama_index_openclaw_memory._usage import reported_tokens
 from openclaw_memory import Memory
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.conversation import compaction_threshold
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, Conversations, Reading, hold
@@ -139,7 +139,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
             if type(error) in self._told:
                 return
             self._told.add(type(error))
-            say(f"a call of an LLM could not be watched for the flush: {type(error).__name__}: {error}")
+            warn(f"a call of an LLM could not be watched for the flush: {type(error).__name__}: {error}")
 
     def flush(self, session_key: str | None = None) -> None:
         """Have written down, at the end of a session, what no flush was shown; by default of all sessions.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.embeddings.registry import allowed, check_provider, first_available, from_callable, made
 from openclaw_memory.embeddings.remote.errors import ServiceError
@@ -151,7 +151,7 @@ class EmbedderSelector:
                 fallback = self.fallback()
             except EmbedderError as second:
                 return None, f"{error}; and the fallback: {second}"
-            say(f"{self.rules.fallback} stands in for {self.requested}: {error}")
+            warn(f"{self.rules.fallback} stands in for {self.requested}: {error}")
             return _announced(fallback, stored), None
         self.unavailable.pop(self.requested, None)
         return _announced(wanted, stored), None
@@ -218,7 +218,7 @@ def _announced(embedder: CircuitBreakerEmbedder | None, stored: IndexMeta | None
     """The embedder; before it gets the first notes of an index, who receives them is said."""
     new = stored is None or embedder is None or stored.identity != embedder.identity
     if embedder is not None and new and (receiver := sent_to(embedder)) is not None:
-        say(receiver)
+        warn(receiver)
     return embedder
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.conversation.overflow import is_overflow
 from openclaw_memory.conversation.silent_reply import SILENT, is_silent
 from openclaw_memory.types import ToolAnswer
@@ -142,7 +142,7 @@ def hold(key: str, begin: Callable[[], FlushTurn | None], drive: Callable[[Flush
 def gave_up(key: str, turn: FlushTurn | None, error: BaseException) -> bool:
     """End a turn that whoever drove it broke off with `error`; False where there is none, and that is said."""
     if turn is None:
-        say(f"the flush of session {key!r} failed: {error}")
+        warn(f"the flush of session {key!r} failed: {error}")
         return False
     while turn.open:  # what fails outside of the model fails again: the messages are kept
         turn.failed(error)

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
     InvalidInputError,
@@ -163,7 +163,7 @@ class Known:
         )
         if self.unread.get(path) != words:
             self.unread[path] = words
-            say(words)
+            warn(words)
 
     def _keep(self, path: str, stamp: _Stamp, size: int, seen: Seen) -> None:
         with self._lock:

@@ -235,11 +235,12 @@ def _check_masks(note: _Note, start: int, end: int, proposed: str, changed: Sequ
             f"lines {start} to {end} are a part of a secret, and its rest would stay: name all its lines"
         )
 
-        raise InvalidInputError(f"lines {start!r} to {end!r} are not a range: lines count from 1, the last is included")
-
 
 def _check_range(start: int, end: int) -> None:
-    raise InvalidInputError(f"lines {start!r} to {end!r} are not a range: lines count from 1, and the last is included")
+    if not isinstance(start, int) or not isinstance(end, int) or not 1 <= start <= end:
+        raise InvalidInputError(
+            f"lines {start!r} to {end!r} are not a range: lines count from 1, and the last is included"
+        )
 
 
 def _conflict(note: _Note, start: int, end: int, seen: str | Excerpt, proposed: str) -> ConflictError:

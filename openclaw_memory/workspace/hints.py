@@ -9,7 +9,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.config.ignored_names import is_passed_over
+from openclaw_memory.config.workspace_file import is_passed_over
 from openclaw_memory.workspace.paths import NOTES_FOLDER, counts, is_memory, is_set_apart
 
 # A few thousand names take some milliseconds to look at. A home folder holds millions.

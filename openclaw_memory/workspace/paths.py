@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import FilesConfig, SessionsConfig
-from openclaw_memory.config.ignored_names import OF_THE_AGENT, is_passed_over, may_be_of_the_agent
+from openclaw_memory.config.workspace_file import OF_THE_AGENT, is_passed_over, may_be_of_the_agent
 from openclaw_memory.errors import ConfigError, NotFoundError, PathNotAllowedError
 
 if TYPE_CHECKING:

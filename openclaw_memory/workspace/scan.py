@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from openclaw_memory.config import FilesConfig, SessionsConfig
-from openclaw_memory.config.ignored_names import is_passed_over
+from openclaw_memory.config.workspace_file import is_passed_over
 from openclaw_memory.errors import WorkspaceError
 from openclaw_memory.types import MemoryFile, Skipped, Source
 from openclaw_memory.workspace.paths import (

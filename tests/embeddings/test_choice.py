@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -117,6 +119,7 @@ def test_auto_takes_the_first_provider_whose_key_is_there(
 
 def test_auto_takes_a_local_model_that_is_configured_before_any_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key")
+    monkeypatch.setitem(sys.modules, "sentence_transformers", SimpleNamespace(SentenceTransformer=None))
     rules = EmbeddingConfig(provider="auto", providers={"local": {"model": "/nowhere/at/all"}})
     embedders = embedders_of("default", rules)
     embedders.wanted()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.embeddings.batch.api import BatchApi, JobState
 from openclaw_memory.embeddings.batch.state import Job, JobFile, Known, path_of
 from openclaw_memory.embeddings.remote.batching import encodable, packs, weight
@@ -254,7 +254,7 @@ class Batch:
             self.file.save(replace(known, failures=failures))
         off = f"ordinary requests take its place until {self.file.path} is deleted"
         so = "after one more failure" if failures < FAILURE_LIMIT else "from now on"
-        say(f"the batch API of {self._host} failed: {why}; {so}, {off}")
+        warn(f"the batch API of {self._host} failed: {why}; {so}, {off}")
 
     @property
     def _host(self) -> str:
