@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
-from langchain_openclaw_memory._matching import matching
-from langchain_openclaw_memory._memory import itself
+from langchain_openclaw_memory._filters import matching
 from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError
@@ -51,7 +50,8 @@ class OpenClawVectorStore(VectorStore):
         self.memory = memory
         self._documents = memory.documents
 
-    __deepcopy__ = itself
+    def __deepcopy__(self, _memo: object) -> Self:
+        return self  # shared like its memory, by frameworks that copy their parts
 
     @classmethod
     def from_texts(

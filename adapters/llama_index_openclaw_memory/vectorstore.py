@@ -18,8 +18,8 @@ from llama_index.core.vector_stores.types import (
 
 from llama_index_openclaw_memory._filters import matching
 from llama_index_openclaw_memory._makers import Makers
-from llama_index_openclaw_memory._modes import answer
 from llama_index_openclaw_memory._nodes import found_node, is_cited, node_of, source_of, written_of
+from llama_index_openclaw_memory._query_modes import answer
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
-from langchain_openclaw_memory.store import OpenClawStore
+from langchain_openclaw_memory.langgraph_store import OpenClawStore
 from langgraph.store.base import (
     GetOp,
     InvalidNamespaceError,
@@ -604,7 +604,7 @@ def test_threads_can_put_at_the_same_time(store):
 
 PUTTING = """
 import sys
-from langchain_openclaw_memory.store import OpenClawStore
+from langchain_openclaw_memory.langgraph_store import OpenClawStore
 from openclaw_memory import Memory
 with Memory.open(sys.argv[1], embedder=None) as memory:
     for number in range(15):

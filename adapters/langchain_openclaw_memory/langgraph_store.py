@@ -21,7 +21,8 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from langchain_openclaw_memory._items import (
+from langchain_openclaw_memory._filters import matching, namespaces_of
+from langchain_openclaw_memory._store_items import (
     FOLDER,
     WHOLE,
     checked_text,
@@ -31,7 +32,6 @@ from langchain_openclaw_memory._items import (
     json_value,
     path_of,
 )
-from langchain_openclaw_memory._matching import matching, namespaces_of
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError, InvalidInputError, SyncBusyError
 

@@ -16,7 +16,7 @@ from llama_index.core.memory.memory import BaseMemoryBlock
 from llama_index.core.utils import get_tokenizer
 from pydantic import Field, PrivateAttr
 
-from llama_index_openclaw_memory._ejected import Ejected
+from llama_index_openclaw_memory._eviction import Ejected
 from llama_index_openclaw_memory._messages import openclaw_messages, words_of
 from openclaw_memory import Memory
 from openclaw_memory._log import warn
