@@ -61,8 +61,9 @@ def plain(value: Any) -> Any:
     """Dataclasses and mappings as dicts, tuples as lists; a dataclass with a `citation` shows it."""
     if is_dataclass(value) and not isinstance(value, type):
         shown = {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-        if "citation" not in shown and hasattr(value, "citation"):
-            shown["citation"] = value.citation
+        citation = getattr(value, "citation", None)
+        if citation is not None:
+            shown.setdefault("citation", citation)
         return shown
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}

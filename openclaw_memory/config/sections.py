@@ -321,7 +321,8 @@ def _check_type(name: str, value: Any, annotation: str) -> None:
     }[kind]
     if not fits:
         raise ConfigError(f"{name} must be {words}, not {shown(name, value)}")
-    if name in _PATHS and any("\0" in path for path in ([value] if isinstance(value, str) else value)):
+    paths = value if isinstance(value, tuple) else (value,)
+    if name in _PATHS and any("\0" in str(path) for path in paths):
         raise ConfigError(f"{name} holds a NUL, which no path has: {value!r}; write the path without it")
 
 

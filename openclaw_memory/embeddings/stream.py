@@ -174,4 +174,8 @@ def _together(parts: Sequence[Embedded]) -> Embedded:
     import numpy as np
 
     keys = [key for part in parts for key in part.keys]
-    return Embedded(keys, np.concatenate([part.vectors for part in parts]), tokens=sum(part.tokens for part in parts))
+    return Embedded(
+        keys,
+        np.concatenate([part.vectors for part in parts if part.vectors is not None]),
+        tokens=sum(part.tokens for part in parts),
+    )
