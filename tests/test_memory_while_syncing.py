@@ -171,8 +171,8 @@ def test_a_progress_callback_may_search_in_the_midst_of_a_first_sync(notes: Path
 KILLED = """
 import os, sys
 from openclaw_memory import Memory
-from openclaw_memory.indexing import run
-run.FILES_PER_WRITE = 1
+from openclaw_memory.indexing import pipeline
+pipeline.FILES_PER_WRITE = 1
 Memory.open(sys.argv[1], embedder=None).sync(progress=lambda step: os._exit(7))
 """
 
