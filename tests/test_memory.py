@@ -24,12 +24,14 @@ from openclaw_memory.errors import (
     ConfigError,
     CorruptIndexError,
     EmbedderError,
+    InvalidInputError,
     NotFoundError,
     PathNotAllowedError,
     QueryError,
     StoreError,
     WorkspaceError,
 )
+from openclaw_memory.types import Document
 
 
 @pytest.fixture
@@ -286,9 +288,29 @@ def test_an_appended_note_is_found_after_the_next_sync(memory: Memory) -> None:
     assert "zeppelin" in memory.get(result.path, start=result.start_line, lines=lines).text
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda memory: memory.append(""),
+        lambda memory: memory.edit("MEMORY.md", 2, 1, "text", seen="0" * 64),
+        lambda memory: memory.session_log(""),
+        lambda memory: memory.documents.add([Document("", "text")]),
+        lambda memory: memory.documents.get("one"),
+        lambda memory: memory.get("MEMORY.md", start=0),
+    ],
+    ids=["append", "edit", "session_log", "documents.add", "documents.get", "get"],
+)
+def test_a_call_that_is_no_search_does_not_raise_the_error_of_a_search(
+    memory: Memory, bad: Callable[[Memory], Any]
+) -> None:
+    with pytest.raises(InvalidInputError) as raised:
+        bad(memory)
+    assert not isinstance(raised.value, QueryError)
+
+
 @pytest.mark.parametrize("date", ["yesterday", "2026-13-01", "../x"])
 def test_a_date_that_is_none_is_refused(memory: Memory, date: str) -> None:
-    with pytest.raises(QueryError, match="date"):
+    with pytest.raises(InvalidInputError, match="date"):
         memory.append("text", date=date)
 
 
@@ -417,3 +439,13 @@ def test_a_citation_opens_the_lines_that_it_names(notes):
             memory.get("MEMORY.md#L40-L41")
         with pytest.raises(PathNotAllowedError):
             memory.get("../MEMORY.md#L1")
+
+
+def test_the_status_names_a_transcript_of_another_program(memory: Memory, notes: Path) -> None:
+    (notes / "sessions").mkdir(exist_ok=True)
+    (notes / "sessions" / "other.jsonl").write_text('{"role": "user", "content": "When does the ferry leave?"}\n')
+    memory.sync()
+    (skipped,) = memory.status().skipped
+    assert skipped.path == "sessions/other.jsonl"
+    assert "is not a transcript in OpenClaw's format" in skipped.reason
+    assert not memory.search("boiler").stale

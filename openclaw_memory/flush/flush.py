@@ -91,7 +91,7 @@ class Flush:
         clock: Callable[[], datetime.datetime] | None = None,
         shared: dict[Any, Any] | None = None,
     ) -> None:
-        """Raises QueryError for an empty key or id, ConfigError for a time zone that nobody knows."""
+        """Raises InvalidInputError for an empty key or id, ConfigError for a time zone that nobody knows."""
         log_name(key)
         local_now(workspace.journal.timezone)
         self.workspace, self.key, self.window = workspace, key, window

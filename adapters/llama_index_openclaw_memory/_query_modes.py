@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
 
-from llama_index_openclaw_memory import _ranking
+from llama_index_openclaw_memory import _fusion
 from llama_index_openclaw_memory._filters import matching
 from llama_index_openclaw_memory._makers import Makers
 from llama_index_openclaw_memory._nodes import source_of
@@ -57,7 +57,7 @@ def _by_vectors(makers: Makers, query: VectorStoreQuery, where: Where | None) ->
         return _nearest(makers, vector, query.similarity_top_k, where)
     # A few that are named are compared one by one: to look for them among all others would take longer.
     named = [one for one in makers.memory.documents.get(query.node_ids) if where is None or where(one)]
-    return _ranking.by_cosine(vector, _with_vectors(makers, named))[: query.similarity_top_k]
+    return _fusion.by_cosine(vector, _with_vectors(makers, named))[: query.similarity_top_k]
 
 
 def _nearest(makers: Makers, vector: Sequence[float], k: int, where: Where | None) -> Found:
@@ -92,7 +92,7 @@ def _by_both(makers: Makers, query: VectorStoreQuery, where: Where | None) -> Fo
     alpha = _ALPHA if query.alpha is None else _share("alpha", query.alpha)
     dense = _by_vectors(makers, query, where) if alpha > 0 else []
     sparse = _by_sparse_words(makers, query, where) if alpha < 1 else []
-    return _ranking.fused(dense, sparse, alpha)[:k]
+    return _fusion.fused(dense, sparse, alpha)[:k]
 
 
 def _is_fused(makers: Makers, query: VectorStoreQuery) -> bool:
@@ -109,7 +109,7 @@ def _without_repeats(makers: Makers, query: VectorStoreQuery, where: Where | Non
     vector = _vector(makers, query)
     near = [one for one, _ in _nearest(makers, vector, max(query.similarity_top_k, _MMR_CANDIDATES), where)]
     comparable = _with_vectors(makers, near)
-    chosen = _ranking.marginal(vector, [row for _, row in comparable], query.similarity_top_k, threshold)
+    chosen = _fusion.marginal(vector, [row for _, row in comparable], query.similarity_top_k, threshold)
     return [(comparable[at][0], score) for at, score in chosen]
 
 

@@ -26,58 +26,64 @@ from llama_index_instrumentation import root_dispatcher
 from llama_index_instrumentation.events.span import SpanDropEvent
 from pydantic import Field, PrivateAttr
 
+from llama_index_openclaw_memory._flush_model import flush, window_of
 from llama_index_openclaw_memory._messages import as_text, calls_of, openclaw_messages
-from llama_index_openclaw_memory._turn import flush, window_of
-from llama_index_openclaw_memory._usage import reported_tokens
+from llama_index_openclaw_memory._token_usage import reported_tokens
 from openclaw_memory import Memory
 from openclaw_memory._log import warn
 from openclaw_memory.conversation import compaction_threshold
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import FLUSH_TAG, Conversations, Reading, hold
+from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Reading, run_flush
 from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:
     from llama_index.core.instrumentation.events import BaseEvent
 
 SESSION_TAG = "session_key"  # by this tag of the instrumentation a call says which session it belongs to
-_TALKS = 16  # that may go on in one session at once: whoever gives no tags has all of a program in one
-_ENOUGH = 2  # messages alike tell a shorter history; an agent may have rewritten how it came to its latest reply
+_PARALLEL = 16  # conversations in one session at once: without tags, all of a program are in one
+_BUFFER_SHARE = 0.75  # of the window: where the buffers of LlamaIndex begin to drop messages
 _PROGRAM = frozenset({MessageRole.SYSTEM, MessageRole.DEVELOPER})
-_REPLIES = frozenset({MessageRole.ASSISTANT, MessageRole.CHATBOT, MessageRole.MODEL})
 
 _READING: Reading[ChatMessage] = Reading(
     # A call of a tool has no text; what it calls tells it from others.
     role=lambda message: (message.role, str(calls_of(message))),
     text=lambda message: message.content or "",
-    is_reply=lambda message: message.role in _REPLIES,
 )
 
 
 class MemoryFlushEventHandler(BaseEventHandler):
-    """Has `llm` write memories down once a conversation nears the end of its window, before messages are dropped.
+    """Save memories of conversations with any LLM of the program, before messages are dropped.
 
-    Add it to the instrumentation: `get_dispatcher().add_event_handler(handler)`; it then hears every call of every LLM
-    of the program, those of agents, chat engines and query engines alike. It flushes after a reply that brought a
-    conversation to `window - reserve - soft threshold` tokens (`window` by default that of `llm`; see
-    `memory.config.compaction`), where a call leaves out the beginning of the one before it, as a `ChatMemoryBuffer`
-    does, and where the provider refuses the conversation as too long; once between two compactions. It sees and never
-    changes the conversation. Agents with a `Memory` are served better by `OpenClawMemoryBlock`.
+    Add it to the instrumentation: `get_dispatcher().add_event_handler(handler)`. It then sees the calls that agents,
+    chat engines and query engines make. It flushes
 
-    A session is told from others by a tag: `with instrument_tags({"session_key": "alice"}): ...`. Calls without it are
-    of the session `session_key`, by default `main`; with a `session_key`, calls that bear another one are left alone,
-    so that several handlers may serve several memories.
+    - after a reply that brought a conversation to `window - reserve - soft threshold` tokens (see
+      `memory.config.compaction`), and again each time more than half of the conversation is new,
+    - where the provider refuses the conversation as too long,
+    - with `flush`, at the end of a session.
 
-    Where no event loop runs in its thread, a call waits for the flush. Where one does, the flush is held in a thread of
-    its own and the loop goes on; `settle` waits for it, and so does the end of the program. `flush` ends a session.
+    It sees the calls of the model and nothing else: messages that a buffer drops before the conversation reaches the
+    threshold are lost to it. For a buffer of N tokens, pass `window=N`; the default fits
+    `ChatMemoryBuffer.from_defaults(llm=llm)`. Agents with a `Memory` are served better by `OpenClawMemoryBlock`.
 
-    One that is added later for the same memory and `session_key` takes the place of this one;
+    A call belongs to the session that its tag names: `with instrument_tags({"session_key": "alice"}): ...`. A handler
+    with a `session_key` ignores calls of other sessions, so that several handlers may serve several memories. A handler
+    that is added later for the same memory and `session_key` replaces this one;
     `get_dispatcher().event_handlers.remove(handler)` removes it.
 
-    `token_counter` counts the tokens of a text, by default four characters as one; what the provider reports counts
-    where it is more.
+    Where no event loop runs in its thread, a call waits for the flush. Where one does, the flush runs in a thread of
+    its own; `settle` waits for it, and so does the end of the program.
+
+    Args:
+        memory: Where to save.
+        llm: The model that writes the memories.
+        window: The tokens that a conversation has room for, by default three quarters of the context window of `llm`.
+        session_key: The session of calls without a tag, by default `main`.
+        token_counter: Counts the tokens of a text, by default four characters as one. What the provider reports counts
+            where it is more.
 
     Raises:
-        ConfigError: `memory` or `llm` is none, or nobody knows the window.
+        ConfigError: `memory` is not a memory, `llm` not an LLM, or its window is unknown.
     """
 
     memory: Memory = Field(exclude=True)
@@ -85,7 +91,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
     window: int
     session_key: str | None = None
     token_counter: Callable[[str], int] = Field(exclude=True)
-    _conversations: Conversations[ChatMessage] = PrivateAttr()
+    _detector: ConversationDetector[ChatMessage] = PrivateAttr()
     _told: set[type[Exception]] = PrivateAttr(default_factory=set)
     _under_way: list[threading.Thread] = PrivateAttr(default_factory=list)
     _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
@@ -101,11 +107,10 @@ class MemoryFlushEventHandler(BaseEventHandler):
     ) -> None:
         if not isinstance(llm, LLM):
             raise ConfigError(f"llm={llm!r:.80} is no LLM of LlamaIndex: give one, it writes the memories down")
-        size = window or window_of(llm)
-        if size is None:
+        size = window or int(_BUFFER_SHARE * (window_of(llm) or 0))
+        if not size:
             raise ConfigError(
-                f"nobody knows how many tokens {type(llm).__name__} can read, so that no flush would be due: "
-                "give window=200_000"
+                f"unknown context window of {type(llm).__name__}, so no flush would be due: pass window=200_000"
             )
         fields: dict[str, Any] = {
             "memory": checked_memory(memory),
@@ -115,15 +120,14 @@ class MemoryFlushEventHandler(BaseEventHandler):
             "token_counter": token_counter or _about,
         }
         super().__init__(**fields)
-        self._conversations = Conversations(
+        self._detector = ConversationDetector(
             _READING,
             self._saving,
             rules=memory.config.compaction,
             window=self.window,
             count=lambda talk: self.token_counter(_text(talk)),
             run=self._hold,
-            talks=_TALKS,
-            enough=_ENOUGH,
+            parallel=_PARALLEL,
         )
 
     @classmethod
@@ -146,7 +150,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
 
         Flushes that are under way are waited for. What fails is said, and nothing is raised.
         """
-        self._conversations.over(session_key)
+        self._detector.finished(session_key)
         self.settle()
 
     async def aflush(self, session_key: str | None = None) -> None:
@@ -165,25 +169,25 @@ class MemoryFlushEventHandler(BaseEventHandler):
         await asyncio.to_thread(self.settle)
 
     def _hear(self, event: BaseEvent) -> None:
-        calls, call = self._conversations, event.span_id
+        detector, call = self._detector, event.span_id
         match event:
             case LLMChatStartEvent():
                 self._began(event, event.messages)
             case LLMCompletionStartEvent():
                 self._began(event, [ChatMessage(event.prompt)])
             case LLMChatInProgressEvent() | LLMCompletionInProgressEvent():
-                calls.counted(call, reported_tokens(event.response))
+                detector.counted(call, reported_tokens(event.response))
             case LLMChatEndEvent():
                 reply = event.response.message if event.response else None
-                calls.ended(call, reply, reported_tokens(event.response))
+                detector.ended(call, reply, reported_tokens(event.response))
             case LLMCompletionEndEvent():
                 said = ChatMessage(event.response.text, role=MessageRole.ASSISTANT)
-                calls.ended(call, said, reported_tokens(event.response))
+                detector.ended(call, said, reported_tokens(event.response))
             case ExceptionEvent():
-                calls.failed(call, event.exception)
+                detector.failed(call, event.exception)
             case SpanDropEvent():
                 # It is told of while the error is being handled, and itself has nothing but its text.
-                calls.failed(call, sys.exception() or RuntimeError(event.err_str))
+                detector.failed(call, sys.exception() or RuntimeError(event.err_str))
 
     def _began(self, event: LLMChatStartEvent | LLMCompletionStartEvent, messages: Sequence[ChatMessage]) -> None:
         tagged = event.tags.get(SESSION_TAG)
@@ -193,10 +197,10 @@ class MemoryFlushEventHandler(BaseEventHandler):
             return
         key = self.session_key or str(tagged or "main")
         # An LLM that takes text is asked for a chat by a completion, which is the same call once more.
-        if isinstance(event, LLMCompletionStartEvent) and self._conversations.asks_for(key, event.prompt):
+        if isinstance(event, LLMCompletionStartEvent) and self._detector.asks_for(key, event.prompt):
             return
         if talk := [message for message in messages if message.role not in _PROGRAM]:
-            self._conversations.began(event.span_id, key, talk)
+            self._detector.began(event.span_id, key, talk)
 
     def _is_replaced(self) -> bool:
         """Whether one for the same memory and session was added after this one: two would have all written twice."""
@@ -219,7 +223,9 @@ class MemoryFlushEventHandler(BaseEventHandler):
             flushed=False,  # whether this cycle had its flush is known from the conversation
             messages=lambda: openclaw_messages(talk),
         )
-        return partial(hold, key, begin, lambda turn: flush(turn, self.llm, talk, room=room, count=self.token_counter))
+        return partial(
+            run_flush, key, begin, lambda turn: flush(turn, self.llm, talk, room=room, count=self.token_counter)
+        )
 
     def _hold(self, work: Callable[[], None]) -> None:
         """Hold a flush: at once, or in a thread where a loop would stand still meanwhile."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from llama_index_openclaw_memory import _turn
+from llama_index_openclaw_memory import _flush_model
 from llama_index_openclaw_memory._messages import as_text
 from openclaw_memory._log import warn
 from openclaw_memory.conversation import Message, compaction_threshold, cut, estimated_tokens
 from openclaw_memory.errors import StoreError
-from openclaw_memory.flush import Flush, hold, messages_since, transcribed
+from openclaw_memory.flush import Flush, messages_since, run_flush, transcribed
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
@@ -263,11 +263,11 @@ class Ejected:
             return flush.due(estimated_tokens(talk), compacting=True, flushed=False, messages=lambda: talk)
 
         def drive(turn: FlushTurn) -> None:
-            room = compaction_threshold(_turn.window_of(llm), self._memory.config.compaction)
-            _turn.flush(turn, llm, as_text(talk), room=room, count=_estimated)
+            room = compaction_threshold(_flush_model.window_of(llm), self._memory.config.compaction)
+            _flush_model.flush(turn, llm, as_text(talk), room=room, count=_estimated)
             flush.compacted(log_bytes=end)
 
-        return hold(flush.key, begin, drive)
+        return run_flush(flush.key, begin, drive)
 
 
 def _looked_at(flush: Flush) -> int:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_openclaw_memory._cycles import NO_SUMMARY, summary_of, talk_of
+from langchain_openclaw_memory._flush_marks import NO_SUMMARY, summary_of, talk_of
 
 SUMMARY = HumanMessage("Here is a summary.", id="s", additional_kwargs={"lc_source": "summarization"})
 

@@ -4,7 +4,7 @@ import pytest
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
 from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMChatStartEvent
 from llama_index_instrumentation.dispatcher import instrument_tags
-from llama_index_openclaw_memory import _turn
+from llama_index_openclaw_memory import _flush_model
 from scripted_llm import ScriptedLLM, TextOnlyLLM, calling, saying, tells_facts, writes_facts
 
 from openclaw_memory.flush import FLUSH_TAG
@@ -24,7 +24,7 @@ def held(memory):
 
     def hold(llm, talk=TALK, room=None):
         turn = memory.flush("talk").due(100, compacting=True, messages=lambda: [{"role": "user", "content": FACT}])
-        _turn.flush(turn, llm, talk, room=room, count=count)
+        _flush_model.flush(turn, llm, talk, room=room, count=count)
         return turn
 
     return hold

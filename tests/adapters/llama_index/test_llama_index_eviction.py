@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index_openclaw_memory import OpenClawMemoryBlock, _ejected
+from llama_index_openclaw_memory import OpenClawMemoryBlock, _eviction
 from scripted_llm import ScriptedLLM, saying, writes_facts
 
 from openclaw_memory import Memory
@@ -128,9 +128,9 @@ def test_where_no_thread_is_to_be_had_all_is_done_at_once(memory, noted, monkeyp
 def test_what_the_disk_does_not_take_costs_each_attempt_the_same_however_much_waits(memory, monkeypatch):
     (memory.workspace.root / "sessions").write_text("in the way")
     tried = []
-    written = _ejected.transcribed
+    written = _eviction.transcribed
     monkeypatch.setattr(
-        _ejected, "transcribed", lambda log, messages: tried.append(len(messages)) or written(log, messages)
+        _eviction, "transcribed", lambda log, messages: tried.append(len(messages)) or written(log, messages)
     )
     block = OpenClawMemoryBlock(memory)
     for first in range(0, 500, 50):
@@ -224,7 +224,7 @@ def test_the_end_of_a_session_waits_for_a_turn_that_somebody_else_holds(memory, 
 
 
 def test_a_turn_of_somebody_else_that_does_not_end_is_told(memory, caplog, monkeypatch, noted):
-    monkeypatch.setattr(_ejected, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(_eviction, "_PATIENCE_SECONDS", 0.0)
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts))
     put(block, facts(1))
     others = memory.flush("s1").due(1, compacting=True, messages=list)

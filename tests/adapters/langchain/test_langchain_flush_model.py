@@ -12,9 +12,9 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import ConfigurableField, RunnableLambda
+from langchain_openclaw_memory._flush_model import aflush, chat_model, flush
 from langchain_openclaw_memory._messages import openclaw_message, without_loose_ends
 from langchain_openclaw_memory._trigger import reached
-from langchain_openclaw_memory._turn import aflush, chat_model, flush
 from pydantic import Field
 from scripted_chat import ScriptedChat, calling, tells_facts, writes_facts
 

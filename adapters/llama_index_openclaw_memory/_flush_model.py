@@ -13,7 +13,15 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags, instr
 from llama_index_openclaw_memory._messages import as_text, is_whole, openclaw_messages
 from llama_index_openclaw_memory.tools import MemoryTool
 from openclaw_memory.conversation import SILENT, is_silent, own_words
-from openclaw_memory.flush import FLUSH_TAG, MAX_STEPS, Look, called, driven, in_one_message, prompt_of
+from openclaw_memory.flush import (
+    FLUSH_TAG,
+    MAX_STEPS,
+    ModelTurn,
+    answer_tool_call,
+    as_single_prompt,
+    drive_flush,
+    prompt_of,
+)
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
@@ -38,7 +46,9 @@ def flush(turn: FlushTurn, llm: LLM, talk: Talk, *, room: int | None, count: Cou
     """
     if not isinstance(talk, str) and not (is_whole(talk) and _is_all_said(talk)):
         talk = _text(talk)  # providers refuse calls that nobody answered, and answers to calls that are not there
-    work = driven(turn, talk, partial(_look, turn, llm), room=room, size=lambda part: count(_text(part)), text=_text)
+    work = drive_flush(
+        turn, talk, partial(_look, turn, llm), room=room, size=lambda part: count(_text(part)), text=_text
+    )
     with instrument_tags({**active_instrument_tags.get(), FLUSH_TAG: True}):
         step: Callable[[], Any] = partial(next, work)
         while (ask := _next(step)) is not None:
@@ -69,7 +79,7 @@ def _next(step: Callable[[], Any]) -> Any:
         return None
 
 
-def _look(turn: FlushTurn, llm: Any, talk: Talk) -> Look:
+def _look(turn: FlushTurn, llm: Any, talk: Talk) -> ModelTurn:
     """One look at a conversation: what the model said last, or that it is silent once it has written something."""
     if not (llm.metadata.is_function_calling_model and hasattr(llm, "chat_with_tools")):
         return (yield from _look_without_tools(turn, llm, talk))
@@ -84,7 +94,7 @@ def _look(turn: FlushTurn, llm: Any, talk: Talk) -> Look:
             break
         shown.append(reply.message)
         for call in calls:
-            answer = called(turn, call.tool_name, call.tool_kwargs)
+            answer = answer_tool_call(turn, call.tool_name, call.tool_kwargs)
             wrote = wrote or answer.ok
             known = {"tool_call_id": call.tool_id, "name": call.tool_name}
             shown.append(ChatMessage(answer.text, role=MessageRole.TOOL, additional_kwargs=known))
@@ -114,7 +124,7 @@ def _asked(llm: Any, name: str, *arguments: Any, **options: Any) -> ChatResponse
     return waited
 
 
-def _look_without_tools(turn: FlushTurn, llm: LLM, talk: Talk) -> Look:
+def _look_without_tools(turn: FlushTurn, llm: LLM, talk: Talk) -> ModelTurn:
     """The look of a model that cannot call tools: what it says is what it wants to save."""
     reply: ChatResponse = yield partial(_asked, llm, "chat", _shown(turn, talk, can_call=False))
     said = reply.message.content or ""
@@ -126,7 +136,7 @@ def _look_without_tools(turn: FlushTurn, llm: LLM, talk: Talk) -> Look:
 def _shown(turn: FlushTurn, talk: Talk, *, can_call: bool) -> list[ChatMessage]:
     """What a model is asked. The messages as they were are what providers have in their caches."""
     if isinstance(talk, str):
-        return [ChatMessage(in_one_message(turn, talk, can_call=can_call))]
+        return [ChatMessage(as_single_prompt(turn, talk, can_call=can_call))]
     said = [message for message in talk if message.role not in _OF_THE_PROGRAM]
     before = ChatMessage(turn.system_prompt, role=MessageRole.SYSTEM)
     return [before, *said, ChatMessage(prompt_of(turn, can_call=can_call))]

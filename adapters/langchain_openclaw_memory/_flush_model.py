@@ -20,7 +20,15 @@ from langchain_openclaw_memory._messages import without_loose_ends
 from langchain_openclaw_memory._session import run_config, thread_of
 from openclaw_memory.conversation import SILENT, is_silent
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import FLUSH_TAG, MAX_STEPS, Look, called, driven, in_one_message, prompt_of
+from openclaw_memory.flush import (
+    FLUSH_TAG,
+    MAX_STEPS,
+    ModelTurn,
+    answer_tool_call,
+    as_single_prompt,
+    drive_flush,
+    prompt_of,
+)
 
 if TYPE_CHECKING:
     from openclaw_memory.flush import FlushTurn
@@ -111,12 +119,12 @@ def _alone() -> Context:
 def _work(turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], room: int | None, count: Counter) -> Asking:
     talk = without_loose_ends(messages)
     asked = quiet(model)
-    return driven(
+    return drive_flush(
         turn, talk, lambda part: _silent_turn(turn, asked, part), room=room, size=partial(_size, count), text=_text
     )
 
 
-def _silent_turn(turn: FlushTurn, model: Model, talk: Talk) -> Look:
+def _silent_turn(turn: FlushTurn, model: Model, talk: Talk) -> ModelTurn:
     """One look at a conversation: what the model said last, or that it is silent once it has written something."""
     bound, can_call = _with_tool(model, turn)
     shown = _shown(turn, talk, can_call)
@@ -132,7 +140,7 @@ def _silent_turn(turn: FlushTurn, model: Model, talk: Talk) -> Look:
             break
         shown.append(message)
         for call in calls:
-            answer = called(turn, call["name"], call["args"])
+            answer = answer_tool_call(turn, call["name"], call["args"])
             wrote = wrote or answer.ok
             shown.append(ToolMessage(answer.text, tool_call_id=call["id"] or "", name=call["name"] or ""))
     return SILENT if wrote else said
@@ -141,7 +149,7 @@ def _silent_turn(turn: FlushTurn, model: Model, talk: Talk) -> Look:
 def _shown(turn: FlushTurn, talk: Talk, can_call: bool) -> list[BaseMessage]:
     """What a model is asked. The messages as they were are what providers have in their caches."""
     if isinstance(talk, str):
-        return [HumanMessage(in_one_message(turn, talk, can_call=can_call))]
+        return [HumanMessage(as_single_prompt(turn, talk, can_call=can_call))]
     return [SystemMessage(turn.system_prompt), *talk, HumanMessage(prompt_of(turn, can_call=can_call))]
 
 

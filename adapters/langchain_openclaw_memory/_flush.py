@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from langchain_openclaw_memory import _turn
+from langchain_openclaw_memory import _flush_model
+from langchain_openclaw_memory._flush_model import Counter, Model
 from langchain_openclaw_memory._messages import openclaw_messages
-from langchain_openclaw_memory._turn import Counter, Model
 from openclaw_memory._log import warn
 from openclaw_memory.conversation import compaction_threshold
-from openclaw_memory.flush import gave_up, hold
+from openclaw_memory.flush import abort_flush, run_flush
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -48,7 +48,7 @@ def save(wanted: Wanted) -> bool:
     False where the memory cannot be written, wants no flush, or another one of this session is under way. Where the
     flush fails, the messages are kept verbatim.
     """
-    return hold(wanted.key, partial(_begun, wanted), partial(_drive, wanted))
+    return run_flush(wanted.key, partial(_begun, wanted), partial(_drive, wanted))
 
 
 async def asave(wanted: Wanted) -> bool:
@@ -57,9 +57,9 @@ async def asave(wanted: Wanted) -> bool:
     try:
         turn = await asyncio.to_thread(_begun, wanted)
         if turn is not None:
-            await _turn.aflush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)
+            await _flush_model.aflush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)
     except Exception as error:  # noqa: BLE001 - as in save
-        return await asyncio.to_thread(gave_up, wanted.key, turn, error)
+        return await asyncio.to_thread(abort_flush, wanted.key, turn, error)
     return turn is not None
 
 
@@ -101,4 +101,4 @@ def _begun(wanted: Wanted) -> FlushTurn | None:
 
 
 def _drive(wanted: Wanted, turn: FlushTurn) -> None:
-    _turn.flush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)
+    _flush_model.flush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)
