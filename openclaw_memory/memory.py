@@ -131,9 +131,9 @@ class Memory:
 
     def sync(
         self,
+        *,
         force: bool = False,
         progress: Callable[[Progress], None] | None = None,
-        *,
         wait: float | None = None,
     ) -> SyncReport:
         """Bring the index up to date with the files. See `openclaw_memory.indexing.sync` for what the report tells.
@@ -191,7 +191,7 @@ class Memory:
         Raises:
             PathNotAllowedError: `path` leaves the workspace or is not a memory file.
             NotFoundError: there is no such file, or no such line.
-            QueryError: `start` or `lines` is not a whole number above zero.
+            InvalidInputError: `start` or `lines` is not a whole number above zero.
         """
         self._upkeep.check_open()
         return self.workspace.excerpt(path, start=start, lines=lines)
@@ -209,7 +209,7 @@ class Memory:
         See `Workspace.append`. The index is not touched: until the next sync finds the note, searches are `stale`.
 
         Raises:
-            QueryError, WriteError, PathNotAllowedError: as `Workspace.append`.
+            InvalidInputError, WriteError, PathNotAllowedError: as `Workspace.append`.
             StoreError: the memory is closed.
         """
         self._upkeep.check_open()
@@ -222,7 +222,7 @@ class Memory:
         """Replace lines `start` to `end` of a note, if they still are what the caller saw. See `Workspace.edit`.
 
         Raises:
-            ConflictError, WriteError, QueryError, NotFoundError, PathNotAllowedError: as `Workspace.edit`.
+            ConflictError, WriteError, InvalidInputError, NotFoundError, PathNotAllowedError: as `Workspace.edit`.
             StoreError: the memory is closed.
         """
         self._upkeep.check_open()
@@ -234,7 +234,7 @@ class Memory:
         """Remove lines `start` to `end` of a note, if they still are what the caller saw. See `Workspace.delete`.
 
         Raises:
-            ConflictError, WriteError, QueryError, NotFoundError, PathNotAllowedError: as `Workspace.delete`.
+            ConflictError, WriteError, InvalidInputError, NotFoundError, PathNotAllowedError: as `Workspace.delete`.
             StoreError: the memory is closed.
         """
         self._upkeep.check_open()
@@ -247,7 +247,7 @@ class Memory:
         """Copy lines of a note to `MEMORY.md`, below the heading `section` where one is given. See `Workspace.promote`.
 
         Raises:
-            ConflictError, WriteError, QueryError, NotFoundError, PathNotAllowedError: as `Workspace.promote`.
+            ConflictError, WriteError, InvalidInputError, NotFoundError, PathNotAllowedError: as `Workspace.promote`.
             StoreError: the memory is closed.
         """
         self._upkeep.check_open()
@@ -267,7 +267,7 @@ class Memory:
         """The transcript of a conversation, to write to; its lines are found once they are synced.
 
         Raises:
-            QueryError: the id is empty.
+            InvalidInputError: the id is empty.
         """
         self._upkeep.check_open()
         return self.workspace.session_log(session_id, parent_session=parent_session)
@@ -285,7 +285,7 @@ class Memory:
         `window` is what the model can read, in tokens, None where that is not known; `session_id` names the transcript.
 
         Raises:
-            QueryError: the key is empty.
+            InvalidInputError: the key is empty.
         """
         self._upkeep.check_open()
         from openclaw_memory.flush.flush import Flush
@@ -330,7 +330,7 @@ class Memory:
         """
         return self._upkeep.watch()
 
-    def status(self, deep: bool = False) -> Status:
+    def status(self, *, deep: bool = False) -> Status:
         """What is indexed, with what, and whatever works less well than it could. It changes nothing.
 
         With `deep`, both legs of the search are tried with a real query, and the whole index is checked.

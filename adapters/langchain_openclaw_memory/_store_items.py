@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from langgraph.store.base import Item, get_text_at_path, tokenize_path
 
-from openclaw_memory.errors import QueryError
+from openclaw_memory.errors import InvalidInputError
 
 _LOG = logging.getLogger(__name__)
 
@@ -66,10 +66,10 @@ def json_value(value: Any, where: str = "the value", depth: int = 0) -> Any:
     """`value` as JSON keeps it: tuples are lists, mappings are dicts.
 
     Raises:
-        QueryError: something in it is not JSON, is text that is not Unicode, or is nested deeper than 64 levels.
+        InvalidInputError: something in it is not JSON, is text that is not Unicode, or is nested deeper than 64 levels.
     """
     if depth > _MAX_DEPTH:
-        raise QueryError(f"the value is nested deeper than {_MAX_DEPTH} levels: make it flatter")
+        raise InvalidInputError(f"the value is nested deeper than {_MAX_DEPTH} levels: make it flatter")
     if isinstance(value, str):
         return checked_text(value, where)
     if value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
@@ -77,24 +77,26 @@ def json_value(value: Any, where: str = "the value", depth: int = 0) -> Any:
     if isinstance(value, Mapping):
         for name in value:
             if not isinstance(name, str):
-                raise QueryError(f"{where} has the key {name!r}, and JSON has only strings: write {str(name)!r}")
+                raise InvalidInputError(f"{where} has the key {name!r}, and JSON has only strings: write {str(name)!r}")
         return {
             checked_text(name, f"a key of {where}"): json_value(part, f"{where}[{name!r}]", depth + 1)
             for name, part in value.items()
         }
     if isinstance(value, (list, tuple)):
         return [json_value(part, f"{where}[{number}]", depth + 1) for number, part in enumerate(value)]
-    raise QueryError(f"{where} is {value!r}, which is not JSON: put a string, a number, a list or a dict in its place")
+    raise InvalidInputError(
+        f"{where} is {value!r}, which is not JSON: put a string, a number, a list or a dict in its place"
+    )
 
 
 def checked_text(text: str, where: str) -> str:
     """`text`, if it can be written to a file.
 
     Raises:
-        QueryError: it holds a lone surrogate.
+        InvalidInputError: it holds a lone surrogate.
     """
     if _shown(text) != text.replace("\0", ""):
-        raise QueryError(f"{where} is {text!r}, which is not Unicode: take the lone surrogate out")
+        raise InvalidInputError(f"{where} is {text!r}, which is not Unicode: take the lone surrogate out")
     return text
 
 

@@ -33,7 +33,7 @@ from langchain_openclaw_memory._store_items import (
     path_of,
 )
 from openclaw_memory import Memory
-from openclaw_memory.errors import ConfigError, QueryError, SyncBusyError
+from openclaw_memory.errors import ConfigError, InvalidInputError, SyncBusyError
 
 # The notes of people and of other namespaces are found as well: so many times more are asked for with each look.
 _WIDER = 4
@@ -84,8 +84,8 @@ class OpenClawStore(BaseStore):
 
         Raises:
             InvalidNamespaceError: a namespace is empty, or one of its labels is, or holds a period.
-            QueryError: a value is not JSON, is nested too deeply or holds a secret, as a name may, or a filter has an
-                unknown operator. Nothing was written.
+            InvalidInputError: a value is not JSON, is nested too deeply or holds a secret, as a name may, or a filter
+                has an unknown operator. Nothing was written.
             PathNotAllowedError: a person's own file is in the place of an item.
             WriteError: a file could not be written.
         """
@@ -114,7 +114,7 @@ class OpenClawStore(BaseStore):
             return namespaces_of({item.namespace for item in self._below(FOLDER).values()}, op)
         if isinstance(op, PutOp):
             return None
-        raise QueryError(f"{op!r} is no operation of a store: use GetOp, SearchOp, ListNamespacesOp or PutOp")
+        raise InvalidInputError(f"{op!r} is no operation of a store: use GetOp, SearchOp, ListNamespacesOp or PutOp")
 
     def _item(self, namespace: tuple[str, ...], key: str) -> Item | None:
         path = path_of(namespace, key)

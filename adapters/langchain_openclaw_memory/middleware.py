@@ -92,7 +92,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
 
     Raises:
         ConfigError: an argument is none of these, or nobody knows the window, and there is no `trigger`.
-        QueryError: `session_key` is empty.
+        InvalidInputError: `session_key` is empty.
     """
 
     state_schema = MemoryFlushState

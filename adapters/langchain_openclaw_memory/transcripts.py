@@ -19,7 +19,7 @@ from langchain_openclaw_memory._messages import is_summary, openclaw_message
 from langchain_openclaw_memory._session import run_config, thread_of
 from openclaw_memory._log import warn
 from openclaw_memory.conversation import conversation, estimated_tokens
-from openclaw_memory.errors import ConfigError, OpenClawMemoryError, QueryError
+from openclaw_memory.errors import ConfigError, InvalidInputError, OpenClawMemoryError
 from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _append(log: Any, entries: list[dict[str, Any]]) -> str:
     """Add the entries in one write; one that cannot be written is added without its words. Says why, or ""."""
     try:
         log.append_entries(entries)
-    except QueryError as error:
+    except InvalidInputError as error:
         if len(entries) == 1:
             log.append_entries([_without_words(entries[0], str(error))])
             return str(error)

@@ -21,7 +21,7 @@ from llama_index_openclaw_memory._messages import openclaw_messages, words_of
 from openclaw_memory import Memory
 from openclaw_memory._log import warn
 from openclaw_memory.conversation import own_words
-from openclaw_memory.errors import ConfigError, QueryError
+from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.tools import checked_memory, question_in, recall, with_fewer_results
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
 
         Raises:
             ConfigError: `memory` is no memory, `llm` no model, or `flush_tokens` no whole number of at least 1.
-            ConfigError, QueryError: at the first recall, where an argument of the search has a wrong type or value.
+            ConfigError, InvalidInputError: at the first recall, where an argument of the search has a wrong type or
+                value.
         """
         checked_memory(memory)
         if llm is not None and not isinstance(llm, LLM):
@@ -190,7 +191,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
                 source=self.source,
                 in_view=openclaw_messages(messages),
             )
-        except (ConfigError, QueryError):  # wrong from the first call on, whatever the memory holds
+        except (ConfigError, InvalidInputError):  # wrong from the first call on, whatever the memory holds
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
             self._tell("nothing could be recalled, as the memory failed", error)

@@ -78,7 +78,7 @@ class Flush:
         registry: Shared by all flushes of a program, so that a session has one turn at a time.
 
     Raises:
-        QueryError: The key or the id is empty.
+        InvalidInputError: The key or the id is empty.
         ConfigError: The time zone of the notes is unknown.
     """
 

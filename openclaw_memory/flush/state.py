@@ -1,4 +1,4 @@
-"""The state of each session in `sessions.json`, OpenClaw's file next to the transcripts, and the cycle of its flushes."""
+"""The state of each session in `sessions.json`, OpenClaw's file next to the transcripts, and its flush cycle."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ class FlushRegistry:
             failed = {key: state.flush_error for key, state in read_states(folder).items() if state.flush_error}
         except OpenClawMemoryError as error:
             failed = {FILE_NAME: str(error)}
-        return failed | {cycle.key: error for cycle in list(self.cycles.values()) if (error := cycle.unsaved_error)}
+        return failed | {cycle.key: why for cycle in list(self.cycles.values()) if (why := cycle.unsaved_error)}
 
 
 def iso(moment: datetime.datetime) -> str:

@@ -143,7 +143,7 @@ class Run:
         except NotFoundError:
             self.vanished.append(file.path)
         except UndecodableError as error:
-            self.skipped.append(Skipped(file.path, reason(error)))
+            self.skipped.append(Skipped(file.path, reason(error).removeprefix(f"{file.path} ")))
         except Exception as error:  # noqa: BLE001 - one odd file must not cost all others; it is reported
             self.failed.append(Skipped(file.path, reason(error)))
 

@@ -6,7 +6,7 @@ import os
 import re
 import unicodedata
 
-from openclaw_memory.errors import QueryError
+from openclaw_memory.errors import InvalidInputError
 
 NAME = "recalled-memory"
 
@@ -31,11 +31,11 @@ def fenced(text: str, label: str, mark: str | None = None) -> str:
         mark: 16 hex digits; random where None.
 
     Raises:
-        QueryError: `mark` is not 16 hex digits.
+        InvalidInputError: `mark` is not 16 hex digits.
     """
     mark = os.urandom(8).hex() if mark is None else mark
     if not _MARK.fullmatch(mark):
-        raise QueryError(
+        raise InvalidInputError(
             f"the mark of a fence must be 16 digits of 0-9a-f, not {mark!r}: leave it out for a random one"
         )
     origin = _NO_LABEL.sub(" ", _harmless(label)).strip()

@@ -13,9 +13,9 @@ from openclaw_memory.chunking.blocks import blocks, title_of
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
     ConflictError,
+    InvalidInputError,
     NotFoundError,
     PathNotAllowedError,
-    QueryError,
     UndecodableError,
     WriteError,
 )
@@ -91,7 +91,7 @@ def edit(root: Path, path: str, start: int, end: int, text: str, *, seen: str | 
     """
     wanted = checked_text(text, "the text to write")
     if not wanted:
-        raise QueryError("the text to write is empty: delete the lines instead")
+        raise InvalidInputError("the text to write is empty: delete the lines instead")
     return _changed(root, path, start, end, wanted, seen, rules)
 
 
@@ -127,10 +127,10 @@ def promote(
     """
     source, target = locate(root, rules, path), locate(root, rules, long_term_path(root))
     if source.path == target.path:
-        raise QueryError(f"{source.path} is the long-term memory itself: name lines of another note")
+        raise InvalidInputError(f"{source.path} is the long-term memory itself: name lines of another note")
     title = None if section is None else checked_text(" ".join(section.split()).lstrip("# "), "the section")
     if title == "":
-        raise QueryError("the section is empty: name a heading, or none")
+        raise InvalidInputError("the section is empty: name a heading, or none")
     with writing(root, target.path):
         kept = _lines_to_keep(_read(source, rules), start, end, seen)
         try:
@@ -202,11 +202,15 @@ def _check_seen(note: _Note, start: int, end: int, seen: str | Excerpt, proposed
     _check_range(start, end)
     first, last, digest = start, end, seen.hash if isinstance(seen, Excerpt) else seen
     if not isinstance(digest, str) or not _SHORT_HASH.fullmatch(digest):
-        raise QueryError(f"seen must be an excerpt or its hash, at least 12 digits of it, not {seen!r}: read the lines")
+        raise InvalidInputError(
+            f"seen must be an excerpt or its hash, at least 12 digits of it, not {seen!r}: read the lines"
+        )
     if isinstance(seen, Excerpt):
         first, last = seen.start_line, seen.end_line
         if seen.path != path or start < first or end > last:
-            raise QueryError(f"lines {start} to {end} of {path} are not in the excerpt {seen.citation}: read them")
+            raise InvalidInputError(
+                f"lines {start} to {end} of {path} are not in the excerpt {seen.citation}: read them"
+            )
     if not hash_of("\n".join(note.lines[first - 1 : last])).startswith(digest.lower()):
         raise _conflict(note, start, end, seen, proposed)
     if end > count:
@@ -219,18 +223,24 @@ def _check_masks(note: _Note, start: int, end: int, proposed: str, changed: Sequ
     for line, safe in zip(note.lines[start - 1 : end], shown[start - 1 : end], strict=True):
         masks = [word for word in safe.split() if word not in line and word in proposed]
         if masks:
-            raise QueryError(f"{masks[0]!r} masks a secret, which would be lost: leave its line out of the range")
+            raise InvalidInputError(
+                f"{masks[0]!r} masks a secret, which would be lost: leave its line out of the range"
+            )
     above = zip(note.lines[: start - 1], shown, after, strict=False)
     below = zip(note.lines[end:], shown[end:], after[len(after) - len(note.lines) + end :], strict=True)
     # Of a key over several lines, all but the first are shown blank.
     begins_inside = bool(note.lines[start - 1].strip()) and not shown[start - 1].strip()
     if begins_inside or any(line != was and line == now for line, was, now in (*above, *below)):
-        raise QueryError(f"lines {start} to {end} are a part of a secret, and its rest would stay: name all its lines")
+        raise InvalidInputError(
+            f"lines {start} to {end} are a part of a secret, and its rest would stay: name all its lines"
+        )
 
 
 def _check_range(start: int, end: int) -> None:
     if not isinstance(start, int) or not isinstance(end, int) or not 1 <= start <= end:
-        raise QueryError(f"lines {start!r} to {end!r} are not a range: lines count from 1, and the last is included")
+        raise InvalidInputError(
+            f"lines {start!r} to {end!r} are not a range: lines count from 1, and the last is included"
+        )
 
 
 def _conflict(note: _Note, start: int, end: int, seen: str | Excerpt, proposed: str) -> ConflictError:
@@ -257,18 +267,18 @@ def _lines_to_keep(note: _Note, start: int, end: int, seen: str | Excerpt | None
         raise NotFoundError(f"{note.place.path} has {len(note.lines)} lines, none numbered {end}: read it again")
     file = "\n".join(note.lines)
     if start <= (above := file[: matter_end(file)].count("\n")):
-        raise QueryError(
+        raise InvalidInputError(
             f"the first {above} lines of {note.place.path} are front matter of a document, not memory: name "
             "lines below them"
         )
     if masked_lines(note.lines)[start - 1 : end] != note.lines[start - 1 : end]:
-        raise QueryError(
+        raise InvalidInputError(
             f"lines {start} to {end} of {note.place.path} hold a secret, which is shown masked: leave it where it is, "
             "and name lines without it"
         )
     kept = "\n".join(line.removesuffix("\r") for line in note.lines[start - 1 : end]).strip("\n")
     if not kept.strip():
-        raise QueryError(f"lines {start} to {end} of {note.place.path} are blank: name lines that say something")
+        raise InvalidInputError(f"lines {start} to {end} of {note.place.path} are blank: name lines that say something")
     return kept.split("\n")
 
 

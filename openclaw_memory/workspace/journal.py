@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.errors import ConfigError, PathNotAllowedError, QueryError, WriteError
+from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, WriteError
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.atomic import flush_folder, open_to_append, read_whole, write_whole, writing
 from openclaw_memory.workspace.paths import NOTES_FOLDER, counts, why_left_out
@@ -89,11 +89,13 @@ def checked_text(text: str, what: str) -> str:
         InvalidInputError: It is not a string, or not valid Unicode.
     """
     if not isinstance(text, str):
-        raise QueryError(f"{what} must be a string, not {text!r}")
+        raise InvalidInputError(f"{what} must be a string, not {text!r}")
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise QueryError(f"{what} is not Unicode at character {error.start}: remove the lone surrogate") from error
+        raise InvalidInputError(
+            f"{what} is not Unicode at character {error.start}: remove the lone surrogate"
+        ) from error
     return text.replace("\0", "\ufffd")
 
 
@@ -115,7 +117,7 @@ def _entry(text: str, title: str | None, now: datetime.datetime) -> list[str]:
     """Return the lines of an entry, the heading first."""
     lines = checked_text(text, "the text to append").strip("\n").split("\n")
     if not text.strip():
-        raise QueryError("the text to append is empty: give at least one word")
+        raise InvalidInputError("the text to append is empty: give at least one word")
     if title is None or not title.strip():
         return lines
     return [f"{_ENTRY}{now.hour}:{now:%M} - {checked_text(' '.join(title.split()), 'the title')}", "", *lines]

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
+    InvalidInputError,
     NotFoundError,
     OpenClawMemoryError,
     PathNotAllowedError,
-    QueryError,
     UndecodableError,
     WorkspaceError,
 )
@@ -137,7 +137,7 @@ def excerpt_of(
     end the excerpt is empty, and its `end_line` is `start - 1`.
 
     Raises:
-        QueryError: `start` or `lines` is not a whole number of at least 1.
+        InvalidInputError: `start` or `lines` is not a whole number of at least 1.
     """
     check_range(start, lines)
     every = split_lines(text)
@@ -157,10 +157,10 @@ def excerpt_of(
 
 
 def check_range(start: int, lines: int) -> None:
-    """Raise QueryError where `start` or `lines` is not a whole number of at least 1."""
+    """Raise InvalidInputError where `start` or `lines` is not a whole number of at least 1."""
     for name, value in (("start", start), ("lines", lines)):
         if not isinstance(value, int) or value < 1:
-            raise QueryError(f"{name} must be a whole number of at least 1, not {value!r}: lines count from 1")
+            raise InvalidInputError(f"{name} must be a whole number of at least 1, not {value!r}: lines count from 1")
 
 
 def shown_excerpt(path: str, text: str, start: int, lines: int) -> Excerpt:

@@ -12,7 +12,14 @@ from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 from openclaw_memory.config import FilesConfig, JournalConfig, SessionsConfig
-from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError, WorkspaceError, nearest
+from openclaw_memory.errors import (
+    InvalidInputError,
+    NotFoundError,
+    PathNotAllowedError,
+    UndecodableError,
+    WorkspaceError,
+    nearest,
+)
 from openclaw_memory.types import Excerpt
 from openclaw_memory.types import cited as lines_cited  # `cited` is a module of this package
 from openclaw_memory.workspace import safe_read, scan
@@ -134,10 +141,8 @@ class Workspace:
         """Yield a transcript part by part, in bounded memory, from the part that was open at `mark`.
 
         The first part has `first_line` 1 where reading starts at the beginning: without a mark, or where the file is no
-        longer
-        the one that the mark was made for (a file that has gone has no lines at all). Nothing is yielded where nothing
-        was
-        added since the mark.
+        longer the one that the mark was made for (a file that has gone has no lines at all). Nothing is yielded where
+        nothing was added since the mark.
 
         Args:
             path: The path of a transcript.
@@ -145,10 +150,13 @@ class Workspace:
 
         Raises:
             PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
+            UndecodableError: It is a JSONL file in another program's format.
         """
-        from openclaw_memory.workspace.transcripts.reader import read_parts
+        from openclaw_memory.workspace.transcripts.reader import foreign, read_parts
 
         with self._opened_transcript(path) as file:
+            if reason := foreign(file):
+                raise UndecodableError(f"{path} {reason}")
             yield from read_parts(file, mark)
 
     def lines_added(self, path: str, mark: str, within: int) -> int | None:
@@ -184,7 +192,7 @@ class Workspace:
             lines: How many lines; by default 120 within 12,000 characters.
 
         Raises:
-            QueryError: `start` or `lines` is less than 1.
+            InvalidInputError: `start` or `lines` is less than 1.
             NotFoundError: There is no such file, or `start` is beyond its end.
             PathNotAllowedError, UndecodableError, WorkspaceError: As `read`.
         """
@@ -258,7 +266,7 @@ class Workspace:
             try:
                 date = datetime.date.fromisoformat(date)
             except ValueError as error:
-                raise QueryError(f"date must be a day such as '2026-11-21', not {date!r}") from error
+                raise InvalidInputError(f"date must be a day such as '2026-11-21', not {date!r}") from error
         day = now.date() if date is None else date
         return journal.append(
             self.root, text, date=day, title=title, now=now, rules=self.rules, skip_existing=skip_existing
@@ -318,14 +326,14 @@ class Workspace:
             now: The moment that decides which day it is; this moment by default.
 
         Raises:
-            QueryError: `max_chars` is not a whole number of at least 1.
+            InvalidInputError: `max_chars` is not a whole number of at least 1.
             ConfigError: The journal's time zone is unknown.
         """
         from openclaw_memory.workspace import bootstrap, journal
 
         most = self.journal.bootstrap_chars if max_chars is None else max_chars
         if not isinstance(most, int) or most < 1:
-            raise QueryError(f"max_chars must be a whole number of at least 1, not {most!r}")
+            raise InvalidInputError(f"max_chars must be a whole number of at least 1, not {most!r}")
         today = journal.local_now(self.journal.timezone, now).date()
         return bootstrap.bootstrap(self.root, private=private, max_chars=most, today=today, rules=self.rules)
 

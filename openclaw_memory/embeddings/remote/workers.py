@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -14,7 +15,7 @@ from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 
 T = TypeVar("T")
 
-# How long closing waits for a thread to end, in seconds.
+# How long closing waits for the threads to end, in seconds.
 CLOSING_SECONDS = 2.0
 _cancelling = threading.Lock()
 
@@ -114,6 +115,7 @@ def _run(queue: _Queue) -> None:
 
 def _end(queue: _Queue, threads: list[threading.Thread]) -> None:
     queue.put(None)
+    until = time.monotonic() + CLOSING_SECONDS
     for thread in threads:
         if thread is not threading.current_thread():  # it may be collected there
-            thread.join(CLOSING_SECONDS)
+            thread.join(max(0.0, until - time.monotonic()))

@@ -477,7 +477,7 @@ def test_an_unknown_window_is_an_error_that_says_what_to_do(memory):
 def test_what_is_no_llm_or_no_memory_is_an_error(memory, wrong, named, flush_llm):
     with pytest.raises(ConfigError, match=named):
         MemoryFlushEventHandler(memory, wrong)
-    with pytest.raises(ConfigError, match="memory must be a Memory"):
+    with pytest.raises(TypeError, match="memory must be a Memory"):
         MemoryFlushEventHandler("~/agent", flush_llm)
 
 

@@ -442,7 +442,6 @@ def test_a_block_of_which_all_is_to_be_saved_is_none(long_block):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"memory": "/tmp"}, "open one with Memory.open"),
         ({"llm": "gpt-5"}, "give the model itself"),
         ({"flush_tokens": 0}, "at least 1"),
         ({"flush_tokens": True}, "at least 1"),
@@ -452,7 +451,12 @@ def test_a_block_of_which_all_is_to_be_saved_is_none(long_block):
 )
 def test_a_wrong_argument_is_told_where_the_block_is_made(memory, arguments, words):
     with pytest.raises(ConfigError, match=words):
-        OpenClawMemoryBlock(**{"memory": memory, **arguments})
+        OpenClawMemoryBlock(memory=memory, **arguments)
+
+
+def test_the_path_of_a_memory_is_a_type_error(tmp_path):
+    with pytest.raises(TypeError, match=r"open one with Memory\.open"):
+        OpenClawMemoryBlock(memory=str(tmp_path))
 
 
 def test_a_copy_of_the_block_is_the_block(memory):
