@@ -224,7 +224,7 @@ FAULTS = (
         f"{FLUSH}::test_flushes_at_the_same_time_lose_nothing_and_write_nothing_twice",
         f"{FLUSH}::test_flushes_of_a_program_hold_one_turn_at_a_time_and_of_several_too",
         f"{FLUSH}::test_a_cycle_that_another_process_flushes_is_taken_over_once_that_must_be_dead",
-        "flush/test_blocks.py::test_afterwards_each_line_stands_in_its_place",
+        "flush/test_note_writer.py::test_afterwards_each_line_stands_in_its_place",
         f"{LAWS}::test_wherever_a_flush_dies_the_next_one_writes_no_line_twice",
     )),
     Fault(31, "a text that forges the fence of recalled memory, with look-alikes", "cannot close it", "100 texts (5,000 nightly)", (
