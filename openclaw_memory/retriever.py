@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig, SearchConfig
-from openclaw_memory.embeddings._choice import Embedders, GuardedEmbedder
+from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
 from openclaw_memory.errors import EmbedderError, IndexReplacedError
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.indexing.staleness import BUILDING, NOTHING_YET
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 class Retriever:
     """Asks the index that `service` keeps, with the embedder that fits it. Safe to use from several threads."""
 
-    def __init__(self, workspace: Workspace, service: IndexService, embedders: Embedders, config: MemoryConfig) -> None:
+    def __init__(
+        self, workspace: Workspace, service: IndexService, embedders: EmbedderSelector, config: MemoryConfig
+    ) -> None:
         self._workspace, self._service, self._embedders, self._config = workspace, service, embedders, config
         self._words: WordVectors | None = None
         self._making = threading.Lock()
@@ -73,7 +75,7 @@ class Retriever:
         building = BUILDING if stored is not None and not stored.complete else None
         return replace(results, stale=stale, reason=_joined(rebuilt, building, results.reason or reason))
 
-    def _word_vectors(self, embedder: GuardedEmbedder) -> WordVectors:
+    def _word_vectors(self, embedder: CircuitBreakerEmbedder) -> WordVectors:
         """Vectors of words, by which lines are compared: the embedder's own, or those of the model that ships."""
         with self._making:
             if self._words is None and isinstance(embedder.inner, WordVectorEmbedder):
@@ -84,7 +86,9 @@ class Retriever:
                 self._words = StaticEmbedder().word_vectors
             return self._words
 
-    def _for_search(self, store: Store, stored: IndexMeta | None) -> tuple[GuardedEmbedder | None, str | None, bool]:
+    def _for_search(
+        self, store: Store, stored: IndexMeta | None
+    ) -> tuple[CircuitBreakerEmbedder | None, str | None, bool]:
         """The embedder that can ask this index, why there is none though one is wanted, and whether it is behind."""
         from openclaw_memory.indexing import describe, outdated
         from openclaw_memory.indexing.status import told_of_lacking
@@ -104,7 +108,7 @@ class Retriever:
         if embedder is None or stored.identity == embedder.identity:
             reasons = told_of_lacking(self._service.missing_vectors(store))
             return embedder, "; ".join(reasons) or None, stale or bool(reasons) or difference is not None
-        if (lost := self._embedders.passed_over.get(stored.provider)) is not None:
+        if (lost := self._embedders.unavailable.get(stored.provider)) is not None:
             return None, f"keywords alone were searched: {lost}", True
         return None, f"keywords alone were searched, until the next sync builds the index again: {difference}", True
 

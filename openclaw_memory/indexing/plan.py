@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import ChunkingConfig, MemoryConfig
-from openclaw_memory.embeddings._choice import probed
-from openclaw_memory.embeddings._stream import Embedded, is_unheard, stream
+from openclaw_memory.embeddings.selection import probed
+from openclaw_memory.embeddings.stream import Embedded, is_unheard, stream
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.background import no_hurry
 from openclaw_memory.indexing.changes import Difference, compare
@@ -66,9 +66,10 @@ def _with_batch(parts: SyncParts) -> SyncParts:
     """The parts with the jobs at a batch API, where the settings want some."""
     if parts.config.embedding.batch == "off" or parts.embedder is None:
         return parts
-    from openclaw_memory.embeddings.batch.jobs import batch_of
+    from openclaw_memory.embeddings.batch.jobs import Patience, batch_of
 
-    return replace(parts, batch=batch_of(parts.embedder, batch_place(parts.store), parts.patience))
+    patience = parts.patience or Patience(concurrency=parts.config.embedding.batch_concurrency)
+    return replace(parts, batch=batch_of(parts.embedder, batch_place(parts.store), patience))
 
 
 @dataclass(frozen=True, slots=True)

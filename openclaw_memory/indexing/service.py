@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.embeddings._choice import Embedders
+from openclaw_memory.embeddings.selection import EmbedderSelector
 from openclaw_memory.errors import (
     CorruptIndexError,
     IndexLockedError,
@@ -50,7 +50,7 @@ class IndexParts:
     """What an index is kept with: the parts of a `Memory`. `store` is ready, or a function that makes it."""
 
     workspace: Workspace
-    embedders: Embedders
+    embedders: EmbedderSelector
     config: MemoryConfig
     store: Store | Callable[[], Store]
 
@@ -321,7 +321,7 @@ class IndexService:
             alone=alone,
         )
         if embedder is not None and report.embedded and report.ok:
-            embedder.is_heard()
+            embedder.record_success()
         return report
 
     def _note(self, name: str, record: str) -> None:

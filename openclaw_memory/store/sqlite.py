@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from openclaw_memory.errors import CorruptIndexError, NewerIndexError, StoreError, SyncBusyError
-from openclaw_memory.store import fts, integrity, rows, schema, shadow, vector_cache
+from openclaw_memory.store import document_rows, fts, integrity, rows, schema, shadow, vector_cache
 from openclaw_memory.store.connection import (
     READ,
     Connections,
@@ -58,6 +58,7 @@ class SqliteStore:
         self._read_only = read_only
         self._wants_extension = vector_extension
         self._connections = Connections(self._connect, self.path, self._first, self._empty)
+        self._document_cache: document_rows.Cache = {}
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, read_only: bool = False, vector_extension: bool = True) -> Self:
@@ -146,6 +147,7 @@ class SqliteStore:
             raise damaged(self.path, "; ".join(problems))
         built = self._of(shadow.copied(self._connections, self._extension[0]))
         try:
+            built._document_cache = {}
             name = None if keep_rows else built._reset(meta)
         except BaseException:
             shadow.remove(built._connections)
@@ -204,11 +206,13 @@ class SqliteStore:
             schema.check(db)
             rows.check_made_for(db, made_for)
             dims, vector_ids = self._vector_ids(db, [row for _, chunks in files for row in chunks])
+            document_rows.remove(db, [record.path for record, _ in files])
             _, removed, lost = rows.remove_files(db, [record.path for record, _ in files])
             vector_cache.retire(db, lost.difference(vector_ids.values()))
             added: list[int] = []
             for record, chunks in files:
-                added += rows.add_file(db, record, chunks, vector_ids)
+                added += rows.add_file(db, record, [row for row in chunks if row.identity is None], vector_ids)
+                document_rows.add(db, record.path, chunks)
             self._update_codes(db, dims, removed, added)
 
     def extend_file(
@@ -245,7 +249,9 @@ class SqliteStore:
         """Remove files and all their rows; returns how many there were."""
         with self._connections.write() as db:
             schema.check(db)
-            count, removed, lost = rows.remove_files(db, paths)
+            gone = list(paths)
+            document_rows.remove(db, gone)
+            count, removed, lost = rows.remove_files(db, gone)
             vector_cache.retire(db, lost)
             self._update_codes(db, _dims(db), removed, [])
             return count
@@ -275,6 +281,8 @@ class SqliteStore:
             model_id = vector_cache.current_model(db)[0] if identity is None else vector_cache.add_model(db, identity)
             vector_cache.hold_to(db, model_id, matrix.shape[1])
             vector_cache.add_vectors(db, model_id, keys, (row.tobytes() for row in matrix))
+            if document_rows.are_there(db):
+                document_rows.changed(db, model_id)
 
     def prune(self, max_entries: int) -> int:
         """Remove vectors until at most `max_entries` are left, of all models, and return how many it removed.
@@ -296,15 +304,19 @@ class SqliteStore:
         with self._connections.read() as db:
             return fts.search(db, terms, k, match, source)
 
-    def search_vector(self, vector: Vector, k: int, *, source: Source | None = None) -> list[Hit]:
-        """The k chunks nearest to a unit vector, scored by exact cosine.
+    def search_vector(
+        self, vector: Vector, k: int, *, source: Source | None = None, identity: str | None = None
+    ) -> list[Hit]:
+        """The k chunks nearest to a unit vector, scored by exact cosine; with an `identity`, rows that have that one.
 
         Raises:
-            EmbedderError: the vector has other dimensions than the index, or holds a NaN.
+            EmbedderError: the vector has other dimensions than the index, or those rows, or holds a NaN.
         """
         from openclaw_memory.store import vectors
 
         with self._connections.read() as db:
+            if identity is not None:
+                return document_rows.nearest(db, self._document_cache, vector, k, source, identity)
             dims = _dims(db)
             if dims is None:
                 return []
@@ -327,13 +339,15 @@ class SqliteStore:
         from openclaw_memory.store import vectors
 
         with self._connections.read() as db:
-            dims = _dims(db)
-            return {} if dims is None else vectors.of_chunks(db, dims, chunk_ids)
+            dims, wanted = _dims(db), list(chunk_ids)
+            of_chunks = {} if dims is None else vectors.of_chunks(db, dims, wanted)
+            return {**of_chunks, **document_rows.vectors(db, wanted)}
 
     def chunks(self, ids: Iterable[int]) -> list[StoredChunk]:
         """These chunks, in ascending order of id; unknown ids are left out."""
         with self._connections.read() as db:
-            return rows.chunks(db, ids)
+            wanted = list(ids)
+            return [*document_rows.stored(db, wanted), *rows.chunks(db, wanted)]
 
     @contextmanager
     def snapshot(self) -> Iterator[Self]:
@@ -364,10 +378,15 @@ class SqliteStore:
         with self._connections.read() as db:
             return [path for (path,) in fetch(db, "SELECT path FROM files")]
 
-    def chunks_of(self, path: str) -> list[StoredChunk]:
-        """All chunks of one file, in the order of its lines; none when it is not indexed."""
+    def chunks_of(self, path: str, identity: str | None = None) -> list[StoredChunk]:
+        """All chunks of one file, in the order of its lines; with an `identity`, the rows that have that one."""
         with self._connections.read() as db:
-            return rows.chunks_of(db, path)
+            return rows.chunks_of(db, path) if identity is None else document_rows.of_file(db, path, identity)
+
+    def identities(self) -> Mapping[str, tuple[int, int]]:
+        """How many rows there are of each identity other than the index's own, and how many of them have vectors."""
+        with self._connections.read() as db:
+            return document_rows.identities(db, self._document_cache)
 
     def document_frequencies(self, terms: Iterable[str]) -> Mapping[str, int]:
         """In how many chunks each term occurs, in text or context (0 when in none)."""
@@ -439,7 +458,7 @@ class SqliteStore:
     def _vector_ids(self, db: apsw.Connection, chunks: Sequence[ChunkRow]) -> tuple[int | None, dict[str, int | None]]:
         """The dimensions of the current model, and the ids of the vectors that these rows name."""
         model_id, dims = vector_cache.current_model(db)
-        keys = {row.vector_key for row in chunks if row.vector_key is not None}
+        keys = {row.vector_key for row in chunks if row.vector_key is not None and row.identity is None}
         vector_ids = vector_cache.known_keys(db, model_id, keys)
         if missing := keys - vector_ids.keys():
             raise StoreError(f"no vector is stored under {min(missing)!r}; call add_vectors before the rows")

@@ -441,6 +441,51 @@ def _check_extend(store: Store) -> None:
     assert len(_ids_of(store, "sessions/3.jsonl")) == 5, "other files must keep their rows"
 
 
+def _check_documents(store: Store) -> None:
+    """A vector that came with a whole file is found under its own identity, and nothing else meets it."""
+    vectors = _filled(store)
+    wide = _made_vectors(3, dims=_DIMS * 2, seed=2)
+    query, other = 0.6 * wide[0] + 0.3 * wide[1], "documents/model"
+    assert dict(store.identities()) == {}, "no row has another identity yet"
+    assert store.search_vector(query, 5, identity=other) == [], "an identity without rows must find nothing"
+    for number in range(3):
+        row = ChunkRow(Chunk(1, 1, 0, ""), "", "", _made_key(f"document {number}"), other)
+        record = _made_record(f"memory/document{number}.md")
+        store.replace_files([(record, [_made_row(1, "every document"), row])])
+    assert dict(store.identities()) == {other: (3, 0)}, f"3 rows wait for their vectors, not {store.identities()}"
+    assert store.search_vector(query, 5, identity=other) == [], "a row without its vector must not be found"
+    store.add_vectors([_made_key("document 0"), _made_key("document 1")], wide[:2], other)
+    assert dict(store.identities()) == {other: (3, 2)}, f"2 of 3 rows have vectors now, not {store.identities()}"
+    store.add_vectors([_made_key("document 2")], wide[2:] * 0, other)
+    with store.snapshot() as frozen:
+        hits = frozen.search_vector(query, 5, identity=other)
+        found = {stored.id: stored.path for stored in frozen.chunks(hit.chunk_id for hit in hits)}
+        own = frozen.vectors([hit.chunk_id for hit in hits])
+    assert [found[hit.chunk_id] for hit in hits][2] == "memory/document2.md", "a vector of zeros must be found last"
+    assert sorted(found.values()) == [f"memory/document{number}.md" for number in range(3)], f"found were {found}"
+    assert all(abs(float(own[hit.chunk_id] @ query) - hit.score) < 1e-5 for hit in hits), "a score must be the cosine"
+    assert len(store.search_vector(query, 2, identity=other)) == 2, "k must bound the rows"
+    assert store.search_vector(query, 5, identity=other, source="sessions") == [], "source must hold for rows as well"
+    assert _refuses(lambda: store.search_vector(vectors[0], 5, identity=other)), "other dimensions must be refused"
+    assert store.chunk_count() == 23, f"rows with an identity are no chunks: 23, not {store.chunk_count()}"
+    assert store.describe().chunks == 23, "rows with an identity must not be counted as chunks"
+    assert len(store.search_vector(vectors[0], 100)) == 20, "rows with an identity must not be found among chunks"
+    assert len(store.chunks_of("memory/document0.md")) == 1, "rows with an identity must not be among a file's chunks"
+    (row_there,) = store.chunks_of("memory/document0.md", other)
+    assert found[row_there.id] == "memory/document0.md", "a file's row must be found by its path and identity"
+    assert store.chunks_of("memory/document0.md", "check/none") == [], "a file has no rows of an unknown identity"
+    store.add_vectors([_made_key("spare")], wide[2:], other)
+    assert store.prune(0) == 1, "a vector that a row names must not be pruned, another one must"
+    store.replace_files([(_made_record("memory/document0.md"), [])])
+    assert store.remove_files(["memory/document1.md"]) == 1, "a file with such a row is removed as any other"
+    assert dict(store.identities()) == {other: (1, 1)}, f"rows go with their files: {store.identities()}"
+    assert len(store.search_vector(query, 5, identity=other)) == 1, "rows that are gone must not be found"
+    assert store.verify() == (), "a store with such rows must be sound"
+    _rebuilt(store, _made_meta())
+    assert dict(store.identities()) == {}, "a build must forget all rows"
+    assert store.known_vectors([_made_key("document 2")], other), "a build must keep their vectors"
+
+
 def _made_meta(identity: str = "check/model") -> IndexMeta:
     """What an index of this model says of itself."""
     return IndexMeta("check", "model", identity, None, {"style": "headings", "max_chars": 700}, schema_version=1)
@@ -504,7 +549,7 @@ def _is_busy(call: Callable[[], object]) -> bool:
     return False
 
 
-def _refuses(call: Callable[[], None]) -> bool:
+def _refuses(call: Callable[[], object]) -> bool:
     """Whether a call raises one of the errors that a store may raise."""
     try:
         call()
@@ -514,6 +559,7 @@ def _refuses(call: Callable[[], None]) -> bool:
 
 
 _CHECKS: tuple[Callable[[Store], None], ...] = (
+    _check_documents,
     _check_identities,
     _check_gathered,
     _check_prune,

@@ -86,7 +86,7 @@ def another_sync(notes):
     index.parent.mkdir(exist_ok=True)
     code = (
         "import sys; from pathlib import Path; from openclaw_memory.store import SqliteStore\n"
-        "with SqliteStore(Path(sys.argv[1])).lock("sync"): print('taken', flush=True); sys.stdin.readline()"
+        "with SqliteStore(Path(sys.argv[1])).lock('sync'): print('taken', flush=True); sys.stdin.readline()"
     )
     words = [sys.executable, "-c", code, str(index)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

@@ -35,7 +35,7 @@ def test_a_second_watcher_stands_by_and_takes_over_when_the_first_ends(watched, 
     eventually(lambda: second.state.startswith("standing by"))
     assert not second.is_behind
     (root / "memory" / "b.md").write_text("two\n")
-    eventually(lambda: first.syncs == 2)
+    eventually(lambda: first.syncs >= 2)
     assert second.syncs == 0
     first.stop()
     eventually(lambda: second.state.startswith("watching") and "memory/b.md" in index.records)
@@ -124,7 +124,7 @@ def test_when_watches_run_out_amid_a_tree_it_looks_instead(watched, root: Path, 
 
 
 def test_everything_is_looked_at_now_and_then_whatever_was_told(watched, root: Path, monkeypatch) -> None:
-    monkeypatch.setattr(Watcher, "_hear", lambda *_: None)  # as on a network drive, or when the queue overflows
+    monkeypatch.setattr(Watcher, "_hint", lambda *_: None)  # as on a network drive, or when the queue overflows
     config = replace(CONFIG, sync=SyncConfig(debounce_seconds=0.1, rescan_seconds=1.0))
     _, index = watched(root, config)
     append(root)
@@ -212,7 +212,7 @@ def test_it_can_be_stopped_twice_and_from_any_thread(watched, root: Path) -> Non
     assert one.state == "stopped"
     append(root)
     with one:
-        eventually(lambda: one.syncs == 2)
+        eventually(lambda: one.syncs >= 2)
     assert index.follows_the_disk()
 
 
