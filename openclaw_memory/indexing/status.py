@@ -51,8 +51,8 @@ def status(
 ) -> Status:
     """Compare the workspace with its index by stamps, and ask the store what works.
 
-    `wanted` is None where the embedder cannot be had (`notices` then say why). `last` is the report of this process's latest sync; of other processes' syncs the notes in the store tell.
-    `last_error` is the note of what ended that sync (`records.record_of_error`), or just the words, None where it came
+    `wanted` is None where the embedder cannot be had (`notices` then say why). `last` is the report of this
+    process's latest sync; those of other processes are noted in the store. `last_error` is the note of what ended that sync (`records.record_of_error`), or just the words, None where it came
     to its end. `config` tells how many vectors are kept, and whether batches are wanted; `watcher` and `flush` are
     repeated.
 
