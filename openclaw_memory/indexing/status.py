@@ -52,8 +52,8 @@ def status(
     """Compare the workspace with its index by stamps, and ask the store what works.
 
     `wanted` is None where the embedder cannot be had (`notices` then say why). `last` is the report of this
-    process's latest sync; those of other processes are noted in the store. `last_error` is the note of what ended that sync (`records.record_of_error`), or just the words, None where it came
-    to its end. `config` tells how many vectors are kept, and whether batches are wanted; `watcher` and `flush` are
+    process's latest sync; those of other processes are noted in the store. `last_error` is the note of what
+    ended that sync (`history.record_of_error`), or just the words, None where it came to its end. `config` tells how many vectors are kept, and whether batches are wanted; `watcher` and `flush` are
     repeated.
 
     With `deep`, the embedder is asked and both legs of the search are tried with a real query, what fails is told in

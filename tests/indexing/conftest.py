@@ -157,7 +157,9 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 
     def start(root: Path, config: MemoryConfig = CONFIG, *, ready: bool = True) -> tuple[Watcher, FakeIndex]:
         index = FakeIndex(Workspace.open(root, config.files, config.sessions))
-        lock = partial(file_lock, tmp_path / "watch-lock", 0)
+        place = tmp_path / "index" / "index.sqlite"
+        place.parent.mkdir(exist_ok=True)
+        lock = partial(file_lock, place, 0)
         one = Watcher(index.workspace, index.sync, config, lock=lock, known=index.known)
         started.append((one.start(), index))
         if ready:

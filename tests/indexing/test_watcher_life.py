@@ -247,7 +247,7 @@ def test_an_interpreter_that_ends_takes_it_along_without_a_word(root: Path, tmp_
 
 def test_its_lock_is_for_its_owner_alone_and_free_after_its_end(watched, root: Path, tmp_path: Path) -> None:
     one, _ = watched(root)
-    lock = tmp_path / "index" / "index.sqlite.watch-lock"
+    lock = tmp_path / "index" / "index.sqlite"
     assert lock.stat().st_mode & 0o777 == 0o600
     one.stop()
     again, _ = watched(root)
