@@ -14,12 +14,27 @@ from openclaw_memory.store import fts, integrity, rows, schema, shadow, vector_c
 from openclaw_memory.store.connection import Connections, Pinned, connect, fetch, find_extension, is_index, prepare_file
 from openclaw_memory.store.location import identity_of
 from openclaw_memory.store.schema import SCHEMA_VERSION
-from openclaw_memory.types import ChunkRow, FileRecord, Hit, IndexMeta, Source, Store, StoredChunk, StoreStats
+from openclaw_memory.types import (
+    SOURCES,
+    CandidateRequest,
+    Candidates,
+    ChunkRow,
+    FileRecord,
+    Hit,
+    IndexMeta,
+    Source,
+    Store,
+    StoredChunk,
+    StoreStats,
+    gather_candidates,
+)
 
 if TYPE_CHECKING:
     import apsw
 
     from openclaw_memory.types import Matrix, Vector
+
+HAS_SOURCE = "SELECT 1 FROM files WHERE source = ? LIMIT 1"
 
 
 class SqliteStore:
@@ -234,6 +249,22 @@ class SqliteStore:
             schema.check(db)
             return vector_cache.prune(db, max_entries)
 
+    def candidates(self, request: CandidateRequest) -> Candidates:
+        """Everything that a search needs, read in one transaction.
+
+        Raises:
+            EmbedderError: the vector has other dimensions than the index, or holds a NaN.
+        """
+        with self._connections.read() as db:
+            return gather_candidates(
+                type(self)(Pinned(db, self.path), self._vector_error),
+                request,
+                frequencies=fts.document_frequencies(db, request.counted),
+                chunk_count=_count(db, "SELECT count(*) FROM chunks"),
+                sources=[source for source in SOURCES if fetch(db, HAS_SOURCE, (source,))],
+                paths=lambda: [path for (path,) in fetch(db, "SELECT path FROM files")],
+            )
+
     def search_text(
         self, terms: Sequence[str], k: int, *, match: Literal["any", "all"] = "any", source: Source | None = None
     ) -> list[Hit]:
@@ -309,10 +340,10 @@ class SqliteStore:
         with self._connections.read() as db:
             return [path for (path,) in fetch(db, "SELECT path FROM files")]
 
-    def chunks_of(self, path: str) -> list[StoredChunk]:
+    def file_chunks(self, path: str) -> list[StoredChunk]:
         """All chunks of one file, in the order of its lines; none when it is not indexed."""
         with self._connections.read() as db:
-            return rows.chunks_of(db, path)
+            return rows.file_chunks(db, path)
 
     def document_frequencies(self, terms: Iterable[str]) -> Mapping[str, int]:
         """In how many chunks each term occurs, in text or context (0 when in none)."""

@@ -137,9 +137,11 @@ def _check_refusals(store: Store) -> None:
 def _check_chunks(store: Store) -> None:
     _filled(store)
     ids = [chunk_id for path in store.files() for chunk_id in _ids_of(store, path)]
-    assert store.chunks_of("memory/unknown.md") == [], "an unknown file has no chunks"
+    assert store.file_chunks("memory/unknown.md") == [], "an unknown file has no chunks"
     for path in store.files():
-        assert [found.id for found in store.chunks_of(path)] == _ids_of(store, path), "chunks_of must keep their order"
+        assert [found.id for found in store.file_chunks(path)] == _ids_of(store, path), (
+            "file_chunks must keep their order"
+        )
         own = _ids_of(store, path)
         assert own == list(range(own[0], own[0] + 5)), f"ids of one file must be consecutive, not {own}"
     stored = store.chunks([*reversed(ids), max(ids) + 1000, ids[0]])

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
+from openclaw_memory.types.candidates import CandidateRequest, Candidates
 from openclaw_memory.types.files import Source
 from openclaw_memory.types.index import ChunkRow, FileRecord, Hit, IndexMeta, StoredChunk, StoreStats
 
@@ -157,6 +158,14 @@ class Store(Protocol):
         """Remove vectors that no chunk has, the longest unused first, down to `max_entries`; returns how many."""
         ...
 
+    def candidates(self, request: CandidateRequest) -> Candidates:
+        """Return all that one search needs, of one state of the index; see `gather_candidates`.
+
+        Raises:
+            EmbedderError: The vector does not fit the index.
+        """
+        ...
+
     def search_text(
         self, terms: Sequence[str], k: int, *, match: Literal["any", "all"] = "any", source: Source | None = None
     ) -> list[Hit]:
@@ -187,7 +196,7 @@ class Store(Protocol):
         """The path of every indexed file, in no order."""
         ...
 
-    def chunks_of(self, path: str) -> list[StoredChunk]:
+    def file_chunks(self, path: str) -> list[StoredChunk]:
         """All chunks of one file, in the order of its lines; none when it is not indexed."""
         ...
 
