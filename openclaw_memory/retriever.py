@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig, SearchConfig
-from openclaw_memory.embeddings._choice import Embedders, GuardedEmbedder
+from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
 from openclaw_memory.errors import EmbedderError, StoreError
 from openclaw_memory.indexing.service import Upkeep
 from openclaw_memory.indexing.staleness import NOTHING_YET
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Asking:
     """Asks the index that `upkeep` keeps, with the embedder that fits it. Safe to use from several threads."""
 
-    def __init__(self, workspace: Workspace, upkeep: Upkeep, embedders: Embedders, config: MemoryConfig) -> None:
+    def __init__(self, workspace: Workspace, upkeep: Upkeep, embedders: EmbedderSelector, config: MemoryConfig) -> None:
         self._workspace, self._upkeep, self._embedders, self._config = workspace, upkeep, embedders, config
         self._words: WordVectors | None = None
         self._making = threading.Lock()
@@ -79,7 +79,7 @@ class Asking:
             return self._found(query, rules, source, explain=explain, now=now)
         return replace(results, stale=stale, reason=results.reason or reason)
 
-    def _word_vectors(self, embedder: GuardedEmbedder) -> WordVectors:
+    def _word_vectors(self, embedder: CircuitBreakerEmbedder) -> WordVectors:
         """Vectors of words, by which lines are compared: the embedder's own, or those of the model that ships."""
         with self._making:
             if self._words is None and isinstance(embedder.inner, WordVectorEmbedder):
@@ -90,7 +90,9 @@ class Asking:
                 self._words = StaticEmbedder().word_vectors
             return self._words
 
-    def _for_search(self, store: Store, stored: IndexMeta | None) -> tuple[GuardedEmbedder | None, str | None, bool]:
+    def _for_search(
+        self, store: Store, stored: IndexMeta | None
+    ) -> tuple[CircuitBreakerEmbedder | None, str | None, bool]:
         """The embedder that can ask this index, why there is none though one is wanted, and whether it is behind."""
         from openclaw_memory.indexing import describe, outdated
         from openclaw_memory.indexing.status import told_of_lacking
@@ -110,6 +112,6 @@ class Asking:
         if embedder is None or stored.identity == embedder.identity:
             reasons = told_of_lacking(self._upkeep.lacking(store))
             return embedder, "; ".join(reasons) or None, stale or bool(reasons) or difference is not None
-        if (lost := self._embedders.passed_over.get(stored.provider)) is not None:
+        if (lost := self._embedders.unavailable.get(stored.provider)) is not None:
             return None, f"keywords alone were searched: {lost}", True
         return None, f"keywords alone were searched, until the next sync builds the index again: {difference}", True

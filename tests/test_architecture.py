@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -56,13 +57,10 @@ HEAVY = FRAMEWORKS | {
     "watchdog",
     "logging",
     "tenacity",
-    "google.genai",
     "IPython",
     "matplotlib",
     "pandas",
     "tqdm",
-    "voyageai",
-    "aiohttp",
     "sentence_transformers",
     "openai",
     "httpx",
@@ -113,6 +111,25 @@ def test_imports_point_down(path):
     assert mine in LEVEL, f"{mine} has no layer: add it to LAYERS and to the layout in docs/contributing/index.md"
     above = {name for name in stages(imported(path)) if LEVEL[name] > LEVEL[mine]}
     assert not above, f"{mine} may not import {', '.join(sorted(above))}"
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_modules_of_the_core_import_each_other_in_no_circle():
+    """Imports inside functions and for type checking count too: they are dependencies all the same."""
+    modules = {module_name(path): path for path in MODULES}
+    graph = {name: imported(path) & modules.keys() - {name} for name, path in modules.items()}
+    for name, path in modules.items():
+        # `from package import module` depends on the module, not on what the package exports.
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ImportFrom) and all(f"{node.module}.{one.name}" in modules for one in node.names):
+                graph[name] -= {str(node.module)}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"these import each other: {' -> '.join(error.args[1])}")
 
 
 @pytest.mark.parametrize("path", [*MODULES, *EDGES, *TOOLS], ids=shown)

@@ -18,7 +18,7 @@ from openclaw_memory.config import (
     SyncConfig,
     settings_of,
 )
-from openclaw_memory.config.locations import state_dir
+from openclaw_memory.config.config import state_dir
 from openclaw_memory.config.sections import CHOICES, PARTS, RANGES
 from openclaw_memory.errors import ConfigError, WorkspaceError
 from openclaw_memory.search.candidates import FUSIONS

@@ -11,7 +11,7 @@ import click
 from openclaw_memory.cli.commands import commands
 from openclaw_memory.cli.options import INTERRUPTED
 from openclaw_memory.cli.output import complain, say_json_line
-from openclaw_memory.config.locations import colours, use_one_thread
+from openclaw_memory.config.config import colours, use_one_thread
 from openclaw_memory.errors import ConflictError, CorruptIndexError, OpenClawMemoryError
 
 OK, FAILED = 0, 2  # 1 is a command's own: nothing found, or problems found

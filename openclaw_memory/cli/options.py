@@ -39,7 +39,7 @@ class Place:
     def folder(self) -> Path:
         """The workspace's folder, as given or as the agent's layout says; the current folder when neither is given."""
         if self.workspace is None and self.agent is not None:
-            from openclaw_memory.config.locations import agent_places
+            from openclaw_memory.config.config import agent_places
 
             return agent_places(self.agent).workspace
         if self.workspace is not None and not self.workspace.strip():

@@ -17,7 +17,7 @@ from openclaw_memory.types.results import first_of
 if TYPE_CHECKING:
     from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.memory import Memory
-    from openclaw_memory.types import SyncReport
+    from openclaw_memory.types import Skipped, SyncReport
 
 _LOOK_SECONDS = 0.2
 
@@ -63,6 +63,7 @@ def _follow(watcher: Watcher, seconds: float | None, tell: Callable[[SyncReport]
     """Tell each sync on stdout, and what the watcher does and why it cannot on stderr."""
     until = float("inf") if seconds is None else time.monotonic() + seconds
     syncs, state, error = 0, "starting", None
+    skipped: tuple[Skipped, ...] = ()
     while True:
         is_waiting = watcher.is_behind and watcher.last_error is None
         is_over = watcher.state == "stopped" or (time.monotonic() >= until and not is_waiting)
@@ -71,9 +72,10 @@ def _follow(watcher: Watcher, seconds: float | None, tell: Callable[[SyncReport]
             note(state)
         if watcher.syncs != syncs and watcher.last is not None:
             syncs = watcher.syncs
-            if not is_told or _did_something(watcher.last):
+            if not is_told or _did_something(watcher.last) or watcher.last.skipped != skipped:
                 tell(watcher.last)
                 is_told = True
+            skipped = watcher.last.skipped
         if watcher.last_error != error:
             error = watcher.last_error
             note(error or "all is well again")
@@ -94,5 +96,6 @@ def _say_in_a_line(report: SyncReport) -> None:
         *([f"built again: {report.rebuilt}"] if report.rebuilt else []),
         *(f"failed: {file.path}: {file.reason}" for file in report.failed),
         *waiting(report),
+        *(f"skipped: {line}" for line in first_of([f"{file.path}: {file.reason}" for file in report.skipped])),
     ]
     say(f"{paint(time.strftime('%H:%M:%S'), dim=True)}  {clean('; '.join(words))}")

@@ -8,11 +8,12 @@ a value of the wrong type, or a key nobody knows, is a `ConfigError`.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from shlex import quote
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from openclaw_memory.config.sections import (
     PARTS,
@@ -208,3 +209,56 @@ def _table(document: Mapping[str, Any], key: str, path: object) -> Mapping[str, 
     if not isinstance(table, Mapping):
         raise ConfigError(f"{path}: [{key}] must be a table, not {shown(key, table)}")
     return table
+
+
+# --- the environment -------------------------------------------------------------------------------------------------
+
+# The id becomes part of paths: nothing that could name a folder above, a drive or a hidden file.
+_AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+def use_one_thread() -> None:
+    """Ask numpy's OpenBLAS for one thread, unless the environment says otherwise; call it before numpy is imported.
+
+    Its threads take 50 ms of processor time to start, which a command of a quarter of a second does not win back.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def colours() -> bool | None:
+    """Whether to write in colours: None, as the terminal decides, unless NO_COLOR is set (no-color.org)."""
+    return False if os.environ.get("NO_COLOR") else None
+
+
+def state_dir() -> Path:
+    """OpenClaw's state folder: `OPENCLAW_STATE_DIR`, or `.openclaw` in `OPENCLAW_HOME`, or in the home folder."""
+    if folder := os.environ.get("OPENCLAW_STATE_DIR"):
+        return Path(folder).expanduser()
+    return Path(os.environ.get("OPENCLAW_HOME", "~")).expanduser() / ".openclaw"
+
+
+class AgentPlaces(NamedTuple):
+    """Where an agent's notes, its index and its transcripts lie."""
+
+    workspace: Path
+    index_path: Path
+    sessions: Path
+
+
+def agent_places(agent_id: str) -> AgentPlaces:
+    """Where OpenClaw's layout keeps what belongs to an agent; the id counts in lower case.
+
+    Notes are in `<state>/workspace` for `main`, in `<state>/workspace-<id>` for others, the index is
+    `<state>/memory/<id>.sqlite`, and transcripts are in `<state>/agents/<id>/sessions`.
+
+    Raises:
+        ConfigError: the id holds other characters than letters, digits, `-` and `_`.
+    """
+    if not isinstance(agent_id, str) or not _AGENT_ID.fullmatch(agent_id):
+        raise ConfigError(f"agent id {agent_id!r} must be 1 to 64 letters, digits, '-' or '_', and begin with no sign")
+    name, state = agent_id.lower(), state_dir()
+    return AgentPlaces(
+        workspace=state / ("workspace" if name == "main" else f"workspace-{name}"),
+        index_path=state / "memory" / f"{name}.sqlite",
+        sessions=state / "agents" / name / "sessions",
+    )

@@ -6,13 +6,13 @@ from openclaw_memory._lazy import late_names
 
 __all__ = [
     "SILENT",
-    "Answered",
+    "AskResult",
     "ChatType",
     "Compacted",
     "Message",
     "SilentStream",
-    "answered",
     "answers_to",
+    "ask_with_compaction",
     "calls_of",
     "chat_type",
     "compact",
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         own_words,
         text_of,
     )
-    from openclaw_memory.conversation.overflow import Answered, answered, is_overflow
+    from openclaw_memory.conversation.overflow import AskResult, ask_with_compaction, is_overflow
     from openclaw_memory.conversation.pruning import prune
     from openclaw_memory.conversation.session_key import ChatType, chat_type
     from openclaw_memory.conversation.silent_reply import SILENT, SilentStream, is_silent, without_silent
@@ -71,8 +71,8 @@ _MODULES = {
         "text_of",
     ),
     "overflow": (
-        "Answered",
-        "answered",
+        "AskResult",
+        "ask_with_compaction",
         "is_overflow",
     ),
     "pruning": ("prune",),

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.documents.following import Read, follow
 from openclaw_memory.documents.validation import Where, check_k, distinct, rows_of, unit_of
 from openclaw_memory.errors import (
@@ -247,7 +247,7 @@ class Precomputed:
         if store.read_only:
             self._followed = changed
             if difference.dirty:
-                say(f"{store.path} may not be written: documents that changed are found by their old vectors")
+                warn(f"{store.path} may not be written: documents that changed are found by their old vectors")
             return kept
         change = follow(store, kept, difference, self._read, self._maker, given)
         store.follow(changed, change)
@@ -257,7 +257,7 @@ class Precomputed:
         words = self.told()
         for word in words:
             if word not in self._said:
-                say(word)
+                warn(word)
         self._said = words
         return now
 
@@ -355,7 +355,7 @@ class Precomputed:
         self._followed = None
         with one_at_a_time(self._path()):
             if self._path().is_file():
-                say(f"{damage}; it is kept as {set_aside(self._path())}, and made again from the notes")
+                warn(f"{damage}; it is kept as {set_aside(self._path())}, and made again from the notes")
 
 
 def _file(path: str, info: os.stat_result) -> MemoryFile:

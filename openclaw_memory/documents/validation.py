@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from openclaw_memory.errors import EmbedderError, QueryError
+from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError
 from openclaw_memory.text.front_matter import EMBEDDING, MODEL
 from openclaw_memory.types import Document, Hit, Store, StoredChunk
 from openclaw_memory.workspace.document_cache import Seen, copied
@@ -68,9 +68,9 @@ def rows_of(vectors: Any, count: int) -> Matrix:
 
 
 def check_ids(ids: object) -> None:
-    """Raise QueryError where ids are no list of strings."""
+    """Raise InvalidInputError where ids are no list of strings."""
     if not isinstance(ids, Sequence) or isinstance(ids, str) or not all(isinstance(one, str) for one in ids):
-        raise QueryError(f"ids must be a list of strings, not {ids!r}")
+        raise InvalidInputError(f"ids must be a list of strings, not {ids!r}")
 
 
 def check_k(k: object) -> None:

@@ -7,27 +7,36 @@ from openclaw_memory._lazy import late_names
 __all__ = [
     "FLUSH_TAG",
     "MAX_STEPS",
-    "Conversations",
+    "ConversationDetector",
     "Flush",
     "FlushTurn",
-    "Look",
+    "ModelTurn",
     "Reading",
     "SessionState",
-    "called",
-    "driven",
-    "gave_up",
-    "hold",
-    "in_one_message",
+    "abort_flush",
+    "answer_tool_call",
+    "as_single_prompt",
+    "drive_flush",
     "messages_since",
     "prompt_of",
     "read_states",
+    "run_flush",
     "transcribed",
     "update_state",
 ]
 
 if TYPE_CHECKING:
-    from openclaw_memory.flush.detector import Conversations, Reading
-    from openclaw_memory.flush.driver import MAX_STEPS, Look, called, driven, gave_up, hold, in_one_message, prompt_of
+    from openclaw_memory.flush.detector import ConversationDetector, Reading
+    from openclaw_memory.flush.driver import (
+        MAX_STEPS,
+        ModelTurn,
+        abort_flush,
+        answer_tool_call,
+        as_single_prompt,
+        drive_flush,
+        prompt_of,
+        run_flush,
+    )
     from openclaw_memory.flush.flush import FLUSH_TAG, Flush, FlushTurn
     from openclaw_memory.flush.state import SessionState, read_states, update_state
     from openclaw_memory.flush.verbatim import messages_since, transcribed
@@ -35,17 +44,17 @@ if TYPE_CHECKING:
 # Where each public name lives: imported when it is first asked for.
 _MODULES = {
     "detector": (
-        "Conversations",
+        "ConversationDetector",
         "Reading",
     ),
     "driver": (
-        "Look",
+        "ModelTurn",
         "MAX_STEPS",
-        "called",
-        "driven",
-        "gave_up",
-        "hold",
-        "in_one_message",
+        "answer_tool_call",
+        "drive_flush",
+        "abort_flush",
+        "run_flush",
+        "as_single_prompt",
         "prompt_of",
     ),
     "flush": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.conversation.overflow import is_overflow
 from openclaw_memory.conversation.silent_reply import SILENT, is_silent
 from openclaw_memory.types import ToolAnswer
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from openclaw_memory.flush.flush import FlushTurn
 
 
-# One look of a model at a conversation: it asks for replies, in whatever form its driver knows, and returns what the
+# One turn of a model at a conversation: yields requests for replies, in the form its driver knows, and returns what the
 # model said last.
-Look: TypeAlias = Generator[Any, Any, str]
+ModelTurn: TypeAlias = Generator[Any, Any, str]
 
 MAX_STEPS = 8  # replies of a model in one look; more calls than that save nothing new
 # Below so many tokens a conversation is not cut again: a model that takes no more than this is not to be helped.
@@ -28,10 +28,10 @@ _WITHOUT_TOOLS = (
 )
 
 
-def driven(
+def drive_flush(
     turn: FlushTurn,
     talk: Any,
-    look: Callable[[Any], Look],
+    look: Callable[[Any], ModelTurn],
     *,
     room: int | None,
     size: Callable[[Any], int],
@@ -59,8 +59,8 @@ def driven(
 
 
 def _parts_in_turn(
-    left: list[Any], look: Callable[[Any], Look], size: Callable[[Any], int], text: Callable[[Any], str]
-) -> Look:
+    left: list[Any], look: Callable[[Any], ModelTurn], size: Callable[[Any], int], text: Callable[[Any], str]
+) -> ModelTurn:
     """A look at each part; those that came to something are taken from `left`, but for the last one."""
     while True:
         part = left[0]
@@ -84,7 +84,7 @@ def prompt_of(turn: FlushTurn, *, can_call: bool) -> str:
     return turn.prompt if can_call else f"{turn.prompt}\n\n{_WITHOUT_TOOLS}"
 
 
-def in_one_message(turn: FlushTurn, text: str, *, can_call: bool) -> str:
+def as_single_prompt(turn: FlushTurn, text: str, *, can_call: bool) -> str:
     """A conversation as text, with what is said before and after it, for one message of the user's.
 
     Every provider takes that: some want roles to alternate, no user after a tool, no system prompt, or no call of a
@@ -93,7 +93,7 @@ def in_one_message(turn: FlushTurn, text: str, *, can_call: bool) -> str:
     return f"{turn.system_prompt}\n\n{_PART}\n\n{text}\n\n{prompt_of(turn, can_call=can_call)}"
 
 
-def called(turn: FlushTurn, name: str | None, arguments: object) -> ToolAnswer:
+def answer_tool_call(turn: FlushTurn, name: str | None, arguments: object) -> ToolAnswer:
     """What a call of a tool in the turn of a flush is answered with; it has written then, where that is `ok`."""
     if name != turn.tool.name:
         return _invalid(f"there is no tool {name!r} here: {turn.tool.name} is the only one")
@@ -121,7 +121,7 @@ def _invalid(error: str) -> ToolAnswer:
     return ToolAnswer({"status": "invalid", "error": error})
 
 
-def hold(key: str, begin: Callable[[], FlushTurn | None], drive: Callable[[FlushTurn], object]) -> bool:
+def run_flush(key: str, begin: Callable[[], FlushTurn | None], drive: Callable[[FlushTurn], object]) -> bool:
     """Have the turn driven that `begin` gives for session `key`; True where one was held, whatever came of it.
 
     False where there is none to be held, or it could not begin: that is said. It raises nothing but what ends the
@@ -135,14 +135,14 @@ def hold(key: str, begin: Callable[[], FlushTurn | None], drive: Callable[[Flush
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 - a flush that fails, or a model that gives up its task, breaks nothing
-        return gave_up(key, turn, error)
+        return abort_flush(key, turn, error)
     return turn is not None
 
 
-def gave_up(key: str, turn: FlushTurn | None, error: BaseException) -> bool:
+def abort_flush(key: str, turn: FlushTurn | None, error: BaseException) -> bool:
     """End a turn that whoever drove it broke off with `error`; False where there is none, and that is said."""
     if turn is None:
-        say(f"the flush of session {key!r} failed: {error}")
+        warn(f"the flush of session {key!r} failed: {error}")
         return False
     while turn.open:  # what fails outside of the model fails again: the messages are kept
         turn.failed(error)

@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.messages import Message
 from openclaw_memory.conversation.session_key import ChatType, chat_type
@@ -91,7 +91,7 @@ class Flush:
         clock: Callable[[], datetime.datetime] | None = None,
         shared: dict[Any, Any] | None = None,
     ) -> None:
-        """Raises QueryError for an empty key or id, ConfigError for a time zone that nobody knows."""
+        """Raises InvalidInputError for an empty key or id, ConfigError for a time zone that nobody knows."""
         log_name(key)
         local_now(workspace.journal.timezone)
         self.workspace, self.key, self.window = workspace, key, window
@@ -179,7 +179,7 @@ class Flush:
         try:
             self._wrote()
         except Exception as error:  # noqa: BLE001 - whatever it is, it was written
-            say(f"after the flush of session {self.key!r} had written: {type(error).__name__}: {error}")
+            warn(f"after the flush of session {self.key!r} had written: {type(error).__name__}: {error}")
 
     def now(self, moment: datetime.datetime | None = None) -> datetime.datetime:
         """A moment, by default this one, in the time zone of the notes."""
@@ -281,7 +281,7 @@ class FlushTurn:
             return
         outcome, fate = self._kept()
         error = f"{why} ({ATTEMPTS} attempts); {fate}"
-        say(f"the flush of session {self._flush.key!r} failed: {error}")
+        warn(f"the flush of session {self._flush.key!r} failed: {error}")
         self._end(outcome, error)
 
     def _kept(self) -> tuple[Outcome, str]:
@@ -406,7 +406,7 @@ class Cycle:
         """Say once that the state is kept in memory."""
         if not self._told:
             self._told = True
-            say(f"the state of session {self.key!r} is kept in memory alone: {error}")
+            warn(f"the state of session {self.key!r} is kept in memory alone: {error}")
 
     def _write(self, changes: Callable[[SessionState], Mapping[str, Any] | None]) -> bool:
         """Write what is unsaved and what `changes` says, unless the key is another session's; whether it was."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.embeddings._choice import Embedders
+from openclaw_memory.embeddings.selection import EmbedderSelector
 from openclaw_memory.errors import (
     CorruptIndexError,
     IndexLockedError,
@@ -48,7 +48,7 @@ class Keeping:
     """What an index is kept with: the parts of a `Memory`. `make_store` is None where a store was handed in ready."""
 
     workspace: Workspace
-    embedders: Embedders
+    embedders: EmbedderSelector
     config: MemoryConfig
     index_path: Path | None
     make_store: Callable[[], Store] | None
@@ -295,11 +295,11 @@ class Upkeep:
 
     def told_of_watcher(self) -> str | None:
         """What the watcher of these files says of itself, here or in another process; None where there is none."""
-        from openclaw_memory.indexing.watcher import somebody_watches
+        from openclaw_memory.indexing.watcher import is_watched
 
         if self.watcher is not None and self.watcher.is_running:
             return self.watcher.state
-        if not self.there_is_an_index() or not somebody_watches(self._keeping.index_path):
+        if not self.there_is_an_index() or not is_watched(self._keeping.index_path):
             return None
         return f"in another process: {self.store().noted(WATCHING) or 'at work'}"
 
@@ -334,7 +334,7 @@ class Upkeep:
         )
         report = all_passes(parts, force=force, alone=alone)
         if embedder is not None and report.embedded and report.ok:
-            embedder.is_heard()
+            embedder.record_success()
         return report
 
     def _note(self, name: str, record: str) -> None:

@@ -101,16 +101,8 @@ class SearchResults(Sequence[SearchResult]):
 _EXPLAINED_COLUMNS = ("rank", "citation", "score", "keyword", "vector", "decay", "kept")
 # Fonts with Chinese, Japanese and Korean signs, of Linux, macOS and Windows; matplotlib's own has none.
 _WIDE_FONTS = (
-    "Noto Sans CJK JP",
-    "Noto Sans CJK SC",
-    "Noto Sans CJK KR",
-    "WenQuanYi Micro Hei",
-    "Hiragino Sans",
-    "PingFang SC",
-    "Apple SD Gothic Neo",
-    "Yu Gothic",
-    "Microsoft YaHei",
-    "Malgun Gothic",
+    *("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans CJK KR", "WenQuanYi Micro Hei"),
+    *("Hiragino Sans", "PingFang SC", "Apple SD Gothic Neo", "Yu Gothic", "Microsoft YaHei", "Malgun Gothic"),
 )
 # Inches: of a plot, and of each of its bars.
 _WIDTH, _MARGIN, _BAR = 8.0, 1.5, 0.4

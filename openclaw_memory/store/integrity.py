@@ -7,7 +7,7 @@ from pathlib import Path
 
 import apsw
 
-from openclaw_memory.store import fts, rows, schema, vector_cache
+from openclaw_memory.store import document_rows, fts, rows, schema, vector_cache
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.types import StoreStats
 
@@ -33,6 +33,14 @@ SELECT count(*) FROM vectors WHERE model_id NOT IN (SELECT id FROM models)
 """,
     "vectors have keys of another length": """
 SELECT count(DISTINCT length(key)) - 1 FROM vectors WHERE true HAVING count(DISTINCT length(key)) > 1
+""",
+}
+ODD_DOCUMENTS = {
+    "vectors of documents belong to no file": """
+SELECT count(*) FROM document_vectors WHERE file_id NOT IN (SELECT id FROM files)
+""",
+    "vectors of documents have a model that is not there": """
+SELECT count(*) FROM document_vectors WHERE model_id NOT IN (SELECT id FROM models)
 """,
 }
 
@@ -63,7 +71,8 @@ def problems(db: apsw.Connection, *, with_vec: bool) -> Iterator[str]:
     yield from rows.problems(db)
     if wrong := schema.wrong_version(db):
         yield wrong
-    for words, statement in ODD.items():
+    odd = {**ODD, **ODD_DOCUMENTS} if document_rows.are_there(db) else ODD
+    for words, statement in odd.items():
         yield from (f"{count} {words}" for (count,) in fetch(db, statement) if count)
     # Asked for the damage that they meet, not for what they say.
     rows.last_id(db)

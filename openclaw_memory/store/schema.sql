@@ -4,6 +4,7 @@
 -- 'memory_index_meta_v1': what the index was built with, as JSON.
 -- 'vectors_clock': the latest turn of last_used.
 -- 'note:<name>': a short text that outlives a reset.
+-- 'document_vectors_change': another text after each change of document_vectors or of the vectors that it names.
 -- 'chunk_vectors_dims': dimensions of chunk_vectors; absent while that table does not match chunks.
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
 
@@ -44,6 +45,17 @@ CREATE TABLE IF NOT EXISTS vectors (
   embedding BLOB NOT NULL,
   UNIQUE (model_id, key)
 );
+
+-- The vectors that came with documents, each under the model that it came from. A row names its vector by model and key,
+-- and is found as soon as that vector is stored; `key` is the whole SHA-256.
+CREATE TABLE document_vectors (
+  id INTEGER PRIMARY KEY,
+  file_id INTEGER NOT NULL,
+  model_id INTEGER NOT NULL,
+  key BLOB NOT NULL
+);
+CREATE INDEX document_vectors_by_file ON document_vectors (file_id);
+CREATE INDEX document_vectors_by_model ON document_vectors (model_id);
 
 -- When vectors last lost a chunk: what is in no chunk's use was last used then, or else when it was added. Turns and
 -- ids of vectors are counted by one clock. Written with chunks, never by a search.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from openclaw_memory.errors import CorruptIndexError, NewerIndexError, StoreError
-from openclaw_memory.store import fts, integrity, rows, schema, shadow, vector_cache
+from openclaw_memory.store import document_rows, fts, integrity, rows, schema, shadow, vector_cache
 from openclaw_memory.store.connection import Connections, Pinned, connect, fetch, find_extension, is_index, prepare_file
 from openclaw_memory.store.location import identity_of
 from openclaw_memory.store.schema import SCHEMA_VERSION
@@ -44,12 +44,19 @@ class SqliteStore:
     than ten seconds) or StoreError (the disk is full or failing, or the store is closed).
     """
 
-    def __init__(self, connections: Connections, vector_error: str | None, extension: str | None = None) -> None:
+    def __init__(
+        self,
+        connections: Connections,
+        vector_error: str | None,
+        extension: str | None = None,
+        document_cache: document_rows.Cache | None = None,
+    ) -> None:
         """Parts handed in: sqlite-vec's library is `extension`, or `vector_error` says why it is not loaded."""
         self.path = connections.path
         self._connections = connections
         self._extension = extension
         self._vector_error = vector_error
+        self._document_cache: document_rows.Cache = {} if document_cache is None else document_cache
         self._opened = identity_of(self.path)
 
     @classmethod
@@ -164,11 +171,13 @@ class SqliteStore:
             schema.check(db)
             rows.check_made_for(db, made_for)
             dims, vector_ids = self._vector_ids(db, [row for _, chunks in files for row in chunks])
+            document_rows.remove(db, [record.path for record, _ in files])
             _, removed, lost = rows.remove_files(db, [record.path for record, _ in files])
             vector_cache.retire(db, lost.difference(vector_ids.values()))
             added: list[int] = []
             for record, chunks in files:
-                added += rows.add_file(db, record, chunks, vector_ids)
+                added += rows.add_file(db, record, [row for row in chunks if row.identity is None], vector_ids)
+                document_rows.add(db, record.path, chunks)
             self._update_codes(db, dims, removed, added)
 
     def extend_file(
@@ -205,7 +214,9 @@ class SqliteStore:
         """Remove files and all their rows; returns how many there were."""
         with self._connections.write() as db:
             schema.check(db)
-            count, removed, lost = rows.remove_files(db, paths)
+            gone = list(paths)
+            document_rows.remove(db, gone)
+            count, removed, lost = rows.remove_files(db, gone)
             vector_cache.retire(db, lost)
             self._update_codes(db, _dims(db), removed, [])
             return count
@@ -235,6 +246,8 @@ class SqliteStore:
             model_id = vector_cache.current_model(db)[0] if identity is None else vector_cache.add_model(db, identity)
             vector_cache.hold_to(db, model_id, matrix.shape[1])
             vector_cache.add_vectors(db, model_id, keys, (row.tobytes() for row in matrix))
+            if document_rows.are_there(db):
+                document_rows.changed(db, model_id)
 
     def prune(self, max_entries: int) -> int:
         """Remove vectors until at most `max_entries` are left, of all models, and return how many it removed.
@@ -257,7 +270,7 @@ class SqliteStore:
         """
         with self._connections.read() as db:
             return gather_candidates(
-                type(self)(Pinned(db, self.path), self._vector_error),
+                self._pinned(db),
                 request,
                 frequencies=fts.document_frequencies(db, request.counted),
                 chunk_count=_count(db, "SELECT count(*) FROM chunks"),
@@ -272,15 +285,19 @@ class SqliteStore:
         with self._connections.read() as db:
             return fts.search(db, terms, k, match, source)
 
-    def search_vector(self, vector: Vector, k: int, *, source: Source | None = None) -> list[Hit]:
-        """The k chunks nearest to a unit vector, scored by exact cosine.
+    def search_vector(
+        self, vector: Vector, k: int, *, source: Source | None = None, identity: str | None = None
+    ) -> list[Hit]:
+        """The k chunks nearest to a unit vector, scored by exact cosine; with an `identity`, rows that have that one.
 
         Raises:
-            EmbedderError: the vector has other dimensions than the index, or holds a NaN.
+            EmbedderError: the vector has other dimensions than the index, or those rows, or holds a NaN.
         """
         from openclaw_memory.store import vectors
 
         with self._connections.read() as db:
+            if identity is not None:
+                return document_rows.nearest(db, self._document_cache, vector, k, source, identity)
             dims = _dims(db)
             if dims is None:
                 return []
@@ -303,13 +320,15 @@ class SqliteStore:
         from openclaw_memory.store import vectors
 
         with self._connections.read() as db:
-            dims = _dims(db)
-            return {} if dims is None else vectors.of_chunks(db, dims, chunk_ids)
+            dims, wanted = _dims(db), list(chunk_ids)
+            of_chunks = {} if dims is None else vectors.of_chunks(db, dims, wanted)
+            return {**of_chunks, **document_rows.vectors(db, wanted)}
 
     def chunks(self, ids: Iterable[int]) -> list[StoredChunk]:
         """These chunks, in ascending order of id; unknown ids are left out."""
         with self._connections.read() as db:
-            return rows.chunks(db, ids)
+            wanted = list(ids)
+            return [*document_rows.stored(db, wanted), *rows.chunks(db, wanted)]
 
     @contextmanager
     def snapshot(self) -> Iterator[Self]:
@@ -318,7 +337,7 @@ class SqliteStore:
         What is written meanwhile is not seen. The write-ahead log grows as long as the block lasts.
         """
         with self._connections.read() as db:
-            yield type(self)(Pinned(db, self.path), self._vector_error)
+            yield self._pinned(db)
 
     def holds(self, source: Source) -> bool:
         """Whether any file of this source is indexed."""
@@ -340,10 +359,15 @@ class SqliteStore:
         with self._connections.read() as db:
             return [path for (path,) in fetch(db, "SELECT path FROM files")]
 
-    def file_chunks(self, path: str) -> list[StoredChunk]:
-        """All chunks of one file, in the order of its lines; none when it is not indexed."""
+    def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
+        """All chunks of one file, in the order of its lines; with an `identity`, the rows that have that one."""
         with self._connections.read() as db:
-            return rows.file_chunks(db, path)
+            return rows.file_chunks(db, path) if identity is None else document_rows.of_file(db, path, identity)
+
+    def identities(self) -> Mapping[str, tuple[int, int]]:
+        """How many rows there are of each identity other than the index's own, and how many of them have vectors."""
+        with self._connections.read() as db:
+            return document_rows.identities(db, self._document_cache)
 
     def document_frequencies(self, terms: Iterable[str]) -> Mapping[str, int]:
         """In how many chunks each term occurs, in text or context (0 when in none)."""
@@ -382,10 +406,14 @@ class SqliteStore:
         """Release the index. Calling it twice is allowed; work under way in other threads ends first."""
         self._connections.close()
 
+    def _pinned(self, db: apsw.Connection) -> Self:
+        """This store as it is in the read transaction of one connection."""
+        return type(self)(Pinned(db, self.path), self._vector_error, document_cache=self._document_cache)
+
     def _vector_ids(self, db: apsw.Connection, chunks: Sequence[ChunkRow]) -> tuple[int | None, dict[str, int | None]]:
         """The dimensions of the current model, and the ids of the vectors that these rows name."""
         model_id, dims = vector_cache.current_model(db)
-        keys = {row.vector_key for row in chunks if row.vector_key is not None}
+        keys = {row.vector_key for row in chunks if row.vector_key is not None and row.identity is None}
         vector_ids = vector_cache.known_keys(db, model_id, keys)
         if missing := keys - vector_ids.keys():
             raise StoreError(f"no vector is stored under {min(missing)!r}; call add_vectors before the rows")

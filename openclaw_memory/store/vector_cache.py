@@ -46,17 +46,22 @@ INSERT INTO last_used (vector_id, turn) SELECT value, ? FROM json_each(?) WHERE 
 ON CONFLICT DO UPDATE SET turn = excluded.turn
 """
 IN_USE = "SELECT DISTINCT vector_id FROM chunks WHERE vector_id IS NOT NULL"
+IN_USE_OF_DOCUMENTS = """
+SELECT vectors.id FROM document_vectors JOIN vectors
+ON vectors.model_id = document_vectors.model_id AND vectors.key = substr(document_vectors.key, 1, ?2)
+"""
 PRUNE = f"""
 DELETE FROM vectors WHERE id IN (
   SELECT id FROM vectors LEFT JOIN last_used ON vector_id = id
-  WHERE id NOT IN ({IN_USE})
-  ORDER BY coalesce(turn, id), id LIMIT ?
+  WHERE id NOT IN ({IN_USE}) AND id NOT IN ({IN_USE_OF_DOCUMENTS})
+  ORDER BY coalesce(turn, id), id LIMIT ?1
 ) RETURNING id
 """
 PRUNE_TURNS = "DELETE FROM last_used WHERE vector_id IN (SELECT value FROM json_each(?))"
 PRUNE_MODELS = f"""
 DELETE FROM models WHERE identity IS NOT {CURRENT_IDENTITY}
 AND NOT EXISTS (SELECT 1 FROM vectors WHERE model_id = models.id)
+AND NOT EXISTS (SELECT 1 FROM document_vectors WHERE model_id = models.id)
 """
 
 
@@ -122,7 +127,7 @@ def say_dims(db: apsw.Connection) -> None:
 
 def known_keys(db: apsw.Connection, model_id: int, keys: Iterable[str]) -> dict[str, int | None]:
     """Those of the keys that are stored, with the ids of their vectors (None for an all-zero one)."""
-    wanted, width = list(keys), _key_width(db)
+    wanted, width = list(keys), key_width(db)
     found: dict[str, int | None] = {}
     for first in range(0, len(wanted), KEYS_PER_LOOKUP):
         group = json.dumps(wanted[first : first + KEYS_PER_LOOKUP])
@@ -132,9 +137,9 @@ def known_keys(db: apsw.Connection, model_id: int, keys: Iterable[str]) -> dict[
 
 def add_vectors(db: apsw.Connection, model_id: int, keys: Sequence[str], embeddings: Iterable[bytes]) -> None:
     """Store embeddings by their keys; one that is stored already stays."""
-    width = _key_width(db)
+    width = key_width(db)
     rows = enumerate(zip(keys, embeddings, strict=True), start=now(db) + 1)
-    db.executemany(ADD_VECTOR, ((number, model_id, _digest(key)[:width], row) for number, (key, row) in rows))
+    db.executemany(ADD_VECTOR, ((number, model_id, digest(key)[:width], row) for number, (key, row) in rows))
 
 
 def retire(db: apsw.Connection, vector_ids: Iterable[int]) -> None:
@@ -168,7 +173,7 @@ def prune(db: apsw.Connection, max_entries: int) -> int:
     excess = count(db) - max_entries
     if excess <= 0:
         return 0
-    gone = [vector_id for (vector_id,) in fetch(db, PRUNE, (excess,))]
+    gone = [vector_id for (vector_id,) in fetch(db, PRUNE, (excess, key_width(db)))]
     db.execute(PRUNE_TURNS, (json.dumps(gone),))
     db.execute(PRUNE_MODELS)
     return len(gone)
@@ -186,17 +191,28 @@ def now(db: apsw.Connection) -> int:
     return turn
 
 
-def _key_width(db: apsw.Connection) -> int:
+def key_width(db: apsw.Connection) -> int:
+    """How many bytes of a key this file stores.
+
+    Raises:
+        CorruptIndexError: it is no number that any version has used.
+    """
     ((width,),) = fetch(db, KEY_WIDTH)
     if width not in KEY_WIDTHS:
         raise damaged(db.filename, f"its vectors have keys of {width} bytes")
     return int(width)
 
 
-def _digest(key: str) -> bytes:
+def digest(key: str) -> bytes:
+    """The bytes of a key. Raises StoreError where it is not hexadecimal."""
     try:
         return bytes.fromhex(key)
     except ValueError as error:
         raise StoreError(
             f"the vector key {key!r} is not hexadecimal; use the SHA-256 of the embedded string"
         ) from error
+
+
+def as_json(ids: Iterable[int]) -> str:
+    """Ids as SQL's json_each reads them, each once."""
+    return json.dumps(sorted(set(ids)))

@@ -5,7 +5,6 @@ Without sqlite-vec, or where its codes do not match the chunks, every vector is 
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import numpy as np
 
 from openclaw_memory.errors import EmbedderError, StoreError
 from openclaw_memory.store.connection import fetch
+from openclaw_memory.store.vector_cache import as_json
 from openclaw_memory.types import Hit, Source
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def nearest(
     if use_codes and wanted <= VEC0_MAX_K and codes_match(db, dims):
         pages: Iterable[Page] = [_candidate_page(db, query, wanted, source, dims)]
     else:
-        pages = (_page(rows, dims) for rows in _row_pages(db, source))
+        pages = (page(rows, dims) for rows in _row_pages(db, source))
     best: list[Hit] = []
     for ids, matrix in pages:
         scores = np.clip(matrix @ query, -1, 1)
@@ -164,7 +164,7 @@ def update_codes(db: apsw.Connection, dims: int, removed: Iterable[int], added: 
             return
         _try_look_ups(db)
         db.executemany("DELETE FROM chunk_vectors WHERE rowid = ?", ((chunk_id,) for chunk_id in removed))
-        _insert_codes(db, fetch(db, EMBEDDINGS_WITH_SOURCE, (_as_json(added),)), dims)
+        _insert_codes(db, fetch(db, EMBEDDINGS_WITH_SOURCE, (as_json(added),)), dims)
         if _sparse(db):
             _fill_codes(db, dims)
 
@@ -193,7 +193,7 @@ def problems(db: apsw.Connection) -> Iterator[str]:
         while rows := fetch(db, VECTOR_PAGE, (model_id, last, SCAN_ROWS)):
             last = _after(last, rows)
             try:
-                _page(rows, dims or 0)
+                page(rows, dims or 0)
             except apsw.CorruptError as error:
                 yield f"vectors {rows[0][0]} to {last}: {error}"
 
@@ -207,8 +207,8 @@ def problems_of_codes(db: apsw.Connection, dims: int) -> Iterator[str]:
         _try_look_ups(db)
         cursor, there = db.execute(CODES), 0
         while held := list(islice(cursor, SCAN_ROWS)):
-            rows = fetch(db, EMBEDDINGS_WITH_SOURCE, (_as_json(row[0] for row in held),))
-            ids, matrix = _page(rows, dims)
+            rows = fetch(db, EMBEDDINGS_WITH_SOURCE, (as_json(row[0] for row in held),))
+            ids, matrix = page(rows, dims)
             right = set(zip(ids, (row[2] for row in rows), _codes(matrix), strict=True))
             there += len(right)
             if wrong := set(held) - right:
@@ -266,7 +266,7 @@ def _fill_codes(db: apsw.Connection, dims: int) -> None:
 
 def _insert_codes(db: apsw.Connection, rows: Sequence[tuple[Any, ...]], dims: int) -> None:
     """Add the codes of rows (chunk id, embedding, source)."""
-    ids, matrix = _page(rows, dims)
+    ids, matrix = page(rows, dims)
     codes = zip(ids, (row[2] for row in rows), _codes(matrix), strict=True)
     db.executemany("INSERT INTO chunk_vectors (rowid, source, code) VALUES (?, ?, vec_int8(?))", codes)
 
@@ -320,7 +320,7 @@ def _slack(db: apsw.Connection) -> int:
 
 
 def _chosen(db: apsw.Connection, ids: Iterable[int], dims: int) -> Page:
-    return _page(fetch(db, EMBEDDINGS, (_as_json(ids),)), dims)
+    return page(fetch(db, EMBEDDINGS, (as_json(ids),)), dims)
 
 
 def _row_pages(db: apsw.Connection, source: Source | None) -> Iterator[list[tuple[Any, ...]]]:
@@ -343,11 +343,7 @@ def _after(last: int, rows: Sequence[tuple[Any, ...]]) -> int:
     return following
 
 
-def _as_json(ids: Iterable[int]) -> str:
-    return json.dumps(sorted(set(ids)))
-
-
-def _page(rows: Sequence[tuple[Any, ...]], dims: int) -> Page:
+def page(rows: Sequence[tuple[Any, ...]], dims: int) -> Page:
     """The vectors of rows (id, embedding).
 
     Raises:

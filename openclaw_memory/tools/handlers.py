@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openclaw_memory.errors import (
     ConflictError,
+    InvalidInputError,
     NotFoundError,
     OpenClawMemoryError,
     PathNotAllowedError,
-    QueryError,
     WriteError,
 )
 from openclaw_memory.text.fence import fenced
@@ -32,7 +32,7 @@ STATUSES: tuple[tuple[type[OpenClawMemoryError], str], ...] = (
     (ConflictError, "stale"),
     (PathNotAllowedError, "not_allowed"),
     (NotFoundError, "not_found"),
-    (QueryError, "invalid"),
+    (InvalidInputError, "invalid"),
     (WriteError, "failed"),
     (OpenClawMemoryError, "unavailable"),
 )
@@ -190,7 +190,9 @@ def _cited(given: Mapping[str, Any]) -> tuple[str, int | None, int | None]:
 
 def _words(written: Written) -> str:
     if not written.text.strip():
-        raise QueryError("text has nothing but blanks and what the memory has shown: write it in words of your own")
+        raise InvalidInputError(
+            "text has nothing but blanks and what the memory has shown: write it in words of your own"
+        )
     return written.text
 
 

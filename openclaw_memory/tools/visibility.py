@@ -46,12 +46,12 @@ def checked_memory(memory: object) -> Memory:
     """The memory that a part is given, where it is one.
 
     Raises:
-        ConfigError: it is something else, such as the path of its folder.
+        TypeError: it is something else, such as the path of its folder.
     """
     from openclaw_memory.memory import Memory
 
     if not isinstance(memory, Memory):
-        raise ConfigError(f"memory must be a Memory, not {memory!r:.80}: open one with Memory.open(folder)")
+        raise TypeError(f"memory must be a Memory, not {memory!r:.80}: open one with Memory.open(folder)")
     return memory
 
 

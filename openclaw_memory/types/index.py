@@ -45,12 +45,16 @@ class ChunkRow:
     """A chunk as it goes into a store: with its segmented terms and the key of its vector.
 
     `vector_key` is the SHA-256 hex of the exact embedded string, or None where the chunk has no vector.
+
+    A row with an `identity` is no chunk: it says that a vector of that model came with the whole file. It has no terms
+    and no text, and is found by `Store.search_vector` under that identity alone, as soon as the vector is stored.
     """
 
     chunk: Chunk
     terms: str
     context_terms: str
     vector_key: str | None
+    identity: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,10 @@ class Store(Protocol):
     def replace_files(
         self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]], made_for: IndexMeta | None = None
     ) -> None:
-        """Replace all rows of these files, whose vectors were added before; refuse where meta is not `made_for`."""
+        """Replace all rows of these files; refuse where meta is not `made_for`.
+
+        The vectors of chunks were added before; those of rows with an identity may come later.
+        """
         ...
 
     def extend_file(
@@ -172,8 +175,10 @@ class Store(Protocol):
         """The k best chunks by BM25 over terms that `text.py` has segmented."""
         ...
 
-    def search_vector(self, vector: Vector, k: int, *, source: Source | None = None) -> list[Hit]:
-        """The k chunks nearest to a unit vector."""
+    def search_vector(
+        self, vector: Vector, k: int, *, source: Source | None = None, identity: str | None = None
+    ) -> list[Hit]:
+        """The k chunks nearest to a unit vector; with an `identity`, the rows that came under it, and no chunks."""
         ...
 
     def similarities(self, vector: Vector, chunk_ids: Sequence[int]) -> Mapping[int, float]:
@@ -196,8 +201,12 @@ class Store(Protocol):
         """The path of every indexed file, in no order."""
         ...
 
-    def file_chunks(self, path: str) -> list[StoredChunk]:
-        """All chunks of one file, in the order of its lines; none when it is not indexed."""
+    def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
+        """All chunks of one file, in the order of its lines; with an `identity`, its rows under that one."""
+        ...
+
+    def identities(self) -> Mapping[str, tuple[int, int]]:
+        """How many rows came under each identity (`ChunkRow.identity`), and how many of them have their vectors."""
         ...
 
     def document_frequencies(self, terms: Iterable[str]) -> Mapping[str, int]:

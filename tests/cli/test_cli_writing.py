@@ -57,7 +57,7 @@ def test_a_conflict_shows_lines_as_lines_and_the_hash_to_name_next(run, notes):
     outcome = run("edit", "-w", notes, "MEMORY.md#L3-L4", "--seen", "0" * 12, "- one\n- two")
     error, *shown = outcome.err.splitlines()
     assert shown == [
-        "--- what stands there now",
+        "--- what is there now",
         "- Ines prefers trains to planes.",
         KEY,
         "--- what you wanted to write",

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import EmbeddingConfig
-from openclaw_memory.flush import called, driven, in_one_message, prompt_of
+from openclaw_memory.flush import answer_tool_call, as_single_prompt, drive_flush, prompt_of
 from openclaw_memory.flush.driver import SMALLEST_PART, parts
 
 TOO_LONG = ValueError("maximum context length exceeded")
@@ -34,7 +34,7 @@ def drive(turn, talk, reply, room=None):
         seen.append(part)
         return (yield part)
 
-    work = driven(turn, talk, look, room=room, size=size, text=text)
+    work = drive_flush(turn, talk, look, room=room, size=size, text=text)
     part = next(work, None)
     while part is not None:
         said = reply(part, len(seen))
@@ -109,7 +109,7 @@ def test_parts_are_the_whole_text_and_none_is_longer_than_there_is_room(whole, r
     ids=str,
 )
 def test_a_call_is_answered_and_no_other_tool_is_there(turn, name, arguments, status):
-    answer = called(turn, name, arguments)
+    answer = answer_tool_call(turn, name, arguments)
     assert answer.data["status"] == status
     assert answer.ok is (status == "ok")
 
@@ -120,7 +120,7 @@ def test_a_model_without_tools_is_asked_for_the_notes_themselves(turn):
 
 
 def test_a_text_stands_in_one_message_between_the_prompts(turn):
-    whole = in_one_message(turn, "User: Hi.", can_call=True)
+    whole = as_single_prompt(turn, "User: Hi.", can_call=True)
     assert whole.startswith(turn.system_prompt)
     assert whole.endswith(turn.prompt)
     assert "\n\nUser: Hi.\n\n" in whole

@@ -15,7 +15,7 @@ import pytest
 
 from openclaw_memory.config import JournalConfig, SessionsConfig
 from openclaw_memory.config.sections import CompactionConfig
-from openclaw_memory.errors import ConfigError, QueryError
+from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import Flush, read_states, update_state
 from openclaw_memory.flush import flush as flush_module
 from openclaw_memory.flush.note_writer import MAX_CHARS
@@ -224,7 +224,7 @@ def test_a_transcript_that_became_shorter_counts_whole(flush_of):
 
 @pytest.mark.parametrize("key", ["", " ", None])
 def test_a_session_needs_a_key(workspace, key):
-    with pytest.raises(QueryError):
+    with pytest.raises(InvalidInputError):
         Flush(workspace, key)
 
 

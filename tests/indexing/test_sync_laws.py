@@ -20,7 +20,7 @@ from openclaw_memory.indexing import pipeline, set_aside
 from openclaw_memory.indexing.recovery import why_damaged
 from openclaw_memory.store.connection import PAGE_SIZE
 from openclaw_memory.types import Progress
-from openclaw_memory.workspace.transcripts.reader import reader
+from openclaw_memory.workspace.transcripts import reader
 
 PART_BYTES = 400  # of transcripts, two or three of the lines below
 

@@ -15,7 +15,7 @@ from openclaw_memory.indexing import compare, pipeline
 from openclaw_memory.text.fence import fenced
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.transcripts.reader import reader
+from openclaw_memory.workspace.transcripts import reader
 
 PATH = "sessions/talk.jsonl"
 
@@ -364,3 +364,51 @@ def test_secrets_in_notes_are_masked_and_line_numbers_hold(place: Any) -> None:
     assert chunk.end_line == 13
     assert not any(token in text for text in place.embedder.texts)
     assert place.store.search_text([token.lower()], 5) == []
+
+
+CLAUDE_CODE = """\
+{"type": "summary", "summary": "The ferry", "leafUuid": "b"}
+{"type": "user", "uuid": "a", "sessionId": "s", "message": {"role": "user", "content": "When does the ferry leave?"}}
+{"type": "assistant", "uuid": "b", "message": {"role": "assistant", "content": [{"type": "text", "text": "At 7."}]}}
+"""
+
+
+def transcript(place: Any, text: str) -> None:
+    (place.root / PATH).parent.mkdir(exist_ok=True)
+    (place.root / PATH).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (CLAUDE_CODE, "its first record is of type 'summary'"),
+        ('{"role": "user", "content": "When does the ferry leave?"}\n', "its first record has no type"),
+        ('no JSON\n{"event": 1}\n', "its first record has no type"),
+    ],
+    ids=["Claude Code", "no types", "after a line that is no record"],
+)
+def test_a_transcript_of_another_program_is_skipped_with_the_reason(place: Any, text: str, what: str) -> None:
+    transcript(place, text)
+    for _ in range(2):
+        report = place.sync()
+        assert (report.added, report.failed, [file.path for file in report.skipped]) == ((), (), [PATH])
+        assert what in report.skipped[0].reason
+    assert not place.store.files()
+
+
+def test_once_it_is_one_of_openclaws_it_is_indexed(place: Any) -> None:
+    transcript(place, CLAUDE_CODE)
+    place.sync()
+    (place.root / PATH).unlink()
+    place.say(PATH, "memo apple")
+    assert (place.sync().added, place.sync().skipped) == ((PATH,), ())
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    ["", "\n", '{"type": "user", "mess', '{"type": "session", "id": "s"}\n{"kind": "odd"}\n'],
+    ids=["empty", "blank", "half written", "the header of OpenClaw"],
+)
+def test_a_transcript_that_may_yet_be_one_of_openclaws_is_not_skipped(place: Any, beginning: str) -> None:
+    transcript(place, beginning)
+    assert place.sync().skipped == ()

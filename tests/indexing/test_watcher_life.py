@@ -121,7 +121,7 @@ def test_when_watches_run_out_amid_a_tree_it_looks_instead(watched, root: Path, 
 
 
 def test_everything_is_looked_at_now_and_then_whatever_was_told(watched, root: Path, monkeypatch) -> None:
-    monkeypatch.setattr(Watcher, "_hear", lambda *_: None)  # as on a network drive, or when the queue overflows
+    monkeypatch.setattr(Watcher, "_hint", lambda *_: None)  # as on a network drive, or when the queue overflows
     config = replace(CONFIG, sync=SyncConfig(debounce_seconds=0.1, rescan_seconds=1.0))
     _, index = watched(root, config)
     append(root)

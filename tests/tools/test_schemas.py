@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory import tools
-from openclaw_memory.errors import QueryError
+from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.tools.schemas import checked_arguments
 from openclaw_memory.workspace.safe_read import DEFAULT_LINES
 
@@ -90,7 +90,7 @@ def test_a_description_says_when_and_how_to_use_the_tool(name, words):
     ],
 )
 def test_a_wrong_argument_is_named_with_the_remedy(name, sent, words):
-    with pytest.raises(QueryError, match=re.escape(words)):
+    with pytest.raises(InvalidInputError, match=re.escape(words)):
         checked_arguments(SCHEMAS[name], sent)
 
 
@@ -111,7 +111,7 @@ def test_a_number_may_come_as_a_string(sent, understood):
 
 @pytest.mark.parametrize("sent", ["", "3.5", "nan", "inf", "0", "101", "1e999", "three", "0x3"])
 def test_a_string_that_is_no_such_number_is_refused_as_it_was_sent(sent):
-    with pytest.raises(QueryError, match=re.escape(f"from 1 to 100, not {sent!r}")):
+    with pytest.raises(InvalidInputError, match=re.escape(f"from 1 to 100, not {sent!r}")):
         checked_arguments(SCHEMAS["MEMORY_SEARCH"], {"query": "x", "maxResults": sent})
 
 
@@ -122,7 +122,7 @@ def test_a_whole_number_may_come_as_a_float_and_null_means_left_out():
 
 
 def test_a_long_value_is_not_repeated_whole():
-    with pytest.raises(QueryError) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         checked_arguments(SCHEMAS["MEMORY_GET"], {"path": ["x" * 10_000]})
     assert len(str(caught.value)) < 300
 
@@ -140,7 +140,7 @@ def test_whatever_a_model_sends_is_taken_as_the_schema_says_or_refused(name, sen
     schema = SCHEMAS[name]
     try:
         arguments = checked_arguments(schema, sent)
-    except QueryError as error:
+    except InvalidInputError as error:
         refusal = str(error)
     else:
         refusal = ""

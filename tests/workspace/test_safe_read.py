@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError, UndecodableError, WorkspaceError
+from openclaw_memory.errors import (
+    InvalidInputError,
+    NotFoundError,
+    PathNotAllowedError,
+    UndecodableError,
+    WorkspaceError,
+)
 from openclaw_memory.workspace import safe_read
 from openclaw_memory.workspace.safe_read import decode, excerpt_of, read_bytes
 
@@ -326,7 +332,7 @@ def test_an_excerpt_holds_whole_lines_within_both_budgets(text, start, lines, ch
 
 @pytest.mark.parametrize(("start", "lines"), [(0, 1), (-3, 1), (1, 0), (1, -1), (2.5, 1), (1, "3")])
 def test_a_line_number_below_one_is_an_error(start, lines):
-    with pytest.raises(QueryError, match="at least 1"):
+    with pytest.raises(InvalidInputError, match="at least 1"):
         excerpt_of("x.md", "a\nb\n", start, lines)
 
 

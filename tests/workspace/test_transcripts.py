@@ -7,9 +7,10 @@ import tracemalloc
 import pytest
 
 from openclaw_memory.config import FilesConfig, SessionsConfig
-from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError
+from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES, PART_BYTES, Mark, reader
+from openclaw_memory.workspace.transcripts import reader
+from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES, PART_BYTES, Mark
 
 NAME = "sessions/talk.jsonl"
 
@@ -475,7 +476,7 @@ def test_an_excerpt_beyond_the_end_says_how_many_lines_there_are(tmp_path):
     with pytest.raises(NotFoundError, match="has 1 lines, none numbered 10000000000000000000"):
         workspace.excerpt(NAME, 10**19)  # more than the machine can count to
     assert workspace.excerpt(NAME, 1, 10**19).text == "User: x"
-    with pytest.raises(QueryError):
+    with pytest.raises(InvalidInputError):
         workspace.excerpt(NAME, 0)
     with pytest.raises(NotFoundError, match="does not exist"):
         workspace.excerpt("sessions/none.jsonl")

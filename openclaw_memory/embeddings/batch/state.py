@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.errors import StoreError
 
 SUFFIX = ".batches.json"
@@ -130,7 +130,7 @@ class JobFile:
         except OSError as error:
             words = f"{self.path} is damaged ({damage}) and cannot be kept as {aside} ({error.strerror}); delete it"
             raise StoreError(words) from error
-        say(f"{self.path} is damaged ({damage}) and is kept as {aside}; texts of its jobs are sent again")
+        warn(f"{self.path} is damaged ({damage}) and is kept as {aside}; texts of its jobs are sent again")
         self._take({})
 
 

@@ -1,0 +1,166 @@
+"""The rows of vectors that came with documents: one for each document, under the identity of the model it came from.
+
+They lie in a table of their own, so that no chunk, count or keyword search ever meets them. A row names its vector by
+model and key, and is found as soon as that vector is stored.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from openclaw_memory.store import vector_cache
+from openclaw_memory.store.connection import fetch
+from openclaw_memory.types import Chunk, ChunkRow, Hit, Source, StoredChunk
+
+if TYPE_CHECKING:
+    import apsw
+
+    from openclaw_memory.types import Vector
+
+# What was read of document rows, by the state that it was read in (`CHANGE`) and what it is; `_cached` fills it.
+Cache: TypeAlias = dict[tuple[str | None, object], Any]
+
+SINCE_SCHEMA = 4  # tables of older versions have none
+CHANGE = "document_vectors_change"  # the row of meta that has another value after each change of rows or their vectors
+NO_TEXT = Chunk(1, 1, 0, "")
+ADD = "INSERT INTO document_vectors (file_id, model_id, key) SELECT id, ?, ? FROM files WHERE path = ?"
+REMOVE = "DELETE FROM document_vectors WHERE file_id IN (SELECT id FROM files WHERE path = ?) RETURNING id"
+# Keys of vectors may be stored cut short: a row keeps all of its key, whatever their width comes to be.
+JOIN = "vectors.model_id = document_vectors.model_id AND vectors.key = substr(document_vectors.key, 1, ?1)"
+COUNTS = f"""
+SELECT identity, count(*), count(vectors.id) FROM document_vectors
+JOIN models ON models.id = document_vectors.model_id LEFT JOIN vectors ON {JOIN}
+GROUP BY identity ORDER BY identity
+"""
+ALL = f"""
+SELECT document_vectors.id, embedding FROM document_vectors JOIN vectors ON {JOIN}
+JOIN files ON files.id = file_id
+WHERE document_vectors.model_id = ?2 AND (?3 IS NULL OR source = ?3) ORDER BY document_vectors.id
+"""
+CHOSEN = f"""
+SELECT document_vectors.id, embedding, dims FROM json_each(?2) AS wanted
+CROSS JOIN document_vectors ON document_vectors.id = wanted.value
+CROSS JOIN vectors ON {JOIN} JOIN models ON models.id = vectors.model_id
+"""
+STORED = "SELECT document_vectors.id, path, source FROM document_vectors JOIN files ON files.id = file_id"
+BY_ID = f"{STORED} WHERE document_vectors.id IN (SELECT value FROM json_each(?)) ORDER BY document_vectors.id DESC"
+BY_PATH = f"{STORED} JOIN models ON models.id = model_id WHERE path = ? AND identity = ? ORDER BY document_vectors.id"
+
+
+def add(db: apsw.Connection, path: str, rows: Iterable[ChunkRow]) -> None:
+    """Add the rows of a file that have an identity; the others are left to `rows.add_file`."""
+    wanted = [row for row in rows if row.identity is not None and row.vector_key is not None]
+    for row in wanted:
+        model_id = vector_cache.add_model(db, str(row.identity))
+        db.execute(ADD, (model_id, vector_cache.digest(str(row.vector_key)), path))
+    if wanted:
+        changed(db)
+
+
+def remove(db: apsw.Connection, paths: Iterable[str]) -> None:
+    """Remove the rows of these files, which are still there themselves."""
+    gone = [row for path in paths for row in fetch(db, REMOVE, (path,))]
+    if gone:
+        changed(db)
+
+
+def changed(db: apsw.Connection, model_id: int | None = None) -> None:
+    """Say that rows, or vectors of a model that rows may name, have changed."""
+    if model_id is None or fetch(db, "SELECT 1 FROM document_vectors WHERE model_id = ? LIMIT 1", (model_id,)):
+        db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (CHANGE, os.urandom(8).hex()))
+
+
+def identities(db: apsw.Connection, cache: Cache) -> Mapping[str, tuple[int, int]]:
+    """How many rows there are of each identity, and how many of them have their vectors."""
+
+    def count() -> dict[str, tuple[int, int]]:
+        rows = fetch(db, COUNTS, (vector_cache.key_width(db),))
+        return {identity: (count, found) for identity, count, found in rows}
+
+    return dict(_cached(db, cache, "identities", count, {}))
+
+
+def nearest(
+    db: apsw.Connection, cache: Cache, vector: Vector, k: int, source: Source | None, identity: str
+) -> list[Hit]:
+    """The k rows of an identity with the highest cosine, best first; a vector of zeros has the cosine 0.
+
+    Raises:
+        EmbedderError: the vector has other dimensions than those of the rows, or holds a NaN.
+    """
+    import numpy as np
+
+    from openclaw_memory.store.vectors import checked, page
+
+    model_id, dims = vector_cache.model(db, identity) or (0, None)
+    if dims is None or k < 1:
+        return []
+    asked = checked(vector, dims)
+
+    def read() -> Any:
+        return page(fetch(db, ALL, (vector_cache.key_width(db), model_id, source)), len(asked))
+
+    ids, matrix = _cached(db, cache, (identity, source), read, ([], None))
+    if not ids:
+        return []
+    scores = np.clip(matrix @ asked, -1, 1)
+    top = np.arange(len(ids))
+    if k < len(ids):  # all that are as near as the k-th: equal ones in the order of their ids
+        top = np.flatnonzero(scores >= np.partition(scores, len(ids) - k)[len(ids) - k])
+    best = top[np.argsort(-scores[top], kind="stable")][:k]
+    return [Hit(-ids[at], float(scores[at])) for at in best.tolist()]
+
+
+def vectors(db: apsw.Connection, ids: Iterable[int]) -> Mapping[int, Vector]:
+    """The vectors of rows by their ids, which are below 0; others, and rows without a vector, are left out."""
+    from openclaw_memory.store.vectors import page
+
+    wanted = _own(ids)
+    if not wanted or not are_there(db):
+        return {}
+    found: dict[int, Vector] = {}
+    for row_id, embedding, dims in fetch(db, CHOSEN, (vector_cache.key_width(db), vector_cache.as_json(wanted))):
+        found[-row_id] = page([(row_id, embedding)], dims)[1][0]
+    return found
+
+
+def stored(db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
+    """Rows by their ids, which are below 0, in ascending order; others are left out."""
+    wanted = _own(ids)
+    return _stored(fetch(db, BY_ID, (vector_cache.as_json(wanted),))) if wanted and are_there(db) else []
+
+
+def of_file(db: apsw.Connection, path: str, identity: str) -> list[StoredChunk]:
+    """The rows of a file under an identity."""
+    return _stored(fetch(db, BY_PATH, (path, identity))) if are_there(db) else []
+
+
+def _stored(rows: Sequence[tuple[int, str, Source]]) -> list[StoredChunk]:
+    return [StoredChunk(-row_id, path, source, NO_TEXT) for row_id, path, source in rows]
+
+
+def _own(ids: Iterable[int]) -> list[int]:
+    """The ids in the table: outside they are negative, which tells them from those of chunks."""
+    return [-one for one in ids if one < 0]
+
+
+def are_there(db: apsw.Connection) -> bool:
+    """Whether the tables of this index have room for such rows."""
+    ((version,),) = fetch(db, "PRAGMA user_version")
+    return bool(version >= SINCE_SCHEMA)
+
+
+def _cached(db: apsw.Connection, cache: Cache, what: object, read: Callable[[], Any], nothing: Any) -> Any:
+    """What `read` returns, read again only where rows or their vectors have changed; `nothing` without rows."""
+    known = fetch(db, "SELECT value FROM meta WHERE key = ?", (CHANGE,)) if are_there(db) else []
+    if not known:
+        return nothing
+    key = (known[0][0], what)
+    if key not in cache:
+        found = read()
+        for old in [one for one in list(cache) if one[0] != key[0]]:
+            cache.pop(old, None)
+        cache[key] = found
+    return cache[key] if key in cache else read()
