@@ -13,10 +13,12 @@ from openclaw_memory.types.index import (
     FileRecord,
     Hit,
     IndexMeta,
+    Matrix,
     StoredChunk,
     StoreStats,
+    Vector,
 )
-from openclaw_memory.types.protocols import Embedder, Matrix, ServiceEmbedder, Store, Vector, WordVectorEmbedder
+from openclaw_memory.types.protocols import Embedder, ServiceEmbedder, Store, WordVectorEmbedder
 from openclaw_memory.types.results import Progress, SearchResult, Status, SyncReport
 from openclaw_memory.types.tools import Tool, ToolAnswer
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Protocol
 
 from openclaw_memory.types.files import SOURCES, Source
-from openclaw_memory.types.index import StoredChunk
-
-if TYPE_CHECKING:
-    from openclaw_memory.types.protocols import Store, Vector
+from openclaw_memory.types.index import Hit, StoredChunk, Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +77,24 @@ class Candidates:
     named: Sequence[Sequence[StoredChunk]] = ()
 
 
+class Legs(Protocol):
+    """The part of `Store` that `gather_candidates` calls."""
+
+    def search_text(
+        self, terms: Sequence[str], k: int, *, match: Literal["any", "all"] = "any", source: Source | None = None
+    ) -> list[Hit]: ...
+
+    def search_vector(self, vector: Vector, k: int, *, source: Source | None = None) -> list[Hit]: ...
+
+    def vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]: ...
+
+    def chunks(self, ids: Iterable[int]) -> list[StoredChunk]: ...
+
+    def file_chunks(self, path: str) -> list[StoredChunk]: ...
+
+
 def gather_candidates(
-    store: Store,
+    store: Legs,
     request: CandidateRequest,
     *,
     frequencies: Mapping[str, int],
@@ -113,7 +126,7 @@ def gather_candidates(
     return Candidates(hits, store.chunks(request.choose(hits)), frequencies, chunk_count, named)
 
 
-def _hits(store: Store, request: CandidateRequest, source: Source | None) -> SourceHits:
+def _hits(store: Legs, request: CandidateRequest, source: Source | None) -> SourceHits:
     """What both legs find in one source, or in all of them where it is None."""
     found = store.search_text(request.terms, request.text_hits, match=request.match, source=source)
     if request.match == "all" and len(found) < request.enough:

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from openclaw_memory.types.candidates import CandidateRequest, Candidates
 from openclaw_memory.types.files import Source
-from openclaw_memory.types.index import ChunkRow, FileRecord, Hit, IndexMeta, StoredChunk, StoreStats
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vector: TypeAlias = NDArray[np.float32]  # shape (dims,), L2-normalised
-    Matrix: TypeAlias = NDArray[np.float32]  # shape (n, dims), rows L2-normalised
-else:
-    Vector: TypeAlias = Any
-    Matrix: TypeAlias = Any
+from openclaw_memory.types.index import ChunkRow, FileRecord, Hit, IndexMeta, Matrix, StoredChunk, StoreStats, Vector
 
 
 @runtime_checkable
