@@ -156,8 +156,7 @@ FAULTS = (
         f"{SERVICES}::test_an_index_that_is_there_keeps_its_vectors",
     )),
     Fault(21, "the embedding service hangs, or sends byte by byte", "a deadline of our own ends it", "deadline + 0.5 s", (
-        f"{REMOTE}::test_a_question_ends_by_its_deadline",
-        f"{REMOTE}::test_the_deadline_of_a_question_holds_for_all_its_tries",
+        f"{REMOTE}::test_a_question_ends_by_its_deadline_which_holds_for_all_its_tries",
         f"{REMOTE}::test_each_request_for_documents_ends_by_its_deadline",
         f"{SERVICES}::test_a_search_whose_service_never_answers_ends_by_its_deadline",
     )),
@@ -224,7 +223,7 @@ FAULTS = (
         f"{FLUSH}::test_flushes_at_the_same_time_lose_nothing_and_write_nothing_twice",
         f"{FLUSH}::test_flushes_of_a_program_hold_one_turn_at_a_time_and_of_several_too",
         f"{FLUSH}::test_a_cycle_that_another_process_flushes_is_taken_over_once_that_must_be_dead",
-        "flush/test_blocks.py::test_afterwards_each_line_stands_in_its_place",
+        "flush/test_note_writer.py::test_afterwards_each_line_stands_in_its_place",
         f"{LAWS}::test_wherever_a_flush_dies_the_next_one_writes_no_line_twice",
     )),
     Fault(31, "a text that forges the fence of recalled memory, with look-alikes", "cannot close it", "100 texts (5,000 nightly)", (

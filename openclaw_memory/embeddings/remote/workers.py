@@ -30,7 +30,7 @@ class Request(Future[T]):
                 return True
             if not super().cancel():
                 return False
-            self.set_running_or_notify_cancel()  # or whoever waits for the first of several is not notified
+            self.set_running_or_notify_cancel()  # or `wait` for the first of several is not notified
             return True
 
 
@@ -104,7 +104,7 @@ def _run(queue: _Queue) -> None:
         with suppress(Exception):  # a request that was cancelled meanwhile takes no result
             try:
                 result = None if request.cancelled() else work(request)
-            except BaseException as error:  # noqa: BLE001 - whoever waits for the request gets it
+            except BaseException as error:  # noqa: BLE001 - the caller that waits for the request gets it
                 request.set_exception(error)
             else:
                 request.set_result(result)
