@@ -248,6 +248,8 @@ def test_init_on_a_file_is_an_error(run, tmp_path):
         (["get", "MEMORY.md", "--start", "0"], "0", "InvalidInputError"),
         (["append", "--date", "yesterday", "x"], "yesterday", "InvalidInputError"),
         (["append", "  "], "text", "InvalidInputError"),
+        (["delete", "MEMORY.md", "--seen", "0" * 12], "'MEMORY.md' names no lines: write them as", "UsageError"),
+        (["edit", "MEMORY.md#L4", "text"], "--seen", "UsageError"),
         (["status", "--config", "none.toml"], "none.toml does not exist", "ConfigError"),
         (["status", "--workspace", "none"], "none", "WorkspaceError"),
         (["search", "--agent", "../x", "x"], "../x", "ConfigError"),

@@ -156,8 +156,7 @@ FAULTS = (
         f"{SERVICES}::test_an_index_that_is_there_keeps_its_vectors",
     )),
     Fault(21, "the embedding service hangs, or sends byte by byte", "a deadline of our own ends it", "deadline + 0.5 s", (
-        f"{REMOTE}::test_a_question_ends_by_its_deadline",
-        f"{REMOTE}::test_the_deadline_of_a_question_holds_for_all_its_tries",
+        f"{REMOTE}::test_a_question_ends_by_its_deadline_which_holds_for_all_its_tries",
         f"{REMOTE}::test_each_request_for_documents_ends_by_its_deadline",
         f"{SERVICES}::test_a_search_whose_service_never_answers_ends_by_its_deadline",
     )),
