@@ -18,6 +18,7 @@ from langchain_core.runnables.configurable import DynamicRunnable
 
 from langchain_openclaw_memory._messages import without_loose_ends
 from langchain_openclaw_memory._session import run_config, thread_of
+from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import SILENT, is_silent
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import (
@@ -71,7 +72,7 @@ async def aflush(
     config = _config()
     work = _work(turn, model, messages, room, count)
     step: Callable[[], Any] = lambda: next(work)  # noqa: E731 - as in flush
-    while (request := await asyncio.to_thread(_next, step)) is not None:
+    while (request := await in_thread(_next, step)) is not None:
         asked, shown = request
         try:
             reply = await asyncio.create_task(_asked(asked, shown, config), context=_alone())

@@ -33,6 +33,7 @@ from langchain_openclaw_memory._store_items import (
     path_of,
 )
 from openclaw_memory import Memory
+from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError, InvalidInputError, SyncBusyError
 
 # The notes of people and of other namespaces are found as well: so many times more are asked for with each look.
@@ -101,9 +102,7 @@ class OpenClawStore(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """As `batch`, in a thread: the event loop goes on meanwhile."""
-        import asyncio
-
-        return await asyncio.to_thread(self.batch, list(ops))
+        return await in_thread(self.batch, list(ops))
 
     def _read(self, op: Op) -> Result:
         if isinstance(op, GetOp):
