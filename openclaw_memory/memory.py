@@ -13,7 +13,9 @@ from openclaw_memory.config import MemoryConfig, SessionsConfig, settings_of
 from openclaw_memory.config.config import agent_places
 from openclaw_memory.embeddings.selection import EmbedderChoice, EmbedderSelector, embedders_of, handed_in, sent_to
 from openclaw_memory.errors import EmbedderError
+from openclaw_memory.flush.state import FlushRegistry
 from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
+from openclaw_memory.workspace.paths import transcripts_place
 
 if TYPE_CHECKING:
     import datetime
@@ -54,7 +56,7 @@ class Memory:
         self.config = settings_of(config)
         self.index_path = index_path
         self._notices = (*self.config.notices, *notices)
-        self._flushes: dict[object, object] = {}  # what the flushes of each session share
+        self._flushes = FlushRegistry()
         self._embedders = handed_in(embedder, self.config.embedding)
         from openclaw_memory.indexing.service import Keeping, Upkeep
         from openclaw_memory.retriever import Asking
@@ -296,7 +298,7 @@ class Memory:
             session_id=session_id,
             chat_type=chat_type,
             wrote=self._upkeep.soon,
-            shared=self._flushes,
+            registry=self._flushes,
         )
 
     @cached_property
@@ -338,7 +340,6 @@ class Memory:
             CorruptIndexError: the index is damaged; `sync(force=True)` builds a new one.
         """
         self._upkeep.check_open()
-        from openclaw_memory.flush.flush import failures
         from openclaw_memory.indexing import describe, somebody_is_at_work
         from openclaw_memory.indexing.status import status
 
@@ -368,7 +369,7 @@ class Memory:
             config=self.config,
             last_error=self._upkeep.last_error,
             watcher=self._upkeep.told_of_watcher(),
-            flush=failures(self.workspace, self._flushes),
+            flush=self._flushes.failures(transcripts_place(self.workspace.root, self.workspace.sessions)),
         )
 
     def close(self) -> None:

@@ -194,8 +194,3 @@ def test_naming_the_embeddings_loads_nothing_heavy():
     code = "import sys; from openclaw_memory.embeddings import RetryPolicy, load_embedder; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert not {"numpy", "asyncio", "tenacity", "logging"} & set(done.stdout.split())
-
-
-def test_a_name_that_the_embeddings_lack_is_answered_with_those_they_have():
-    with pytest.raises(AttributeError, match=r"no attribute 'Servise'; it has .*\bService\b"):
-        openclaw_memory.embeddings.Servise  # noqa: B018

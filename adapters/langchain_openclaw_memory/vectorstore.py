@@ -14,6 +14,7 @@ from langchain_core.vectorstores import VectorStore
 from langchain_openclaw_memory._filters import matching
 from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
 from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.embeddings import unguarded
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError
 from openclaw_memory.types import Document as Written
 
@@ -96,7 +97,7 @@ class OpenClawVectorStore(VectorStore):
     def embeddings(self) -> Embeddings | None:
         """What makes the vectors; None where search is by keywords alone."""
         embedder = self.memory.embedder
-        inner = getattr(embedder, "inner", embedder)
+        inner = unguarded(embedder)
         if isinstance(inner, LangChainEmbedder):
             return inner.embeddings
         return None if embedder is None else OpenClawEmbeddings(embedder)

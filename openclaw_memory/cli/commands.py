@@ -8,7 +8,7 @@ import click
 
 from openclaw_memory import __version__
 from openclaw_memory.cli import write_commands
-from openclaw_memory.cli.options import Followed, Place, patient_progress, placed, synced, waiting
+from openclaw_memory.cli.options import Followed, Place, placed, progress_bar, synced, waiting
 from openclaw_memory.cli.output import (
     note,
     say,
@@ -115,7 +115,7 @@ def index(place: Place, force: bool) -> int:
     Example: openclaw-memory index --workspace notes
     """
     with place.open() as memory:
-        with patient_progress(hidden=place.as_json) as progress:
+        with progress_bar(hidden=place.as_json, say_waiting=True) as progress:
             report = memory.sync(force=force, progress=progress)
         files = len(report.added) + len(report.changed) + report.unchanged
         if not place.as_json and (advice := memory.workspace.advice(files)):

@@ -324,7 +324,7 @@ def time_zone(name: str | None) -> Iterator[Finding]:
 
 
 def watch_limit(workspace: Workspace, max_watches: Path) -> Iterator[Finding]:
-    """Check whether a watcher could follow all folders; `max_watches` is a file with the system's limit, if it exists."""
+    """Check whether a watcher could follow all folders; `max_watches` is the file with the system's limit."""
     from openclaw_memory.indexing.watcher import folders_of
 
     try:

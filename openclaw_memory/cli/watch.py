@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from openclaw_memory.cli.options import Place, patient_progress, placed, waiting
+from openclaw_memory.cli.options import Place, placed, progress_bar, waiting
 from openclaw_memory.cli.output import note, paint, say, say_json_line
 from openclaw_memory.display.tables import clean
 from openclaw_memory.errors import OpenClawMemoryError
@@ -52,7 +52,7 @@ def watch(place: Place, seconds: float | None) -> int:
 def _catch_up(memory: Memory, tell: Callable[[SyncReport], None], *, hidden: bool) -> bool:
     """Sync with a bar, as the first index may take long; whether that was told."""
     try:
-        with patient_progress(hidden=hidden) as progress:
+        with progress_bar(hidden=hidden, say_waiting=True) as progress:
             tell(memory.sync(progress=progress))
     except OpenClawMemoryError:  # the watcher meets it too, tells it, and tries again
         return False

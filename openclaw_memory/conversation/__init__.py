@@ -51,47 +51,15 @@ if TYPE_CHECKING:
     from openclaw_memory.conversation.silent_reply import SILENT, SilentStream, is_silent, without_silent
     from openclaw_memory.conversation.thresholds import compaction_threshold, flush_due, flush_threshold, reserve
 
-# Where each public name lives: imported when it is first asked for.
+# The module of each public name, imported at its first use.
 _MODULES = {
-    "compaction": (
-        "Compacted",
-        "compact",
-        "conversation",
-        "cut",
-        "logged",
-        "should_compact",
-    ),
-    "messages": (
-        "Message",
-        "answers_to",
-        "calls_of",
-        "estimated_tokens",
-        "for_model",
-        "own_words",
-        "text_of",
-    ),
-    "overflow": (
-        "AskResult",
-        "ask_with_compaction",
-        "is_overflow",
-    ),
-    "pruning": ("prune",),
-    "session_key": (
-        "ChatType",
-        "chat_type",
-    ),
-    "silent_reply": (
-        "SILENT",
-        "SilentStream",
-        "is_silent",
-        "without_silent",
-    ),
-    "thresholds": (
-        "compaction_threshold",
-        "flush_due",
-        "flush_threshold",
-        "reserve",
-    ),
+    "compaction": ["Compacted", "compact", "conversation", "cut", "logged", "should_compact"],
+    "messages": ["Message", "answers_to", "calls_of", "estimated_tokens", "for_model", "own_words", "text_of"],
+    "overflow": ["AskResult", "ask_with_compaction", "is_overflow"],
+    "pruning": ["prune"],
+    "session_key": ["ChatType", "chat_type"],
+    "silent_reply": ["SILENT", "SilentStream", "is_silent", "without_silent"],
+    "thresholds": ["compaction_threshold", "flush_due", "flush_threshold", "reserve"],
 }
 
 __getattr__, __dir__ = late_names(__name__, _MODULES, __all__)

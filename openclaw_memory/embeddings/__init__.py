@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from openclaw_memory.embeddings.remote.http import http_client
     from openclaw_memory.embeddings.remote.limits import Limits
     from openclaw_memory.embeddings.remote.retry import RetryPolicy
+    from openclaw_memory.embeddings.selection import unguarded
 
 __all__ = [
     "AUTO_ORDER",
@@ -37,10 +38,12 @@ __all__ = [
     "normalised",
     "own_errors",
     "providers",
+    "unguarded",
     "vector_key",
 ]
 
 _LATE = {
+    "selection": ("unguarded",),
     "framework": ("FrameworkEmbedder",),
     "remote.client": ("Service",),
     "remote.http": ("http_client",),

@@ -153,5 +153,5 @@ def _makes_vectors(value: object) -> bool:
 
 
 def _without_secrets(text: str) -> str:
-    """The text without the user and the query of a URL in it, which is where keys stand."""
+    """The text without the user and the query of a URL in it, which is where keys are."""
     return _QUERY_OF_URL.sub(r"\1", _USER_IN_URL.sub("", text))

@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 # The modules of this package that offer `create`.
 OWN_PROVIDERS = ("gemini", "hashing", "local", "openai", "static", "voyage")
 ENTRY_POINT_GROUP = "openclaw_memory.embedders"
-# What `auto` tries: the order of OpenClaw's first design, and the model that ships where none of them can be had.
+# What `auto` tries: the order of OpenClaw's first design, and the model that ships where none of them is available.
 AUTO_ORDER: tuple[str, ...] = ("local", "openai", "gemini", "voyage", "static")
 
 
 def load_embedder(
     provider: str | None = "static", model: str | None = None, *, retry: RetryPolicy | None = None, **options: Any
 ) -> Embedder | None:
-    """The embedder of a provider: `static`, `openai`, an installed one, ...; None for `none` (keyword-only).
+    """Return the embedder of a provider: `static`, `openai`, an installed one, ...; None for `none` (keyword-only).
 
     `model` None is the provider's own default; `retry` says how patiently a service is asked, `options` are the
     provider's own.
 
     Raises:
-        EmbedderError: nobody knows the provider, or it does not take the model or an option.
+        EmbedderError: the provider is unknown, or does not take the model or an option.
         MissingExtraError: the provider needs a package that is not installed.
     """
     if provider is None or provider == "none":
@@ -54,15 +54,15 @@ def load_embedder(
     if not isinstance(embedder, Embedder):
         raise EmbedderError(
             f"embedder {provider!r} made a {type(embedder).__name__}, which lacks parts of the Embedder protocol; "
-            "mend it"
+            "add what openclaw_memory.Embedder describes"
         )
     return embedder
 
 
 def first_available(rules: EmbeddingConfig, unavailable: dict[str, str]) -> Embedder | None:
-    """What `auto` comes to: the first provider of `AUTO_ORDER` that can be had and is allowed.
+    """Return the first embedder of `AUTO_ORDER` that is available and allowed, for `auto`.
 
-    The local one counts only where `rules` name its model. `unavailable` is told why the others were not taken.
+    The local one counts only where `rules` name its model. Why the others were not taken is put into `unavailable`.
     """
     for provider in AUTO_ORDER:
         try:
@@ -72,11 +72,11 @@ def first_available(rules: EmbeddingConfig, unavailable: dict[str, str]) -> Embe
         except EmbedderError as error:
             unavailable[provider] = str(error)
     reasons = "; ".join(f"{provider}: {reason}" for provider, reason in unavailable.items())
-    raise EmbedderError(f"no provider can be had ({reasons}); choose one, or none")
+    raise EmbedderError(f"no provider is available ({reasons}); fix one of them, or choose 'static' or 'none'")
 
 
 def made(provider: str, rules: EmbeddingConfig) -> Embedder | None:
-    """The embedder of a provider with the options that `rules` hold for it; None for `none`."""
+    """Return the embedder of a provider with the options that `rules` hold for it; None for `none`."""
     options = dict(rules.providers.get(provider, {}))
     model = options.pop("model", None)
     if provider == rules.provider and rules.model is not None:
@@ -108,10 +108,10 @@ def allowed(embedder: Embedder | None, rules: EmbeddingConfig) -> Embedder | Non
 
 
 def check_provider(name: str) -> None:
-    """Refuse a provider that nobody knows; nothing of it is imported.
+    """Refuse an unknown provider; nothing of it is imported.
 
     Raises:
-        ConfigError: nobody does; the message names those that are known.
+        ConfigError: it is unknown; the message names those that are known.
     """
     if name in {"auto", "none", *AUTO_ORDER} or name in OWN_PROVIDERS:
         return
@@ -122,7 +122,7 @@ def check_provider(name: str) -> None:
 
 
 def providers() -> tuple[str, ...]:
-    """The names that `load_embedder` knows here and now, besides `auto` and `none`."""
+    """Return the names that `load_embedder` knows here and now, besides `auto` and `none`."""
     from importlib.metadata import entry_points
 
     return tuple(sorted({*OWN_PROVIDERS, *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))}))
@@ -198,7 +198,7 @@ class _CallableEmbedder:
 
 
 def _behind_service(made: object, retry: RetryPolicy | None) -> object:
-    """The embedder that asks the service, where a provider describes one; anything else is handed on."""
+    """Return the embedder that asks the service, where a provider describes one; anything else is handed on."""
     from openclaw_memory.types import Embedder
 
     if isinstance(made, Embedder):

@@ -166,12 +166,12 @@ class EmbedderSelector:
         return self.rules.fallback not in {"none", self.requested}
 
     def _is_of_fallback(self, stored: IndexMeta) -> bool:
-        # The provider's name is compared first, so that a fallback that nobody needs is not made.
+        # The provider's name is compared first, so that a fallback that is not needed is not made.
         if not self._has_fallback() or stored.provider != self.rules.fallback:
             return False
         try:
             fallback = self.fallback()
-        except EmbedderError:  # it is told where it is needed; whose index this is cannot be known
+        except EmbedderError:  # it is reported where it is needed; whose index this is cannot be known
             return False
         return fallback is not None and fallback.identity == stored.identity
 
@@ -187,7 +187,7 @@ class EmbedderSelector:
 
 
 def unavailable_reason(stored: IndexMeta | None, unavailable: Mapping[str, str]) -> str | None:
-    """Why the provider that made an index is not to be had any more; None where it was not passed over."""
+    """Return why the provider that made an index is unavailable; None where it was not passed over."""
     if stored is None or (reason := unavailable.get(stored.provider)) is None:
         return None
     return f"the index is of {stored.provider}, which is unavailable: {reason}; fix that, or sync with force"
@@ -199,7 +199,7 @@ def unguarded(embedder: T) -> T | Embedder:
 
 
 def probed(embedder: Embedder) -> Vector:
-    """The answer of an embedder that is asked now, though it was to be left alone for a while.
+    """Return the answer of an embedder that is asked now, though it was to be left alone for a while.
 
     Raises:
         EmbedderError: there is none.
@@ -228,7 +228,7 @@ def handed_in(
     """The embedders of a memory that is put together from its parts: one that is ready, or a function that makes it.
 
     Raises:
-        ConfigError: the rules name a provider that nobody knows.
+        ConfigError: the rules name an unknown provider.
     """
     if isinstance(given, EmbedderSelector):
         return given
@@ -241,7 +241,7 @@ def embedders_of(choice: EmbedderChoice, rules: EmbeddingConfig) -> EmbedderSele
     """What `choice` names; `"default"` is what `rules` say.
 
     Raises:
-        ConfigError: nobody knows the provider, or `choice` is nothing of the kind.
+        ConfigError: the provider is unknown, or `choice` is nothing of the kind.
     """
     _check(rules)
     if choice is None:

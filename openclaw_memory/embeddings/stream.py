@@ -99,7 +99,7 @@ def _from_calls(embedder: Embedder, wanted: Iterable[Wanted]) -> Iterator[Embedd
 def _from_service(embedder: RemoteEmbedder, wanted: Iterable[Wanted]) -> Iterator[Embedded]:
     pending: dict[Future[list[Answer]], tuple[int, list[Wanted]]] = {}
     limits = embedder.service.limits
-    # Closing ends this, also where it finds no request under way that it could cancel: the next would open anew.
+    # Closing ends this, also where it finds no request to cancel: the next would open a new connection.
     since = embedder.closings
     failed: EmbedderError | None = None
 

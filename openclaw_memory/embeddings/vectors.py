@@ -23,7 +23,7 @@ _LONGEST_NAME, _BEGINNING = 24, 6
 
 
 def normalised(matrix: ArrayLike) -> Matrix:
-    """`matrix`, shape (n, dims), as float32 rows of length 1, non-finite numbers set to 0.
+    """Return `matrix`, shape (n, dims), as float32 rows of length 1, non-finite numbers set to 0.
 
     A row shorter than 1e-10 keeps its length.
     """
@@ -39,7 +39,7 @@ def normalised(matrix: ArrayLike) -> Matrix:
 
 
 def checked_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
-    """What came back for `count` texts, as normalised float32, shape (count, dims); `origin` says who sent it.
+    """Return what came back for `count` texts, as normalised float32, shape (count, dims); `origin` says who sent it.
 
     Raises:
         EmbedderError: it is not `count` vectors of numbers that all have the same, positive number of dimensions.
@@ -67,11 +67,11 @@ def own_errors(what: str) -> Iterator[None]:
     except OpenClawMemoryError:
         raise
     except Exception as error:
-        raise EmbedderError(f"{what}: {type(error).__name__}: {error}; mend it, or choose another one") from error
+        raise EmbedderError(f"{what}: {type(error).__name__}: {error}; fix it, or choose another one") from error
 
 
 def vector_key(text: str) -> str:
-    """The key of a vector: SHA-256 hex of the exact string that is embedded."""
+    """Return the key of a vector: SHA-256 hex of the exact string that is embedded."""
     from hashlib import sha256
 
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -99,7 +99,7 @@ def installing(extra: str) -> str:
 
 
 def named(name: object) -> str:
-    """A name that nobody knows, as a message shows it: it may be a key that was put in its place."""
+    """Return an unknown name as a message may show it: it may be a key that was put in its place."""
     from openclaw_memory.text.redaction import redact
 
     if not isinstance(name, str):

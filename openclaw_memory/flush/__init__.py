@@ -9,6 +9,7 @@ __all__ = [
     "MAX_STEPS",
     "ConversationDetector",
     "Flush",
+    "FlushRegistry",
     "FlushTurn",
     "ModelTurn",
     "Reading",
@@ -38,39 +39,19 @@ if TYPE_CHECKING:
         run_flush,
     )
     from openclaw_memory.flush.flush import FLUSH_TAG, Flush, FlushTurn
-    from openclaw_memory.flush.state import SessionState, read_states, update_state
+    from openclaw_memory.flush.state import FlushRegistry, SessionState, read_states, update_state
     from openclaw_memory.flush.verbatim import messages_since, transcribed
 
-# Where each public name lives: imported when it is first asked for.
+# The module of each public name, imported at its first use.
 _MODULES = {
-    "detector": (
-        "ConversationDetector",
-        "Reading",
-    ),
-    "driver": (
-        "ModelTurn",
-        "MAX_STEPS",
-        "answer_tool_call",
-        "drive_flush",
-        "abort_flush",
-        "run_flush",
-        "as_single_prompt",
-        "prompt_of",
-    ),
-    "flush": (
-        "FLUSH_TAG",
-        "Flush",
-        "FlushTurn",
-    ),
-    "state": (
-        "SessionState",
-        "read_states",
-        "update_state",
-    ),
-    "verbatim": (
-        "messages_since",
-        "transcribed",
-    ),
+    "detector": ["ConversationDetector", "Reading"],
+    "driver": [
+        *("MAX_STEPS", "ModelTurn", "abort_flush", "answer_tool_call"),
+        *("as_single_prompt", "drive_flush", "prompt_of", "run_flush"),
+    ],
+    "flush": ["FLUSH_TAG", "Flush", "FlushTurn"],
+    "state": ["FlushRegistry", "SessionState", "read_states", "update_state"],
+    "verbatim": ["messages_since", "transcribed"],
 }
 
 __getattr__, __dir__ = late_names(__name__, _MODULES, __all__)

@@ -1,4 +1,4 @@
-"""How the turn of a flush is driven, whatever asks the model: what it is shown, in which parts, and what calls do."""
+"""Drive the turn of a flush: show a model the conversation, in parts where needed, and run its calls."""
 
 from __future__ import annotations
 

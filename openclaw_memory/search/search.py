@@ -37,8 +37,9 @@ def search(
     """The answers to `query`, at most `rules.max_results`, best first; none for a blank query.
 
     `word_vectors` gives the vectors of words, by which lines are compared with the question; None compares words as
-    they are written. With `use_chunk_scores` the score of a line also counts how near its chunk is. An embedder that fails leaves the keywords, and `reason` says so. `now` (with a time zone) is
-    what the age of a note is counted from. With `explain`, the `parts` of a result hold every feature of its best line.
+    they are written. With `use_chunk_scores` the score of a line also counts how near its chunk is. An embedder that
+    fails leaves the keywords, and `reason` says so. `now` (with a time zone) is what the age of a note is counted from.
+    With `explain`, the `parts` of a result hold every feature of its best line.
 
     Without a `source`, notes and transcripts bring candidates each on their own. At most `max_share` of the results,
     0..1, are then from transcripts (one where it comes to less), unless notes leave places over.

@@ -219,15 +219,6 @@ def test_what_ended_the_last_sync_is_a_problem_until_a_sync_has_come_to_its_end(
 # --- the index -----------------------------------------------------------------------------------------------------
 
 
-def test_an_index_of_a_newer_version_is_not_to_be_built_again_by_force(notes, synced):
-    db = apsw.Connection(str(synced))
-    db.execute("UPDATE meta SET value = json_set(value, '$.schema_version', 1000) WHERE key LIKE '%meta%'")
-    db.close()
-    (finding,) = problems(examined(notes))
-    assert "update openclaw-memory-index, or delete the index" in finding.detail
-    assert "force" not in finding.detail + finding.remedy
-
-
 def test_a_file_in_the_place_of_the_folder_of_the_index_is_a_problem_with_its_remedy(notes):
     (notes / ".memory").write_text("what is this")
     follow(*problems(examined(notes)))

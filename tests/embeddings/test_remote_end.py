@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 
 import embedding_faults as lies
 import numpy as np
@@ -39,17 +39,21 @@ def test_closing_leaves_no_thread_and_the_next_request_begins_anew(embedder):
     assert unit(embedder.embed_documents(TEXTS))
 
 
-def test_closing_ends_what_is_under_way(embedder, server):
-    server.always(lies.hang)
+@pytest.mark.parametrize("lie", [lies.hang, lies.drip(), lies.status(500)], ids=["hang", "drip", "waits to try again"])
+def test_closing_ends_what_is_under_way_and_its_threads(lie, connect, server):
+    before = _threads()
+    embedder = connect({"first_wait": 1000, "longest_wait": 1000})
+    server.always(lie)
     with ThreadPoolExecutor(2) as pool:
         under_way = [pool.submit(embedder.embed_query, "lock"), pool.submit(embedder.embed_documents, TEXTS)]
         while len(server.seen()) < 2:
             time.sleep(0.01)
         embedder.close()
-        wait(under_way, 20)
         for ended in under_way:
-            assert "close()" in str(ended.exception())
+            assert "close()" in str(ended.exception(60))
             assert isinstance(ended.exception(), ServiceError)
+    while _threads() != before:
+        time.sleep(0.01)
 
 
 def test_a_forgotten_embedder_leaves_no_thread(server):

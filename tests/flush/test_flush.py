@@ -16,8 +16,8 @@ import pytest
 from openclaw_memory.config import JournalConfig, SessionsConfig
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.errors import ConfigError, InvalidInputError
-from openclaw_memory.flush import Flush, read_states, update_state
-from openclaw_memory.flush import flush as flush_module
+from openclaw_memory.flush import Flush, FlushRegistry, read_states, update_state
+from openclaw_memory.flush import state as state_module
 from openclaw_memory.flush.note_writer import MAX_CHARS
 from openclaw_memory.text.fence import fenced
 from openclaw_memory.text.redaction import redact
@@ -671,7 +671,7 @@ def test_flushes_at_the_same_time_lose_nothing_and_write_nothing_twice(flush_of,
 
 
 def test_flushes_of_a_program_hold_one_turn_at_a_time_and_of_several_too(flush_of):
-    for key, shared in (("one", {}), ("several", None)):
+    for key, registry in (("one", FlushRegistry()), ("several", None)):
         ready = threading.Barrier(6)
         held = []
 
@@ -679,17 +679,17 @@ def test_flushes_of_a_program_hold_one_turn_at_a_time_and_of_several_too(flush_o
             ready.wait()
             held.append(flush.due(176_000))
 
-        in_threads([partial(work, flush_of(key, shared=shared)) for _ in range(6)])
+        in_threads([partial(work, flush_of(key, registry=registry)) for _ in range(6)])
         assert len([turn for turn in held if turn is not None]) == 1
 
 
 def test_before_a_compaction_a_turn_of_this_program_still_holds_up_others(flush_of):
-    shared = {}
-    turn = flush_of(shared=shared).due(176_000)
+    registry = FlushRegistry()
+    turn = flush_of(registry=registry).due(176_000)
 
-    assert flush_of(shared=shared).due(176_000, compacting=True) is None
+    assert flush_of(registry=registry).due(176_000, compacting=True) is None
     turn.replied("NO_REPLY")
-    assert flush_of(shared=shared).due(176_000, compacting=True) is None
+    assert flush_of(registry=registry).due(176_000, compacting=True) is None
 
 
 def test_a_cycle_that_another_process_flushes_is_taken_over_once_that_must_be_dead(flush_of, clock):
@@ -708,25 +708,25 @@ def test_a_cycle_that_another_process_flushes_is_taken_over_once_that_must_be_de
 def test_a_state_that_cannot_be_read_is_known_to_all_flushes_of_a_program_and_told_once(flush_of, workspace, caplog):
     (workspace.root / "sessions").mkdir()
     (workspace.root / "sessions/sessions.json").write_text('{"main": {"sessionId": "ma')
-    shared = {}
-    turns = [flush_of(shared=shared).due(176_000) for _ in range(3)]
+    registry = FlushRegistry()
+    turns = [flush_of(registry=registry).due(176_000) for _ in range(3)]
     assert [turn is not None for turn in turns] == [True, False, False]
     turns[0].replied("NO_REPLY")
 
-    assert flush_of(shared=shared).due(176_000) is None
-    flush_of(shared=shared).compacted()
-    assert flush_of(shared=shared).due(176_000) is not None
+    assert flush_of(registry=registry).due(176_000) is None
+    flush_of(registry=registry).compacted()
+    assert flush_of(registry=registry).due(176_000) is not None
     assert caplog.text.count("is damaged") == 1
 
 
-def test_what_is_shared_holds_the_latest_sessions_and_those_at_work(flush_of, monkeypatch):
-    monkeypatch.setattr(flush_module, "_MAX_SESSIONS", 3)
-    shared = {}
-    turn = flush_of("busy", shared=shared).due(176_000)
+def test_a_registry_holds_the_latest_sessions_and_those_at_work(flush_of, monkeypatch):
+    monkeypatch.setattr(state_module, "_MAX_SESSIONS", 3)
+    registry = FlushRegistry()
+    turn = flush_of("busy", registry=registry).due(176_000)
     for number in range(9):
-        flush_of(str(number), shared=shared)
+        flush_of(str(number), registry=registry)
 
-    assert [found.key for found in shared.values() if isinstance(found, flush_module.Cycle)] == ["busy", "6", "7", "8"]
+    assert [cycle.key for cycle in registry.cycles.values()] == ["busy", "6", "7", "8"]
     assert turn.open
 
 
@@ -814,15 +814,15 @@ def test_a_session_that_another_program_replaced_leaves_the_key_to_the_new_one(f
 
 def test_a_session_that_is_named_takes_the_key_once(flush_of, workspace):
     folder = transcripts_place(workspace.root, SessionsConfig())
-    shared = {}
+    registry = FlushRegistry()
     flush_of(session_id="old").compacted()
-    flush_of(session_id="mine", shared=shared).compacted()
+    flush_of(session_id="mine", registry=registry).compacted()
     assert read_states(folder)["main"].session_id == "mine"
     update_state(folder, "main", session_id="theirs", compaction_count=9)
-    flush_of(session_id="mine", shared=shared).compacted()
+    flush_of(session_id="mine", registry=registry).compacted()
 
     assert (read_states(folder)["main"].session_id, read_states(folder)["main"].compaction_count) == ("theirs", 9)
-    assert flush_of(session_id="mine", shared=shared).state.compaction_count == 2
+    assert flush_of(session_id="mine", registry=registry).state.compaction_count == 2
 
 
 def broken_callback():

@@ -102,7 +102,7 @@ class Batch:
         return self.file.known
 
     def held(self) -> dict[str, str]:
-        """The keys that are with the service, each with the reason why its vector is not there, in words."""
+        """Return the keys that are with the service, each with the reason why its vector is not there."""
         keys = {key for job in self.known.jobs for key in job.keys}
         if not keys:
             return {}
@@ -209,7 +209,7 @@ class Batch:
         """Store the vectors of a job that has ended; returns how many there were.
 
         Raises:
-            EmbedderError: they cannot be had, or have other dimensions than the index holds.
+            EmbedderError: they cannot be read, or have other dimensions than the index holds.
         """
         import numpy as np
 
@@ -220,7 +220,7 @@ class Batch:
         return len(good)
 
     def _state(self, job: Job) -> JobState:
-        """Where the job stands; running, as long as a service that cannot be reached just now may have it."""
+        """Return how far the job is; running, as long as a service that cannot be reached just now may have it."""
         if self.patience.clock() - job.submitted > LONGEST_SECONDS:
             return JobState.EXPIRED
         try:
@@ -229,7 +229,7 @@ class Batch:
             return JobState.RUNNING if error.kind in PASSING else JobState.FAILED
 
     def _in_vain(self, job: Job, why: str) -> None:
-        """Its vectors could not be had this time; after `TRIES` times the job is given up."""
+        """Count a failed attempt to get its vectors; after `TRIES` of them the job is given up."""
         if job.failures + 1 < TRIES:
             again = replace(job, failures=job.failures + 1)
             with self.file.locked():
@@ -262,10 +262,10 @@ class Batch:
 
 
 def _good_vectors(job: Job, found: Mapping[str, Any], dims: int | None) -> dict[str, Vector]:
-    """The vectors that were asked for and are sound: not zero, and of `dims` dimensions, or of as many as most."""
+    """Return the vectors that were asked for and are sound: not zero, and of `dims` dimensions, or of as many as most."""
     rows: dict[str, Vector] = {}
     for key in dict.fromkeys(job.keys):
-        # A text whose vector is left out is asked for again by an ordinary call, whose failure is told.
+        # A text whose vector is left out is asked for again by an ordinary call, whose failure is reported.
         with suppress(EmbedderError), own_errors(job.name):
             if key in found and (row := checked_vectors([found[key]], 1, job.name)[0]).any():
                 rows[key] = row
@@ -275,7 +275,7 @@ def _good_vectors(job: Job, found: Mapping[str, Any], dims: int | None) -> dict[
 
 
 def _fits_a_job(text: str, limit: int) -> bool:
-    """Whether the service takes the text as it is: neither blank, nor over the limit, nor with lone surrogates."""
+    """Return whether the service takes the text as it is: neither blank, nor over the limit, nor with lone surrogates."""
     return bool(text.strip()) and weight(text) <= limit and encodable(text) == text
 
 

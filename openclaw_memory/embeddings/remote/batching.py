@@ -65,7 +65,7 @@ def in_order(answer: Any, count: int, origin: str) -> list[Any]:
 
     rows = answer.get("data") if isinstance(answer, Mapping) else None
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        # Not cut here: half of a key could not be told from ordinary words any more.
+        # Not cut here: half of a key looks like ordinary words.
         sent = " ".join(str(answer).split())
         raise EmbedderError(f"{origin} sent an answer without a list of embeddings; check base_url and model: {sent}")
     by_index = {row.get("index"): row.get("embedding") for row in rows}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -14,7 +15,7 @@ from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 
 T = TypeVar("T")
 
-# How long closing waits for a thread to end, in seconds.
+# How long closing waits for the threads to end, in seconds.
 CLOSING_SECONDS = 2.0
 _cancelling = threading.Lock()
 
@@ -29,7 +30,7 @@ class Request(Future[T]):
                 return True
             if not super().cancel():
                 return False
-            self.set_running_or_notify_cancel()  # or whoever waits for the first of several is not notified
+            self.set_running_or_notify_cancel()  # or `wait` for the first of several is not notified
             return True
 
 
@@ -103,7 +104,7 @@ def _run(queue: _Queue) -> None:
         with suppress(Exception):  # a request that was cancelled meanwhile takes no result
             try:
                 result = None if request.cancelled() else work(request)
-            except BaseException as error:  # noqa: BLE001 - whoever waits for the request gets it
+            except BaseException as error:  # noqa: BLE001 - the caller that waits for the request gets it
                 request.set_exception(error)
             else:
                 request.set_result(result)
@@ -114,6 +115,7 @@ def _run(queue: _Queue) -> None:
 
 def _end(queue: _Queue, threads: list[threading.Thread]) -> None:
     queue.put(None)
+    until = time.monotonic() + CLOSING_SECONDS
     for thread in threads:
         if thread is not threading.current_thread():  # it may be collected there
-            thread.join(CLOSING_SECONDS)
+            thread.join(max(0.0, until - time.monotonic()))
