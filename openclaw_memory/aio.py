@@ -12,12 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from openclaw_memory.errors import StoreError
-from openclaw_memory.indexing.service import Ended
-from openclaw_memory.memory import Memory
 
 if TYPE_CHECKING:
     import datetime
 
+    from openclaw_memory.memory import Memory
     from openclaw_memory.search import SearchResults
     from openclaw_memory.types import Excerpt, Progress, Source, Status, SyncReport
     from openclaw_memory.workspace.bootstrap import Bootstrap
@@ -85,6 +84,8 @@ class AsyncMemory:
         Raises:
             WorkspaceError, ConfigError: As `Memory.open`.
         """
+        from openclaw_memory.memory import Memory
+
         return cls(Memory.open(path, **options), max_threads=max_threads)
 
     async def search(
@@ -155,6 +156,8 @@ class AsyncMemory:
         `progress` is called in a thread. A task that is cancelled ends the sync at its next step; the index stays as it
         was, and the next sync goes on from there.
         """
+        from openclaw_memory.indexing.service import Ended
+
         cancelled = threading.Event()
 
         def step(done: Progress) -> None:

@@ -40,7 +40,7 @@ async def until(condition: Callable[[], bool]) -> None:
 @pytest.mark.parametrize("name", AWAITED)
 def test_an_awaited_call_takes_what_the_call_of_a_memory_takes(name: str) -> None:
     here, there = (inspect.signature(getattr(kind, name)) for kind in (AsyncMemory, Memory))
-    assert here == there
+    assert list(here.parameters.values()) == list(there.parameters.values())
     assert inspect.iscoroutinefunction(getattr(AsyncMemory, name))
 
 

@@ -34,7 +34,7 @@ from langchain_openclaw_memory._store_items import (
 )
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
-from openclaw_memory.errors import ConfigError, InvalidInputError, SyncBusyError
+from openclaw_memory.errors import InvalidInputError, SyncBusyError
 
 # The notes of people and of other namespaces are found as well: so many times more are asked for with each look.
 _WIDER = 4
@@ -67,12 +67,12 @@ class OpenClawStore(BaseStore):
         """`fields` are the paths of a value that can be found by a search, where `put` names none; "$" is all of it.
 
         Raises:
-            ConfigError: `memory` is no memory.
+            TypeError: `memory` is not a `Memory`.
         """
         given: object = memory
         if not isinstance(given, Memory):
             wrong = repr(given) if isinstance(given, str | None) else f"a {type(given).__name__}"
-            raise ConfigError(f"OpenClawStore takes a Memory, not {wrong}: OpenClawStore(Memory.open(PATH))")
+            raise TypeError(f"OpenClawStore takes a Memory, not {wrong}: OpenClawStore(Memory.open(PATH))")
         self._memory = memory
         self._fields = tuple(fields)
         # The items of files, while these are as they were: the fields are the same object then.

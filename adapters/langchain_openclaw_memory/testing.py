@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.language_models.base import LangSmithParams
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.utils import count_tokens_approximately
@@ -64,6 +65,10 @@ class ScriptedChatModel(BaseChatModel):
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
         """Offer these tools to the script, by name."""
         return self.bind(tools=list(tools), **kwargs)
+
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
+        # A summary counts reported tokens only where the reply names the same provider as the model.
+        return {**super()._get_ls_params(stop=stop, **kwargs), "ls_provider": "scripted"}
 
     def _reply(self, messages: list[BaseMessage], tools: list[Any]) -> AIMessage:
         request = Request(list(messages), [_name(tool) for tool in tools])

@@ -16,8 +16,8 @@ from openclaw_memory.types import Matrix, Vector
 class RecordingEmbedder:
     """An embedder that needs no model and no network: the same text always has the same vector.
 
-    Texts that share words have similar vectors. `documents` and `queries` are the texts that it embedded, in order. While
-    `failure` is an error, such as `EmbedderError("the service is down")`, every call raises it.
+    Texts that share words have similar vectors. `documents` and `queries` are the texts that it embedded, in order.
+    While `failure` is an error, such as `EmbedderError("the service is down")`, every call raises it.
 
     >>> embedder = RecordingEmbedder()
     >>> embedder.embed_query("ferry").shape

@@ -236,7 +236,7 @@ async def test_of_notes_alone_no_conversation_is_recalled(memory):
 
 
 def test_something_else_than_a_memory_is_refused_at_once():
-    with pytest.raises(ConfigError, match="not 'notes'"):
+    with pytest.raises(TypeError, match="not 'notes'"):
         RecallMiddleware("notes")
 
 

@@ -16,7 +16,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from openclaw_memory import Memory
 from openclaw_memory import tools as core
-from openclaw_memory.errors import ConfigError
 
 QUESTION = "Who services the boiler?"
 EXAMPLES = {
@@ -186,7 +185,7 @@ def test_tools_of_notes_alone_show_no_conversation(memory):
 
 
 def test_something_else_than_a_memory_is_refused_at_once():
-    with pytest.raises(ConfigError, match="not 'notes'"):
+    with pytest.raises(TypeError, match="not 'notes'"):
         memory_tools("notes")
 
 

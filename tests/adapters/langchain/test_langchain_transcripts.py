@@ -206,7 +206,7 @@ def test_what_could_not_be_written_is_written_later(memory, caplog):
 
 
 def test_something_else_than_a_memory_is_refused_at_once():
-    with pytest.raises(ConfigError, match="not 'notes'"):
+    with pytest.raises(TypeError, match="not 'notes'"):
         TranscriptMiddleware("notes")
 
 

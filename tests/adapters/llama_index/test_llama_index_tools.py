@@ -209,7 +209,7 @@ def test_tools_of_notes_alone_show_no_conversation(memory):
 
 @pytest.mark.parametrize("make", [memory_tools, OpenClawToolSpec])
 def test_something_else_than_a_memory_is_refused_at_once(make):
-    with pytest.raises(ConfigError, match="not 'notes'"):
+    with pytest.raises(TypeError, match="not 'notes'"):
         make("notes")
 
 
