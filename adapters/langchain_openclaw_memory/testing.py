@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.language_models.base import LangSmithParams
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.utils import count_tokens_approximately
@@ -25,6 +24,7 @@ from pydantic import Field
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import CallbackManagerForLLMRun
+    from langchain_core.language_models.base import LangSmithParams
     from langchain_core.runnables import Runnable
 
 __all__ = ["Request", "ScriptedChatModel", "TextOnlyChatModel", "calling", "saying"]

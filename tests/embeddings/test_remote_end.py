@@ -31,10 +31,10 @@ def _threads():
 def test_closing_leaves_no_thread_and_the_next_request_begins_anew(embedder):
     before = _threads()
     expected = embedder.embed_query("lock")
-    assert _threads() > before
+    assert _threads() - before
     embedder.close()
     embedder.close()
-    assert _threads() == before
+    assert _threads() <= before
     assert np.array_equal(embedder.embed_query("lock"), expected)
     assert unit(embedder.embed_documents(TEXTS))
 
@@ -52,7 +52,7 @@ def test_closing_ends_what_is_under_way_and_its_threads(lie, connect, server):
         for ended in under_way:
             assert "close()" in str(ended.exception(60))
             assert isinstance(ended.exception(), ServiceError)
-    while _threads() != before:
+    while not _threads() <= before:
         time.sleep(0.01)
 
 
@@ -62,7 +62,7 @@ def test_a_forgotten_embedder_leaves_no_thread(server):
     embedder.embed_query("lock")
     del embedder
     gc.collect()
-    assert _threads() == before
+    assert _threads() <= before
 
 
 def test_a_thread_that_cannot_be_had_is_an_answer_like_others(embedder, monkeypatch):

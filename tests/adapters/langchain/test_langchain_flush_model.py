@@ -355,32 +355,6 @@ async def test_a_counter_that_fails_costs_no_message(memory, scripted, hold, roo
     assert "no such encoding" in str(memory.status())
 
 
-async def test_a_model_that_finds_everything_too_long_is_given_up(memory, scripted, hold):
-    patience = [ContextOverflowError("too long")] * 100
-    model = scripted(*patience, "NO_REPLY")
-    talk = [HumanMessage(f"{FACT}\n" + "so it goes on\n" * 400)]
-    assert await hold(model, talk) == "kept"
-    assert "4711" in kept(memory)
-
-
-async def test_a_part_that_was_only_chatted_about_is_shown_again(memory, scripted, hold):
-    left = ["Nice to read!", "Indeed."]
-    model = scripted(lambda request: left.pop() if left and "4711" in request.text else writes_facts(request))
-    talk = [HumanMessage(FACT), HumanMessage("so it goes on\n" * 300)]
-    assert await hold(model, talk, room=300) == "saved"
-    assert "4711" in notes(memory)
-
-
-async def test_a_part_that_is_done_is_not_shown_again(memory, scripted, hold):
-    errors = [RuntimeError("down")]
-    model = scripted(lambda request: errors.pop() if errors and "rubies" in request.text else writes_facts(request))
-    talk = [HumanMessage(FACT), HumanMessage("so it goes on\n" * 150), HumanMessage("Please remember: rubies are red.")]
-    assert await hold(model, talk, room=300) == "saved"
-    assert "4711" in notes(memory)
-    assert "rubies" in notes(memory)
-    assert sum("4711" in request.messages[0].text for request in model.requests) == 2  # the call, and the end
-
-
 def test_a_model_by_its_name_is_made_by_langchain(monkeypatch, scripted):
     made = scripted("ok")
     monkeypatch.setattr("langchain.chat_models.init_chat_model", {"house:large": made}.__getitem__)
