@@ -358,7 +358,7 @@ class Memory:
             embedder,
             wanted,
             requested_provider=self._embedders.requested,
-            passed_over=self._embedders.unavailable,
+            unavailable=self._embedders.unavailable,
             last=self._service.last,
             notices=notices,
             deep=deep,

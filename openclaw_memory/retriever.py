@@ -29,6 +29,7 @@ class Retriever:
     ) -> None:
         self._workspace, self._service, self._embedders, self._config = workspace, service, embedders, config
         self._words: WordVectors | None = None
+        self._complete = False  # whether the index was complete in the last search
         self._making = threading.Lock()
 
     def answer(
@@ -48,32 +49,54 @@ class Retriever:
     def _found(
         self, query: str, rules: SearchConfig, source: Source | None, *, explain: bool, now: datetime.datetime | None
     ) -> SearchResults:
-        from openclaw_memory.search import SearchResults, search
+        from openclaw_memory.search import SearchResults
 
         if not (self._config.sync.before_search or self._service.has_index()):
             return SearchResults((), query, "keyword", "none", "", stale=True, reason=NOTHING_YET)
-        rebuilt = self._service.make_searchable()
+        known = self._complete
+        rebuilt = None if known else self._service.make_searchable()
         with self._service.courtesy.first(), self._service.store().snapshot() as frozen:
             stored = frozen.meta()
-            if stored is None and self._config.sync.before_search and not self._service.is_syncing_here:
+            self._complete = stored is not None and stored.complete
+            if stored is None and not known and not self._service.is_syncing_here and self._config.sync.before_search:
                 raise IndexReplacedError("the index was deleted when it had just been built; search again")
-            embedder, reason, stale = self._for_search(frozen, stored)
-            results = search(
-                query,
-                store=frozen,
-                embedder=embedder,
-                rules=rules,
-                source=source,
-                word_vectors=None if embedder is None else self._word_vectors(embedder),
-                use_chunk_scores=embedder is not None and not isinstance(embedder.inner, WordVectorEmbedder),
-                max_share=self._config.sessions.max_share,
-                explain=explain,
-                now=now,
-            )
-            if not (results or results.filtered or frozen.files()):
-                reason = _joined(reason, self._workspace.advice(len(self._workspace.scan().files)))
-        building = BUILDING if stored is not None and not stored.complete else None
-        return replace(results, stale=stale, reason=_joined(rebuilt, building, results.reason or reason))
+            if self._complete or not known:
+                results = self._results(frozen, stored, query, rules, source, explain=explain, now=now)
+                building = BUILDING if stored is not None and not stored.complete else None
+                return replace(results, reason=_joined(rebuilt, building, results.reason))
+        # The index was emptied since the last search.
+        return self._found(query, rules, source, explain=explain, now=now)
+
+    def _results(
+        self,
+        store: Store,
+        stored: IndexMeta | None,
+        query: str,
+        rules: SearchConfig,
+        source: Source | None,
+        *,
+        explain: bool,
+        now: datetime.datetime | None,
+    ) -> SearchResults:
+        """Return the results from one state of the index, built with `stored`."""
+        from openclaw_memory.search import search
+
+        embedder, reason, stale = self._for_search(store, stored)
+        results = search(
+            query,
+            store=store,
+            embedder=embedder,
+            rules=rules,
+            source=source,
+            word_vectors=None if embedder is None else self._word_vectors(embedder),
+            use_chunk_scores=embedder is not None and not isinstance(embedder.inner, WordVectorEmbedder),
+            max_share=self._config.sessions.max_share,
+            explain=explain,
+            now=now,
+        )
+        if not (results or results.filtered or store.files()):
+            reason = _joined(reason, self._workspace.advice(len(self._workspace.scan().files)))
+        return replace(results, stale=stale, reason=results.reason or reason)
 
     def _word_vectors(self, embedder: CircuitBreakerEmbedder) -> WordVectors:
         """Vectors of words, by which lines are compared: the embedder's own, or those of the model that ships."""

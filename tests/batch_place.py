@@ -172,7 +172,7 @@ class Place:
     def vectors(self) -> int:
         """How many chunks have vectors."""
         with self.opened() as store:
-            chunks = [chunk.id for path in store.paths() for chunk in store.chunks_of(path)]
+            chunks = [chunk.id for path in store.paths() for chunk in store.file_chunks(path)]
             meta = store.meta()
             assert meta is not None
             dims = meta.dims or self.service.dims

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def chunks_of(store: Store, document: Document) -> list[StoredChunk]:
     """The chunks that hold any of a document: of a person's file those of its lines."""
-    chunks = store.chunks_of(document.path)
+    chunks = store.file_chunks(document.path)
     if document.metadata.get("citation") != document.id:
         return chunks
     first, last = document.metadata["start_line"], document.metadata["end_line"]

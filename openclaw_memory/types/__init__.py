@@ -4,6 +4,7 @@ files -> index (chunks, rows) -> answers (results, reports, status); `tools` and
 frameworks exchange with a memory; `protocols` are the parts that can be replaced.
 """
 
+from openclaw_memory.types.candidates import CandidateRequest, Candidates, SourceHits, gather_candidates
 from openclaw_memory.types.documents import Document, Maker
 from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source, citation, cited
 from openclaw_memory.types.index import (
@@ -12,16 +13,20 @@ from openclaw_memory.types.index import (
     FileRecord,
     Hit,
     IndexMeta,
+    Matrix,
     StoredChunk,
     StoreInfo,
+    Vector,
 )
-from openclaw_memory.types.protocols import Build, Embedder, Matrix, ServiceEmbedder, Store, Vector, WordVectorEmbedder
+from openclaw_memory.types.protocols import Build, Embedder, ServiceEmbedder, Store, WordVectorEmbedder
 from openclaw_memory.types.results import Progress, SearchResult, Status, SyncReport
 from openclaw_memory.types.tools import Tool, ToolAnswer
 
 __all__ = [
     "SOURCES",
     "Build",
+    "CandidateRequest",
+    "Candidates",
     "Chunk",
     "ChunkRow",
     "Document",
@@ -38,6 +43,7 @@ __all__ = [
     "ServiceEmbedder",
     "Skipped",
     "Source",
+    "SourceHits",
     "Status",
     "Store",
     "StoreInfo",
@@ -49,4 +55,5 @@ __all__ = [
     "WordVectorEmbedder",
     "citation",
     "cited",
+    "gather_candidates",
 ]

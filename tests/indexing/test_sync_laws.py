@@ -224,7 +224,7 @@ class World:
 
     def no_id_names_another_chunk(self) -> None:
         for path in self.place.store.paths():
-            for stored in self.place.store.chunks_of(path):
+            for stored in self.place.store.file_chunks(path):
                 assert self.seen.setdefault(stored.id, (path, stored.chunk)) == (path, stored.chunk)
 
 

@@ -59,7 +59,7 @@ def test_a_sync_that_another_overtakes_with_another_model_writes_nothing_of_its_
     memory = opened(Named("b"), chunking=chunking)
     assert (memory.sync().ok, dict(memory.status().dirty), memory.status().model) == (True, {}, "b")
     store: Any = memory._service.store()
-    zeppelin = next(chunk.id for path in ["memory/new.md"] for chunk in store.chunks_of(path))
+    zeppelin = next(chunk.id for path in ["memory/new.md"] for chunk in store.file_chunks(path))
     (likeness,) = store.similarities(Named("b").embed_query("zeppelin seen over the harbour"), [zeppelin]).values()
     assert likeness > 0.5
 
@@ -70,15 +70,15 @@ def test_a_rebuild_that_finds_all_vectors_in_the_cache_still_says_their_dimensio
     for name in ("a", "b", "a"):
         memory = opened(Named(name))
         memory.sync()
-        assert memory.status().vector["dims"] == 16
+        assert memory.status().vector.dims == 16
     opened(Named("a")).sync(force=True)
-    assert opened(Named("a")).status().vector["dims"] == 16
+    assert opened(Named("a")).status().vector.dims == 16
 
 
 def test_nothing_is_pruned_by_a_sync_in_the_midst_of_another(opened: Callable[..., Memory], notes: Path) -> None:
     opened(Named("a")).sync()
     memory = opened(Named("b"), embedding=EmbeddingConfig(max_entries=4))
-    vectors = lambda: memory.status().cache["entries"]  # noqa: E731
+    vectors = lambda: memory.status().cache.entries  # noqa: E731
     with SqliteStore(memory.index_path).lock("sync"):
         memory.sync()
         assert vectors() == 8
