@@ -93,7 +93,7 @@ def _acquired(path: Path, wait: float | None, notify: Callable[[str], None] | No
                 f"{path} is held by {who}, and was waited for {wait:g} s; try again, or wait for longer"
             )
         if notify is not None and waited >= max(notify_at, GRACE_SECONDS):
-            notify(f"waiting: {path.name} is held by {who}")
+            notify(f"waiting: {who} holds {path.name}")
             notify_at = waited + NOTIFY_SECONDS
         time.sleep(POLL_SECONDS)
 
