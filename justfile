@@ -17,6 +17,7 @@ lint:
     ruff check .
     ruff format --check .
     mypy --strict
+    pyright
 
 # Mend what a tool can mend.
 format:

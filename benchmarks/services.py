@@ -30,7 +30,7 @@ from speed_data import write_files
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings._pace import Pace
+from openclaw_memory.embeddings.remote.retry import RetryPolicy
 from openclaw_memory.indexing.pipeline import rows as rows_of
 from openclaw_memory.types import Embedder
 
@@ -120,7 +120,7 @@ def first_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
             alone.append(in_fresh_process(first_index, write_files(scratch / f"alone-{number}", scale.files), None))
         at_once = counted(root)["most_at_once"]
     requests = median(with_service, "requests")
-    least = requests / Pace().concurrency * LATENCY
+    least = requests / RetryPolicy().concurrency * LATENCY
     yield Row(f"requests for {scale.files:,} files", requests, "requests")
     yield Row("  texts in them", median(with_service, "embedded"), "texts")
     yield Row("  most of them at once", at_once, "requests")

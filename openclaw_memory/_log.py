@@ -1,8 +1,8 @@
-"""What is told to whoever runs the program, beside what a call returns: one line, in the log."""
+"""Warnings to the user of a program that no return value can carry."""
 
 
-def say(words: str) -> None:
-    """One plain line, on stderr where nobody has set up logging."""
+def warn(message: str) -> None:
+    """Log one line, which Python shows on stderr where logging is not set up."""
     import logging
 
-    logging.getLogger("openclaw_memory").warning(words)
+    logging.getLogger("openclaw_memory").warning(message)

@@ -6,9 +6,10 @@ The tree::
     ├── ConfigError             a setting has a wrong type or value
     ├── WorkspaceError          the workspace folder is missing or is not a folder
     │   ├── PathNotAllowedError a path leaves the workspace or is not a memory file
-    │   └── UndecodableError    a memory file does not hold text
+    │   └── UndecodableError    a memory file does not hold text, or is another program's transcript
     ├── NotFoundError           an allowed path names no file, or no line in it
-    ├── QueryError              a search was asked with arguments it cannot honour
+    ├── InvalidInputError       a call got an argument of a wrong type or value; nothing was read or written
+    │   └── QueryError          the call was a search, or the evaluation of searches
     ├── EmbedderError           an embedder is unknown, misbehaves, or its vectors do not fit
     │   └── MissingExtraError   an optional package is needed: the message holds the pip command
     ├── StoreError              the index cannot be used
@@ -67,14 +68,18 @@ class PathNotAllowedError(WorkspaceError):
 
 
 class UndecodableError(WorkspaceError):
-    """A memory file is neither UTF-8 nor UTF-16 with a byte order mark."""
+    """A memory file is neither UTF-8 nor UTF-16 with a byte order mark, or is another program's transcript."""
 
 
 class NotFoundError(OpenClawMemoryError, LookupError):
     """An allowed path names no file, or a line beyond its end."""
 
 
-class QueryError(OpenClawMemoryError, ValueError):
+class InvalidInputError(OpenClawMemoryError, ValueError):
+    """A call got an argument of a wrong type or value, such as an empty text to append."""
+
+
+class QueryError(InvalidInputError):
     """A search was asked with arguments it cannot honour."""
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from openclaw_memory.config import MemoryConfig, SessionsConfig, settings_of
-from openclaw_memory.config.locations import agent_places
-from openclaw_memory.embeddings._choice import EmbedderChoice, Embedders, embedders_of, handed_in, sent_to
+from openclaw_memory.config.config import agent_places
+from openclaw_memory.embeddings.selection import EmbedderChoice, EmbedderSelector, embedders_of, handed_in, sent_to
 from openclaw_memory.errors import EmbedderError
+from openclaw_memory.flush.state import FlushRegistry
 from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
+from openclaw_memory.workspace.paths import transcripts_place
 
 if TYPE_CHECKING:
     import datetime
@@ -39,7 +41,7 @@ class Memory:
         self,
         workspace: Workspace,
         store: Store | Callable[[], Store],
-        embedder: Embedder | Embedders | Callable[[], Embedder | None] | None,
+        embedder: Embedder | EmbedderSelector | Callable[[], Embedder | None] | None,
         config: MemoryConfig | None = None,
         *,
         index_path: Path | None = None,
@@ -54,7 +56,7 @@ class Memory:
         self.config = settings_of(config)
         self.index_path = index_path
         self._notices = (*self.config.notices, *notices)
-        self._flushes: dict[object, object] = {}  # what the flushes of each session share
+        self._flushes = FlushRegistry()
         self._embedders = handed_in(embedder, self.config.embedding)
         from openclaw_memory.indexing.service import Keeping, Upkeep
         from openclaw_memory.retriever import Asking
@@ -129,9 +131,9 @@ class Memory:
 
     def sync(
         self,
+        *,
         force: bool = False,
         progress: Callable[[Progress], None] | None = None,
-        *,
         wait: float | None = None,
     ) -> SyncReport:
         """Bring the index up to date with the files. See `openclaw_memory.indexing.sync` for what the report tells.
@@ -189,7 +191,7 @@ class Memory:
         Raises:
             PathNotAllowedError: `path` leaves the workspace or is not a memory file.
             NotFoundError: there is no such file, or no such line.
-            QueryError: `start` or `lines` is not a whole number above zero.
+            InvalidInputError: `start` or `lines` is not a whole number above zero.
         """
         self._upkeep.check_open()
         return self.workspace.excerpt(path, start=start, lines=lines)
@@ -207,7 +209,7 @@ class Memory:
         See `Workspace.append`. The index is not touched: until the next sync finds the note, searches are `stale`.
 
         Raises:
-            QueryError, WriteError, PathNotAllowedError: as `Workspace.append`.
+            InvalidInputError, WriteError, PathNotAllowedError: as `Workspace.append`.
             StoreError: the memory is closed.
         """
         self._upkeep.check_open()
@@ -220,7 +222,7 @@ class Memory:
         """Replace lines `start` to `end` of a note, if they still are what the caller saw. See `Workspace.edit`.
 
         Raises:
-            ConflictError, WriteError, QueryError, NotFoundError, PathNotAllowedError: as `Workspace.edit`.
+            ConflictError, WriteError, InvalidInputError, NotFoundError, PathNotAllowedError: as `Workspace.edit`.
             StoreError: the memory is closed.
         """
         self._upkeep.check_open()
@@ -232,7 +234,7 @@ class Memory:
         """Remove lines `start` to `end` of a note, if they still are what the caller saw. See `Workspace.delete`.
 
         Raises:
-            ConflictError, WriteError, QueryError, NotFoundError, PathNotAllowedError: as `Workspace.delete`.
+            ConflictError, WriteError, InvalidInputError, NotFoundError, PathNotAllowedError: as `Workspace.delete`.
             StoreError: the memory is closed.
         """
         self._upkeep.check_open()
@@ -245,7 +247,7 @@ class Memory:
         """Copy lines of a note to `MEMORY.md`, below the heading `section` where one is given. See `Workspace.promote`.
 
         Raises:
-            ConflictError, WriteError, QueryError, NotFoundError, PathNotAllowedError: as `Workspace.promote`.
+            ConflictError, WriteError, InvalidInputError, NotFoundError, PathNotAllowedError: as `Workspace.promote`.
             StoreError: the memory is closed.
         """
         self._upkeep.check_open()
@@ -265,7 +267,7 @@ class Memory:
         """The transcript of a conversation, to write to; its lines are found once they are synced.
 
         Raises:
-            QueryError: the id is empty.
+            InvalidInputError: the id is empty.
         """
         self._upkeep.check_open()
         return self.workspace.session_log(session_id, parent_session=parent_session)
@@ -283,7 +285,7 @@ class Memory:
         `window` is what the model can read, in tokens, None where that is not known; `session_id` names the transcript.
 
         Raises:
-            QueryError: the key is empty.
+            InvalidInputError: the key is empty.
         """
         self._upkeep.check_open()
         from openclaw_memory.flush.flush import Flush
@@ -296,7 +298,7 @@ class Memory:
             session_id=session_id,
             chat_type=chat_type,
             wrote=self._upkeep.soon,
-            shared=self._flushes,
+            registry=self._flushes,
         )
 
     @cached_property
@@ -328,7 +330,7 @@ class Memory:
         """
         return self._upkeep.watch()
 
-    def status(self, deep: bool = False) -> Status:
+    def status(self, *, deep: bool = False) -> Status:
         """What is indexed, with what, and whatever works less well than it could. It changes nothing.
 
         With `deep`, both legs of the search are tried with a real query, and the whole index is checked.
@@ -338,7 +340,6 @@ class Memory:
             CorruptIndexError: the index is damaged; `sync(force=True)` builds a new one.
         """
         self._upkeep.check_open()
-        from openclaw_memory.flush.flush import failures
         from openclaw_memory.indexing import describe, somebody_is_at_work
         from openclaw_memory.indexing.status import status
 
@@ -361,14 +362,14 @@ class Memory:
             wanted,
             index_path=self.index_path,
             requested_provider=self._embedders.requested,
-            passed_over=self._embedders.passed_over,
+            passed_over=self._embedders.unavailable,
             last=self._upkeep.last,
             notices=notices,
             deep=deep,
             config=self.config,
             last_error=self._upkeep.last_error,
             watcher=self._upkeep.told_of_watcher(),
-            flush=failures(self.workspace, self._flushes),
+            flush=self._flushes.failures(transcripts_place(self.workspace.root, self.workspace.sessions)),
         )
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig, SearchConfig
-from openclaw_memory.embeddings._choice import Embedders, GuardedEmbedder
+from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
 from openclaw_memory.errors import EmbedderError, StoreError
 from openclaw_memory.indexing.service import Upkeep
 from openclaw_memory.indexing.staleness import NOTHING_YET
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 class Asking:
     """Asks the index that `upkeep` keeps, with the embedder that fits it. Safe to use from several threads."""
 
-    def __init__(self, workspace: Workspace, upkeep: Upkeep, embedders: Embedders, config: MemoryConfig) -> None:
+    def __init__(self, workspace: Workspace, upkeep: Upkeep, embedders: EmbedderSelector, config: MemoryConfig) -> None:
         self._workspace, self._upkeep, self._embedders, self._config = workspace, upkeep, embedders, config
         self._words: WordVectors | None = None
+        self._complete: Store | None = None  # the store whose index was complete in the last search
         self._making = threading.Lock()
 
     def answer(
@@ -47,39 +48,60 @@ class Asking:
     def _found(
         self, query: str, rules: SearchConfig, source: Source | None, *, explain: bool, now: datetime.datetime | None
     ) -> SearchResults:
-        from openclaw_memory.search import SearchResults, search
+        from openclaw_memory.search import SearchResults
 
         if not (self._config.sync.before_search or self._upkeep.there_is_an_index()):
             return SearchResults((), query, "keyword", "none", "", stale=True, reason=NOTHING_YET)
-        self._upkeep.make_searchable()
         store = self._upkeep.store()
+        known = self._complete is store
+        if not known:
+            self._upkeep.make_searchable()
+            store = self._upkeep.store()
         try:
             with self._upkeep.courtesy.first(), store.snapshot() as frozen:
                 stored = frozen.meta()
-                embedder, reason, stale = self._for_search(frozen, stored)
-                results = search(
-                    query,
-                    store=frozen,
-                    embedder=embedder,
-                    rules=rules,
-                    source=source,
-                    word_vectors=None if embedder is None else self._word_vectors(embedder),
-                    use_chunk_scores=embedder is not None and not isinstance(embedder.inner, WordVectorEmbedder),
-                    max_share=self._config.sessions.max_share,
-                    explain=explain,
-                    now=now,
-                )
-                if not (results or results.filtered or frozen.files()):
-                    advice = self._workspace.advice(len(self._workspace.scan().files))
-                    reason = "; ".join(filter(None, (reason, advice))) or None
+                self._complete = store if stored is not None and stored.complete else None
+                if self._complete is not None or not known:
+                    return self._results(frozen, stored, query, rules, source, explain=explain, now=now)
         except StoreError:
             if self._upkeep.is_store(store):
                 raise
-            # The index was replaced under this search.
-            return self._found(query, rules, source, explain=explain, now=now)
+        # The index was emptied since the last search, or replaced under this one.
+        return self._found(query, rules, source, explain=explain, now=now)
+
+    def _results(
+        self,
+        store: Store,
+        stored: IndexMeta | None,
+        query: str,
+        rules: SearchConfig,
+        source: Source | None,
+        *,
+        explain: bool,
+        now: datetime.datetime | None,
+    ) -> SearchResults:
+        """Return the results from one state of the index, built with `stored`."""
+        from openclaw_memory.search import search
+
+        embedder, reason, stale = self._for_search(store, stored)
+        results = search(
+            query,
+            store=store,
+            embedder=embedder,
+            rules=rules,
+            source=source,
+            word_vectors=None if embedder is None else self._word_vectors(embedder),
+            use_chunk_scores=embedder is not None and not isinstance(embedder.inner, WordVectorEmbedder),
+            max_share=self._config.sessions.max_share,
+            explain=explain,
+            now=now,
+        )
+        if not (results or results.filtered or store.files()):
+            advice = self._workspace.advice(len(self._workspace.scan().files))
+            reason = "; ".join(filter(None, (reason, advice))) or None
         return replace(results, stale=stale, reason=results.reason or reason)
 
-    def _word_vectors(self, embedder: GuardedEmbedder) -> WordVectors:
+    def _word_vectors(self, embedder: CircuitBreakerEmbedder) -> WordVectors:
         """Vectors of words, by which lines are compared: the embedder's own, or those of the model that ships."""
         with self._making:
             if self._words is None and isinstance(embedder.inner, WordVectorEmbedder):
@@ -90,7 +112,9 @@ class Asking:
                 self._words = StaticEmbedder().word_vectors
             return self._words
 
-    def _for_search(self, store: Store, stored: IndexMeta | None) -> tuple[GuardedEmbedder | None, str | None, bool]:
+    def _for_search(
+        self, store: Store, stored: IndexMeta | None
+    ) -> tuple[CircuitBreakerEmbedder | None, str | None, bool]:
         """The embedder that can ask this index, why there is none though one is wanted, and whether it is behind."""
         from openclaw_memory.indexing import describe, outdated
         from openclaw_memory.indexing.status import told_of_lacking
@@ -110,6 +134,6 @@ class Asking:
         if embedder is None or stored.identity == embedder.identity:
             reasons = told_of_lacking(self._upkeep.lacking(store))
             return embedder, "; ".join(reasons) or None, stale or bool(reasons) or difference is not None
-        if (lost := self._embedders.passed_over.get(stored.provider)) is not None:
+        if (lost := self._embedders.unavailable.get(stored.provider)) is not None:
             return None, f"keywords alone were searched: {lost}", True
         return None, f"keywords alone were searched, until the next sync builds the index again: {difference}", True

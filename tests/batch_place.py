@@ -12,17 +12,18 @@ from typing import Any
 import numpy as np
 
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig, MemoryConfig
-from openclaw_memory.embeddings._jobs import Jobs, JobState
-from openclaw_memory.embeddings._pace import Pace
-from openclaw_memory.embeddings._remote import Limits, RemoteEmbedder, Service
+from openclaw_memory.embeddings.batch.api import BatchApi, JobState
 from openclaw_memory.embeddings.batch.jobs import Batch, Patience, batch_of
 from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
+from openclaw_memory.embeddings.remote.limits import Limits
+from openclaw_memory.embeddings.remote.retry import RetryPolicy
 from openclaw_memory.indexing import sync
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Progress, Store, SyncReport
 from openclaw_memory.workspace import Workspace
 
-PACE = Pace(first_wait=0.001, longest_wait=0.001, busy_first_wait=0.001, busy_longest_wait=0.001)
+PACE = RetryPolicy(first_wait=0.001, longest_wait=0.001, busy_first_wait=0.001, busy_longest_wait=0.001)
 MIN_TEXTS = 5
 HOST = "batch.example"
 NOON = 1_770_000_000.0
@@ -50,31 +51,31 @@ class FakeService:
     on_submit: Callable[[], None] = lambda: None
 
     def embedder(self) -> RemoteEmbedder:
-        jobs = Jobs(self.submit, self.look, self.results, self.max_items, 10**9, self.cancel)
+        jobs = BatchApi(self.submit, self.look, self.results, self.cancel, self.max_items, 10**9)
         limits = Limits(items=100, input_tokens=2000)
-        service = Service("fake", self.model, f"https://{HOST}/v1", limits, self.send, jobs=jobs)
+        service = Service("fake", self.model, f"https://{HOST}/v1", limits, self.send, batch=jobs)
         return RemoteEmbedder(service, PACE)
 
-    async def send(self, texts: list[str], as_query: bool) -> Sequence[Any]:
+    def send(self, texts: list[str], as_query: bool) -> Sequence[Any]:
         self._fail("send")
         self.ordinary += [] if as_query else texts
         return self._vectors(texts)
 
-    async def submit(self, items: Sequence[tuple[str, str]]) -> str:
+    def submit(self, items: Sequence[tuple[str, str]]) -> str:
         self._fail("submit")
         self.on_submit()
         name = f"job-{len(self.jobs) + 1}"
         self.jobs[name] = dict(items)
         return name
 
-    async def look(self, name: str) -> JobState:
+    def look(self, name: str) -> JobState:
         self._fail("state")
         self.polled[name] = self.polled.get(name, 0) + 1
         if self.polls is not None and self.polled[name] > self.polls:
             return JobState.DONE
         return self.state or JobState.RUNNING
 
-    async def results(self, name: str) -> Mapping[str, Any]:
+    def results(self, name: str) -> Mapping[str, Any]:
         self._fail("results")
         texts = self.jobs[name]
         found = dict(zip(texts, self._vectors(list(texts.values())), strict=True))
@@ -82,7 +83,7 @@ class FakeService:
             found[key] = next((lie for words, lie in self.lies.items() if words in text), found[key])
         return {key: vector for key, vector in found.items() if vector is not None}
 
-    async def cancel(self, name: str) -> None:
+    def cancel(self, name: str) -> None:
         self._fail("cancel")
         self.cancelled.append(name)
 
@@ -117,6 +118,7 @@ class Place:
     index: Path
     service: FakeService = field(default_factory=FakeService)
     clock: Clock = field(default_factory=Clock)
+    concurrency: int = 2
     chunking: ChunkingConfig = field(default_factory=ChunkingConfig)
     steps: list[Progress] = field(default_factory=list)
 
@@ -136,7 +138,7 @@ class Place:
         return found
 
     def patience(self) -> Patience:
-        return Patience(MIN_TEXTS, 2.0, 100.0, lambda: self.clock.now, self.clock.sleep)
+        return Patience(MIN_TEXTS, 2.0, 100.0, lambda: self.clock.now, self.clock.sleep, self.concurrency)
 
     def write(self, path: str, *lines: str) -> None:
         file = self.root / path
@@ -169,7 +171,7 @@ class Place:
     def vectors(self) -> int:
         """How many chunks have vectors."""
         with self.opened() as store:
-            chunks = [chunk.id for path in store.paths() for chunk in store.chunks_of(path)]
+            chunks = [chunk.id for path in store.paths() for chunk in store.file_chunks(path)]
             meta = store.meta()
             assert meta is not None
             dims = meta.dims or self.service.dims

@@ -86,12 +86,14 @@ def content(index: Path) -> dict[str, Any]:
     """Everything a sound index says: of each file its hash and its chunks, and how they are found. No ids, no times."""
     assert why_damaged(index) is None
     with closing(SqliteStore.open(index)) as store:
-        names = {found.id: (path, found.chunk.start_line) for path in store.paths() for found in store.chunks_of(path)}
+        names = {
+            found.id: (path, found.chunk.start_line) for path in store.paths() for found in store.file_chunks(path)
+        }
         hits = {names[hit.chunk_id]: hit.score for hit in store.search_text([EVERY_LINE], 100_000)}
         likeness = store.similarities(HashingEmbedder().embed_query(f"{EVERY_LINE} apple"), sorted(names))
         return {
             "files": {path: (file.hash, file.source, file.size) for path, file in store.files().items()},
-            "chunks": {path: [found.chunk for found in store.chunks_of(path)] for path in store.paths()},
+            "chunks": {path: [found.chunk for found in store.file_chunks(path)] for path in store.paths()},
             "hits": Scores(hits),
             "likeness": Scores({names[number]: score for number, score in likeness.items()}),
         }

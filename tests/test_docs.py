@@ -17,7 +17,7 @@ from openclaw_memory import EmbeddingConfig, Memory, MemoryConfig, load_embedder
 from openclaw_memory.embeddings import (
     ENTRY_POINT_GROUP,
     Limits,
-    Pace,
+    RetryPolicy,
     gemini,
     hashing,
     local,
@@ -26,14 +26,14 @@ from openclaw_memory.embeddings import (
     static,
     voyage,
 )
-from openclaw_memory.embeddings._choice import SILENT_SECONDS
 from openclaw_memory.embeddings.batch.jobs import Patience
+from openclaw_memory.embeddings.selection import SILENT_SECONDS
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.testing import check_embedder
 
 ROOT = Path(__file__).parents[1]
 GUIDE = (ROOT / "docs" / "how-to" / "embedders.md").read_text(encoding="utf-8")
-PACE = Pace()
+PACE = RetryPolicy()
 LOCALHOST = re.compile(r"http://localhost:\d+/v1")
 
 
@@ -184,18 +184,13 @@ def test_the_numbers_are_those_of_the_code(words):
     assert words in GUIDE
 
 
-@pytest.mark.parametrize("name", ["Limits", "Pace", "Service"])
+@pytest.mark.parametrize("name", ["Limits", "RetryPolicy", "Service"])
 def test_what_describes_a_service_is_public(name):
     assert name in openclaw_memory.embeddings.__all__
     assert inspect.getdoc(getattr(openclaw_memory.embeddings, name))
 
 
 def test_naming_the_embeddings_loads_nothing_heavy():
-    code = "import sys; from openclaw_memory.embeddings import Pace, load_embedder; print(*sys.modules)"
+    code = "import sys; from openclaw_memory.embeddings import RetryPolicy, load_embedder; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert not {"numpy", "asyncio", "tenacity", "logging"} & set(done.stdout.split())
-
-
-def test_a_name_that_the_embeddings_lack_is_answered_with_those_they_have():
-    with pytest.raises(AttributeError, match=r"no attribute 'Servise'; it has .*\bService\b"):
-        openclaw_memory.embeddings.Servise  # noqa: B018

@@ -24,6 +24,7 @@ KEY = Question("Who has the spare key?", ("The spare key is with\nMrs. Groen.",)
 GAUGES = Question(
     "Why were gauges ordered and what cured one?", ("two as spares", "a white shield cured it"), "en", "two"
 )
+NOWHERE = Question("Who?", ("never written",))
 NONE = Question("What is the capital of Peru?", (), "nl", "unanswerable")
 TWO = {"default": MemoryConfig(), "strict": MemoryConfig().updated({"search": {"min_score": 1.0}})}
 
@@ -102,11 +103,6 @@ def test_of_equals_the_one_that_shows_less_is_the_better():
     assert Comparison((many, few)).best() is many
 
 
-def test_other_questions_cannot_be_compared():
-    with pytest.raises(QueryError, match="'one' and 'two' were asked different questions"):
-        made("one", [FOUND]).against(made("two", [FOUND, LOST]))
-
-
 def test_the_moment_that_age_counts_from_can_be_given(notes):
     old = MemoryConfig().updated({"search": {"half_life_days": 1.0}})
     question = Question("What did gauge 1 report?", ("E_CAL_DRIFT",))
@@ -120,6 +116,7 @@ def test_tables_name_the_settings_and_hold_no_markup(notes):
     assert "&lt;b&gt;mine&lt;/b&gt;" in comparison._repr_html_()
     assert comparison[0]._repr_html_() == comparison._repr_html_()
     assert "shown 1.000" in repr(comparison)
+    assert "–" in comparison[0].by("language")["nl"]._repr_html_()
     frame = comparison.to_pandas()
     assert list(frame.columns) == ["name", "shown", "first", "silent", "chars", "better", "worse"]
     assert list(comparison[0].to_pandas()["question"]) == [KEY.text, NONE.text]
@@ -149,27 +146,6 @@ def test_questions_are_read_as_they_were_written(tmp_path, memory):
     fields = {"question": KEY.text, "evidence": list(KEY.evidence), "language": "en", "kind": "keyword"}
     place.write_text(f'{json.dumps(fields)}\n\n{{"question": "Who?", "evidence": "two as spares"}}\n')
     assert read_questions(place, memory) == [KEY, Question("Who?", ("two as spares",))]
-
-
-def test_evidence_that_stands_nowhere_is_named(memory):
-    with pytest.raises(QueryError, match=r"no note holds the evidence 'never written' of 'Who\?'"):
-        evaluate(memory, [KEY, Question("Who?", ("never written",))])
-
-
-def test_no_questions_no_settings_and_no_folder_are_told(memory, notes, tmp_path):
-    with pytest.raises(QueryError, match="no questions"):
-        evaluate(memory, [])
-    with pytest.raises(QueryError, match="no settings"):
-        compare(notes, [KEY], {})
-    with pytest.raises(WorkspaceError, match="nowhere"):
-        compare(tmp_path / "nowhere", [KEY], TWO)
-    with pytest.raises(QueryError, match=r"nothing.jsonl cannot be read"):
-        read_questions(tmp_path / "nothing.jsonl")
-
-
-def test_questions_of_one_sort_alone_have_a_table(memory):
-    for questions in ([KEY], [NONE]):
-        assert "–" in evaluate(memory, questions)._repr_html_()
 
 
 def test_what_was_measured_with_less_than_was_asked_for_says_so(notes):
@@ -206,24 +182,6 @@ def test_a_line_may_hold_any_sign_and_a_file_a_byte_order_mark(tmp_path):
     assert read_questions(place) == [Question("one\u2028two")]
 
 
-def test_the_lab_is_not_copied_onto_a_file(tmp_path):
-    (tmp_path / "lab").write_text("mine")
-    with pytest.raises(WriteError, match="name a folder"):
-        copy_lab(tmp_path / "lab")
-
-
-def test_what_is_no_measure_and_what_is_no_name_is_told(notes):
-    comparison = compare(notes, [KEY], TWO)
-    with pytest.raises(QueryError, match="chosen by 'shown' or 'first', not by 'silent'"):
-        comparison.best("silent")
-    with pytest.raises(NotFoundError, match="no settings are named 'defualt'; there are default, strict"):
-        comparison["defualt"]
-    with pytest.raises(QueryError, match="no settings to compare"):
-        compare(notes, [KEY], MemoryConfig())
-    with pytest.raises(ConfigError, match="must be a MemoryConfig, not"):
-        compare(notes, [KEY], {"mine": "openclaw"})
-
-
 def test_evidence_in_markdown_that_is_not_searched_leads_to_the_fix(tmp_path):
     for name in ("one", "two", "three"):
         (tmp_path / f"{name}.md").write_text(f"# {name}\n\nThe key is with {name}.\n")
@@ -247,6 +205,23 @@ def test_a_preset_that_syncs_on_open_embeds_each_text_once(notes):
     assert len(seen) == len(set(seen))
 
 
-def test_nothing_to_choose_from_is_told():
-    with pytest.raises(QueryError, match="no settings to choose from"):
-        Comparison(()).best()
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda notes: evaluate(notes, []), QueryError, "no questions"),
+        (lambda notes: evaluate(notes, [KEY, NOWHERE]), QueryError, r"no note holds the evidence 'never .* of 'Who\?'"),
+        (lambda notes: compare(notes.workspace.root, [KEY], {}), QueryError, "no settings"),
+        (lambda notes: compare(notes.workspace.root, [KEY], MemoryConfig()), QueryError, "no settings to compare"),
+        (lambda notes: compare(notes.workspace.root, [KEY], {"mine": "openclaw"}), ConfigError, "must be a MemoryConfig"),
+        (lambda _: compare("/nowhere", [KEY], TWO), WorkspaceError, "nowhere"),
+        (lambda _: read_questions("/nothing.jsonl"), QueryError, r"nothing.jsonl cannot be read"),
+        (lambda notes: copy_lab(notes.workspace.root / "MEMORY.md"), WriteError, "name a folder"),
+        (lambda _: made("one", [FOUND]).against(made("two", [LOST] * 2)), QueryError, "'one' and 'two' were asked diff"),
+        (lambda _: Comparison((made("one", [FOUND]),)).best("silent"), QueryError, "by 'shown' or 'first', not by 'silent'"),
+        (lambda _: Comparison((made("one", [FOUND]),))["on"], NotFoundError, "no settings are named 'on'; there are one"),
+        (lambda _: Comparison(()).best(), QueryError, "no settings to choose from"),
+    ],
+)  # fmt: skip
+def test_a_wrong_call_is_refused_with_what_is_wrong(memory, call, error, words):
+    with pytest.raises(error, match=words):
+        call(memory)

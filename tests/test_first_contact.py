@@ -26,7 +26,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
     WriteError,
 )
-from openclaw_memory.store import connection, location
+from openclaw_memory.store import connection
 
 KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY")
 
@@ -128,11 +128,6 @@ def test_a_workspace_undoes_no_exclusion_of_its_caller(vault):
         assert sum("may not be set from inside" in notice for notice in memory.status().notices) == 3
 
 
-def test_an_empty_folder_is_said_to_be_one(run, tmp_path):
-    outcome = run("search", "--workspace", tmp_path, "anything")
-    assert (outcome.code, "holds no memory file yet" in outcome.err) == (1, True)
-
-
 def test_a_search_that_finds_nothing_among_notes_gives_no_advice(run, notes):
     (notes / "README.md").write_text("about these notes\n")
     outcome = run("search", "--workspace", notes, "--min-score", "1", "zebra")
@@ -181,23 +176,6 @@ def test_an_empty_workspace_option_is_not_the_current_folder(run, notes, monkeyp
 
 
 # --- a slip of the pen -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["-w", "notes", "search", "boiler"], "openclaw-memory search -w"),
-        (["--json", "search", "boiler"], "openclaw-memory search --json"),
-        (["serach", "boiler"], "Did you mean 'search'"),
-        (["search", "boiler", "--max-result", "3"], "Did you mean '--max-results'"),
-        (["search", "boiler", "--config", "none.toml"], "none.toml does not exist"),
-    ],
-    ids=" ".join,
-)
-def test_a_slip_on_the_command_line_is_told_with_what_was_meant(run, notes, monkeypatch, arguments, words):
-    monkeypatch.chdir(notes.parent)
-    outcome = run(*arguments)
-    assert (outcome.code, words in outcome.err, outcome.err.count("\n")) == (2, True, 1)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +237,7 @@ def test_colours_are_left_out_where_nobody_wants_them(notes, wanted):
 # --- no package, no key ------------------------------------------------------------------------------------------------
 
 
-PACKAGES = [("openai", "openai"), ("gemini", "google"), ("voyage", "voyageai")]
+PACKAGES = [("openai", "openai"), ("gemini", "httpx"), ("voyage", "httpx")]
 
 
 @pytest.mark.parametrize(
@@ -331,14 +309,6 @@ def test_where_nothing_can_be_written_the_index_that_is_there_answers(notes, tmp
         assert memory.index_path == notes / ".memory" / "index.sqlite"
         assert memory.search("boiler")[0].path == "memory/household.md"
         assert any("the index stays as it is" in notice for notice in memory.status().notices)
-
-
-def test_a_read_only_workspace_is_still_indexed_in_the_cache_folder(notes, tmp_path, monkeypatch):
-    with Memory.open(notes) as memory:
-        memory.sync()
-    refusing(monkeypatch, notes)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert location.index_place(notes)[0].is_relative_to(tmp_path / "cache")
 
 
 @pytest.mark.parametrize(
@@ -418,6 +388,8 @@ def test_an_index_of_a_newer_version_is_told_by_each_command_with_what_to_do(run
         outcome = run(*command, "--workspace", notes)
         assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
         assert "update openclaw-memory-index, or delete the index" in outcome.err
+    examined = run("doctor", "--workspace", notes)
+    assert (examined.code, "or delete the index" in examined.out, "force" in examined.out) == (1, True, False)
 
 
 def test_a_mistyped_folder_is_not_made_a_workspace_of_its_notes(run, tmp_path):

@@ -90,7 +90,6 @@ def test_every_check_of_the_doctor_is_told(notes):
         (UPKEEP, f"search within {staleness.PATIENCE_SECONDS:g} s"),
         (UPKEEP, "looking takes a twentieth of the time" if staleness.LOOK_SHARE == 1 / 20 else "another share"),
         (UPKEEP, "four times that at the most" if watcher.PATIENCE == 4 else "another patience"),
-        (UPKEEP, f"kept size and stamp for {watcher.SETTLE_SECONDS:g} s"),
         (UPKEEP, f"it looks at the files every {watcher.POLL_SECONDS:g} s"),
         (UPKEEP, f"tried again after {watcher.RETRY_SECONDS:g} s"),
         (UPKEEP, "The three newest damaged files" if recovery.KEPT == 3 else "another number"),

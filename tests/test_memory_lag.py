@@ -117,19 +117,6 @@ def test_looking_at_files_that_cannot_be_looked_at_costs_no_report(
         assert len(looks) == 2
 
 
-def test_an_error_that_nobody_foresaw_ends_no_background_sync_for_good(
-    notes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with opened(notes) as memory:
-        memory.sync()
-        with monkeypatch.context() as patch:
-            patch.setattr("openclaw_memory.indexing.plan.one_pass", lambda *_, **__: 1 / 0)
-            write(notes)
-            eventually(lambda: memory.search("boiler") and memory._upkeep.last_error)
-        (notes / "memory/newer.md").write_text("Another zeppelin.\n")
-        eventually(lambda: finds(memory, "Another"))
-
-
 # --- nobody waits for a sync -------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ import inspect
 import pytest
 
 import openclaw_memory
+from openclaw_memory.errors import InvalidInputError, QueryError
 
 PUBLIC = """
     ChunkingConfig Embedder EmbeddingConfig Excerpt FilesConfig JournalConfig Memory MemoryConfig OpenClawMemoryError SearchConfig SearchResult
@@ -62,6 +63,17 @@ def test_every_error_has_one_root():
     classes = [item for _, item in inspect.getmembers(errors, inspect.isclass) if issubclass(item, Exception)]
     assert len(classes) > 5
     assert all(issubclass(item, openclaw_memory.OpenClawMemoryError) for item in classes)
+
+
+@pytest.mark.parametrize("method", ["sync", "status"])
+def test_switches_are_given_by_name(method):
+    parameters = list(inspect.signature(getattr(openclaw_memory.Memory, method)).parameters.values())[1:]
+    assert {parameter.kind for parameter in parameters} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+def test_a_bad_search_is_bad_input_and_a_bad_write_is_no_bad_search():
+    assert issubclass(QueryError, InvalidInputError)
+    assert issubclass(InvalidInputError, ValueError)
 
 
 def test_the_tree_of_errors_in_the_docstring_is_complete():

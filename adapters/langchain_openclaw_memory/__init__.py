@@ -31,10 +31,10 @@ if find_spec("langchain_core") is None:
 if TYPE_CHECKING:
     from langchain_openclaw_memory.callback import MemoryFlushCallback
     from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
+    from langchain_openclaw_memory.langgraph_store import OpenClawStore
     from langchain_openclaw_memory.middleware import MemoryFlushMiddleware
     from langchain_openclaw_memory.recall import RecallMiddleware
     from langchain_openclaw_memory.retriever import OpenClawRetriever
-    from langchain_openclaw_memory.store import OpenClawStore
     from langchain_openclaw_memory.summarizer import flushing_summarizer
     from langchain_openclaw_memory.tools import OpenClawToolkit, memory_tools
     from langchain_openclaw_memory.transcripts import TranscriptMiddleware
@@ -47,7 +47,7 @@ _MODULES = {
     "middleware": ("MemoryFlushMiddleware",),
     "recall": ("RecallMiddleware",),
     "retriever": ("OpenClawRetriever",),
-    "store": ("OpenClawStore",),
+    "langgraph_store": ("OpenClawStore",),
     "summarizer": ("flushing_summarizer",),
     "tools": ("OpenClawToolkit", "memory_tools"),
     "transcripts": ("TranscriptMiddleware",),

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from langchain_core.messages import AnyMessage
 
-from langchain_openclaw_memory._flushing import window_of
+from langchain_openclaw_memory._flush import window_of
 from langchain_openclaw_memory._messages import reported_tokens
 from openclaw_memory.errors import ConfigError
 

@@ -12,42 +12,44 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, LLMResult
 
-from langchain_openclaw_memory._cycles import without_system
-from langchain_openclaw_memory._flushing import Wanted, save, window_of
+from langchain_openclaw_memory._flush import Wanted, save, window_of
+from langchain_openclaw_memory._flush_marks import without_system
+from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._messages import SUMMARY_SOURCE
-from langchain_openclaw_memory._turn import Model, chat_model
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import FLUSH_TAG, Conversations, Reading
+from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Reading
 
 if TYPE_CHECKING:
     from openclaw_memory import Memory
 
-# By what it says: a message may have another id in each call.
-_READING: Reading[BaseMessage] = Reading(
-    role=lambda message: message.type,
-    text=lambda message: message.text,
-    is_reply=lambda message: isinstance(message, AIMessage),
-)
+_READING: Reading[BaseMessage] = Reading(role=lambda message: message.type, text=lambda message: message.text)
 
 
 class MemoryFlushCallback(BaseCallbackHandler):
-    """Has `model` write memories down once a conversation nears the end of its window, before it is compacted.
+    """Save memories of a conversation with a chat model before it is compacted, for chains that are no agents.
 
-    Hand it to what talks with the user: `model.invoke(messages, config={"callbacks": [callback]})`, or to an agent. It
-    flushes after a reply that brought the conversation to `window - reserve - soft threshold` tokens (`window` by
-    default from the profile of `model`; see `memory.config.compaction`), where a summary by `SummarizationMiddleware`
-    comes next, and where the provider refuses the conversation as too long; once between two compactions, which it
-    knows by the conversation's beginning being another one. Where a request leaves out the beginning of the one before
-    it, as `trim_messages` does, it first flushes what was never flushed. It sees and never changes the conversation;
-    agents are served better by `MemoryFlushMiddleware`, which keeps its mark with the conversation.
+    Pass it with the calls of the conversation: `model.invoke(messages, config={"callbacks": [callback]})`. It flushes
 
-    A conversation is told from others by the thread of its run; without threads, give each a callback of its own. The
-    session is `session_key`, by default the thread, or `main`.
+    - after a reply that brought the conversation to `window - reserve - soft threshold` tokens (see
+      `memory.config.compaction`), and again each time more than half of the conversation is new,
+    - before `SummarizationMiddleware` makes a summary, or any call with `metadata={"lc_source": "summarization"}`,
+    - where the provider refuses the conversation as too long.
 
-    `model` is a chat model, or the name of one as `init_chat_model` takes it (`openai:gpt-5-mini`).
+    It sees the calls of the model and nothing else: messages that a chain drops before the conversation reaches the
+    threshold are lost to it. For a chain that trims its history to N tokens, pass `window=N`. In agents, prefer
+    `MemoryFlushMiddleware`, which sees the state.
+
+    Conversations are told apart by the thread of their run; without threads, give each a callback of its own.
+
+    Args:
+        memory: Where to save.
+        model: The chat model that writes the memories, or its name as `init_chat_model` takes it.
+        window: The tokens that a conversation has room for, by default what the profile of `model` says.
+        token_counter: Counts the tokens of messages.
+        session_key: The session to save under, by default the thread, or `main`.
 
     Raises:
-        ConfigError: nobody knows the window, or the model.
+        ConfigError: The window or the model is unknown.
     """
 
     raise_error = False
@@ -67,10 +69,10 @@ class MemoryFlushCallback(BaseCallbackHandler):
         self.window, self.token_counter = window or window_of(self.model), token_counter
         if self.window is None:
             raise ConfigError(
-                f"nobody knows how many tokens {type(self.model).__name__} can read, so that no flush would be due: "
-                'give window=200_000, or a model with profile={"max_input_tokens": 200_000}'
+                f"unknown context window of {type(self.model).__name__}, so no flush would be due: pass "
+                'window=200_000, or a model with profile={"max_input_tokens": 200_000}'
             )
-        self._conversations = Conversations(
+        self._detector = ConversationDetector(
             _READING, self._saving, rules=memory.config.compaction, window=self.window, count=token_counter
         )
 
@@ -102,11 +104,11 @@ class MemoryFlushCallback(BaseCallbackHandler):
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         """Flush where the conversation, with this reply, has come near the end of the window."""
-        self._conversations.ended(run_id, *_reply(response))
+        self._detector.ended(run_id, *_reply(response))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """Flush where the provider refused the conversation as too long; of other failures nothing is kept."""
-        self._conversations.failed(run_id, error)
+        self._detector.failed(run_id, error)
 
     def _started(
         self, messages: Sequence[BaseMessage], run_id: UUID, tags: list[str] | None, metadata: dict[str, Any] | None
@@ -116,9 +118,9 @@ class MemoryFlushCallback(BaseCallbackHandler):
             return
         told = metadata or {}
         if told.get("lc_source") == SUMMARY_SOURCE:
-            self._conversations.summarises(_key(told), talk)
+            self._detector.summary_started(_key(told), talk)
         else:
-            self._conversations.began(run_id, _key(told), talk)
+            self._detector.began(run_id, _key(told), talk)
 
     def _saving(self, key: str, talk: Sequence[BaseMessage], tokens: int, compacting: bool) -> Callable[[], bool]:
         name = self.session_key or key.partition("\n")[0] or "main"

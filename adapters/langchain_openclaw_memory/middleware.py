@@ -22,8 +22,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from langchain_openclaw_memory._cycles import NO_SUMMARY, Mark, summary_of, talk_of, without_system
-from langchain_openclaw_memory._flushing import (
+from langchain_openclaw_memory._flush import (
     Wanted,
     asave,
     compacted,
@@ -31,6 +30,8 @@ from langchain_openclaw_memory._flushing import (
     transcript_growth,
     window_of,
 )
+from langchain_openclaw_memory._flush_marks import NO_SUMMARY, Mark, summary_of, talk_of, without_system
+from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._messages import last_reply, reported_tokens
 from langchain_openclaw_memory._session import flushed_session, kind_of, run_config
 from langchain_openclaw_memory._trigger import (
@@ -42,8 +43,7 @@ from langchain_openclaw_memory._trigger import (
     needs_window,
     reached,
 )
-from langchain_openclaw_memory._turn import Model, chat_model
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.conversation import flush_due, is_overflow
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.tools import checked_memory
@@ -92,7 +92,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
 
     Raises:
         ConfigError: an argument is none of these, or nobody knows the window, and there is no `trigger`.
-        QueryError: `session_key` is empty.
+        InvalidInputError: `session_key` is empty.
     """
 
     state_schema = MemoryFlushState
@@ -312,7 +312,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
     def _say_once(self, topic: str, words: str) -> None:
         if topic not in self._told:
             self._told.add(topic)
-            say(words)
+            warn(words)
 
     def _unknown_window(self, model: Model) -> str | None:
         """Why no flush would ever be due with this model, if so."""

@@ -7,16 +7,15 @@ import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables.config import run_in_executor
 
-from langchain_openclaw_memory._memory import itself
 from langchain_openclaw_memory._messages import is_summary, openclaw_messages
 from langchain_openclaw_memory._session import run_config, session_of, thread_of
-from openclaw_memory.errors import ConfigError, QueryError
+from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import FLUSH_TAG
 from openclaw_memory.tools import checked_memory, question_in, recall
 
@@ -57,7 +56,7 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     Raises:
         ConfigError: `memory` is no memory.
-        ConfigError, QueryError: at the first call, where one of the others has a wrong type or value.
+        ConfigError, InvalidInputError: at the first call, where one of the others has a wrong type or value.
     """
 
     def __init__(
@@ -84,7 +83,8 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self._lock = threading.Lock()
         self._told: set[type[Exception]] = set()
 
-    __deepcopy__ = itself
+    def __deepcopy__(self, _memo: object) -> Self:
+        return self  # shared like its memory, by frameworks that copy their parts
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -119,7 +119,7 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 return block
         try:
             block = self._recall(turn.question, session_key=turn.session_key, in_view=_talk(messages))
-        except (ConfigError, QueryError):  # wrong from the first call on, whatever the memory holds
+        except (ConfigError, InvalidInputError):  # wrong from the first call on, whatever the memory holds
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
             self._tell(error)

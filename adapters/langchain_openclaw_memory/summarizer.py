@@ -15,9 +15,9 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.base import coerce_to_runnable
 
-from langchain_openclaw_memory._flushing import Wanted, asave, compacted, save
+from langchain_openclaw_memory._flush import Wanted, asave, compacted, save
+from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._session import flushed_session, run_config
-from langchain_openclaw_memory._turn import Model, chat_model
 from openclaw_memory.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from uuid import uuid4
 from zlib import crc32
 
@@ -15,12 +15,11 @@ from langchain.agents.middleware.types import AgentMiddleware, AgentState
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.runtime import Runtime
 
-from langchain_openclaw_memory._memory import itself
 from langchain_openclaw_memory._messages import is_summary, openclaw_message
 from langchain_openclaw_memory._session import run_config, thread_of
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.conversation import conversation, estimated_tokens
-from openclaw_memory.errors import ConfigError, OpenClawMemoryError, QueryError
+from openclaw_memory.errors import ConfigError, InvalidInputError, OpenClawMemoryError
 from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:
@@ -70,7 +69,8 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self._lock = threading.Lock()
         self._told: set[str] = set()
 
-    __deepcopy__ = itself
+    def __deepcopy__(self, _memo: object) -> Self:
+        return self  # shared like its memory, by frameworks that copy their parts
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Write what came since the latest call of the model: what the user said, what tools answered."""
@@ -117,7 +117,7 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _tell(self, what: str, words: str) -> None:
         if what not in self._told:
             self._told.add(what)
-            say(words)
+            warn(words)
 
     def _of(self, session: str) -> _Known:
         with self._lock:
@@ -192,7 +192,7 @@ def _append(log: Any, entries: list[dict[str, Any]]) -> str:
     """Add the entries in one write; one that cannot be written is added without its words. Says why, or ""."""
     try:
         log.append_entries(entries)
-    except QueryError as error:
+    except InvalidInputError as error:
         if len(entries) == 1:
             log.append_entries([_without_words(entries[0], str(error))])
             return str(error)

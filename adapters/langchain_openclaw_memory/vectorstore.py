@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
-from langchain_openclaw_memory._matching import matching
-from langchain_openclaw_memory._memory import itself
+from langchain_openclaw_memory._filters import matching
 from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.errors import ConfigError, EmbedderError, QueryError
+from openclaw_memory.embeddings import unguarded
+from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError
 from openclaw_memory.types import Document as Written
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ class OpenClawVectorStore(VectorStore):
         self.memory = memory
         self._documents = memory.documents
 
-    __deepcopy__ = itself
+    def __deepcopy__(self, _memo: object) -> Self:
+        return self  # shared like its memory, by frameworks that copy their parts
 
     @classmethod
     def from_texts(
@@ -77,7 +78,7 @@ class OpenClawVectorStore(VectorStore):
 
         Raises:
             ConfigError: no `workspace` is named, or `embedding` are no embeddings.
-            QueryError, WriteError: as `add_texts`.
+            InvalidInputError, WriteError: as `add_texts`.
         """
         _refuse(kwargs, "from_texts")
         if workspace is None:
@@ -96,7 +97,7 @@ class OpenClawVectorStore(VectorStore):
     def embeddings(self) -> Embeddings | None:
         """What makes the vectors; None where search is by keywords alone."""
         embedder = self.memory.embedder
-        inner = getattr(embedder, "inner", embedder)
+        inner = unguarded(embedder)
         if isinstance(inner, LangChainEmbedder):
             return inner.embeddings
         return None if embedder is None else OpenClawEmbeddings(embedder)
@@ -117,8 +118,8 @@ class OpenClawVectorStore(VectorStore):
         LangChain's indexing hands on its own `batch_size`, which means nothing here: all are indexed at once.
 
         Raises:
-            QueryError: the counts differ, an id is blank, metadata are not JSON (the message names the key), or a text
-                is no Unicode. Nothing was written.
+            InvalidInputError: the counts differ, an id is blank, metadata are not JSON (the message names the key), or
+                a text is no Unicode. Nothing was written.
             WriteError: a text is larger than `files.max_bytes`, or could not be written.
         """
         _refuse({name: value for name, value in kwargs.items() if name != "batch_size"}, "add_texts")
@@ -126,7 +127,7 @@ class OpenClawVectorStore(VectorStore):
         about = metadatas or [{}] * len(written)
         names = ids if ids is not None else [None] * len(written)
         if not len(written) == len(about) == len(names):
-            raise QueryError(
+            raise InvalidInputError(
                 f"{len(written)} texts came with {len(about)} metadatas and {len(names)} ids: give one of each a text"
             )
         return self._documents.add(

@@ -26,18 +26,18 @@ if find_spec("llama_index") is None or find_spec("llama_index.core") is None:
     )
 
 if TYPE_CHECKING:
-    from llama_index_openclaw_memory.block import OpenClawMemoryBlock
     from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder, OpenClawEmbedding
-    from llama_index_openclaw_memory.events import MemoryFlushEventHandler
+    from llama_index_openclaw_memory.event_handler import MemoryFlushEventHandler
+    from llama_index_openclaw_memory.memory_block import OpenClawMemoryBlock
     from llama_index_openclaw_memory.retriever import OpenClawRetriever
     from llama_index_openclaw_memory.tools import OpenClawToolSpec, memory_tools
     from llama_index_openclaw_memory.vectorstore import OpenClawVectorStore
 
 # Where each public name lives: a name is imported when it is first asked for, so that a program pays for what it uses.
 _MODULES = {
-    "block": ("OpenClawMemoryBlock",),
+    "memory_block": ("OpenClawMemoryBlock",),
     "embeddings": ("LlamaIndexEmbedder", "OpenClawEmbedding"),
-    "events": ("MemoryFlushEventHandler",),
+    "event_handler": ("MemoryFlushEventHandler",),
     "retriever": ("OpenClawRetriever",),
     "tools": ("OpenClawToolSpec", "memory_tools"),
     "vectorstore": ("OpenClawVectorStore",),

@@ -21,8 +21,8 @@ from llama_index.core.schema import (
 )
 from pydantic_core import to_jsonable_python
 
-from openclaw_memory._log import say
-from openclaw_memory.errors import QueryError
+from openclaw_memory._log import warn
+from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.types import Document as Written
 
 # The field above the text that holds what only LlamaIndex knows: the class, relationships, templates.
@@ -48,7 +48,7 @@ def written_of(node: BaseNode) -> Written:
     text, as it does where LlamaIndex itself stores a node.
 
     Raises:
-        QueryError: a value can be no JSON.
+        InvalidInputError: a value can be no JSON.
     """
     before, node = node.metadata, _without_citation(node)
     metadata = {name: _json(value, f"metadata[{name!r}]", node) for name, value in node.metadata.items()}
@@ -107,7 +107,7 @@ def _json(value: Any, name: str, node: BaseNode) -> Any:
     """A value of a node as JSON; of the node itself what is written in its field.
 
     Raises:
-        QueryError: it can be none.
+        InvalidInputError: it can be none.
     """
     try:
         if value is not node:
@@ -120,7 +120,7 @@ def _json(value: Any, name: str, node: BaseNode) -> Any:
             # Older versions of LlamaIndex leave the defaults out of it too, and cannot read it then.
             dumped["obj"] = to_jsonable_python(node.to_dict()["obj"])
     except ValueError as error:  # pydantic's, and that of an IndexNode
-        raise QueryError(
+        raise InvalidInputError(
             f"node {node.node_id!r} cannot be written, as {name} is not JSON ({error}): turn what it holds into text, "
             "numbers, lists and dicts"
         ) from error
@@ -158,7 +158,7 @@ def node_of(document: Written) -> BaseNode:
     try:
         return kind.from_dict({**fields, **_text_of(kind, fields, document.text), **same})
     except (TypeError, ValueError) as error:  # pydantic's is a ValueError; an IndexNode may lack its `index_id`
-        say(f"what {FIELD} says above the text of {document.path} cannot be read, and is left out: {error}")
+        warn(f"what {FIELD} says above the text of {document.path} cannot be read, and is left out: {error}")
         return TextNode(text=document.text, **same)
 
 

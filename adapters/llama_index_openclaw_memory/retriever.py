@@ -61,7 +61,8 @@ class OpenClawRetriever(BaseRetriever):
             raise ConfigError(f"min_score must be a number from 0 to 1, not {min_score!r}")
         if source is not None and source not in SOURCES:
             raise ConfigError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
-        self.similarity_top_k, self.min_score, self.source = similarity_top_k, min_score, source
+        self.similarity_top_k, self.min_score = similarity_top_k, min_score
+        self.source: Source | None = source
         super().__init__(callback_manager=callback_manager or Settings.callback_manager, **options)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

@@ -18,11 +18,11 @@ from llama_index.core.vector_stores.types import (
 
 from llama_index_openclaw_memory._filters import matching
 from llama_index_openclaw_memory._makers import Makers
-from llama_index_openclaw_memory._modes import answer
 from llama_index_openclaw_memory._nodes import found_node, is_cited, node_of, source_of, written_of
+from llama_index_openclaw_memory._query_modes import answer
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder
 from openclaw_memory import Memory
-from openclaw_memory.errors import ConfigError, EmbedderError, QueryError
+from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError
 from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         found by their words. Returns the ids, in order.
 
         Raises:
-            QueryError: an id is blank, or what a node holds is no JSON or no Unicode. Nothing was written.
+            InvalidInputError: an id is blank, or what a node holds is no JSON or no Unicode. Nothing was written.
             EmbedderError: the embeddings have other dimensions, or are of another model, than those that are there; or
                 some nodes have none, and nobody knows what made those of the others. Nothing was written.
             WriteError: a node is larger than `files.max_bytes`, or could not be written.
@@ -154,7 +154,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         The id of a person's lines is their citation; without ids there are none of these.
 
         Raises:
-            QueryError: a filter cannot work.
+            InvalidInputError: a filter cannot work.
         """
         return [node_of(document) for document in self._documents(node_ids, filters)]
 
@@ -163,11 +163,11 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
         Raises:
             PathNotAllowedError: it is the path of a person's own file, or a citation. Nothing was deleted.
-            QueryError: it is no text.
+            InvalidInputError: it is no text.
         """
         _refuse(delete_kwargs, "delete")
         if not isinstance(ref_doc_id, str):
-            raise QueryError(f"ref_doc_id must be the id of a source, not {ref_doc_id!r}")
+            raise InvalidInputError(f"ref_doc_id must be the id of a source, not {ref_doc_id!r}")
         documents = self.memory.documents
         gone = [document.id for document in documents.all(where=lambda document: source_of(document) == ref_doc_id)]
         if gone or all(is_cited(document) for document in documents.get([ref_doc_id])):
@@ -183,11 +183,11 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
         Raises:
             PathNotAllowedError: an id is a path or a citation of a person's own lines. Nothing was deleted.
-            QueryError: a filter cannot work, or neither ids nor filters were given.
+            InvalidInputError: a filter cannot work, or neither ids nor filters were given.
         """
         _refuse(delete_kwargs, "delete_nodes")
         if node_ids is None and (filters is None or not filters.filters):
-            raise QueryError("delete_nodes takes node_ids or filters: clear() deletes all nodes")
+            raise InvalidInputError("delete_nodes takes node_ids or filters: clear() deletes all nodes")
         if matching(filters) is None:
             self.memory.documents.delete(node_ids or [])
         else:
@@ -286,4 +286,4 @@ def _completed(rows: Sequence[Sequence[float] | None], documents: Sequence[Docum
 
 def _refuse(unknown: Mapping[str, Any], call: str) -> None:
     if unknown:
-        raise QueryError(f"{call} takes no {', '.join(sorted(unknown))}: leave it out")
+        raise InvalidInputError(f"{call} takes no {', '.join(sorted(unknown))}: leave it out")

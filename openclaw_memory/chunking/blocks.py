@@ -27,7 +27,7 @@ class Block(NamedTuple):
 
 
 def heading(line: str) -> tuple[int, str] | None:
-    """The level (1 to 6) and the title of an ATX heading line, or None. Whether it stands in code is not known here."""
+    """Return the level (1 to 6) and the title of an ATX heading line, or None. Code blocks are not recognised here."""
     if "#" not in line[:5]:
         return None
     match = _HEADING.match(line.rstrip("\r"))
@@ -39,7 +39,7 @@ def heading(line: str) -> tuple[int, str] | None:
 
 
 def title_of(lines: Sequence[str], block: Block) -> tuple[int, str]:
-    """The level and the title of a heading block, be it marked by signs before it or by a line below it."""
+    """Return the level and the title of a heading block, ATX or underlined."""
     level = _underlined(lines, block.first)
     return (level, " ".join(lines[block.first].split())) if level else heading(lines[block.first]) or (1, "")
 
@@ -50,9 +50,9 @@ def is_fence(line: str) -> bool:
 
 
 def blocks(lines: Sequence[str]) -> Iterator[Block]:
-    """The blocks of a file, in order; every line that is not blank is in exactly one.
+    """Yield the blocks of a file, in order; every line that is not blank is in exactly one.
 
-    A fence that nobody closes runs to the end of the file, as in CommonMark.
+    A fence that is never closed runs to the end of the file, as in CommonMark.
     """
     index = _front_matter_stop(lines)
     if index:

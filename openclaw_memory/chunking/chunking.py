@@ -26,13 +26,17 @@ STYLES: Mapping[str, Chunker] = {
 
 
 def chunk(text: str, path: str, rules: ChunkingConfig, *, note_date: date | None = None) -> list[Chunk]:
-    """Cut the text of one file, in the order of its lines; a blank file has no chunks.
+    """Cut the text of one file into chunks, in the order of its lines; a blank file has none.
 
-    Lines are 1-based and end at line feeds only. `path` is relative to the workspace, with forward slashes; a style
-    may cut some files in a way of their own. `note_date`, the day the note is about, goes into `Chunk.context`, which
-    says what the lines themselves do not. The name of the file is not in it: a renamed file keeps its vectors.
+    Lines are 1-based and end at line feeds only. The front matter of a document that a program wrote is not memory and
+    is in no chunk.
 
-    What stands above the text of a document that a program wrote is no memory, and in no chunk.
+    Args:
+        text: The text of the file.
+        path: Relative to the workspace, with forward slashes; a style may treat some files differently. The file's name
+            is not in the chunks: a renamed file keeps its vectors.
+        rules: Style and sizes.
+        note_date: The day that the note is about; it becomes part of `Chunk.context`.
     """
     above = matter_end(text)
     pieces = [piece for piece in STYLES[rules.style](text[above:], path, rules, note_date) if piece.text.strip()]
@@ -40,7 +44,13 @@ def chunk(text: str, path: str, rules: ChunkingConfig, *, note_date: date | None
 
 
 def moved_down(piece: Chunk, lines: int, chars: int) -> Chunk:
-    """A chunk of a text that begins so many lines, and characters, further down in its file."""
+    """Return a chunk as if its text began further down in its file.
+
+    Args:
+        piece: The chunk.
+        lines: By how many lines.
+        chars: By how many characters.
+    """
     return replace(
         piece,
         start_line=piece.start_line + lines,

@@ -8,7 +8,7 @@ import click
 
 from openclaw_memory import __version__
 from openclaw_memory.cli import write_commands
-from openclaw_memory.cli.options import Followed, Place, patient_progress, placed, synced, waiting
+from openclaw_memory.cli.options import Followed, Place, placed, progress_bar, synced, waiting
 from openclaw_memory.cli.output import (
     note,
     say,
@@ -115,7 +115,7 @@ def index(place: Place, force: bool) -> int:
     Example: openclaw-memory index --workspace notes
     """
     with place.open() as memory:
-        with patient_progress(hidden=place.as_json) as progress:
+        with progress_bar(hidden=place.as_json, say_waiting=True) as progress:
             report = memory.sync(force=force, progress=progress)
         files = len(report.added) + len(report.changed) + report.unchanged
         if not place.as_json and (advice := memory.workspace.advice(files)):
@@ -176,9 +176,9 @@ def search(
         else:
             hint = f"; {results.filtered} below the minimum score: --min-score 0 shows them" if results.filtered else ""
             click.echo(f"nothing found{hint}", err=True)
-        if told := results.reason or advice:
-            note(told)
-        if stale and not (trouble and _has_told(told, report)):
+        if reason := results.reason or advice:
+            note(reason)
+        if stale and not (trouble and _explains(reason, report)):
             note(trouble or f"the index is behind the files: run `openclaw-memory index{place.options}`")
     return 0 if results else 1
 
@@ -248,9 +248,9 @@ def doctor(place: Place) -> int:
     return 1 if problems else 0
 
 
-def _has_told(told: str, report: SyncReport | None) -> bool:
-    """Whether all that a sync could not do is told already: files that wait for vectors, and why."""
-    return report is not None and not report.failed and all(file.reason in told for file in report.waiting)
+def _explains(reason: str, report: SyncReport | None) -> bool:
+    """Whether a reason names all that a sync could not do: files that wait for vectors, and why."""
+    return report is not None and not report.failed and all(file.reason in reason for file in report.waiting)
 
 
 for command in (

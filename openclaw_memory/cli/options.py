@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Progress, SyncReport
 
 INTERRUPTED = 130  # the exit code of what Ctrl-C has ended, as shells have it: 128 + SIGINT
-# A question, or a note that is written, does not stand still for longer while another process syncs.
+# A search or a write waits no longer than this while another process syncs.
 WAIT_SECONDS = 1.0
 
 
@@ -39,7 +39,7 @@ class Place:
     def folder(self) -> Path:
         """The workspace's folder, as given or as the agent's layout says; the current folder when neither is given."""
         if self.workspace is None and self.agent is not None:
-            from openclaw_memory.config.locations import agent_places
+            from openclaw_memory.config.config import agent_places
 
             return agent_places(self.agent).workspace
         if self.workspace is not None and not self.workspace.strip():
@@ -116,41 +116,29 @@ def waiting(report: SyncReport) -> list[str]:
 
 
 @contextmanager
-def progress_bar(*, hidden: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar on stderr that appears at the first step, or None where nobody looks at one."""
-    if hidden or not sys.stderr.isatty():
+def progress_bar(*, hidden: bool, say_waiting: bool = False) -> Iterator[Callable[[Progress], None] | None]:
+    """A bar on stderr that appears at the first step, on a terminal alone; None where there is nothing to show.
+
+    With `say_waiting`, a note says once that another sync is waited for, also where stderr is no terminal.
+    """
+    with_bar = sys.stderr.isatty()
+    if hidden or not (with_bar or say_waiting):
         yield None
         return
     with ExitStack() as shown:
         bar: Any = None
+        is_said = not say_waiting
 
         def show(step: Progress) -> None:
-            nonlocal bar
+            nonlocal bar, is_said
             if not step.total:  # nothing is done yet: another sync is waited for
-                return
-            bar = bar or shown.enter_context(click.progressbar(length=1, label="indexing", file=sys.stderr))
-            bar.label, bar.length = _label(step), max(step.total, 1)
-            bar.update(step.completed - bar.pos)
-
-        yield show
-
-
-@contextmanager
-def patient_progress(*, hidden: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar, as `progress_bar` has it, and before it a note of what is waited for, however long that takes."""
-    if hidden:
-        yield None
-        return
-    told = False
-    with progress_bar(hidden=False) as bar:
-
-        def show(step: Progress) -> None:
-            nonlocal told
-            if not step.total and not told:
-                note(step.label)
-                told = True
-            if bar is not None:
-                bar(step)
+                if not is_said:
+                    note(step.label)
+                is_said = True
+            elif with_bar:
+                bar = bar or shown.enter_context(click.progressbar(length=1, label="indexing", file=sys.stderr))
+                bar.label, bar.length = _label(step), step.total
+                bar.update(step.completed - bar.pos)
 
         yield show
 

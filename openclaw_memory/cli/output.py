@@ -5,29 +5,20 @@ from __future__ import annotations
 import shutil
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from openclaw_memory.config.locations import colours
+from openclaw_memory.config.config import colours
 from openclaw_memory.display.tables import clean
 from openclaw_memory.types.results import behind, details, failure, first_of, overview
 
 if TYPE_CHECKING:
+    from openclaw_memory.cli.doctor import Finding
     from openclaw_memory.types import SearchResult, Status
 
 _MAX_WIDTH = 100  # columns; longer lines are hard to read
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One check: `note` is a thing to know, `problem` one to mend; `remedy` says how, empty when all is well."""
-
-    check: str
-    level: Literal["ok", "note", "problem"]
-    detail: str
-    remedy: str = ""
 
 
 def say(text: str = "") -> None:
@@ -70,8 +61,9 @@ def plain(value: Any) -> Any:
     """Dataclasses and mappings as dicts, tuples as lists; a dataclass with a `citation` shows it."""
     if is_dataclass(value) and not isinstance(value, type):
         shown = {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-        if "citation" not in shown and hasattr(value, "citation"):
-            shown["citation"] = value.citation
+        citation = getattr(value, "citation", None)
+        if citation is not None:
+            shown.setdefault("citation", citation)
         return shown
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}

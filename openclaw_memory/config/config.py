@@ -1,18 +1,19 @@
 """Settings: one frozen `MemoryConfig` made of small parts, two presets, and the reading of TOML in layers.
 
 `MemoryConfig()` finds most in the fewest characters; `MemoryConfig.openclaw()` has OpenClaw's own numbers. Both run
-through the same code: they differ in data alone. A value out of range is clamped, with a word about it in `notices`;
-a value of the wrong type, or a key nobody knows, is a `ConfigError`.
+through the same code: they differ in data alone. A value out of range is clamped, with a line about it in `notices`;
+a value of the wrong type, or an unknown key, is a `ConfigError`.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from shlex import quote
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from openclaw_memory.config.sections import (
     PARTS,
@@ -85,9 +86,9 @@ class MemoryConfig:
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str], *, agent: str | None = None) -> Self:
-        """Read `[defaults]`, then `[agents.<agent>]` over it, key by key. `preset = "openclaw"` may stand in either.
+        """Read `[defaults]`, then `[agents.<agent>]` over it, key by key. `preset = "openclaw"` may be in either.
 
-        An agent that the file does not name has the defaults, and a word about it in `notices`.
+        An agent that the file does not name has the defaults, and a line about it in `notices`.
 
         Raises:
             ConfigError: the file cannot be read, is not TOML, has an unknown key or a value of the wrong type.
@@ -138,7 +139,7 @@ class MemoryConfig:
         """Apply a file found inside a workspace: it may set chunking, globs, extra paths and debounce, nothing else.
 
         Extra paths are added if they lie inside, and neither are the agent's own rules nor lead into folders that are
-        passed over. Its `exclude` adds to this one's, and brings back nothing; its `include` counts where this has
+        skipped. Its `exclude` adds to this one's, and brings back nothing; its `include` counts where this has
         none. What it may not set is left as it was and named in `notices`. A missing file changes nothing.
 
         Raises:
@@ -189,7 +190,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise ConfigError(f"the settings file {path} does not exist: correct its name, or leave it out") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read as TOML: {error}; mend the file or leave it out") from error
+        raise ConfigError(f"{path} cannot be read as TOML: {error}; fix the file or leave it out") from error
 
 
 def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -208,3 +209,56 @@ def _table(document: Mapping[str, Any], key: str, path: object) -> Mapping[str, 
     if not isinstance(table, Mapping):
         raise ConfigError(f"{path}: [{key}] must be a table, not {shown(key, table)}")
     return table
+
+
+# --- the environment -------------------------------------------------------------------------------------------------
+
+# The id becomes part of paths: nothing that could name a folder above, a drive or a hidden file.
+_AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+def use_one_thread() -> None:
+    """Ask numpy's OpenBLAS for one thread, unless the environment says otherwise; call it before numpy is imported.
+
+    Its threads take 50 ms of processor time to start, which a command of a quarter of a second does not win back.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def colours() -> bool | None:
+    """Whether to write in colours: None, as the terminal decides, unless NO_COLOR is set (no-color.org)."""
+    return False if os.environ.get("NO_COLOR") else None
+
+
+def state_dir() -> Path:
+    """OpenClaw's state folder: `OPENCLAW_STATE_DIR`, or `.openclaw` in `OPENCLAW_HOME`, or in the home folder."""
+    if folder := os.environ.get("OPENCLAW_STATE_DIR"):
+        return Path(folder).expanduser()
+    return Path(os.environ.get("OPENCLAW_HOME", "~")).expanduser() / ".openclaw"
+
+
+class AgentPlaces(NamedTuple):
+    """Where an agent's notes, its index and its transcripts lie."""
+
+    workspace: Path
+    index_path: Path
+    sessions: Path
+
+
+def agent_places(agent_id: str) -> AgentPlaces:
+    """Where OpenClaw's layout keeps what belongs to an agent; the id counts in lower case.
+
+    Notes are in `<state>/workspace` for `main`, in `<state>/workspace-<id>` for others, the index is
+    `<state>/memory/<id>.sqlite`, and transcripts are in `<state>/agents/<id>/sessions`.
+
+    Raises:
+        ConfigError: the id holds other characters than letters, digits, `-` and `_`.
+    """
+    if not isinstance(agent_id, str) or not _AGENT_ID.fullmatch(agent_id):
+        raise ConfigError(f"agent id {agent_id!r} must be 1 to 64 letters, digits, '-' or '_', and begin with no sign")
+    name, state = agent_id.lower(), state_dir()
+    return AgentPlaces(
+        workspace=state / ("workspace" if name == "main" else f"workspace-{name}"),
+        index_path=state / "memory" / f"{name}.sqlite",
+        sessions=state / "agents" / name / "sessions",
+    )

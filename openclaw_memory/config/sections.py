@@ -79,7 +79,8 @@ class EmbeddingConfig:
     `{"openai": {"base_url": "http://localhost:11434/v1", "model": "embeddinggemma"}}`; `model` is short for the model
     of `provider`. `fallback` is the provider of an index that `provider` cannot build. Without `allow_remote` no text
     leaves this machine. `batch` hands the texts of a large first index to the service's batch API, and waits for them
-    or collects them at a later sync. Of vectors, `max_entries` are kept; those of the index always are.
+    or collects them at a later sync; `batch_concurrency` jobs run at a time. Of vectors, `max_entries` are kept; those
+    of the index always are.
     """
 
     provider: str = "static"
@@ -91,6 +92,7 @@ class EmbeddingConfig:
     request_seconds: float = 120.0
     concurrency: int = 4
     batch: BatchUse = "off"
+    batch_concurrency: int = 2
     max_entries: int = 50_000
 
 
@@ -101,7 +103,7 @@ class SyncConfig:
     With `before_search` a search waits where a first index has to be built, or finished; without it, it answers from
     what there is. `on_open` and `on_search` sync in the background, the latter where files have changed since the last
     look; `interval_seconds` does so again and again (0: never). The watcher waits until nothing has happened for
-    `debounce_seconds`, and looks at all files every `rescan_seconds` whatever it was told.
+    `debounce_seconds`, and scans all files every `rescan_seconds`, with events or without.
     """
 
     before_search: bool = True
@@ -224,6 +226,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "embedding.query_seconds": (0.1, 3600),
     "embedding.request_seconds": (1, 3600),
     "embedding.concurrency": (1, 64),
+    "embedding.batch_concurrency": (1, 64),
     "embedding.max_entries": (0, 1 << 40),
     "sync.interval_seconds": (0, 31_536_000),
     "sync.debounce_seconds": (0, 3600),
@@ -259,7 +262,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 
 _PATHS = frozenset({"files.extra_paths", "sessions.folder"})
-# More than this of a wrong value helps nobody, and it may be a key that was put in the wrong place.
+# More than this of a wrong value does not help, and it may be a key that was put in the wrong place.
 _MOST_SHOWN, _BEGINNING = 24, 12
 
 
@@ -318,7 +321,8 @@ def _check_type(name: str, value: Any, annotation: str) -> None:
     }[kind]
     if not fits:
         raise ConfigError(f"{name} must be {words}, not {shown(name, value)}")
-    if name in _PATHS and any("\0" in path for path in ([value] if isinstance(value, str) else value)):
+    paths = value if isinstance(value, tuple) else (value,)
+    if name in _PATHS and any("\0" in str(path) for path in paths):
         raise ConfigError(f"{name} holds a NUL, which no path has: {value!r}; write the path without it")
 
 

@@ -1,4 +1,4 @@
-"""What a file found inside a workspace may set: nothing that leads out of it, or past what its caller leaves out."""
+"""What a file inside a workspace may set: nothing that leads out of it, or to names that are not its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from openclaw_memory.config.ignored_names import is_passed_over, may_be_of_the_agent
 from openclaw_memory.config.sections import FilesConfig
 
 # Of a part that is named here: the keys, or None for all of them.
@@ -15,11 +14,31 @@ WORKSPACE_SETTABLE: Mapping[str, frozenset[str] | None] = {
     "files": frozenset({"include", "exclude", "extra_paths"}),
     "sync": frozenset({"debounce_seconds"}),
 }
+# What OpenClaw puts into the top of each workspace for the agent itself to read. A program that could have these
+# indexed and changed as notes could give the agent other rules.
+OF_THE_AGENT = frozenset(
+    {"AGENTS.md", "BOOT.md", "BOOTSTRAP.md", "DREAMS.md", "HEARTBEAT.md", "IDENTITY.md", "SOUL.md", "TOOLS.md"}
+)
+_OF_THE_AGENT_FOLDED = frozenset(name.casefold() for name in OF_THE_AGENT)
+_OF_PROGRAMS = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
 _CONTROL = re.compile(r"[\0-\x1f\x7f]")
 
 
+def is_passed_over(folder: str) -> bool:
+    """Whether folders of this name below an extra path are left out: hidden ones, and those of installed programs.
+
+    One that is named in `files.extra_paths` itself counts.
+    """
+    return folder.startswith(".") or folder in _OF_PROGRAMS
+
+
+def may_be_of_the_agent(name: str) -> bool:
+    """Whether a file of this name at the top of a workspace is the agent's own, on a disk that ignores case."""
+    return name.casefold() in _OF_THE_AGENT_FOLDED
+
+
 def settable(tables: Mapping[str, Any], files: FilesConfig) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """What of these tables a workspace may set beside its caller's `files`, and in words what it may not."""
+    """What of these tables a workspace may set, given its caller's `files`, and the names of what it may not."""
     allowed: dict[str, dict[str, Any]] = {}
     refused: list[str] = []
     for part, table in tables.items():
@@ -46,7 +65,7 @@ def _beside(files: FilesConfig, table: dict[str, Any], refused: list[str]) -> di
         )
     # A file counts that matches any glob of `include`: each further one would let in more.
     if files.include and (globs := given.pop("include", None)) is not None and globs != list(files.include):
-        refused.append("files.include beside the caller's own")
+        refused.append("files.include next to the caller's own")
     return given
 
 

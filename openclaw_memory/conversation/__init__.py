@@ -6,13 +6,13 @@ from openclaw_memory._lazy import late_names
 
 __all__ = [
     "SILENT",
-    "Answered",
+    "AskResult",
     "ChatType",
     "Compacted",
     "Message",
     "SilentStream",
-    "answered",
     "answers_to",
+    "ask_with_compaction",
     "calls_of",
     "chat_type",
     "compact",
@@ -45,53 +45,21 @@ if TYPE_CHECKING:
         own_words,
         text_of,
     )
-    from openclaw_memory.conversation.overflow import Answered, answered, is_overflow
+    from openclaw_memory.conversation.overflow import AskResult, ask_with_compaction, is_overflow
     from openclaw_memory.conversation.pruning import prune
     from openclaw_memory.conversation.session_key import ChatType, chat_type
     from openclaw_memory.conversation.silent_reply import SILENT, SilentStream, is_silent, without_silent
     from openclaw_memory.conversation.thresholds import compaction_threshold, flush_due, flush_threshold, reserve
 
-# Where each public name lives: imported when it is first asked for.
+# The module of each public name, imported at its first use.
 _MODULES = {
-    "compaction": (
-        "Compacted",
-        "compact",
-        "conversation",
-        "cut",
-        "logged",
-        "should_compact",
-    ),
-    "messages": (
-        "Message",
-        "answers_to",
-        "calls_of",
-        "estimated_tokens",
-        "for_model",
-        "own_words",
-        "text_of",
-    ),
-    "overflow": (
-        "Answered",
-        "answered",
-        "is_overflow",
-    ),
-    "pruning": ("prune",),
-    "session_key": (
-        "ChatType",
-        "chat_type",
-    ),
-    "silent_reply": (
-        "SILENT",
-        "SilentStream",
-        "is_silent",
-        "without_silent",
-    ),
-    "thresholds": (
-        "compaction_threshold",
-        "flush_due",
-        "flush_threshold",
-        "reserve",
-    ),
+    "compaction": ["Compacted", "compact", "conversation", "cut", "logged", "should_compact"],
+    "messages": ["Message", "answers_to", "calls_of", "estimated_tokens", "for_model", "own_words", "text_of"],
+    "overflow": ["AskResult", "ask_with_compaction", "is_overflow"],
+    "pruning": ["prune"],
+    "session_key": ["ChatType", "chat_type"],
+    "silent_reply": ["SILENT", "SilentStream", "is_silent", "without_silent"],
+    "thresholds": ["compaction_threshold", "flush_due", "flush_threshold", "reserve"],
 }
 
 __getattr__, __dir__ = late_names(__name__, _MODULES, __all__)

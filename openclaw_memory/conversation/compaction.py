@@ -20,7 +20,7 @@ from openclaw_memory.conversation.messages import (
     with_text,
 )
 from openclaw_memory.conversation.thresholds import compaction_threshold
-from openclaw_memory.errors import QueryError
+from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.workspace.transcripts.openclaw import message_of
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def compact(
     messages bear the ids of their entries then, as `logged` gives them.
 
     Raises:
-        QueryError: the messages to keep are not in the log, or the summary is no text. Nothing was changed.
+        InvalidInputError: the messages to keep are not in the log, or the summary is no text. Nothing was changed.
         WriteError, WorkspaceError: the entry could not be written, or the log could not be read.
     Whatever `before`, `summarise` and `after` raise passes on; but for `after`, nothing was changed then.
     """
@@ -142,7 +142,9 @@ def compact(
         before(lost)
     summary = summarise(lost)
     if not isinstance(summary, str) or not summary.strip():
-        raise QueryError(f"the summary of {len(lost)} messages is {summary!r}: let the summariser return its text")
+        raise InvalidInputError(
+            f"the summary of {len(lost)} messages is {summary!r}: let the summariser return its text"
+        )
     left = count(_going_on(older, asked, kept, summary))
     if left >= tokens:
         why = f"with the summary of {len(summary):,} characters there would be {left:,} tokens instead of {tokens:,}"
@@ -224,7 +226,7 @@ def _place_in_log(log: SessionLog, kept: Sequence[Message]) -> dict[str, str]:
     strange = [one for one in kept if one.get("id") not in known and (one.get("role") != "system" or "id" in one)]
     ids = [one["id"] for one in kept if one.get("id") in known]
     if strange or not ids:
-        raise QueryError(
+        raise InvalidInputError(
             f"not all messages to keep are in {log.path} (id {(strange or kept)[0].get('id')!r}): add each with "
             "logged(log, message) and go on with what it returns, or take them from conversation(log)"
         )
@@ -238,7 +240,7 @@ def logged(log: SessionLog, message: Message) -> Message:
     """Add a message to a log, and return it with the id of its entry; it is on the disk then.
 
     Raises:
-        QueryError, PathNotAllowedError, WriteError: as `SessionLog.append_entry`.
+        InvalidInputError, PathNotAllowedError, WriteError: as `SessionLog.append_entry`.
     """
     kept = {key: value for key, value in message.items() if key != "id"}
     return {**kept, "id": log.append_entry("message", message=kept)}

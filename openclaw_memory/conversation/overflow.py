@@ -44,7 +44,7 @@ _TYPES = frozenset({"ContextOverflowError", "ContextWindowExceededError"})
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AskResult:
     """A model's reply, and how the conversation goes on: `messages` ends with it, but for what was compacted.
 
     `compactions` are those that were done, in their order. `failure` is what ended the compaction after the reply:
@@ -75,7 +75,7 @@ def is_overflow(error: BaseException) -> bool:
     return False
 
 
-def answered(
+def ask_with_compaction(
     ask: Callable[[list[Message]], Message],
     messages: Sequence[Message],
     summarise: Summarise,
@@ -86,7 +86,7 @@ def answered(
     log: SessionLog | None = None,
     before: Callable[[Sequence[Message]], object] | None = None,
     after: Callable[[Compacted], object] | None = None,
-) -> Answered:
+) -> AskResult:
     """Ask a model once, and keep the conversation inside its `window` (tokens); the input is not changed.
 
     `ask` is given the messages and returns the reply; with a `log`, one that `logged` has added to it. Where it raises
@@ -121,10 +121,10 @@ def answered(
         reply = ask(list(held))
     held = [*held, reply]
     if not should_compact(count(held), window, rules):
-        return Answered(reply, held, tuple(done))
+        return AskResult(reply, held, tuple(done))
     try:
         compacted = shorten(window)
     except Exception as error:  # noqa: BLE001 - the reply is there, and its caller is told
-        return Answered(reply, held, tuple(done), error)
+        return AskResult(reply, held, tuple(done), error)
     done += [compacted] if compacted.summary is not None else []
-    return Answered(reply, compacted.messages, tuple(done))
+    return AskResult(reply, compacted.messages, tuple(done))

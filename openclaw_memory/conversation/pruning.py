@@ -14,7 +14,7 @@ from openclaw_memory.conversation.messages import (
     text_of,
     with_text,
 )
-from openclaw_memory.errors import QueryError
+from openclaw_memory.errors import InvalidInputError
 
 
 def prune(
@@ -37,11 +37,11 @@ def prune(
     anything but text. What was pruned once is not changed by pruning it again.
 
     Raises:
-        QueryError: the window is not larger than 0.
+        InvalidInputError: the window is not larger than 0.
     """
     rules = rules or PruningConfig()
     if window <= 0:
-        raise QueryError(f"a model's window has at least one token, not {window}: give its size in tokens")
+        raise InvalidInputError(f"a model's window has at least one token, not {window}: give its size in tokens")
     pruned = list(messages)
     old = [at for at in range(_protected_from(pruned, rules.keep_assistants)) if _is_prunable(pruned[at])]
     if not old or (idle_seconds is not None and idle_seconds < rules.ttl_seconds):

@@ -24,7 +24,10 @@ def chat_type(session_key: str | None) -> ChatType:
     """
     parts = _parts(session_key)
     is_agents = len(parts) >= 3 and parts[0] == "agent"
-    return next((kind for name, kind in _SEVERAL if is_agents and name in parts[2:]), "direct")
+    for name, kind in _SEVERAL:
+        if is_agents and name in parts[2:]:
+            return kind
+    return "direct"
 
 
 def names_several(session_key: str | None) -> bool:

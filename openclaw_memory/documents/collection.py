@@ -28,7 +28,14 @@ from openclaw_memory.documents.validation import (
     unit_rows,
 )
 from openclaw_memory.documents.vectors import DocumentVectors, row_identity, vector_of_file
-from openclaw_memory.errors import EmbedderError, QueryError, StoreError, SyncBusyError, WorkspaceError
+from openclaw_memory.errors import (
+    EmbedderError,
+    InvalidInputError,
+    QueryError,
+    StoreError,
+    SyncBusyError,
+    WorkspaceError,
+)
 from openclaw_memory.indexing.service import Upkeep
 from openclaw_memory.text.terms import query_terms
 from openclaw_memory.types import Document, Embedder, Maker, Source, Store, StoredChunk
@@ -85,8 +92,8 @@ class Documents:
         with its secrets masked, leaves the old one as it is.
 
         Raises:
-            QueryError: an id is blank, metadata are not JSON, a text is no Unicode, or what was masked when it was read
-                would take the place of the secret.
+            InvalidInputError: an id is blank, metadata are not JSON, a text is no Unicode, or what was masked when it
+                was read would take the place of the secret.
             WriteError, WorkspaceError: a document is larger than `files.max_bytes`, or files cannot be written or read.
             StoreError: the memory is closed, its index cannot be written, or a sync is under way in this very thread.
             EmbedderError: the vectors are not finite, or of other dimensions or another model than those that came
@@ -96,9 +103,11 @@ class Documents:
         added = list(given)
         for one in added:
             if not isinstance(one.metadata, Mapping):
-                raise QueryError(f"the metadata of document {one.id!r} must be a mapping, not {one.metadata!r}")
+                raise InvalidInputError(f"the metadata of document {one.id!r} must be a mapping, not {one.metadata!r}")
             if ours := OURS & one.fields.keys():
-                raise QueryError(f"a field of document {one.id!r} cannot be called {min(ours)!r}: call it another name")
+                raise InvalidInputError(
+                    f"a field of document {one.id!r} cannot be called {min(ours)!r}: call it another name"
+                )
         if vectors is not None and source is None:
             raise EmbedderError("vectors came without word of what made them: give source=Maker(identity, model)")
         if self._upkeep.is_syncing_here:
@@ -115,7 +124,7 @@ class Documents:
     def _put(
         self, added: Sequence[Document], about: Sequence[Mapping[str, Any]], vectors: tuple[str, int] | None = None
     ) -> Upserted:
-        """Write documents with more fields `about` each; `vectors` are the model and dimensions of what comes with them."""
+        """Write documents with more fields `about` each; `vectors` are the model and dimensions of their vectors."""
         wanted = {
             one.id: ({"metadata": one.metadata, **one.fields, **more}, one.text)
             for one, more in zip(added, about, strict=True)
@@ -161,7 +170,7 @@ class Documents:
         """The documents with these ids, in their order; unknown ones are left out. A citation is an id as well.
 
         Raises:
-            QueryError: an id is no string.
+            InvalidInputError: an id is no string.
             WorkspaceError: a file cannot be read.
         """
         self._upkeep.check_open()
@@ -301,7 +310,7 @@ class Documents:
 
         Raises:
             QueryError: k is less than 1, or the vector is not of numbers.
-            EmbedderError: the vector has other dimensions than those it is compared with, or holds a NaN or an infinity.
+            EmbedderError: the vector has other dimensions than those it is compared with, or is not finite.
         """
         check_k(k)
         unit = unit_of(vector)
@@ -363,8 +372,8 @@ class Documents:
         """Write documents at paths below `memory/`, with these fields above their texts. The next sync indexes them.
 
         Raises:
-            QueryError: a field is not JSON, a text no Unicode, or one of them holds a secret, which would come back
-                masked and be lost when it is put again. Nothing was written.
+            InvalidInputError: a field is not JSON, a text no Unicode, or one of them holds a secret, which would come
+                back masked and be lost when it is put again. Nothing was written.
             PathNotAllowedError: a path lies somewhere else, is that of a day's note, or a person's own file is there.
                 Nothing was written.
             WriteError: one would be larger than `files.max_bytes` (nothing was written), or could not be written.

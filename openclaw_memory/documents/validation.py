@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from openclaw_memory.errors import EmbedderError, QueryError
+from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError
 from openclaw_memory.text.front_matter import EMBEDDING, MODEL, VECTOR
 from openclaw_memory.types import Document, Hit, Store, StoredChunk
 from openclaw_memory.workspace.document_cache import Seen, copied
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def chunks_of(store: Store, document: Document) -> list[StoredChunk]:
     """The chunks that hold any of a document: of a person's file those of its lines."""
-    chunks = store.chunks_of(document.path)
+    chunks = store.file_chunks(document.path)
     if document.metadata.get("citation") != document.id:
         return chunks
     first, last = document.metadata["start_line"], document.metadata["end_line"]
@@ -96,9 +96,9 @@ def check_question(unit: Vector, dims: int) -> None:
 
 
 def check_ids(ids: object) -> None:
-    """Raise QueryError where ids are no list of strings."""
+    """Raise InvalidInputError where ids are no list of strings."""
     if not isinstance(ids, Sequence) or isinstance(ids, str) or not all(isinstance(one, str) for one in ids):
-        raise QueryError(f"ids must be a list of strings, not {ids!r}")
+        raise InvalidInputError(f"ids must be a list of strings, not {ids!r}")
 
 
 def check_k(k: object) -> None:

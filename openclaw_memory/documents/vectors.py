@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.documents.validation import document_in, rows_of, unit_rows
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.staleness import PATIENCE_SECONDS
@@ -68,7 +68,7 @@ class DocumentVectors:
         words = _lines(self._missing(there))
         for one in words:
             if one not in self._said:
-                say(one)
+                warn(one)
         self._said = words
         return self._model(there)
 
@@ -176,7 +176,7 @@ def row_identity(there: Mapping[str, tuple[int, int]], model: str | None) -> str
 
 def vector_of_file(store: Store, path: str, identity: str) -> Vector | None:
     """The vector that the document in a file came with, under the identity of its row; None where it has none."""
-    ids = [stored.id for stored in store.chunks_of(path, identity)]
+    ids = [stored.id for stored in store.file_chunks(path, identity)]
     return next(iter(store.vectors(ids).values()), None) if ids else None
 
 

@@ -6,7 +6,7 @@ import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from openclaw_memory.embeddings import named, normalised
+from openclaw_memory.embeddings.vectors import named, normalised
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from openclaw_memory.embeddings import checked_vectors
-from openclaw_memory.embeddings._needs import package
-from openclaw_memory.embeddings._pieces import joined
+from openclaw_memory.embeddings.remote.batching import joined
+from openclaw_memory.embeddings.vectors import checked_vectors, package
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:

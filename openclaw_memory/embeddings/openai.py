@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from openclaw_memory.embeddings._address import checked_url, on_this_machine, public
-from openclaw_memory.embeddings._http import MAX_BODY_BYTES, guarded_client
-from openclaw_memory.embeddings._jobs import Jobs, JobState
-from openclaw_memory.embeddings._limits import Limits
-from openclaw_memory.embeddings._needs import check_numbers, package, required_key, secrets_of, shared_settings
-from openclaw_memory.embeddings._pieces import weight
-from openclaw_memory.embeddings._rows import in_order
-from openclaw_memory.embeddings._service import Service
+from openclaw_memory.embeddings.batch.api import BatchApi, JobState
+from openclaw_memory.embeddings.remote.batching import in_order, weight
+from openclaw_memory.embeddings.remote.client import (
+    Service,
+    check_numbers,
+    required_key,
+    secrets_of,
+    shared_settings,
+)
+from openclaw_memory.embeddings.remote.http import LazyClient, checked_url, http_client, on_this_machine, public
+from openclaw_memory.embeddings.remote.limits import Limits
+from openclaw_memory.embeddings.vectors import package
 from openclaw_memory.errors import EmbedderError
 
 DEFAULT_MODEL = "text-embedding-3-small"
@@ -33,6 +38,8 @@ JOB_BYTES = 200_000_000
 MAX_RESULT_BYTES = 2**30
 JOB_STATES = {"completed": JobState.DONE, "failed": JobState.FAILED, "cancelled": JobState.FAILED}
 JOB_STATES |= {"cancelling": JobState.FAILED, "expired": JobState.EXPIRED}
+# OpenAI's SDK moved from httpx to its fork httpx2, which has the same interface, with this version.
+FIRST_WITH_HTTPX2 = 3
 
 
 def create(
@@ -49,13 +56,20 @@ def create(
     organization: str | None = None,
     project: str | None = None,
 ) -> Service:
-    """OpenAI's embeddings; with `base_url`, those of a server that speaks the same protocol.
+    """Describe OpenAI's embeddings; with `base_url`, those of a server that speaks the same protocol.
 
-    `base_url` and `api_key` are by default `OPENAI_BASE_URL` and `OPENAI_API_KEY`; a server on this machine needs no
-    key. `headers` are sent besides the SDK's. `dimensions` shortens the vectors where the model can. The prefixes go
-    before questions and documents: embeddinggemma wants "task: search result | query: " and "title: none | text: ".
-    `max_input_tokens` is the longest text the model reads, 8,191 for OpenAI's own and 2,048 for others; `max_items`
-    how many texts a request may hold.
+    Args:
+        model: The name of the model.
+        base_url: The address before `/embeddings`; by default `OPENAI_BASE_URL`, or OpenAI's own.
+        api_key: By default `OPENAI_API_KEY`; a server on this machine needs none.
+        headers: Sent besides the SDK's.
+        dimensions: Shortens the vectors where the model can.
+        query_prefix: Goes before questions: embeddinggemma wants "task: search result | query: ".
+        document_prefix: Goes before documents: embeddinggemma wants "title: none | text: ".
+        max_input_tokens: The longest text the model reads, 8,191 for OpenAI's own and 2,048 for others.
+        max_items: How many texts a request may hold.
+        organization: OpenAI's, for the bill.
+        project: OpenAI's, for the bill.
 
     Raises:
         MissingExtraError: the package `openai` is not installed.
@@ -66,7 +80,11 @@ def create(
     key = _key(api_key, url)
     tokens = max_input_tokens or (MAX_INPUT_TOKENS if name.startswith("text-embedding-") else OTHER_MODELS_INPUT_TOKENS)
     check_numbers("openai", dimensions=dimensions, max_input_tokens=max_input_tokens, max_items=max_items)
-    room = _room(tokens, query_prefix, document_prefix)
+    room = tokens - max(weight(query_prefix), weight(document_prefix))
+    if room < 1:
+        raise EmbedderError(
+            f"openai cannot be asked with max_input_tokens={tokens} and prefixes as long; it must be larger than they"
+        )
     connection = {
         "base_url": url,
         "api_key": key,
@@ -84,38 +102,40 @@ def create(
         send=client.send,
         settings=shared_settings(headers, dimensions, max_input_tokens) | prefixes,
         close=client.close,
-        jobs=Jobs(client.submit, client.state, client.results, JOB_ITEMS, JOB_BYTES, client.cancel),
+        batch=BatchApi(client.submit, client.state, client.results, client.cancel, JOB_ITEMS, JOB_BYTES),
         secrets=secrets_of("" if key == NO_KEY else key, headers),
     )
 
 
 class _Client:
-    """The SDK's client, made by the first request in the event loop that runs it, and what was learnt of the server."""
+    """OpenAI's SDK over an HTTP client of ours, and what was learnt of the server."""
 
     def __init__(
         self, connection: Mapping[str, Any], model: str, dimensions: int | None, prefixes: Mapping[bool, str]
     ) -> None:
         self._openai = package("openai", "openai")
         self._connection = connection
+        self._origin = public(connection["base_url"])
         self._options: dict[str, Any] = {"model": model, "encoding_format": "base64"}
         if dimensions is not None:
             self._options["dimensions"] = dimensions
         self._prefixes = prefixes
-        self._clients: dict[int, Any] = {}
+        self._client = LazyClient(self._made)
+        self._for_files = LazyClient(partial(self._made, max_body_bytes=MAX_RESULT_BYTES))
 
-    async def send(self, texts: list[str], as_query: bool) -> list[Any]:
-        """A vector for each text: an array, or the list of numbers that the server sent."""
+    def send(self, texts: list[str], as_query: bool) -> list[Any]:
+        """Return a vector for each text: an array, or the list of numbers that the server sent."""
         inputs = [self._prefixes[as_query] + text for text in texts]
         try:
-            answer = await self._ask(inputs)
+            answer = self._ask(inputs)
         except self._openai.APIStatusError as error:
             if self._options["encoding_format"] == "float" or not _refuses_base64(error):
                 raise
             self._options["encoding_format"] = "float"
-            answer = await self._ask(inputs)
-        return in_order(json.loads(answer.content), len(texts), public(self._connection["base_url"]))
+            answer = self._ask(inputs)
+        return in_order(json.loads(answer.content), len(texts), self._origin)
 
-    async def submit(self, items: Sequence[tuple[str, str]]) -> str:
+    def submit(self, items: Sequence[tuple[str, str]]) -> str:
         """Hand over texts to be embedded within a day."""
         lines = [
             {
@@ -127,74 +147,55 @@ class _Client:
             for key, text in items
         ]
         content = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
-        file = await self._client().files.create(file=("texts.jsonl", content), purpose="batch")
-        job = await self._client().batches.create(
-            input_file_id=file.id, endpoint="/v1/embeddings", completion_window="24h"
-        )
+        file = self._client().files.create(file=("texts.jsonl", content), purpose="batch")
+        job = self._client().batches.create(input_file_id=file.id, endpoint="/v1/embeddings", completion_window="24h")
         return str(job.id)
 
-    async def state(self, job: str) -> JobState:
-        """Where a job stands."""
+    def state(self, job: str) -> JobState:
+        """Return how far a job is."""
         try:
-            found = await self._client().batches.retrieve(job)
+            found = self._client().batches.retrieve(job)
         except self._openai.NotFoundError:
             return JobState.UNKNOWN
         return JOB_STATES.get(found.status, JobState.RUNNING)
 
-    async def cancel(self, job: str) -> None:
+    def cancel(self, job: str) -> None:
         """End a job."""
-        await self._client().batches.cancel(job)
+        self._client().batches.cancel(job)
 
-    async def results(self, job: str) -> dict[str, Any]:
-        """The vectors of a job, by key; read line by line, since they are many."""
-        found = await self._client().batches.retrieve(job)
+    def results(self, job: str) -> dict[str, Any]:
+        """Return the vectors of a job, by key; read line by line, since they are many."""
+        found = self._client().batches.retrieve(job)
         vectors: dict[str, Any] = {}
         if found.output_file_id is None:  # every text failed
             return vectors
-        files = self._client(MAX_RESULT_BYTES).files.with_streaming_response
-        async with files.content(found.output_file_id) as answer:
-            async for line in answer.iter_lines():
+        with self._for_files().files.with_streaming_response.content(found.output_file_id) as answer:
+            for line in answer.iter_lines():
                 said = json.loads(line) if line.strip() else {}
                 response = said.get("response") or {}
                 if response.get("status_code") == 200:
-                    (vectors[said["custom_id"]],) = in_order(response["body"], 1, public(self._connection["base_url"]))
+                    (vectors[said["custom_id"]],) = in_order(response["body"], 1, self._origin)
         return vectors
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close all connections; the next request opens new ones."""
-        while self._clients:
-            _, client = self._clients.popitem()
-            await client.close()
+        self._client.close()
+        self._for_files.close()
 
-    async def _ask(self, inputs: list[str]) -> Any:
+    def _ask(self, inputs: list[str]) -> Any:
         # The raw answer: the SDK would check nothing, and make an object of each vector.
-        return await self._client().embeddings.with_raw_response.create(input=inputs, **self._options)
+        return self._client().embeddings.with_raw_response.create(input=inputs, **self._options)
 
-    def _client(self, max_body_bytes: int = MAX_BODY_BYTES) -> Any:
-        if max_body_bytes not in self._clients:
-            self._clients[max_body_bytes] = self._openai.AsyncOpenAI(
-                **self._connection,
-                http_client=guarded_client(self._connection["base_url"], self._openai.__version__, max_body_bytes),
-                max_retries=0,
-                timeout=None,
-            )
-        return self._clients[max_body_bytes]
-
-
-def _room(tokens: int, *prefixes: str) -> int:
-    """How much of a text the model reads besides the longest prefix, in tokens."""
-    room = tokens - max(map(weight, prefixes))
-    if room < 1:
-        raise EmbedderError(
-            f"openai cannot be asked with max_input_tokens={tokens} and prefixes as long; it must be larger than they"
-        )
-    return room
+    def _made(self, **options: Any) -> Any:
+        newer = int(self._openai.__version__.partition(".")[0]) >= FIRST_WITH_HTTPX2
+        http = http_client(self._connection["base_url"], library="httpx2" if newer else "httpx", **options)
+        return self._openai.OpenAI(**self._connection, http_client=http, max_retries=0, timeout=None)
 
 
 def _key(given: str | None, url: str) -> str:
     if on_this_machine(url):
         return given or os.environ.get("OPENAI_API_KEY") or NO_KEY
-    return required_key("openai", given, "OPENAI_API_KEY")
+    return required_key("openai", "openai", given, "OPENAI_API_KEY")
 
 
 def _refuses_base64(error: Any) -> bool:

@@ -8,15 +8,14 @@ from pathlib import Path
 from struct import pack
 from typing import TYPE_CHECKING, TypeVar
 
-from openclaw_memory.embeddings import MIN_MAGNITUDE, named, normalised
-from openclaw_memory.embeddings._segmentation import (
+from openclaw_memory.embeddings.segmentation import (
     WORD_START,
     cheapest_pieces,
     dictionary_finder,
     mapped_finder,
     words_of,
 )
-from openclaw_memory.embeddings._static_file import (
+from openclaw_memory.embeddings.static_file import (
     all_pieces,
     costs_of,
     open_model,
@@ -26,6 +25,7 @@ from openclaw_memory.embeddings._static_file import (
     scales_of,
     unpacked,
 )
+from openclaw_memory.embeddings.vectors import MIN_MAGNITUDE, named, normalised
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from openclaw_memory.embeddings._segmentation import Finder
+    from openclaw_memory.embeddings.segmentation import Finder
     from openclaw_memory.types import Matrix, Vector
 
 T = TypeVar("T")

@@ -1,25 +1,37 @@
-"""Voyage AI as a provider of embeddings, through the voyageai SDK."""
+"""Voyage AI as a provider of embeddings: one POST a request."""
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
-from openclaw_memory.embeddings._address import checked_url, public
-from openclaw_memory.embeddings._aiohttp import guarded_session
-from openclaw_memory.embeddings._http import MAX_BODY_BYTES, RedirectError
-from openclaw_memory.embeddings._jobs import FILE_BYTES, Jobs, JobState, items_within
-from openclaw_memory.embeddings._limits import Limits
-from openclaw_memory.embeddings._needs import check_numbers, package, required_key, secrets_of, shared_settings
-from openclaw_memory.embeddings._rows import in_order
-from openclaw_memory.embeddings._service import Service
+from openclaw_memory.embeddings.batch.api import FILE_BYTES, BatchApi, JobState, items_within
+from openclaw_memory.embeddings.remote.batching import in_order
+from openclaw_memory.embeddings.remote.client import (
+    Service,
+    check_numbers,
+    required_key,
+    secrets_of,
+    shared_settings,
+)
+from openclaw_memory.embeddings.remote.errors import RedirectError, StatusError
+from openclaw_memory.embeddings.remote.http import (
+    MAX_BODY_BYTES,
+    LazyClient,
+    checked_answer,
+    checked_url,
+    http_client,
+    public,
+)
+from openclaw_memory.embeddings.remote.limits import Limits
+from openclaw_memory.embeddings.vectors import package
 
 DEFAULT_MODEL = "voyage-4-large"
 ENDPOINT = "https://api.voyageai.com/v1"
+# Keys of MongoDB Atlas begin so, and are for its own server.
+ATLAS_KEY, ATLAS_ENDPOINT = "al-", "https://ai.mongodb.com/v1"
 # Voyage's documentation: of one text by the present models, and of one request.
 INPUT_TOKENS = 32_000
 MAX_ITEMS = 1000
@@ -42,22 +54,28 @@ def create(
     max_input_tokens: int | None = None,
     max_items: int | None = None,
 ) -> Service:
-    """Voyage's embeddings: 1,024 dimensions, or as many as `dimensions` says (256, 512, 1,024 or 2,048).
+    """Describe Voyage's embeddings.
 
-    The key is `api_key`, or `VOYAGE_API_KEY`; `base_url` None is the address that the SDK knows for keys of its kind
-    (Voyage's own, or MongoDB Atlas's). Of `headers`, sent with each request, the names become part of the identity.
-    `max_input_tokens` (32,000 of one text) and `max_items` (1,000 texts a request) are for models that take less.
+    Args:
+        model: The name of the model.
+        api_key: By default `VOYAGE_API_KEY`.
+        base_url: By default the address for keys of its kind: Voyage's own, or MongoDB Atlas's.
+        headers: Sent with each request; their names become part of the identity.
+        dimensions: 256, 512, 1,024 (the default) or 2,048.
+        max_input_tokens: The longest text the model reads, by default 32,000 tokens.
+        max_items: How many texts a request may hold, by default 1,000.
 
     Raises:
         EmbedderError: there is no key, or an option cannot be used.
-        MissingExtraError: voyageai is not installed.
+        MissingExtraError: httpx is not installed.
     """
     check_numbers("voyage", dimensions=dimensions, max_input_tokens=max_input_tokens, max_items=max_items)
     name = model or DEFAULT_MODEL
-    key = required_key("voyage", api_key, "VOYAGE_API_KEY")
-    sdk = package("voyageai", "voyage")
-    endpoint = checked_url(base_url or sdk.util.get_default_base_url(key), ENDPOINT)
-    voyage = _Voyage(sdk, name, key, endpoint, dict(headers or {}), dimensions)
+    key = required_key("voyage", "httpx", api_key, "VOYAGE_API_KEY")
+    package("httpx", "voyage")
+    own = ATLAS_ENDPOINT if key.startswith(ATLAS_KEY) else ENDPOINT
+    endpoint = checked_url(base_url or own, ENDPOINT)
+    voyage = _Voyage(name, key, endpoint, dict(headers or {}), dimensions)
     items = items_within(MAX_BODY_BYTES, dimensions or MOST_DIMENSIONS)
     return Service(
         provider="voyage",
@@ -66,115 +84,80 @@ def create(
         limits=Limits(items=max_items or MAX_ITEMS, input_tokens=max_input_tokens or INPUT_TOKENS),
         send=voyage.embed,
         settings=shared_settings(headers, dimensions, max_input_tokens),
-        close=voyage.close,
-        jobs=Jobs(voyage.submit, voyage.state, voyage.results, items, FILE_BYTES, voyage.cancel),
+        close=voyage.client.close,
+        batch=BatchApi(voyage.submit, voyage.state, voyage.results, voyage.cancel, items, FILE_BYTES),
         secrets=secrets_of(key, headers),
     )
 
 
 class _Voyage:
-    """A session that is opened with its first request, in the event loop of that request."""
+    """The requests of Voyage's REST interface."""
 
-    def __init__(
-        self, sdk: Any, model: str, key: str, endpoint: str, headers: dict[str, str], dimensions: int | None
-    ) -> None:
-        self._sdk, self._key, self._endpoint, self._headers = sdk, key, endpoint, headers
-        self._params = {"model": model, "truncation": False}
+    def __init__(self, model: str, key: str, endpoint: str, headers: Mapping[str, str], dimensions: int | None) -> None:
+        self._endpoint = endpoint
+        self._params: dict[str, Any] = {"model": model, "truncation": False}
         if dimensions is not None:
             self._params["output_dimension"] = dimensions
-        self._opened: Any = None
+        sent = {**headers, "Authorization": f"Bearer {key}"}
+        self.client = LazyClient(lambda: http_client(endpoint, sent))
 
-    async def embed(self, texts: list[str], as_query: bool) -> Sequence[Any]:
-        """A vector for each text, in their order."""
-        self._sdk.aiosession.set(self._session())
-        # One step below the SDK's AsyncClient, which forgets the indexes of the answer.
-        answer = await self._sdk.Embedding.acreate(
-            api_key=self._key,
-            base_url=self._endpoint,
-            input=texts,
-            input_type="query" if as_query else "document",
-            encoding_format="base64",
-            **self._params,
-        )
-        return in_order(answer, len(texts), public(self._endpoint))
+    def embed(self, texts: list[str], as_query: bool) -> Sequence[Any]:
+        """Return a vector for each text, in their order."""
+        body = {"input": texts, "input_type": "query" if as_query else "document", "encoding_format": "base64"}
+        answer = self._ask("POST", "/embeddings", json={**self._params, **body})
+        return in_order(answer.json(), len(texts), public(self._endpoint))
 
-    async def submit(self, items: Sequence[tuple[str, str]]) -> str:
-        """Begin a batch job, which the SDK does not know of."""
-        lines = io.BytesIO()
-        for key, text in items:
-            lines.write(json.dumps({"custom_id": key, "body": {"input": [text]}}).encode() + b"\n")
-        lines.seek(0)
-        form = import_module("aiohttp").FormData()
-        form.add_field("purpose", "batch")
-        form.add_field("file", lines, filename="texts.jsonl", content_type="application/jsonl")
-        file = json.loads(await self._ask("POST", "/files", data=form))
+    def submit(self, items: Sequence[tuple[str, str]]) -> str:
+        """Begin a batch job."""
+        lines = "".join(f"{json.dumps({'custom_id': key, 'body': {'input': [text]}})}\n" for key, text in items)
+        upload = {"file": ("texts.jsonl", lines.encode(), "application/jsonl")}
+        file = self._ask("POST", "/files", data={"purpose": "batch"}, files=upload).json()
         job = {
             "endpoint": "/v1/embeddings",
             "completion_window": "12h",
             "request_params": {**self._params, "input_type": "document"},
             "input_file_id": file["id"],
         }
-        return str(json.loads(await self._ask("POST", "/batches", json=job))["id"])
+        return str(self._ask("POST", "/batches", json=job).json()["id"])
 
-    async def state(self, job: str) -> JobState:
-        """Where the job stands."""
+    def state(self, job: str) -> JobState:
+        """Return how far the job is."""
         try:
-            found = json.loads(await self._ask("GET", f"/batches/{job}"))
-        except self._sdk.error.APIError as error:
-            if error.http_status == 404:
+            found = self._ask("GET", f"/batches/{job}").json()
+        except StatusError as error:
+            if error.response.status_code == 404:
                 return JobState.UNKNOWN
             raise
         return STATES.get(found["status"], JobState.RUNNING)
 
-    async def cancel(self, job: str) -> None:
+    def cancel(self, job: str) -> None:
         """End a job."""
-        await self._ask("POST", f"/batches/{job}/cancel")
+        self._ask("POST", f"/batches/{job}/cancel")
 
-    async def results(self, job: str) -> Mapping[str, Any]:
-        """The vectors of the texts that were answered, by their keys."""
-        file = json.loads(await self._ask("GET", f"/batches/{job}")).get("output_file_id")
+    def results(self, job: str) -> Mapping[str, Any]:
+        """Return the vectors of the texts that were answered, by their keys."""
+        file = self._ask("GET", f"/batches/{job}").json().get("output_file_id")
         vectors: dict[str, Any] = {}
-        for line in io.BytesIO(await self._content(file) if file else b""):
+        for line in self._content(file).splitlines() if file else ():
             said = json.loads(line) if line.strip() else {}
             response = said.get("response") or {}
             if response.get("status_code") == 200:
                 (vectors[said["custom_id"]],) = in_order(response["body"], 1, public(self._endpoint))
         return vectors
 
-    async def close(self) -> None:
-        """End all connections."""
-        opened, self._opened = self._opened, None
-        if opened is not None:
-            await opened.close()
-
-    def _session(self) -> Any:
-        if self._opened is None:
-            self._opened = guarded_session(self._endpoint, self._headers)
-        return self._opened
-
-    async def _content(self, file: str) -> bytes:
-        """What a file of the service holds; where it keeps files elsewhere, they are fetched there without the key."""
+    def _content(self, file: str) -> bytes:
+        """Return a file of the service; where it keeps files elsewhere, they are fetched there without the key."""
         try:
-            return await self._ask("GET", f"/files/{file}/content")
+            content: bytes = self._ask("GET", f"/files/{file}/content").content
         except RedirectError as moved:
             if not (moved.location.startswith("https://") or _origin(moved.location) == _origin(self._endpoint)):
                 raise
-            async with guarded_session(moved.location, {}) as bare, bare.get(moved.location) as answer:
-                return await self._body(answer)
+            with http_client(moved.location) as bare:
+                content = checked_answer(bare.get(moved.location)).content
+        return content
 
-    async def _ask(self, method: str, path: str, **content: Any) -> bytes:
-        authorization = {"Authorization": f"Bearer {self._key}"}
-        url = self._endpoint + path
-        async with self._session().request(method, url, headers=authorization, **content) as answer:
-            return await self._body(answer)
-
-    async def _body(self, answer: Any) -> bytes:
-        body: bytes = await answer.read()
-        if answer.status != 200:
-            raise self._sdk.error.APIError(
-                f"{answer.method} {answer.url.path}", body, answer.status, headers=answer.headers
-            )
-        return body
+    def _ask(self, method: str, path: str, **content: Any) -> Any:
+        return checked_answer(self.client().request(method, self._endpoint + path, **content))
 
 
 def _origin(url: str) -> tuple[str, str]:

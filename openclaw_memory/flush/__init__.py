@@ -7,61 +7,53 @@ from openclaw_memory._lazy import late_names
 __all__ = [
     "FLUSH_TAG",
     "MAX_STEPS",
-    "Conversations",
+    "ConversationDetector",
     "Flush",
+    "FlushRegistry",
     "FlushTurn",
-    "Look",
+    "ModelTurn",
     "Reading",
     "SessionState",
-    "called",
-    "driven",
-    "gave_up",
-    "hold",
-    "in_one_message",
+    "abort_flush",
+    "adrive_flush",
+    "answer_tool_call",
+    "as_single_prompt",
+    "drive_flush",
     "messages_since",
     "prompt_of",
     "read_states",
+    "run_flush",
     "transcribed",
     "update_state",
 ]
 
 if TYPE_CHECKING:
-    from openclaw_memory.flush.detector import Conversations, Reading
-    from openclaw_memory.flush.driver import MAX_STEPS, Look, called, driven, gave_up, hold, in_one_message, prompt_of
+    from openclaw_memory.flush.detector import ConversationDetector, Reading
+    from openclaw_memory.flush.driver import (
+        MAX_STEPS,
+        ModelTurn,
+        abort_flush,
+        adrive_flush,
+        answer_tool_call,
+        as_single_prompt,
+        drive_flush,
+        prompt_of,
+        run_flush,
+    )
     from openclaw_memory.flush.flush import FLUSH_TAG, Flush, FlushTurn
-    from openclaw_memory.flush.state import SessionState, read_states, update_state
+    from openclaw_memory.flush.state import FlushRegistry, SessionState, read_states, update_state
     from openclaw_memory.flush.verbatim import messages_since, transcribed
 
-# Where each public name lives: imported when it is first asked for.
+# The module of each public name, imported at its first use.
 _MODULES = {
-    "detector": (
-        "Conversations",
-        "Reading",
-    ),
-    "driver": (
-        "Look",
-        "MAX_STEPS",
-        "called",
-        "driven",
-        "gave_up",
-        "hold",
-        "in_one_message",
-        "prompt_of",
-    ),
-    "flush": (
-        "FLUSH_TAG",
-        "Flush",
-        "FlushTurn",
-    ),
-    "state": (
-        "SessionState",
-        "read_states",
-        "update_state",
-    ),
-    "verbatim": (
-        "messages_since",
-        "transcribed",
-    ),
+    "detector": ["ConversationDetector", "Reading"],
+    "driver": [
+        *("MAX_STEPS", "ModelTurn", "abort_flush", "adrive_flush", "answer_tool_call"),
+        *("as_single_prompt", "drive_flush", "prompt_of", "run_flush"),
+    ],
+    "flush": ["FLUSH_TAG", "Flush", "FlushTurn"],
+    "state": ["FlushRegistry", "SessionState", "read_states", "update_state"],
+    "verbatim": ["messages_since", "transcribed"],
 }
 
 __getattr__, __dir__ = late_names(__name__, _MODULES, __all__)

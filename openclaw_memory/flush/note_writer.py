@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from openclaw_memory.conversation.silent_reply import SILENT, is_silent
-from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, PathNotAllowedError, QueryError, UndecodableError
+from openclaw_memory.errors import (
+    InvalidInputError,
+    NotFoundError,
+    OpenClawMemoryError,
+    PathNotAllowedError,
+    UndecodableError,
+)
 from openclaw_memory.text.fence import without_recalled
 from openclaw_memory.text.redaction import redact_talk
 from openclaw_memory.types import ToolAnswer
@@ -56,7 +62,7 @@ def append_new(
                 return ToolAnswer({"status": "ok", "path": path, "existed": True})
             written = workspace.append(new, date=day)
     except (OpenClawMemoryError, OSError) as error:
-        is_query, is_path = isinstance(error, QueryError), isinstance(error, PathNotAllowedError)
+        is_query, is_path = isinstance(error, InvalidInputError), isinstance(error, PathNotAllowedError)
         return _refused("invalid" if is_query else "not_allowed" if is_path else "failed", str(error))
     lines = f"{written.start_line}-{written.end_line}"
     return ToolAnswer({"status": "ok", "path": path, "lines": lines, "existed": False}, written)
@@ -66,19 +72,21 @@ def _checked(arguments: object, path: str) -> str:
     """The text in the arguments of a call.
 
     Raises:
-        QueryError: they are no object, or it is no string of Unicode, or too long.
+        InvalidInputError: they are no object, or it is no string of Unicode, or too long.
         PathNotAllowedError: the call names another file than `path`, or something else that a model cannot choose.
     """
     if not isinstance(arguments, Mapping):
-        raise QueryError(f"the arguments must be an object with `text`, not {arguments!r:.80}")
+        raise InvalidInputError(f"the arguments must be an object with `text`, not {arguments!r:.80}")
     others = set(arguments) - {"text"}
     if others and (others != {"path"} or arguments["path"] != path):
         raise PathNotAllowedError(f"only text can be added now, and only to {path}: send nothing but `text`")
     text = arguments.get("text")
     if not isinstance(text, str):
-        raise QueryError(f"text must be a string, not {text!r:.80}: send what to remember, in Markdown")
+        raise InvalidInputError(f"text must be a string, not {text!r:.80}: send what to remember, in Markdown")
     if len(text) > MAX_CHARS:
-        raise QueryError(f"the text has {len(text):,} characters, of which {MAX_CHARS:,} are taken at once: part it")
+        raise InvalidInputError(
+            f"the text has {len(text):,} characters, of which {MAX_CHARS:,} are taken at once: part it"
+        )
     return checked_text(text, "text")
 
 

@@ -1,25 +1,30 @@
-"""The state of each session, in `sessions.json` beside the transcripts: OpenClaw's file, read and changed safely."""
+"""The state of each session in `sessions.json`, OpenClaw's file next to the transcripts, and its flush cycle."""
 
 from __future__ import annotations
 
 import datetime
 import json
 import os
+import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from openclaw_memory._log import warn
 from openclaw_memory.config import FilesConfig
+from openclaw_memory.conversation.session_key import ChatType, chat_type
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, WorkspaceError, WriteError
-from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import locked, make_folder, read_whole, refused, replace_file
-from openclaw_memory.workspace.paths import Place, transcripts_place
+from openclaw_memory.workspace.paths import Place
 from openclaw_memory.workspace.safe_read import opened
 
 FILE_NAME = "sessions.json"
 _MAX_BYTES = 64 * 1024 * 1024  # OpenClaw keeps more of a session there than we read
 _ATTEMPTS = 5  # a program that does not know of our lock may write between our reading and our writing
+# Longer than three attempts of a slow model take; after that its process is taken for dead.
+_CLAIM_LASTS = datetime.timedelta(minutes=10)
+_MAX_SESSIONS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +59,16 @@ _NUMBERS = frozenset(spec.name for spec in fields(SessionState) if "int" in str(
 _TIMES = frozenset({"updated_at", "memory_flush_started_at", "memory_flush_at"})
 
 
-def read_states(folder: Place, seen: dict[Any, Any] | None = None) -> dict[str, SessionState]:
-    """The state of each session by its key, none where there is no file; entries that are no objects are left out.
+def read_states(folder: Place) -> dict[str, SessionState]:
+    """Return the state of each session by its key; empty where there is no file.
 
-    `folder` is that of the transcripts. A field of a wrong type counts as absent. What was read is kept in `seen`, and
-    the file read again once it has changed.
+    `folder` is that of the transcripts. Entries that are not objects are left out, and fields of a wrong type ignored.
 
     Raises:
-        WorkspaceError: the file is damaged, or cannot be read; PathNotAllowedError where it is no ordinary file.
+        WorkspaceError: The file is damaged or cannot be read; PathNotAllowedError where it is not an ordinary file.
     """
-    stamp = _stamp(folder)
-    before, states = seen.get(folder, (None, {})) if seen is not None else (None, {})
-    if stamp is None or stamp != before:
-        entries, _ = _read(folder)
-        states = {key: _state(entry) for key, entry in entries.items() if isinstance(entry, dict)}
-        if seen is not None:
-            seen[folder] = (stamp, states)
-    return dict(states)
+    entries, _ = _read(folder)
+    return {key: _state(entry) for key, entry in entries.items() if isinstance(entry, dict)}
 
 
 def update_state(folder: Place, key: str, **changes: Any) -> SessionState:
@@ -103,7 +101,7 @@ def change_state(folder: Place, key: str, changes: Callable[[SessionState], Mapp
             entries, seen = _read(folder)
             entry = entries.get(key, {})
             if not isinstance(entry, dict):
-                raise WorkspaceError(f"{path} has no object for session {key!r}, but {entry!r}: mend it or remove it")
+                raise WorkspaceError(f"{path} has no object for session {key!r}, but {entry!r}: fix or remove it")
             changed = changes(_state(entry))
             if changed is None:
                 return _state(entry)
@@ -119,13 +117,167 @@ def change_state(folder: Place, key: str, changes: Callable[[SessionState], Mapp
     raise AssertionError("the last attempt returns or raises")
 
 
-def failed_flushes(workspace: Workspace) -> dict[str, str]:
-    """What went wrong with the latest flush of each session, by its key; of a damaged file by the file's name."""
-    try:
-        states = read_states(transcripts_place(workspace.root, workspace.sessions))
-    except OpenClawMemoryError as error:
-        return {FILE_NAME: str(error)}
-    return {key: state.flush_error for key, state in states.items() if state.flush_error}
+class _Turn(Protocol):
+    @property
+    def open(self) -> bool: ...
+
+
+@dataclass(slots=True, eq=False)
+class FlushCycle:
+    """The flushes of one session under its key. `lock` is held while it is decided who holds its turn."""
+
+    registry: FlushRegistry
+    folder: Place
+    key: str
+    session_id: str
+    begins: bool  # whether the session may take the key from another one; it does so once
+    chat_type: ChatType | None
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    turn: Callable[[], _Turn | None] = lambda: None  # a weak reference: a turn that its driver dropped is not held
+    _seen: SessionState = field(default_factory=SessionState)  # on the disk, while the key was this session's
+    _unsaved: dict[str, Any] = field(default_factory=dict)
+    _claim: str | None = None  # the time that this program has marked the start of its flush with
+    _warned: bool = False
+
+    @property
+    def state(self) -> SessionState:
+        """The state on the disk, with what could not be written there."""
+        with self.lock:
+            try:
+                self._see(self.registry.read(self.folder).get(self.key, SessionState()))
+            except OpenClawMemoryError as error:
+                self.warn_once(error)
+            return replace(self._seen, **self._unsaved)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a turn of the session is held in this program."""
+        turn = self.turn()
+        return turn is not None and turn.open
+
+    @property
+    def unsaved_error(self) -> str | None:
+        """What went wrong with the latest flush, where that could not be written."""
+        return self._unsaved.get("flush_error")
+
+    def claim(self, now: datetime.datetime, *, once: bool, force: bool) -> datetime.datetime | None:
+        """Mark on the disk that the session is flushed from `now` on, unless another program flushes it.
+
+        Args:
+            now: The start of the flush.
+            once: Claim nothing where this cycle was flushed meanwhile.
+            force: Take over from another program, as is done where its flush began ten minutes ago.
+
+        Returns:
+            When the flush began, by this program or the one before; None where it was not claimed.
+        """
+        now = now.astimezone(datetime.UTC)
+        since: datetime.datetime | None = now
+
+        def mark(state: SessionState) -> Mapping[str, Any] | None:
+            nonlocal since
+            begun = moment_of(state.memory_flush_started_at)
+            is_own = state.memory_flush_started_at == self._claim
+            lasts = begun is not None and not is_own and abs(now - begun) < _CLAIM_LASTS
+            if (once and state.flushed) or (lasts and not force):
+                since = None
+                return None
+            since = min(begun or now, now)
+            return {"memory_flush_started_at": iso(now)}
+
+        if self._write(mark):
+            self._claim = iso(now)
+        return since
+
+    def save(self, **changes: Any) -> None:
+        """Write fields of the state; what the disk refuses is kept in memory, and tried again with the next."""
+        with self.lock:
+            self._unsaved |= changes
+            self._write(lambda _: {})
+
+    def warn_once(self, error: OpenClawMemoryError) -> None:
+        """Warn once that the state is kept in memory."""
+        if not self._warned:
+            self._warned = True
+            warn(f"the state of session {self.key!r} is kept in memory alone: {error}")
+
+    def _write(self, changes: Callable[[SessionState], Mapping[str, Any] | None]) -> bool:
+        """Write what is unsaved and what `changes` returns, unless the key is another session's; return whether."""
+        written = False
+
+        def changed(disk: SessionState) -> Mapping[str, Any] | None:
+            nonlocal written
+            is_ours = disk.session_id in {None, self.session_id}
+            others = {} if is_ours else asdict(SessionState())
+            more = changes(replace(disk, **(others | self._unsaved))) if is_ours or self.begins else None
+            written = more is not None
+            kind = self.chat_type or disk.chat_type or chat_type(self.key)
+            named = {"session_id": self.session_id, "chat_type": kind}
+            return {**others, **self._unsaved, **more, **named} if more is not None else None
+
+        try:
+            self._see(change_state(self.folder, self.key, changed))
+        except OpenClawMemoryError as error:
+            self.warn_once(error)
+            return False
+        if written:
+            self._unsaved = {}
+        return written
+
+    def _see(self, disk: SessionState) -> None:
+        if disk.session_id in {None, self.session_id}:
+            self._seen = disk
+            self.begins = self.begins and disk.session_id is None
+
+
+class FlushRegistry:
+    """What the flushes of one program share: the cycle of each session, and `sessions.json` as it was last read."""
+
+    def __init__(self) -> None:
+        self.cycles: dict[tuple[Place, str, str], FlushCycle] = {}
+        self._read: dict[Place, tuple[tuple[int, ...], dict[str, SessionState]]] = {}
+
+    def read(self, folder: Place) -> dict[str, SessionState]:
+        """`read_states` that reads the file again only once it has changed."""
+        stamp = _stamp(folder)
+        known = self._read.get(folder)
+        if stamp is not None and known is not None and known[0] == stamp:
+            return dict(known[1])
+        states = read_states(folder)
+        if stamp is not None:
+            self._read[folder] = (stamp, states)
+        return dict(states)
+
+    def cycle(self, folder: Place, key: str, session_id: str | None, kind: ChatType | None) -> FlushCycle:
+        """Return the cycle of a session; those of the latest 1,000 are kept, and those whose turn is held.
+
+        `session_id` is by default the one that the disk has for the key, else the key.
+        """
+        disk, error = SessionState(), None
+        try:
+            disk = self.read(folder).get(key, disk)
+        except OpenClawMemoryError as caught:
+            error = caught
+        found = session_id or disk.session_id or key
+        fresh = FlushCycle(
+            self, folder, key, found, bool(session_id), kind, _seen=SessionState(chat_type=disk.chat_type)
+        )
+        cycle = self.cycles.setdefault((folder, key, found), fresh)
+        cycle.chat_type = kind or cycle.chat_type
+        if error:
+            cycle.warn_once(error)
+        idle = [name for name, other in list(self.cycles.items()) if not other.is_held]
+        for name in idle[:-_MAX_SESSIONS]:
+            self.cycles.pop(name, None)
+        return cycle
+
+    def failures(self, folder: Place) -> dict[str, str]:
+        """What went wrong with the latest flush of each session by its key; of a damaged file by the file's name."""
+        try:
+            failed = {key: state.flush_error for key, state in read_states(folder).items() if state.flush_error}
+        except OpenClawMemoryError as error:
+            failed = {FILE_NAME: str(error)}
+        return failed | {cycle.key: why for cycle in list(self.cycles.values()) if (why := cycle.unsaved_error)}
 
 
 def iso(moment: datetime.datetime) -> str:
@@ -180,7 +332,7 @@ def _stamp(folder: Place) -> tuple[int, ...] | None:
 
 
 def _damaged(path: str, what: str) -> WorkspaceError:
-    return WorkspaceError(f"{path} is damaged ({what}) and left as it is: mend it, or move it away")
+    return WorkspaceError(f"{path} is damaged ({what}) and was left as it is: repair it, or move it away")
 
 
 def _state(entry: Mapping[str, Any]) -> SessionState:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from openclaw_memory.conversation.messages import Message, in_short, text_of
-from openclaw_memory.errors import QueryError
+from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.text.redaction import redact_talk
 from openclaw_memory.workspace.transcripts.openclaw import message_of
 from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES
@@ -34,7 +34,7 @@ def keep(messages: Iterable[Message], log: SessionLog) -> int:
     gets the id of its message.
 
     Raises:
-        QueryError: some are no objects, cannot be written as JSON, or are too long. The others were added.
+        InvalidInputError: some are no objects, cannot be written as JSON, or are too long. The others were added.
         PathNotAllowedError, WorkspaceError, WriteError: the log cannot be read or written; what was added before stays.
     """
     messages = list(messages)
@@ -57,12 +57,12 @@ def keep(messages: Iterable[Message], log: SessionLog) -> int:
                 continue
             own = {"id": found} if (found := _id(message)) else {}
             ids.add(log.append_entry("message", **own, message=kept))
-        except (QueryError, TypeError, ValueError, RecursionError) as error:
+        except (InvalidInputError, TypeError, ValueError, RecursionError) as error:
             refusals.append(error)
         else:
             added += 1
     if refusals:
-        raise QueryError(f"{len(refusals)} of the messages could not be kept: {refusals[0]}")
+        raise InvalidInputError(f"{len(refusals)} of the messages could not be kept: {refusals[0]}")
     return added
 
 
@@ -123,7 +123,9 @@ def _words_of(message: Message, why: str) -> dict[str, Any]:
 
 def _to_be_kept(message: Message) -> bool:
     if not isinstance(message, Mapping):
-        raise QueryError(f"a message must be an object such as {{'role': 'user', 'content': …}}, not {message!r:.80}")
+        raise InvalidInputError(
+            f"a message must be an object such as {{'role': 'user', 'content': …}}, not {message!r:.80}"
+        )
     return message.get("role") not in _UNHEARD and message.get("type") not in _NO_MESSAGES
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from openclaw_memory.chunking import chunk, moved_down
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.embeddings import vector_key
-from openclaw_memory.embeddings._stream import Embedded, asks_service, stream
+from openclaw_memory.embeddings.stream import Embedded, asks_service, stream
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, UndecodableError
 from openclaw_memory.indexing.background import no_hurry
 from openclaw_memory.indexing.changes import UNREAD_SIZE
@@ -147,7 +147,7 @@ class Run:
         except NotFoundError:
             self.vanished.append(file.path)
         except UndecodableError as error:
-            self.skipped.append(Skipped(file.path, reason(error)))
+            self.skipped.append(Skipped(file.path, reason(error).removeprefix(f"{file.path} ")))
         except Exception as error:  # noqa: BLE001 - one odd file must not cost all others; it is reported
             self.failed.append(Skipped(file.path, reason(error)))
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import ChunkingConfig, MemoryConfig
-from openclaw_memory.embeddings._choice import probed
-from openclaw_memory.embeddings._stream import Embedded, is_unheard, stream
+from openclaw_memory.embeddings.selection import probed
+from openclaw_memory.embeddings.stream import Embedded, is_unheard, stream
 from openclaw_memory.errors import CorruptIndexError, EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.background import no_hurry
 from openclaw_memory.indexing.changes import Difference, compare
@@ -69,8 +69,9 @@ def parts_of(
     """The parts of a sync, with its jobs at a batch API where the settings want some."""
     batch = None
     if config.embedding.batch != "off" and embedder is not None:
-        from openclaw_memory.embeddings.batch.jobs import batch_of
+        from openclaw_memory.embeddings.batch.jobs import Patience, batch_of
 
+        patience = patience or Patience(concurrency=config.embedding.batch_concurrency)
         batch = batch_of(embedder, index_path, patience)
     return Parts(workspace, store, embedder, config, batch, trouble, requested, progress, give_way, index_path)
 

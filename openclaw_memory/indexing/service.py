@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.embeddings._choice import Embedders
+from openclaw_memory.embeddings.selection import EmbedderSelector
 from openclaw_memory.errors import (
     CorruptIndexError,
     IndexLockedError,
@@ -48,7 +48,7 @@ class Keeping:
     """What an index is kept with: the parts of a `Memory`. `make_store` is None where a store was handed in ready."""
 
     workspace: Workspace
-    embedders: Embedders
+    embedders: EmbedderSelector
     config: MemoryConfig
     index_path: Path | None
     make_store: Callable[[], Store] | None
@@ -345,7 +345,7 @@ class Upkeep:
         )
         report = all_passes(parts, force=force, alone=alone)
         if embedder is not None and report.embedded and report.ok:
-            embedder.is_heard()
+            embedder.record_success()
         return report
 
     def _note(self, name: str, record: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.embeddings._choice import lost_in_words, probed
+from openclaw_memory.embeddings.selection import probed, unavailable_reason
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError, StoreError
 from openclaw_memory.indexing.changes import compare
 from openclaw_memory.indexing.fingerprint import outdated
@@ -132,7 +132,7 @@ def _state_in_words(
 ) -> Iterator[str]:
     if stored is None:
         yield NOTHING_YET
-    elif lost := lost_in_words(stored, passed_over):
+    elif lost := unavailable_reason(stored, passed_over):
         yield lost
     elif wanted is not None and (reason := outdated(stored, wanted)):
         yield f"the next sync builds the index again: {reason}"
@@ -191,12 +191,10 @@ def _batch(rules: MemoryConfig, embedder: Embedder | None, index_path: Path | No
     mode = rules.embedding.batch
     if mode == "off":
         return {"enabled": False, "mode": mode}
-    from openclaw_memory.embeddings._stream import unguarded
-    from openclaw_memory.embeddings.batch.jobs import FAILURE_LIMIT, Patience
+    from openclaw_memory.embeddings.batch.jobs import FAILURE_LIMIT, Patience, batch_api
     from openclaw_memory.embeddings.batch.state import Known, load, path_of
 
-    inner, patience = unguarded(embedder), Patience()
-    offered = getattr(getattr(inner, "service", None), "jobs", None) is not None
+    patience, offered = Patience(), batch_api(embedder) is not None
     known, error = Known(), None
     if embedder is not None and index_path is not None:
         try:
@@ -215,7 +213,7 @@ def _batch(rules: MemoryConfig, embedder: Embedder | None, index_path: Path | No
         "min_texts": patience.min_texts,
         "poll_seconds": patience.poll_seconds,
         "timeout_seconds": patience.wait_seconds,
-        "concurrency": rules.embedding.concurrency,
+        "concurrency": rules.embedding.batch_concurrency,
         "error": error,
     }
 

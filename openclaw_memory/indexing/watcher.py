@@ -104,14 +104,14 @@ class Watcher:
         index_path: Path | None,
         known: Callable[[], Mapping[str, FileRecord]],
     ) -> None:
-        """Prepare a watcher; `start` begins.
+        """Prepare a watcher; `start` begins. Where `sync` and `known` are methods, it ends when their object is gone.
 
         Args:
             workspace: Whose files to follow.
-            sync: Brings the index up to date. The object of a method is not kept alive: the watcher ends with it.
+            sync: Brings the index up to date.
             config: The settings of the memory.
-            index_path: The file of the index, beside which the lock is; None for an index without a file.
-            known: Returns the file records of the index; a method as `sync`.
+            index_path: The file of the index, which the lock is named after; None for an index without a file.
+            known: Returns the file records of the index.
         """
         self.state = "not started"
         self.last_error: str | None = None
@@ -282,9 +282,10 @@ class Watcher:
 
     # --- hints ---------------------------------------------------------------------------------------------------
 
-    def _hint(self, source: Source) -> None:
-        if self._pauses[source].hint(time.monotonic()):
-            self._wake.set()
+    def _hint(self, *sources: Source) -> None:
+        for source in sources:
+            if self._pauses[source].hint(time.monotonic()):
+                self._wake.set()
 
     def _listen(self) -> None:
         """Follow the folders that exist; scan the files instead where the system gives no events."""
@@ -308,8 +309,7 @@ class Watcher:
             transcripts = _transcripts_folder(self._workspace)
             self._observer = _observe({path: folders[path] for path in existing}, transcripts, self._hint)
             self._followed = existing
-            for source in self._pauses:  # what happened there before gave no event
-                self._hint(source)
+            self._hint(*self._pauses)  # what happened there before gave no event
         count = len(existing)
         self.state = f"watching {count} folder{'' if count == 1 else 's'}"
 
@@ -320,8 +320,7 @@ class Watcher:
         except WorkspaceError:  # the next sync reports it
             files = None
         if files != self._scanned:
-            for source in self._pauses:
-                self._hint(source)
+            self._hint(*self._pauses)
         self._scanned = files
         every = max(POLL_SECONDS, (time.monotonic() - started) / POLL_SHARE)
         self._poll_at = time.monotonic() + every

@@ -332,7 +332,8 @@ def date_matches(lines: Sequence[Line], query: Query) -> Floats:
     """How well the day that each line is from agrees with a date in the question, 0..1."""
     if not query.dates:
         return np.zeros(len(lines), np.float32)
-    written = {place: day_of(*place) for place in {(line.source, line.path, line.context) for line in lines}}
+    places: set[tuple[Source, str, str]] = {(line.source, line.path, line.context) for line in lines}
+    written = {place: day_of(*place) for place in places}
     agreement = {place: max(named.agreement(day) for named in query.dates) for place, day in written.items() if day}
     return np.array([agreement.get((line.source, line.path, line.context), 0.0) for line in lines], np.float32)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from openclaw_memory.config import SearchConfig
-from openclaw_memory.search.candidates import Candidate, Found
+from openclaw_memory.search.candidates import Candidate
 from openclaw_memory.search.line_features import (
     Line,
     LineVocabulary,
@@ -33,9 +33,9 @@ from openclaw_memory.search.line_features import (
     word_overlap,
 )
 from openclaw_memory.search.query import Query
-from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE, VECTOR_SHARE, bm25_to_score, share_of
+from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE, VECTOR_SHARE, share_of
 from openclaw_memory.text.utf16 import truncate_utf16
-from openclaw_memory.types import SOURCES, SearchResult, Source, Store, StoredChunk
+from openclaw_memory.types import SOURCES, SearchResult, SourceHits, StoredChunk
 from openclaw_memory.workspace.paths import exact_path_tier
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class RerankInput:
 
     query: Query
     candidates: Sequence[Candidate]
-    found: Found
+    hits: SourceHits
     rules: SearchConfig
     word_vectors: WordVectors | None
     explain: bool
@@ -193,8 +193,7 @@ def _vector_share_of(candidate: Candidate, rules: SearchConfig) -> float:
     vector = rules.vector_weight * candidate.vector
     if rules.fusion == "weighted":
         return share_of(vector, candidate.score - vector)
-    keyword = bm25_to_score(-candidate.text) if candidate.text > 0 else 0.0
-    return share_of(vector, rules.text_weight * keyword)
+    return share_of(vector, rules.text_weight * candidate.text / (1 + candidate.text))
 
 
 def _first_of_each(candidates: Sequence[Candidate], count: int) -> Iterator[Candidate]:
@@ -203,20 +202,31 @@ def _first_of_each(candidates: Sequence[Candidate], count: int) -> Iterator[Cand
         yield from islice((candidate for candidate in candidates if candidate.stored.source == source), count)
 
 
-def named_files(text: str, store: Store, max_chars: int, source: Source | None) -> list[SearchResult]:
-    """The beginnings of the notes whose path or name the question is, word for word, or has in it with its ending.
+def file_matcher(text: str) -> Callable[[str], bool] | None:
+    """Return a test whether a query names the note at a path, or None where it names no file.
 
-    A transcript is not among them: its beginning is no answer, and it may be too long to be read for it.
+    A query names a note by its path or file name, as the whole query, or anywhere in it with the ending. It names no
+    transcript: the beginning of one is no answer, and may be too long to be read for it.
     """
     names = [text] if len(text) <= MAX_NAME_CHARS and not text.rstrip().endswith(("?", "？")) else []
     names += _FILE_NAME.findall(text)
-    if not names:
-        return []
     parts = [posixpath.basename(name.strip().replace("\\", "/")).casefold() for name in names]
-    paths = (path for path in store.paths() if not path.endswith(".jsonl"))
-    likely = (p for p in paths if not p.isascii() or any(part in p.casefold() for part in parts if part))
-    found = (store.chunks_of(path) for path in likely if any(exact_path_tier(name, path) for name in names))
-    return [_beginning(chunks, max_chars) for chunks in found if chunks and source in (None, chunks[0].source)]
+    if not any(parts):
+        return None
+
+    def is_named(path: str) -> bool:
+        likely = not path.isascii() or any(part in path.casefold() for part in parts if part)
+        return likely and not path.endswith(".jsonl") and any(exact_path_tier(name, path) for name in names)
+
+    return is_named
+
+
+def beginning(chunks: Sequence[StoredChunk], max_chars: int) -> SearchResult:
+    """Return as many whole lines from the start of a file as fit."""
+    lines = lines_of(chunks)
+    end = max([1, *(at for at, line in enumerate(lines, 1) if line.end_char - lines[0].start_char <= max_chars)])
+    snippet = text_of(lines[:end])[:max_chars]
+    return SearchResult(lines[0].path, lines[0].number, lines[end - 1].number, 1.0, snippet, lines[0].source)
 
 
 ANSWERS: Mapping[str, Callable[[RerankInput], list[SearchResult]]] = {"lines": best_lines, "chunks": best_chunks}
@@ -233,7 +243,7 @@ def _features(given: RerankInput, chunks: Sequence[StoredChunk], lines: Sequence
     shapes = [shape_of(line.said) for line in lines]
     vocabulary = LineVocabulary(shapes)
     features = {
-        "keyword": _keyword_scores(chunks, lines, given.found.text),
+        "keyword": _keyword_scores(chunks, lines, given.hits.text),
         "pairs": pair_matches(vocabulary, query),
         "exact": exact_matches(lines, query),
         "date": dated,
@@ -244,12 +254,12 @@ def _features(given: RerankInput, chunks: Sequence[StoredChunk], lines: Sequence
         return features | {"overlap": word_overlap(vocabulary, query, neighbourhood)}
     like = likeness(vocabulary, query, neighbourhood, dated, given.word_vectors)
     if given.use_chunk_scores:
-        features["chunk"] = _chunk_scores(chunks, lines, given.found.cosines)
+        features["chunk"] = _chunk_scores(chunks, lines, given.hits.cosines)
     return features | {"words": like.words, "meaning": like.meaning}
 
 
 def _keyword_scores(chunks: Sequence[StoredChunk], lines: Sequence[Line], text: Mapping[int, float]) -> Floats:
-    """For each line the best BM25 of a chunk that holds it, as a share of the best of all; 0..1."""
+    """Return for each line the best keyword score of a chunk that holds it, as a share of the best of all; 0..1."""
     paths = {stored.id: stored.path for stored in chunks}
     scores: dict[int, float] = {}
     for stored in chunks:
@@ -279,14 +289,6 @@ def _best_by_line(chunks: Sequence[StoredChunk], lines: Sequence[Line], scores: 
             place = (stored.path, number)
             best[place] = max(scores[stored.id], best.get(place, 0.0))
     return np.array([best[line.path, line.number] for line in lines], np.float32)
-
-
-def _beginning(chunks: Sequence[StoredChunk], max_chars: int) -> SearchResult:
-    """As many whole lines from the start of a file as fit."""
-    lines = lines_of(chunks)
-    end = max([1, *(at for at, line in enumerate(lines, 1) if line.end_char - lines[0].start_char <= max_chars)])
-    snippet = text_of(lines[:end])[:max_chars]
-    return SearchResult(lines[0].path, lines[0].number, lines[end - 1].number, 1.0, snippet, lines[0].source)
 
 
 def _result(

@@ -1,10 +1,10 @@
-"""A question, taken apart once: its terms, its words with their rarity, its names and dates."""
+"""A parsed query: its terms, its words with their rarity, its names and dates; and checks of what a caller asks for."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
@@ -23,40 +23,38 @@ _NAME = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for: `terms` in the keyword index, `words` in the lines that it leads to.
+    """A parsed query: `terms` are looked up in the keyword index, `words` in the lines of the chunks that are found.
 
     `words` are lower case, without stop words; `stems` are what they are compared by, `weights` how rare they are
-    (inverse document frequency). `pairs` are stems that stand side by side, stop words included. `date_words` are
-    the words of `dates`, folded.
+    (inverse document frequency). `pairs` are the stems of adjacent words, stop words included. `date_words` are the
+    words of `dates`, folded.
     """
 
     text: str
     terms: tuple[str, ...]
     words: tuple[str, ...]
     stems: tuple[str, ...]
-    weights: tuple[float, ...]
     pairs: frozenset[tuple[str, str]]
     identifiers: frozenset[str]
     names: frozenset[str]
     dates: tuple[DateMention, ...]
     date_words: frozenset[str]
+    weights: tuple[float, ...] = ()
 
 
-def parse_query(text: str, frequencies: Callable[[Iterable[str]], Mapping[str, int]], chunk_count: int) -> Query:
-    """The question in `text`; `frequencies` says in how many of `chunk_count` chunks each term occurs."""
+def parse_query(text: str) -> Query:
+    """Return the query in `text`, without `weights`: `weighed` adds them once term frequencies are known."""
     dates = mentioned_dates(text)
     date_text = text_of_dates(text)
     by_date = (date_term(named.year, named.month, named.day) for named in dates if named.month is not None)
     content_terms = query_terms(text)
     content = tuple(content_words(text))
     stems = tuple(map(word_stem, content))
-    counts = frequencies(stems)
     return Query(
         text=text,
         terms=tuple(dict.fromkeys([*content_terms, *by_date])),
         words=content,
         stems=stems,
-        weights=tuple(rarity(counts.get(term, 0), chunk_count) for term in stems),
         pairs=frozenset(pair for pair in pairwise(map(word_stem, words(text))) if set(pair) & set(stems)),
         identifiers=frozenset(filter(_is_identifier, content_terms)) - set(query_terms(date_text)),
         names=frozenset(fold(word) for word in _NAME.findall(text) if word[0].isupper()),
@@ -65,30 +63,35 @@ def parse_query(text: str, frequencies: Callable[[Iterable[str]], Mapping[str, i
     )
 
 
+def weighed(query: Query, frequencies: Mapping[str, int], chunk_count: int) -> Query:
+    """Return the query with the rarity of each word; `frequencies` holds in how many of the chunks each stem occurs."""
+    return replace(query, weights=tuple(rarity(frequencies.get(term, 0), chunk_count) for term in query.stems))
+
+
 def _is_identifier(term: str) -> bool:
-    """Joined words or a long number, or letters and digits mixed: written so, it is meant as it is written."""
+    """Return whether a term is an identifier: joined words, a long number, or letters mixed with digits."""
     if term.isdigit():
         return len(term) > LONGEST_YEAR
     return any(sign in term for sign in "-_.") or (term.isascii() and not term.isalpha())
 
 
 def is_code(identifier: str) -> bool:
-    """Whether an identifier names one thing only (`GEO-1000`, `retry_limit`), unlike joined words (`follow-up`)."""
+    """Return whether an identifier names one thing (`GEO-1000`, `retry_limit`), unlike joined words (`follow-up`)."""
     return "_" in identifier or any(sign.isdigit() for sign in identifier)
 
 
 def rarity(frequency: int, count: int) -> float:
-    """Inverse document frequency in Lucene's form of BM25, above zero: log(1 + (N - n + 0.5) / (n + 0.5))."""
+    """Return the inverse document frequency in Lucene's form, above zero: log(1 + (N - n + 0.5) / (n + 0.5))."""
     return math.log(1 + (max(count, frequency) - frequency + 0.5) / (frequency + 0.5))
 
 
 def validate_request(
     rules: SearchConfig, query: object, max_results: object, min_score: object, source: object
 ) -> SearchConfig:
-    """`rules` with the wishes of one call.
+    """Return `rules` with the arguments of one call in place of the configured values.
 
     Raises:
-        QueryError: a wish that cannot be met; the message names it.
+        QueryError: An argument is not valid; the message names it.
     """
     if not isinstance(query, str):
         raise QueryError(f"query must be a string, not {type(query).__name__}")
@@ -106,10 +109,10 @@ def validate_request(
 
 
 def with_time_zone(now: object) -> datetime | None:
-    """A moment as one that can be compared; without a time zone it is of the machine's.
+    """Return a moment with a time zone: its own, or else that of the machine.
 
     Raises:
-        QueryError: it is no `datetime`, or none that the machine's time zone can tell.
+        QueryError: It is not a `datetime`, or is outside what the time zone of the machine covers.
     """
     if now is None:
         return None

@@ -101,16 +101,8 @@ class SearchResults(Sequence[SearchResult]):
 _EXPLAINED_COLUMNS = ("rank", "citation", "score", "keyword", "vector", "decay", "kept")
 # Fonts with Chinese, Japanese and Korean signs, of Linux, macOS and Windows; matplotlib's own has none.
 _WIDE_FONTS = (
-    "Noto Sans CJK JP",
-    "Noto Sans CJK SC",
-    "Noto Sans CJK KR",
-    "WenQuanYi Micro Hei",
-    "Hiragino Sans",
-    "PingFang SC",
-    "Apple SD Gothic Neo",
-    "Yu Gothic",
-    "Microsoft YaHei",
-    "Malgun Gothic",
+    *("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans CJK KR", "WenQuanYi Micro Hei"),
+    *("Hiragino Sans", "PingFang SC", "Apple SD Gothic Neo", "Yu Gothic", "Microsoft YaHei", "Malgun Gothic"),
 )
 # Inches: of a plot, and of each of its bars.
 _WIDTH, _MARGIN, _BAR = 8.0, 1.5, 0.4
@@ -122,7 +114,7 @@ class Explained:
 
     `keyword` and `vector` are what the words and their meaning brought to it before age took its part; `decay` is 1
     where age does not count. `kept` is False where the threshold took the answer, whose `rank` is then None.
-    `features` are all parts that the search has told of, by name (`SearchResult.parts`).
+    `features` are all parts that the search has reported, by name (`SearchResult.parts`).
     """
 
     rank: int | None

@@ -1,6 +1,6 @@
-"""From a question to cited answers: both legs find chunks, the lines of the best chunks answer.
+"""Hybrid search: keywords and vectors find chunks, and the best lines of these chunks are the results.
 
-question -> candidates (keywords and vectors, fused) -> answers (lines, or chunks) -> decay, MMR, threshold -> results
+query -> candidates (both legs, fused) -> passages (lines, or chunks) -> decay, MMR, threshold -> results
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from datetime import UTC, datetime
 
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.search.candidates import Candidate, Found, days_of, find, fuse, together
+from openclaw_memory.search.candidates import days_of, fuse, merged, request_for
 from openclaw_memory.search.line_features import WordVectors
-from openclaw_memory.search.passages import ANSWERS, RerankInput, named_files
-from openclaw_memory.search.query import Query, parse_query
+from openclaw_memory.search.passages import ANSWERS, RerankInput, beginning, file_matcher
+from openclaw_memory.search.query import Query, parse_query, weighed
 from openclaw_memory.search.ranking import ranked, selected
 from openclaw_memory.search.results import SearchResults
-from openclaw_memory.types import SOURCES, Embedder, SearchResult, Source, Store
+from openclaw_memory.types import Candidates, Embedder, SearchResult, Source, Store
 
-# A pasted page is not a question: what stands beyond these many characters is not looked up.
+# A pasted page is not a query: characters beyond this number are not looked up.
 MAX_QUESTION_CHARS = 2000
 
 
@@ -34,24 +34,42 @@ def search(
     now: datetime | None = None,
     explain: bool = False,
 ) -> SearchResults:
-    """The answers to `query`, at most `rules.max_results`, best first; none for a blank query.
+    """Return the results for `query`, best first; none for a blank query.
 
-    `word_vectors` gives the vectors of words, by which lines are compared with the question; None compares words as
-    they are written. With `use_chunk_scores` the score of a line also counts how near its chunk is. An embedder that fails leaves the keywords, and `reason` says so. `now` (with a time zone) is
-    what the age of a note is counted from. With `explain`, the `parts` of a result hold every feature of its best line.
+    Args:
+        query: What is looked for; the first 2,000 characters count.
+        store: The index. It is asked once, by `Store.candidates`.
+        embedder: Makes the vector of the query. One that fails leaves the keywords, and `reason` says so.
+        rules: Limits, weights and the threshold.
+        word_vectors: Returns the vectors of words, by which lines are compared with the query. None compares words as
+            they are written.
+        use_chunk_scores: Whether the score of a line also counts how near its chunk is to the query.
+        source: The one source to search. Without it, notes and transcripts bring candidates each on their own.
+        max_share: The share of results, 0..1, that transcripts have at most (one where it comes to less), unless notes
+            leave places over.
+        now: The moment, with a time zone, from which the age of a note is counted.
+        explain: Whether the `parts` of a result hold every feature of its best line.
 
-    Without a `source`, notes and transcripts bring candidates each on their own. At most `max_share` of the results,
-    0..1, are then from transcripts (one where it comes to less), unless notes leave places over.
+    Returns:
+        At most `rules.max_results` results.
     """
-    parsed = parse_query(query[:MAX_QUESTION_CHARS], store.document_frequencies, store.chunk_count())
-    candidates, found, reason = _candidates(parsed, store, embedder, rules, source)
+    parsed = parse_query(query[:MAX_QUESTION_CHARS])
+    found, reason = _candidates(parsed, store, embedder, rules, source)
+    parsed = weighed(parsed, found.frequencies, found.chunk_count)
+    chunks = {stored.id: stored for stored in found.chunks}
+    candidates = [candidate for hits in found.hits for candidate in fuse(parsed, hits, chunks, rules)]
+    hits = merged(found.hits)
+    by_vector = embedder is not None and (hits.vector is not None or not parsed.terms)
     answers: list[SearchResult] = []
     if candidates:
-        vectors = word_vectors if found.vector is not None else None
-        answers = ANSWERS[rules.answer](
-            RerankInput(parsed, candidates, found, rules, vectors, explain, use_chunk_scores)
-        )
-    named = named_files(parsed.text, store, rules.snippet_chars, source)
+        vectors = word_vectors if by_vector else None
+        given = RerankInput(parsed, candidates, hits, rules, vectors, explain, use_chunk_scores)
+        answers = ANSWERS[rules.answer](given)
+    named = [
+        beginning(file_chunks, rules.snippet_chars)
+        for file_chunks in found.named
+        if file_chunks and source in (None, file_chunks[0].source)
+    ]
     order = ranked(
         [*named, *(answer for answer in answers if not any(_share_a_line(answer, other) for other in named))],
         parsed.text,
@@ -66,7 +84,7 @@ def search(
     return SearchResults(
         results=tuple(kept),
         query=query,
-        mode="keyword" if found.vector is None else "hybrid" if rules.text_weight > 0 else "vector",
+        mode="keyword" if not by_vector else "hybrid" if rules.text_weight > 0 else "vector",
         provider=embedder.provider if embedder else "none",
         model=embedder.model if embedder else "",
         filtered=filtered,
@@ -82,20 +100,14 @@ def _share_a_line(one: SearchResult, other: SearchResult) -> bool:
 
 def _candidates(
     query: Query, store: Store, embedder: Embedder | None, rules: SearchConfig, source: Source | None
-) -> tuple[list[Candidate], Found, str | None]:
-    """The best chunks of each source, what both legs found, and why the keywords were left alone, if they were."""
-    if not query.terms:
-        return [], Found({}, None if embedder is None else {}), None
-    vector = reason = None
-    sources: tuple[Source | None, ...] = (source,)
-    if source is None and store.holds("sessions") and store.holds("memory"):
-        sources = SOURCES
+) -> tuple[Candidates, str | None]:
+    """Return what the store found, and why keywords alone were searched where the embedder failed."""
+    named = file_matcher(query.text)
     try:
-        if embedder is not None and (vector := embedder.embed_query(query.text)) is None:
-            raise EmbedderError(f"{embedder.provider} {embedder.model} gave None for a question, and no vector")
-        found = [find(query, store, vector, rules, one) for one in sources]
+        vector = None
+        if query.terms and embedder is not None and (vector := embedder.embed_query(query.text)) is None:
+            raise EmbedderError(f"{embedder.provider} {embedder.model} returned None instead of a vector for the query")
+        return store.candidates(request_for(query, vector, rules, source, named)), None
     except EmbedderError as error:
-        reason = f"the embedder failed, so keywords alone were searched: {error}"
-        found = [find(query, store, None, rules, one) for one in sources]
-    candidates = [candidate for one in found for candidate in fuse(query, one, store, rules)]
-    return candidates, together(found), reason
+        found = store.candidates(request_for(query, None, rules, source, named))
+        return found, f"the embedder failed, so keywords alone were searched: {error}"

@@ -124,7 +124,7 @@ def chunks(db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
     return [stored_chunk(row) for row in fetch(db, CHUNKS.format(checksum="NULL"), wanted)]
 
 
-def chunks_of(db: apsw.Connection, path: str) -> list[StoredChunk]:
+def file_chunks(db: apsw.Connection, path: str) -> list[StoredChunk]:
     """The chunks of one file, in order."""
     return chunks(db, (chunk_id for (chunk_id,) in fetch(db, CHUNKS_OF, (path,))))
 

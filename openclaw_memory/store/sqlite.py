@@ -14,12 +14,27 @@ from openclaw_memory.store import document_rows, fts, integrity, rows, schema, s
 from openclaw_memory.store.connection import Connections, Pinned, connect, fetch, find_extension, is_index, prepare_file
 from openclaw_memory.store.location import identity_of
 from openclaw_memory.store.schema import SCHEMA_VERSION
-from openclaw_memory.types import ChunkRow, FileRecord, Hit, IndexMeta, Source, Store, StoredChunk, StoreStats
+from openclaw_memory.types import (
+    SOURCES,
+    CandidateRequest,
+    Candidates,
+    ChunkRow,
+    FileRecord,
+    Hit,
+    IndexMeta,
+    Source,
+    Store,
+    StoredChunk,
+    StoreStats,
+    gather_candidates,
+)
 
 if TYPE_CHECKING:
     import apsw
 
     from openclaw_memory.types import Matrix, Vector
+
+HAS_SOURCE = "SELECT 1 FROM files WHERE source = ? LIMIT 1"
 
 
 class SqliteStore:
@@ -247,6 +262,22 @@ class SqliteStore:
             schema.check(db)
             return vector_cache.prune(db, max_entries)
 
+    def candidates(self, request: CandidateRequest) -> Candidates:
+        """Everything that a search needs, read in one transaction.
+
+        Raises:
+            EmbedderError: the vector has other dimensions than the index, or holds a NaN.
+        """
+        with self._connections.read() as db:
+            return gather_candidates(
+                self._pinned(db),
+                request,
+                frequencies=fts.document_frequencies(db, request.counted),
+                chunk_count=_count(db, "SELECT count(*) FROM chunks"),
+                sources=[source for source in SOURCES if fetch(db, HAS_SOURCE, (source,))],
+                paths=lambda: [path for (path,) in fetch(db, "SELECT path FROM files")],
+            )
+
     def search_text(
         self, terms: Sequence[str], k: int, *, match: Literal["any", "all"] = "any", source: Source | None = None
     ) -> list[Hit]:
@@ -306,7 +337,7 @@ class SqliteStore:
         What is written meanwhile is not seen. The write-ahead log grows as long as the block lasts.
         """
         with self._connections.read() as db:
-            yield type(self)(Pinned(db, self.path), self._vector_error, document_cache=self._document_cache)
+            yield self._pinned(db)
 
     def holds(self, source: Source) -> bool:
         """Whether any file of this source is indexed."""
@@ -328,10 +359,10 @@ class SqliteStore:
         with self._connections.read() as db:
             return [path for (path,) in fetch(db, "SELECT path FROM files")]
 
-    def chunks_of(self, path: str, identity: str | None = None) -> list[StoredChunk]:
+    def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
         """All chunks of one file, in the order of its lines; with an `identity`, the rows that have that one."""
         with self._connections.read() as db:
-            return rows.chunks_of(db, path) if identity is None else document_rows.of_file(db, path, identity)
+            return rows.file_chunks(db, path) if identity is None else document_rows.of_file(db, path, identity)
 
     def identities(self) -> Mapping[str, tuple[int, int]]:
         """How many rows there are of each identity other than the index's own, and how many of them have vectors."""
@@ -374,6 +405,10 @@ class SqliteStore:
     def close(self) -> None:
         """Release the index. Calling it twice is allowed; work under way in other threads ends first."""
         self._connections.close()
+
+    def _pinned(self, db: apsw.Connection) -> Self:
+        """This store as it is in the read transaction of one connection."""
+        return type(self)(Pinned(db, self.path), self._vector_error, document_cache=self._document_cache)
 
     def _vector_ids(self, db: apsw.Connection, chunks: Sequence[ChunkRow]) -> tuple[int | None, dict[str, int | None]]:
         """The dimensions of the current model, and the ids of the vectors that these rows name."""

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import EmbedderError, StoreError
-from openclaw_memory.types import SOURCES, Chunk, ChunkRow, FileRecord, IndexMeta, Store
+from openclaw_memory.types import SOURCES, CandidateRequest, Chunk, ChunkRow, FileRecord, IndexMeta, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -137,10 +137,10 @@ def _check_refusals(store: Store) -> None:
 def _check_chunks(store: Store) -> None:
     _filled(store)
     ids = [chunk_id for path in store.files() for chunk_id in _ids_of(store, path)]
-    assert store.chunks_of("memory/unknown.md") == [], "an unknown file has no chunks"
+    assert store.file_chunks("memory/unknown.md") == [], "an unknown file has no chunks"
     for path in store.files():
-        assert [found.id for found in store.chunks_of(path)] == _ids_of(store, path), "chunks_of must keep their order"
         own = _ids_of(store, path)
+        assert [found.id for found in store.file_chunks(path)] == own, "file_chunks must keep their order"
         assert own == list(range(own[0], own[0] + 5)), f"ids of one file must be consecutive, not {own}"
     stored = store.chunks([*reversed(ids), max(ids) + 1000, ids[0]])
     assert [chunk.id for chunk in stored] == sorted(ids), "chunks must come once each, by id, the unknown left out"
@@ -148,6 +148,43 @@ def _check_chunks(store: Store) -> None:
     assert (first.path, first.source) == ("memory/0.md", "memory"), f"a chunk came back as {first}"
     assert first.chunk == _made_row(1, "every file0 n0").chunk, f"a chunk came back as {first.chunk}"
     assert store.chunks([]) == [], "no ids must give no chunks"
+
+
+def _check_candidates(store: Store) -> None:
+    vectors = _filled(store)
+    request = CandidateRequest(
+        ["n7", "n12"],
+        vectors[7],
+        vector_hits=3,
+        all_cosines=True,
+        counted=["every", "file1", "none"],
+        choose=lambda hits: [chunk_id for one in hits for chunk_id in one.text],
+        named=lambda path: path == "memory/2.md",
+    )
+    found = store.candidates(request)
+    counts = (dict(found.frequencies), found.chunk_count)
+    assert counts == ({"every": 20, "file1": 5, "none": 0}, 20), f"frequencies and count of chunks came as {counts}"
+    assert len(found.hits) == 2, f"without a source, each source must be searched on its own, not {len(found.hits)}"
+    for hits, source in zip(found.hits, SOURCES, strict=True):
+        text = {hit.chunk_id: hit.score for hit in store.search_text(["n7", "n12"], 60, source=source)}
+        near = {hit.chunk_id: hit.score for hit in store.search_vector(vectors[7], 3, source=source)}
+        assert dict(hits.text) == text, f"the keyword leg of {source} must find what search_text finds"
+        assert dict(hits.vector or {}) == near, f"the vector leg of {source} must find what search_vector finds"
+        assert set(hits.cosines) == {*text, *near}, "with all_cosines, every hit must have its cosine"
+    chosen = {chunk_id for hits in found.hits for chunk_id in hits.text}
+    assert chosen <= {chunk.id for chunk in found.chunks}, "the chunks that `choose` picks must come"
+    assert [[chunk.path for chunk in file] for file in found.named] == [["memory/2.md"] * 5], "named files must come"
+    alone = store.candidates(replace(request, vector=None, source=SOURCES[1], named=None))
+    assert [one.vector for one in alone.hits] == [None], "one source and no vector: one entry, without a vector leg"
+    assert dict(alone.hits[0].text) == dict(found.hits[1].text), "a source that is named must be searched as before"
+    assert not alone.named, "no files must come where none is named"
+    every = replace(request, terms=["file1", "n7"], vector=None, match="all")
+    assert [len(one.text) for one in store.candidates(every).hits] == [0, 1], "match='all' must want all terms"
+    filled = store.candidates(replace(every, enough=2))
+    assert [len(one.text) for one in filled.hits] == [0, 5], "fewer than `enough` must be filled up with any"
+    assert not store.candidates(replace(request, terms=[])).hits, "without terms neither leg runs"
+    store.remove_files([path for path in store.files() if path.startswith("sessions/")])
+    assert len(store.candidates(request).hits) == 1, "a source without files is not searched"
 
 
 def _check_text(store: Store) -> None:
@@ -423,10 +460,10 @@ def _check_documents(store: Store) -> None:
     assert store.chunk_count() == 23, f"rows with an identity are no chunks: 23, not {store.chunk_count()}"
     assert store.stats().chunks == 23, "rows with an identity must not be counted as chunks"
     assert len(store.search_vector(vectors[0], 100)) == 20, "rows with an identity must not be found among chunks"
-    assert len(store.chunks_of("memory/document0.md")) == 1, "rows with an identity must not be among a file's chunks"
-    (row_there,) = store.chunks_of("memory/document0.md", other)
+    assert len(store.file_chunks("memory/document0.md")) == 1, "rows with an identity must not be among a file's chunks"
+    (row_there,) = store.file_chunks("memory/document0.md", other)
     assert found[row_there.id] == "memory/document0.md", "a file's row must be found by its path and identity"
-    assert store.chunks_of("memory/document0.md", "check/none") == [], "a file has no rows of an unknown identity"
+    assert store.file_chunks("memory/document0.md", "check/none") == [], "a file has no rows of an unknown identity"
     store.add_vectors([_made_key("spare")], wide[2:], other)
     assert store.prune(0) == 1, "a vector that a row names must not be pruned, another one must"
     store.replace_files([(_made_record("memory/document0.md"), [])])
@@ -511,6 +548,7 @@ _CHECKS: tuple[Callable[[Store], None], ...] = (
     _check_replace,
     _check_refusals,
     _check_chunks,
+    _check_candidates,
     _check_text,
     _check_terms,
     _check_cosine,

@@ -6,7 +6,7 @@ import os
 import re
 import unicodedata
 
-from openclaw_memory.errors import QueryError
+from openclaw_memory.errors import InvalidInputError
 
 NAME = "recalled-memory"
 
@@ -20,18 +20,22 @@ _NO_LABEL = re.compile(r'[<>"\x00-\x1f\x7f]+')
 
 
 def fenced(text: str, label: str, mark: str | None = None) -> str:
-    """The text between an opening and a closing line that both bear `mark`: 16 hex digits, random unless given.
+    """Wrap `text` between an opening and a closing line that carry the same `mark`.
 
-    `label` says where the text is from. The text cannot close its fence: where it holds the fence's name, in letters
-    that Unicode counts as the same (NFKC, any case, with invisible characters in between), a blank takes the place of
-    the hyphen.
+    The text cannot close its fence: where it holds the fence's name, in letters that Unicode counts as the same (NFKC,
+    any case, with invisible characters in between), a blank replaces the hyphen.
+
+    Args:
+        text: The recalled text.
+        label: Where the text is from; shown in the opening line.
+        mark: 16 hex digits; random where None.
 
     Raises:
-        QueryError: `mark` is not 16 hex digits.
+        InvalidInputError: `mark` is not 16 hex digits.
     """
     mark = os.urandom(8).hex() if mark is None else mark
     if not _MARK.fullmatch(mark):
-        raise QueryError(
+        raise InvalidInputError(
             f"the mark of a fence must be 16 digits of 0-9a-f, not {mark!r}: leave it out for a random one"
         )
     origin = _NO_LABEL.sub(" ", _harmless(label)).strip()
@@ -39,7 +43,7 @@ def fenced(text: str, label: str, mark: str | None = None) -> str:
 
 
 def without_fenced(text: str) -> str:
-    """The text without its fenced blocks, those of OpenClaw included; a newline stays for each that they held.
+    """Return the text without its fenced blocks, those of OpenClaw included; their newlines stay.
 
     A block that is not closed stays: what others write below it is theirs.
     """
@@ -49,20 +53,20 @@ def without_fenced(text: str) -> str:
 
 
 def without_recalled(text: str) -> str:
-    """The text fit to be written: without its fenced blocks, and no fence left open that could swallow what follows."""
+    """Return the text fit to be written: no fenced blocks, and no open fence that could swallow what follows."""
     return _LOOSE.sub(rf"<\1{NAME.replace('-', ' ')}", without_fenced(text))
 
 
 def without_cut_off(text: str) -> str:
-    """The text up to a fenced block that is not closed, as in a message that was cut off in its midst."""
+    """Return the text up to a fenced block that is not closed, as in a truncated message."""
     opening = _OPENING.search(text) if f"<{NAME}" in text else None
     return text[: opening.start()] if opening else text
 
 
 def without_between(text: str, opening: str, closing: str) -> str:
-    """The text without what stands from each `opening` to the next `closing`, but for its newlines.
+    """Return the text without what is between each `opening` and the next `closing`, except for its newlines.
 
-    One that is not closed stays.
+    An `opening` without a `closing` stays.
     """
     kept: list[str] = []
     at = 0

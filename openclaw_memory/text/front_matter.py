@@ -15,7 +15,7 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from openclaw_memory.errors import QueryError
+from openclaw_memory.errors import InvalidInputError
 
 VERSION = 1
 MAX_DEPTH = 64  # of values in values: what is nested deeper could not be read again everywhere
@@ -29,7 +29,7 @@ _OPENING = re.compile(r"---\r?\nopenclaw_memory:[^\n]*(?:\n|\Z)")
 _CLOSING = re.compile(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _VERSION = re.compile(rf"---\r?\nopenclaw_memory: *{VERSION}\s*(?:\n|\Z)")
 _NAME = re.compile(r"(?!openclaw_memory)[a-z_]+")
-# Lines as `composed` writes them: what they look like where nothing else tells them from the text.
+# Lines as `composed` writes them: how they are recognised where nothing else separates them from the text.
 _WRITTEN = re.compile(r"(?:[a-z_]+: (?:[\[{\"].*|-?\d[\d.eE+-]*|true|false|null)\r?(?:\n|\Z))*")
 # YAML as people write it: a name, plain or in quotation marks, and what follows the colon.
 _FIELD = re.compile(r"""("[^"]*"|'[^']*'|[^\s"'#:\[{&*!|>%@`-][^:]*)[ \t]*:(?:[ \t]+(.*)|)""")
@@ -38,7 +38,7 @@ _CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": N
 # The lines of the field, and in them the vector, as JSON or YAML spell it: at least one float32, which is 8 characters.
 _FIELD_OF_VECTOR = re.compile(rf"""^["']?{EMBEDDING}["']?[ \t]*:.*(?:\n[ \t].*)*""", re.MULTILINE)
 _NUMBERS = re.compile(rf"""(\b{VECTOR}["']?[ \t]*:\s*(?:[|>][+-]?\s*)?["']?)[A-Za-z0-9+/\\=]{{8,}}(?=["'\s,}}]|$)""")
-# Ends of lines to YAML, or marks that editors take out, which JSON would let stand.
+# Ends of lines to YAML, or marks that editors take out, which JSON would keep.
 _BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 
 
@@ -86,7 +86,7 @@ def matter_end(text: str) -> int:
     if opening is None:
         return 0
     closing = _CLOSING.search(text, opening.end())
-    # Somebody has removed the closing line: the text begins below what only a program writes.
+    # The closing line was removed: the text begins below what only a program writes.
     above = closing or _WRITTEN.match(text, opening.end())
     return above.end() if above else opening.end()
 
@@ -95,10 +95,12 @@ def composed(fields: Mapping[str, Any], text: str) -> str:
     """The file of a document with these fields, whose names are of `a-z` and `_`, and this text.
 
     Raises:
-        QueryError: a name is another one, or a value is not JSON: the message says where in the fields it is.
+        InvalidInputError: a name is another one, or a value is not JSON: the message says where in the fields it is.
     """
     if wrong := [name for name in fields if not _NAME.fullmatch(name)]:
-        raise QueryError(f"{wrong[0]!r} cannot be the name of a field: use a-z and _, and not what this library uses")
+        raise InvalidInputError(
+            f"{wrong[0]!r} cannot be the name of a field: use a-z and _, and not what this library uses"
+        )
     lines = [f"{name}: {_json(value, name)}\n" for name, value in fields.items()]
     return f"---\nopenclaw_memory: {VERSION}\n{''.join(lines)}---\n{text}\n"
 
@@ -213,26 +215,28 @@ def _json(value: Any, name: str) -> str:
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
         written.encode()
     except UnicodeEncodeError as error:
-        raise QueryError(f"{name} holds text that is not Unicode: remove the lone surrogate") from error
+        raise InvalidInputError(f"{name} holds text that is not Unicode: remove the lone surrogate") from error
     except (TypeError, ValueError) as error:
-        raise QueryError(f"{name} cannot be written as JSON ({error}): turn it into text") from error
+        raise InvalidInputError(f"{name} cannot be written as JSON ({error}): turn it into text") from error
     return _BREAKS.sub(lambda match: f"\\u{ord(match[0]):04x}", written)
 
 
 def _check(value: Any, name: str, depth: int) -> None:
-    """Raise QueryError where a value, called `name`, is not JSON: of what is nested, with the way there."""
+    """Raise InvalidInputError where a value, called `name`, is not JSON: of what is nested, with the way there."""
     if depth > MAX_DEPTH:
-        raise QueryError(f"{name} is nested deeper than {MAX_DEPTH} levels: make it flatter")
+        raise InvalidInputError(f"{name} is nested deeper than {MAX_DEPTH} levels: make it flatter")
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if not isinstance(key, str):
-                raise QueryError(f"{name} has the key {key!r}, which is no string: JSON knows no other keys")
+                raise InvalidInputError(f"{name} has the key {key!r}, which is no string: JSON knows no other keys")
             _check(inner, f"{name}[{key!r}]", depth + 1)
     elif isinstance(value, list | tuple):
         for index, inner in enumerate(value):
             _check(inner, f"{name}[{index}]", depth + 1)
     elif isinstance(value, float) and not math.isfinite(value):
-        raise QueryError(f"{name} is {value}, which JSON does not know: leave it out, or use None")
+        raise InvalidInputError(f"{name} is {value}, which JSON does not know: leave it out, or use None")
     elif value is not None and not isinstance(value, str | int | float):
         kind = type(value).__name__
-        raise QueryError(f"{name} is of type {kind}, which is not JSON: turn it into text, a number, a list or a dict")
+        raise InvalidInputError(
+            f"{name} is of type {kind}, which is not JSON: turn it into text, a number, a list or a dict"
+        )

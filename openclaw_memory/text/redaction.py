@@ -13,7 +13,7 @@ _KEPT_FROM = 18  # OpenClaw's numbers
 _KEPT_START, _KEPT_END = 6, 4
 _HIDDEN = "***"
 
-# The patterns are typed from the providers' documentation, and linear. Each stands behind two gates, which cost next to
+# The patterns are typed from the providers' documentation, and linear. Each is behind two gates, which cost next to
 # nothing: what some character of the token is followed by, and a word that the token holds.
 _TOKENS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
@@ -100,7 +100,7 @@ _HEADER = (
 )
 _FLAG = rf"""(?i)(--{_NAME}[ =]["']?)({_VALUE})"""
 _ASSIGNMENT = rf"""(?i)(\b(?:[a-z0-9]{{1,32}}[_-]){{0,4}}{_NAME}=["']?)({_VALUE})"""
-# `token: see above` is no secret: after a colon stands one where it holds a digit.
+# `token: see above` is not a secret: after a colon, a value is one where it holds a digit.
 _COLON = rf"""(?i)(\b(?:[a-z0-9]{{1,32}}[_-]){{0,4}}{_NAME}: ?["']?)((?=[^\s]{{0,64}}\d){_VALUE})"""
 
 # Of these nothing is kept: a field of JSON, a constant of the environment, a password in an URL.

@@ -38,7 +38,7 @@ MAX_TERM_CHARS = 64
 
 
 def terms(text: str) -> list[str]:
-    """All terms of a text, in its order; a whole identifier stands before its parts."""
+    """Return all terms of a text, in its order; a whole identifier precedes its parts."""
     composed = _composed(text)
     if composed.isascii():  # the same terms, in half the time
         return list(chain.from_iterable(map(_terms_of_token, _ASCII_TOKEN.findall(composed))))

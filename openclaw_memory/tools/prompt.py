@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.errors import QueryError
 from openclaw_memory.text.fence import fenced
 from openclaw_memory.tools.budget import found, within
@@ -86,7 +86,7 @@ def recall(
         raise QueryError(f"max_chars must be a whole number of at least 1, not {most!r}: leave it out for the default")
     audience = audience_of(memory, session_key, source)
     if audience.unknown:
-        say(f"what is private is not recalled for session {session_key!r}: {audience.unknown}")
+        warn(f"what is private is not recalled for session {session_key!r}: {audience.unknown}")
     shown, _ = within(found(memory, query, audience, max_results, min_score, in_view), most)
     if not shown:
         return ""

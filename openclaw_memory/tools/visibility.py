@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from openclaw_memory.config.sections import Citations
 from openclaw_memory.conversation.session_key import chat_type, names_one, names_several
 from openclaw_memory.errors import ConfigError, OpenClawMemoryError, PathNotAllowedError
-from openclaw_memory.flush.state import read_states
 from openclaw_memory.types import SOURCES, Source
 from openclaw_memory.workspace.paths import (
     LOWER_CASE_NOTE,
@@ -46,12 +45,12 @@ def checked_memory(memory: object) -> Memory:
     """The memory that a part is given, where it is one.
 
     Raises:
-        ConfigError: it is something else, such as the path of its folder.
+        TypeError: it is something else, such as the path of its folder.
     """
     from openclaw_memory.memory import Memory
 
     if not isinstance(memory, Memory):
-        raise ConfigError(f"memory must be a Memory, not {memory!r:.80}: open one with Memory.open(folder)")
+        raise TypeError(f"memory must be a Memory, not {memory!r:.80}: open one with Memory.open(folder)")
     return memory
 
 
@@ -85,8 +84,7 @@ def audience_of(memory: Memory, session_key: str | None, source: Source | None =
 def _is_several(memory: Memory, session_key: str) -> bool:
     """Whether `sessions.json` says that a session, which it may know by another key too, is no direct chat."""
     workspace = memory.workspace
-    # What the flushes of this memory share: they have read the file too.
-    states = read_states(transcripts_place(workspace.root, workspace.sessions), memory._flushes)
+    states = memory._flushes.read(transcripts_place(workspace.root, workspace.sessions))
     return any(
         names_several(key) or (state.chat_type or "direct").strip().lower() != "direct"
         for key, state in states.items()

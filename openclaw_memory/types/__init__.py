@@ -4,6 +4,7 @@ files -> index (chunks, rows) -> answers (results, reports, status); `tools` and
 frameworks exchange with a memory; `protocols` are the parts that can be replaced.
 """
 
+from openclaw_memory.types.candidates import CandidateRequest, Candidates, SourceHits, gather_candidates
 from openclaw_memory.types.documents import Document, Maker
 from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source, citation, cited
 from openclaw_memory.types.index import (
@@ -12,15 +13,19 @@ from openclaw_memory.types.index import (
     FileRecord,
     Hit,
     IndexMeta,
+    Matrix,
     StoredChunk,
     StoreStats,
+    Vector,
 )
-from openclaw_memory.types.protocols import Embedder, Matrix, ServiceEmbedder, Store, Vector, WordVectorEmbedder
+from openclaw_memory.types.protocols import Embedder, ServiceEmbedder, Store, WordVectorEmbedder
 from openclaw_memory.types.results import Progress, SearchResult, Status, SyncReport
 from openclaw_memory.types.tools import Tool, ToolAnswer
 
 __all__ = [
     "SOURCES",
+    "CandidateRequest",
+    "Candidates",
     "Chunk",
     "ChunkRow",
     "Document",
@@ -37,6 +42,7 @@ __all__ = [
     "ServiceEmbedder",
     "Skipped",
     "Source",
+    "SourceHits",
     "Status",
     "Store",
     "StoreStats",
@@ -48,4 +54,5 @@ __all__ = [
     "WordVectorEmbedder",
     "citation",
     "cited",
+    "gather_candidates",
 ]

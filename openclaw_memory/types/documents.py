@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from openclaw_memory.types.files import citation
-from openclaw_memory.types.protocols import Matrix
+from openclaw_memory.types.index import Matrix
 
 
 @dataclass(frozen=True, slots=True)

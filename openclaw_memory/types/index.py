@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory.types.files import Source
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector: TypeAlias = NDArray[np.float32]  # shape (dims,), L2-normalised
+    Matrix: TypeAlias = NDArray[np.float32]  # shape (n, dims), rows L2-normalised
+else:
+    Vector: TypeAlias = Any
+    Matrix: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
+from openclaw_memory.types.candidates import CandidateRequest, Candidates
 from openclaw_memory.types.files import Source
-from openclaw_memory.types.index import ChunkRow, FileRecord, Hit, IndexMeta, StoredChunk, StoreStats
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vector: TypeAlias = NDArray[np.float32]  # shape (dims,), L2-normalised
-    Matrix: TypeAlias = NDArray[np.float32]  # shape (n, dims), rows L2-normalised
-else:
-    Vector: TypeAlias = Any
-    Matrix: TypeAlias = Any
+from openclaw_memory.types.index import ChunkRow, FileRecord, Hit, IndexMeta, Matrix, StoredChunk, StoreStats, Vector
 
 
 @runtime_checkable
@@ -160,6 +151,14 @@ class Store(Protocol):
         """Remove vectors that no chunk has, the longest unused first, down to `max_entries`; returns how many."""
         ...
 
+    def candidates(self, request: CandidateRequest) -> Candidates:
+        """Return all that one search needs, of one state of the index; see `gather_candidates`.
+
+        Raises:
+            EmbedderError: The vector does not fit the index.
+        """
+        ...
+
     def search_text(
         self, terms: Sequence[str], k: int, *, match: Literal["any", "all"] = "any", source: Source | None = None
     ) -> list[Hit]:
@@ -192,7 +191,7 @@ class Store(Protocol):
         """The path of every indexed file, in no order."""
         ...
 
-    def chunks_of(self, path: str, identity: str | None = None) -> list[StoredChunk]:
+    def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
         """All chunks of one file, in the order of its lines; with an `identity`, its rows under that one."""
         ...
 

@@ -1,4 +1,4 @@
-"""Writing to the disk: a lock between processes, a write that is whole or taken back, a file replaced at once."""
+"""Write to disk: a lock between processes, an append that is complete or undone, a file replaced in one step."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _UNFINISHED_NAME = re.compile(r"\.openclaw-memory-[0-9a-f]{16}\.tmp")
 
 @contextmanager
 def writing(root: Path, path: str) -> Iterator[None]:
-    """Hold the lock under which notes of a workspace are written: `memory/.lock`, one for all of them.
+    """Hold the one lock under which notes of a workspace are written: `memory/.lock`.
 
     Raises:
-        PathNotAllowedError, WriteError: as `locked`.
+        PathNotAllowedError, WriteError: As `locked`.
     """
     try:
         make_folder(root, NOTES_FOLDER)
@@ -39,13 +39,13 @@ def writing(root: Path, path: str) -> Iterator[None]:
 
 @contextmanager
 def locked(lock: Path, path: str) -> Iterator[None]:
-    """Hold a lock file, which is made if need be (0600), while `path` is written; no other thread or process has it.
+    """Hold a lock file while `path` is written; it is created if need be (0600) and excludes all threads and processes.
 
-    What the operating system refuses meanwhile, in words of this library.
+    Errors of the operating system are raised as errors of this library.
 
     Raises:
-        PathNotAllowedError: a symlink, or something that is no file or folder, is in the way.
-        WriteError: the lock was held by somebody else for 10 s, or the system refused to write.
+        PathNotAllowedError: A symlink, or something that is neither file nor folder, is in the way.
+        WriteError: Another process held the lock for 10 s, or the system refused to write.
     """
     import filelock
 
@@ -61,7 +61,7 @@ def locked(lock: Path, path: str) -> Iterator[None]:
 
 
 def refused(error: OSError, path: str) -> OpenClawMemoryError:
-    """The error of this library that says why `path` could not be written."""
+    """Return the error of this library that says why `path` could not be written."""
     if error.errno in {errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.ENOTDIR}:
         return PathNotAllowedError(
             f"{path} is not written: a symlink, or something that is no file or folder, is in its way; move it"
@@ -72,10 +72,10 @@ def refused(error: OSError, path: str) -> OpenClawMemoryError:
 
 
 def make_folder(base: Path, name: str) -> None:
-    """Make the folder `name` in the trusted folder `base` (0700), where there is none.
+    """Create the folder `name` in the trusted folder `base` (0700) if it is missing.
 
     Raises:
-        OSError: it cannot be made, or a symlink or a file is in its place: ELOOP, ENOTDIR.
+        OSError: It cannot be created, or a symlink or a file is in its place: ELOOP, ENOTDIR.
     """
     try:
         os.mkdir(base / name, 0o700)
@@ -90,10 +90,10 @@ def make_folder(base: Path, name: str) -> None:
 
 
 def open_to_append(base: str, parts: Sequence[str]) -> tuple[int, bool]:
-    """A file opened for reading and appending, never through a symlink, and whether it was made (0600) for that.
+    """Open a file to read and append, never through a symlink; returns its descriptor and whether it is new (0600).
 
     Raises:
-        OSError: with ELOOP where a part is a symlink, and as open(2) raises it otherwise.
+        OSError: ELOOP where a part is a symlink, otherwise as open(2) raises it.
     """
     flags = os.O_RDWR | os.O_APPEND
     try:
@@ -103,7 +103,7 @@ def open_to_append(base: str, parts: Sequence[str]) -> tuple[int, bool]:
 
 
 def read_whole(descriptor: int) -> bytes:
-    """All that an open file holds from here on."""
+    """Return everything that an open file holds from the current position on."""
     blocks = []
     while block := os.read(descriptor, 1 << 20):
         blocks.append(block)
@@ -111,11 +111,11 @@ def read_whole(descriptor: int) -> bytes:
 
 
 def write_whole(descriptor: int, data: bytes, size: int, path: str) -> None:
-    """Add `data` in one write(2), on the disk when this returns; else the file is cut back to `size` bytes.
+    """Append `data` in one write(2) and fsync; on failure the file is cut back to `size` bytes.
 
     Raises:
-        WriteError: the disk took a part only.
-        OSError: the write failed.
+        WriteError: The disk took only a part.
+        OSError: The write failed.
     """
     try:
         written = os.write(descriptor, data)
@@ -186,7 +186,7 @@ def _put(folder: int | None, prefix: str, name: str, data: bytes, seen: os.stat_
 
 
 def _sweep(folder: int | None, prefix: str) -> None:
-    """Remove what an earlier writer left unfinished. What cannot be removed is in nobody's way, and stays."""
+    """Remove what an earlier writer left unfinished. What cannot be removed does no harm and stays."""
     with suppress(OSError):
         names = os.listdir(prefix or "." if folder is None else folder)
         for name in filter(_UNFINISHED_NAME.fullmatch, names):
@@ -194,10 +194,10 @@ def _sweep(folder: int | None, prefix: str) -> None:
 
 
 def flush_folder(base: str, parts: Sequence[str], path: str) -> None:
-    """Put the names in a folder on the disk, `path` among them. Windows has no such call, and opens no folders.
+    """Fsync a folder, so that the name `path` in it survives a power cut. Windows has no such call.
 
     Raises:
-        WriteError: the disk did not confirm it. What was written stays.
+        WriteError: The disk did not confirm it. What was written stays.
     """
     if os.name == "nt":
         return
@@ -219,7 +219,7 @@ def _flush(folder: int, path: str) -> None:
 
 @contextmanager
 def _folder(base: str, parts: Sequence[str]) -> Iterator[tuple[int | None, str]]:
-    """A folder, held open so that nobody can swap it, and what its names begin with: nothing where it is open."""
+    """Hold a folder open, so that it cannot be swapped; yields it and the prefix of its names ("" where it is open)."""
     if not CAN_WALK:
         yield None, os.path.join(base, *parts, "")
         return

@@ -1,4 +1,4 @@
-"""What an agent reads when a session starts: who it is, what stays true, and the notes of the last two days."""
+"""Collect what an agent reads when a session starts: who it is, what stays true, and the notes of the last two days."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class BootstrapFile:
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """The files that a session starts with, in the order in which they are read."""
+    """The files that a session starts with, in reading order."""
 
     files: tuple[BootstrapFile, ...]
 
     @property
     def text(self) -> str:
-        """All of them as Markdown for a system prompt, each below its path and followed by its note; "" for none."""
+        """All files as Markdown for a system prompt, each below its path and followed by its note; "" for no files."""
         return "\n\n".join(
             "\n\n".join(filter(None, (f"## {file.path}", file.text, file.note and f"({file.note})")))
             for file in self.files

@@ -1,4 +1,4 @@
-"""What a path says about time: the day that a note belongs to, and the terms by which it is asked for."""
+"""What a path says about time: the day that a note belongs to, and the terms by which a query may name it."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ _FIRST_YEAR = 100
 
 
 def is_date_title(text: str) -> bool:
-    """Whether a text is nothing but a heading that is a date: the path of a daily note says that already."""
+    """Return whether a text is only a heading that is a date, which the path of a daily note says already."""
     return _DATE_TITLE.fullmatch(text) is not None
 
 
 def date_term(year: int | None, month: int, day: int | None) -> str:
-    """A date as one term of the keyword index, in the forms of ISO 8601: 2026-01-06, 2026-01, --01-06 or --01."""
+    """Return a date as one term of the keyword index, in ISO 8601 form: 2026-01-06, 2026-01, --01-06 or --01."""
     start = f"{year:04}" if year is not None else "-"
     return f"{start}-{month:02}" if day is None else f"{start}-{month:02}-{day:02}"
 
 
 def date_terms(day: datetime.date) -> tuple[str, ...]:
-    """All terms by which a question may mean this day; its year is a term of the file's name already."""
+    """Return all terms by which a query may mean this day; its year is a term of the file's name already."""
     year, month = day.year, day.month
     return tuple(date_term(y, month, d) for y in (year, None) for d in (day.day, None))
 
 
 def note_date(path: str) -> datetime.date | None:
-    """The day in the name of a dated note below `memory/`; None when the name has none, or no day of the calendar."""
+    """Return the day in the name of a dated note below `memory/`; None where the name holds no valid day."""
     match = _DATED.search(path.replace("\\", "/"))
     if match is None or match.end() != len(match.string):
         return None

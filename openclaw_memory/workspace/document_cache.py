@@ -10,9 +10,15 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from openclaw_memory._log import say
+from openclaw_memory._log import warn
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError, UndecodableError, WorkspaceError
+from openclaw_memory.errors import (
+    InvalidInputError,
+    NotFoundError,
+    PathNotAllowedError,
+    UndecodableError,
+    WorkspaceError,
+)
 from openclaw_memory.text.front_matter import (
     EMBEDDING,
     SHOWN_VECTOR,
@@ -180,7 +186,7 @@ class Known:
         )
         if self.unread.get(path) != words:
             self.unread[path] = words
-            say(words)
+            warn(words)
 
     def _keep(self, path: str, stamp: _Stamp, size: int, seen: Seen) -> None:
         with self._lock:
@@ -266,7 +272,7 @@ def cited_lines(workspace: Workspace, doc_id: str) -> Document | None:
     start = int(match[2])
     try:
         lines = workspace.excerpt(match[1], start, int(match[3] or start) - start + 1)
-    except (NotFoundError, PathNotAllowedError, QueryError):
+    except (NotFoundError, PathNotAllowedError, InvalidInputError):
         return None
     source: Source = "sessions" if lines.path.startswith("sessions/") else "memory"
     return document_of(lines.path, lines.start_line, lines.end_line, lines.text, source)

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
     EmbedderError,
+    InvalidInputError,
     NotFoundError,
     PathNotAllowedError,
-    QueryError,
     UndecodableError,
     WriteError,
 )
@@ -87,10 +87,10 @@ def file_name(doc_id: str) -> str:
     alone have different names.
 
     Raises:
-        QueryError: the id is no string, is blank, or is no Unicode.
+        InvalidInputError: the id is no string, is blank, or is no Unicode.
     """
     if not isinstance(doc_id, str) or not doc_id.strip():
-        raise QueryError(f"a document needs an id of at least one character, not {doc_id!r}")
+        raise InvalidInputError(f"a document needs an id of at least one character, not {doc_id!r}")
     checked_text(doc_id, f"the id {doc_id!r}")
     safe = _UNSAFE.sub("-", doc_id.lower()).strip("-_")[:_NAME_CHARS]
     if safe == doc_id and not _RESERVED.fullmatch(safe):
@@ -102,7 +102,7 @@ def path_of(doc_id: str) -> str:
     """The path that the document with this id has, unless a person's file was in the way, or has moved it.
 
     Raises:
-        QueryError: as `file_name`.
+        InvalidInputError: as `file_name`.
     """
     return f"{DOCUMENTS_FOLDER}/{file_name(doc_id)}.md"
 
@@ -114,7 +114,7 @@ def write(root: Path, rules: FilesConfig, documents: Sequence[Fields]) -> list[s
     that, or nothing, and the text is the same.
 
     Raises:
-        QueryError: a field is not JSON, or a text no Unicode: nothing was written.
+        InvalidInputError: a field is not JSON, or a text no Unicode: nothing was written.
         PathNotAllowedError: a path lies not below `memory/`, is left out by the globs, or is that of a day's note or of
             a person's file: nothing was written.
         WriteError: a file would be too large (nothing was written), or could not be written (those before it are).
@@ -136,7 +136,7 @@ def upsert(
     vectors come with these documents, and their dimensions.
 
     Raises:
-        QueryError, PathNotAllowedError, WriteError: as `write`.
+        InvalidInputError, PathNotAllowedError, WriteError: as `write`.
         EmbedderError: other documents came with vectors that cannot be compared with these. Nothing was written.
     """
     names = {doc_id: file_name(doc_id) for doc_id in documents}
@@ -300,7 +300,7 @@ def _check_replaceable(file: _File, text: str) -> None:
     if info.st_nlink > 1:
         raise WriteError(f"{path} has {info.st_nlink} hard links, which a change would part: copy it first")
     if masks := lost_secrets(file.text, text):
-        raise QueryError(f"{masks[0]!r} stands for a secret in {path}, which would be lost: change that file by hand")
+        raise InvalidInputError(f"{masks[0]!r} masks a secret in {path}, which would be lost: change that file by hand")
 
 
 def _unmasked(new: Any, old: Any) -> Any:
@@ -328,11 +328,11 @@ def check_no_secret(value: Any, where: str) -> None:
     """Check that a value of JSON, which is called `where` in words, comes back as it is.
 
     Raises:
-        QueryError: a text in it holds a secret.
+        InvalidInputError: a text in it holds a secret.
     """
     if isinstance(value, str):
         if (shown := redact(value)) != value:
-            raise QueryError(
+            raise InvalidInputError(
                 f"{redact(where)} holds a secret ({shown[:60]!r}), which is masked when it is read, and would be lost "
                 "when it is put again: keep secrets elsewhere, and put what leads there"
             )

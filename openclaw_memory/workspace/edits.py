@@ -1,4 +1,4 @@
-"""Changing notes: lines replaced or removed if they still are what the caller saw, and lines kept for good."""
+"""Change notes: replace or remove lines that still are what the caller saw, and promote lines to long-term memory."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from openclaw_memory.chunking.blocks import blocks, title_of
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
     ConflictError,
+    InvalidInputError,
     NotFoundError,
     PathNotAllowedError,
-    QueryError,
     UndecodableError,
     WriteError,
 )
@@ -36,7 +36,7 @@ from openclaw_memory.workspace.safe_read import (
 
 LONG_TERM_HEADING = "# Long-term memory"
 
-# The beginning of a hash is enough, as in git; twelve digits tell the versions of one file apart beyond doubt.
+# The beginning of a hash is enough, as in git; twelve digits identify a version of one file beyond doubt.
 _SHORT_HASH = re.compile(r"[0-9a-fA-F]{12,64}")
 _BOM = "\ufeff"
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
@@ -44,7 +44,7 @@ _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """A note as it was read: its lines without newlines, and what must stay as it is."""
+    """A note as it was read: its lines without newlines, and what has to be preserved."""
 
     place: Place
     lines: list[str] = field(default_factory=list)
@@ -57,11 +57,11 @@ class _Note:
         return self.lines[:1] != [] and self.lines[0].endswith("\r")
 
     def styled(self, lines: Sequence[str]) -> list[str]:
-        """Lines with the carriage returns of this note."""
+        """Return lines with the carriage returns of this note."""
         return [line.removesuffix("\r") + "\r" * self.has_crlf for line in lines]
 
     def text(self, lines: Sequence[str]) -> str:
-        """What this note would hold with other lines, without its byte order mark."""
+        """Return what this note would hold with other lines, without its byte order mark."""
         body = "\n".join(lines)
         if self.ends_line:
             return body + "\n" * bool(lines)
@@ -73,32 +73,33 @@ class _Note:
 
 
 def edit(root: Path, path: str, start: int, end: int, text: str, *, seen: str | Excerpt, rules: FilesConfig) -> Excerpt:
-    """Replace lines `start` to `end` (1-based, inclusive) of a note by `text`, if they still are what was seen.
+    """Replace lines `start` to `end` (1-based, inclusive) of a note by `text` if they still are what the caller saw.
 
-    `seen` is the `hash` of these lines, or its first 12 digits or more; or an excerpt that shows them, none of whose
-    lines may have changed. Byte order mark, kind of newlines, and a missing one at the end stay as they are. A newline
-    at the end of `text` ends its last line and begins no other. The vector of a document, which is shown as `…`, stays
-    where the line that shows it is written as it was shown. Returns the new lines.
+    `seen` is the `hash` of these lines, or at least its first 12 digits; or an excerpt that shows them, all of whose
+    lines must be unchanged. The byte order mark, the kind of newlines and a missing newline at the end are preserved. A
+    newline at the end of `text` ends its last line and starts no other. The vector of a document, which is shown as
+    `…`, is kept where the line that shows it is written back unchanged. Returns the new lines.
 
     Raises:
-        ConflictError: the lines are others by now. Nothing was changed.
-        QueryError: the range, the text or `seen` cannot be; or a secret, which is shown masked, would be lost or shown.
-        NotFoundError: there is no such file, or no such line.
-        PathNotAllowedError: the path is no memory file, is a transcript, or lies outside of the workspace.
-        UndecodableError: it is not text in UTF-8.
-        WriteError: it could not be written. The file is as it was.
+        ConflictError: The lines have changed. Nothing was written.
+        InvalidInputError: The range, the text or `seen` is invalid; or a secret, which is shown masked, would be lost
+            or revealed.
+        NotFoundError: There is no such file, or no such line.
+        PathNotAllowedError: The path is not a memory file, is a transcript, or is outside the workspace.
+        UndecodableError: The file is not UTF-8 text.
+        WriteError: It could not be written. The file is unchanged.
     """
     wanted = checked_text(text, "the text to write")
     if not wanted:
-        raise QueryError("the text to write is empty: delete the lines instead")
+        raise InvalidInputError("the text to write is empty: delete the lines instead")
     return _changed(root, path, start, end, wanted, seen, rules)
 
 
 def delete(root: Path, path: str, start: int, end: int, *, seen: str | Excerpt, rules: FilesConfig) -> None:
-    """Remove lines `start` to `end` (1-based, inclusive) of a note, if they still are what was seen.
+    """Remove lines `start` to `end` (1-based, inclusive) of a note if they still are what the caller saw.
 
     Raises:
-        ConflictError, QueryError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError: as `edit`.
+        ConflictError, InvalidInputError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError: As `edit`.
     """
     _changed(root, path, start, end, "", seen, rules)
 
@@ -113,22 +114,23 @@ def promote(
     seen: str | Excerpt | None = None,
     rules: FilesConfig,
 ) -> Excerpt:
-    """Copy lines `start` to `end` (1-based, inclusive) of a note to `MEMORY.md`; returns the lines there.
+    """Copy lines `start` to `end` (1-based, inclusive) of a note to `MEMORY.md` and return the lines there.
 
-    They go to the end of the section below the heading `section`, which is made if need be, or to the end of the file.
-    Lines that stand there already, one after the other, are not added again: the excerpt then has `existed` set.
+    They are added at the end of the section below the heading `section`, which is created if need be, or at the end of
+    the file. Lines that are already there, one after the other, are not added again: the excerpt then has `existed`
+    set.
 
     Raises:
-        QueryError: the range, the section or `seen` cannot be, or the lines hold a secret, which stays where it is, or
-            stand above the text of a document.
-        ConflictError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError: as `edit`.
+        InvalidInputError: The range, the section or `seen` is invalid, the lines hold a secret, which stays where it
+            is, or they are front matter of a document.
+        ConflictError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError: As `edit`.
     """
     source, target = locate(root, rules, path), locate(root, rules, long_term_path(root))
     if source.path == target.path:
-        raise QueryError(f"{source.path} is the long-term memory itself: name lines of another note")
+        raise InvalidInputError(f"{source.path} is the long-term memory itself: name lines of another note")
     title = None if section is None else checked_text(" ".join(section.split()).lstrip("# "), "the section")
     if title == "":
-        raise QueryError("the section is empty: name a heading, or none")
+        raise InvalidInputError("the section is empty: name a heading, or none")
     with writing(root, target.path):
         kept = _lines_to_keep(_read(source, rules), start, end, seen)
         try:
@@ -146,7 +148,7 @@ def promote(
 def _changed(
     root: Path, path: str, start: int, end: int, text: str, seen: str | Excerpt, rules: FilesConfig
 ) -> Excerpt:
-    """Put the lines of `text` in the place of others, none where it is empty."""
+    """Replace the lines by those of `text`; remove them where it is empty."""
     place = _writable(root, path, rules)
     with writing(root, place.path):
         note = _read(place, rules)
@@ -200,11 +202,15 @@ def _check_seen(note: _Note, start: int, end: int, seen: str | Excerpt, proposed
     _check_range(start, end)
     first, last, digest = start, end, seen.hash if isinstance(seen, Excerpt) else seen
     if not isinstance(digest, str) or not _SHORT_HASH.fullmatch(digest):
-        raise QueryError(f"seen must be an excerpt or its hash, at least 12 digits of it, not {seen!r}: read the lines")
+        raise InvalidInputError(
+            f"seen must be an excerpt or its hash, at least 12 digits of it, not {seen!r}: read the lines"
+        )
     if isinstance(seen, Excerpt):
         first, last = seen.start_line, seen.end_line
         if seen.path != path or start < first or end > last:
-            raise QueryError(f"lines {start} to {end} of {path} are not in the excerpt {seen.citation}: read them")
+            raise InvalidInputError(
+                f"lines {start} to {end} of {path} are not in the excerpt {seen.citation}: read them"
+            )
     if not hash_of("\n".join(note.lines[first - 1 : last])).startswith(digest.lower()):
         raise _conflict(note, start, end, seen, proposed)
     if end > count:
@@ -212,23 +218,29 @@ def _check_seen(note: _Note, start: int, end: int, seen: str | Excerpt, proposed
 
 
 def _check_masks(note: _Note, start: int, end: int, proposed: str, changed: Sequence[str]) -> None:
-    """Who saw a secret masked, and writes the mask back, would lose the secret; who parts a key would show the rest."""
+    """Refuse to write a mask back, which would lose the secret, or to split a key, which would reveal the rest."""
     shown, after = masked_lines(note.lines), masked_lines(changed)
     for line, safe in zip(note.lines[start - 1 : end], shown[start - 1 : end], strict=True):
         masks = [word for word in safe.split() if word not in line and word in proposed]
         if masks:
-            raise QueryError(f"{masks[0]!r} stands for a secret, which would be lost: leave its line out of the range")
+            raise InvalidInputError(
+                f"{masks[0]!r} masks a secret, which would be lost: leave its line out of the range"
+            )
     above = zip(note.lines[: start - 1], shown, after, strict=False)
     below = zip(note.lines[end:], shown[end:], after[len(after) - len(note.lines) + end :], strict=True)
     # Of a key over several lines, all but the first are shown blank.
     begins_inside = bool(note.lines[start - 1].strip()) and not shown[start - 1].strip()
     if begins_inside or any(line != was and line == now for line, was, now in (*above, *below)):
-        raise QueryError(f"lines {start} to {end} are a part of a secret, and its rest would stay: name all its lines")
+        raise InvalidInputError(
+            f"lines {start} to {end} are a part of a secret, and its rest would stay: name all its lines"
+        )
 
 
 def _check_range(start: int, end: int) -> None:
     if not isinstance(start, int) or not isinstance(end, int) or not 1 <= start <= end:
-        raise QueryError(f"lines {start!r} to {end!r} are no range: lines count from 1, and the last is included")
+        raise InvalidInputError(
+            f"lines {start!r} to {end!r} are not a range: lines count from 1, and the last is included"
+        )
 
 
 def _conflict(note: _Note, start: int, end: int, seen: str | Excerpt, proposed: str) -> ConflictError:
@@ -236,7 +248,7 @@ def _conflict(note: _Note, start: int, end: int, seen: str | Excerpt, proposed: 
     current, digest = "\n".join(shown[start - 1 : end]), hash_of("\n".join(note.lines[start - 1 : end]))
     message = (
         f"lines {start} to {end} of {path} are not what you saw, and were not changed: "
-        f"look at them as they are now, whose hash is {digest[:12]}\n--- what stands there now\n{current}"
+        f"look at them as they are now, whose hash is {digest[:12]}\n--- what is there now\n{current}"
     )
     if proposed:
         message += f"\n--- what you wanted to write\n{proposed}"
@@ -255,30 +267,30 @@ def _lines_to_keep(note: _Note, start: int, end: int, seen: str | Excerpt | None
         raise NotFoundError(f"{note.place.path} has {len(note.lines)} lines, none numbered {end}: read it again")
     file = "\n".join(note.lines)
     if start <= (above := file[: matter_end(file)].count("\n")):
-        raise QueryError(
-            f"the first {above} lines of {note.place.path} stand above the text of a document and are no memory: name "
+        raise InvalidInputError(
+            f"the first {above} lines of {note.place.path} are front matter of a document, not memory: name "
             "lines below them"
         )
     if masked_lines(note.lines)[start - 1 : end] != note.lines[start - 1 : end]:
-        raise QueryError(
+        raise InvalidInputError(
             f"lines {start} to {end} of {note.place.path} hold a secret, which is shown masked: leave it where it is, "
             "and name lines without it"
         )
     kept = "\n".join(line.removesuffix("\r") for line in note.lines[start - 1 : end]).strip("\n")
     if not kept.strip():
-        raise QueryError(f"lines {start} to {end} of {note.place.path} are blank: name lines that say something")
+        raise InvalidInputError(f"lines {start} to {end} of {note.place.path} are blank: name lines that say something")
     return kept.split("\n")
 
 
 def _with_kept(note: _Note, kept: Sequence[str], section: str | None) -> tuple[list[str], int]:
-    """The lines of a note with `kept` at the end of a section, or of all; and where it is then, 0-based."""
+    """Return a note's lines with `kept` at the end of a section, or of the note, and the 0-based place of `kept`."""
     lines = note.lines or [LONG_TERM_HEADING]
     stop = len(lines) if section is None else _section_stop(lines, section)
     heading = [] if stop is not None else ["", f"## {section}"]
     stop = len(lines) if stop is None else stop
     while stop and not lines[stop - 1].strip():
         stop -= 1
-    # Items stay one list; everything else stands apart.
+    # Items stay one list; everything else is set apart.
     is_list = not heading and stop > 0 and _ITEM.match(lines[stop - 1]) and _ITEM.match(kept[0])
     before = [*heading, *([] if is_list or not stop else [""])]
     after = [""] if stop < len(lines) and lines[stop].strip() else []
@@ -287,7 +299,7 @@ def _with_kept(note: _Note, kept: Sequence[str], section: str | None) -> tuple[l
 
 
 def _section_stop(lines: Sequence[str], section: str) -> int | None:
-    """Where the section with this heading ends: at the next heading that is not below it."""
+    """Return where the section with this heading ends: at the next heading that is not below it."""
     level = None
     for block in blocks(lines):
         if block.kind != "heading":

@@ -1,4 +1,4 @@
-"""Markdown that lies in a workspace and is no memory: how much there is, and what would make it memory."""
+"""Find Markdown in a workspace that does not count as memory, and say how to include it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.config.ignored_names import is_passed_over
+from openclaw_memory.config.workspace_file import is_passed_over
 from openclaw_memory.workspace.paths import NOTES_FOLDER, counts, is_memory, is_set_apart
 
 # A few thousand names take some milliseconds to look at. A home folder holds millions.
@@ -19,7 +19,7 @@ _OTHER_ENDINGS = (".md", ".markdown", ".mdown", ".mkd", ".mdx")
 
 
 class Overlooked(NamedTuple):
-    """How many Markdown files are no memory though all Markdown could be, and how many could never be by their ending.
+    """How many Markdown files do not count as memory but could, and how many cannot because of their extension.
 
     `is_all` is False where only a part of the folder was looked at.
     """
@@ -30,13 +30,12 @@ class Overlooked(NamedTuple):
 
 
 def overlooked(root: Path, rules: FilesConfig, most: int | None = None) -> Overlooked:
-    """The Markdown files below `root` that are no memory, among the first names, by default `MOST_NAMES`.
+    """Count the Markdown files below `root` that do not count as memory, among the first `most` names.
 
-    What hidden folders and those of installed programs hold does not count, nor what the globs leave out, nor what is
-    the agent's own.
+    Hidden folders, folders of installed programs, what the globs exclude and the agent's own files are left out.
 
     Raises:
-        ConfigError: a glob of the rules cannot be read.
+        ConfigError: A glob of the rules is invalid.
     """
     most = MOST_NAMES if most is None else most
     count, misnamed, names, folders = 0, 0, 0, deque([""])
@@ -61,10 +60,10 @@ def overlooked(root: Path, rules: FilesConfig, most: int | None = None) -> Overl
 
 
 def advice(root: Path, rules: FilesConfig, files: int) -> str:
-    """What to do where a workspace has few memory files, `files` of them, in a sentence; "" where nothing is.
+    """Return what to do where a workspace has few memory files, in a sentence; "" where nothing is needed.
 
     Raises:
-        ConfigError: a glob of the rules cannot be read.
+        ConfigError: A glob of the rules is invalid.
     """
     found = overlooked(root, rules)
     words = []
@@ -80,5 +79,5 @@ def advice(root: Path, rules: FilesConfig, files: int) -> str:
         words.append(f"{root} holds no memory file yet: add a note, or put Markdown into {root / NOTES_FOLDER}")
     if found.misnamed:
         named = "1 file ends" if found.misnamed == 1 else f"{found.misnamed:,} files end"
-        words.append(f"{named} in .markdown, .MD or the like, which nobody reads here: rename to .md")
+        words.append(f"{named} in .markdown, .MD or the like, which are not read: rename to .md")
     return "; ".join(words)

@@ -1,4 +1,4 @@
-"""The journal: whose day it is, and one atomic append to the note of a day."""
+"""The journal: which day it is, and one atomic append to the note of a day."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.errors import ConfigError, PathNotAllowedError, QueryError, WriteError
+from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, WriteError
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.atomic import flush_folder, open_to_append, read_whole, write_whole, writing
 from openclaw_memory.workspace.paths import NOTES_FOLDER, counts, why_left_out
@@ -21,12 +21,12 @@ _TIME = re.compile(r"## \d{1,2}:\d{2}(?: ?[AaPp][Mm])? - ")
 
 
 def local_now(timezone: str | None, now: datetime.datetime | None = None) -> datetime.datetime:
-    """`now`, by default this moment, on the clocks of an IANA time zone; of this machine where `timezone` is None.
+    """Return `now`, by default this moment, in an IANA time zone; in this machine's where `timezone` is None.
 
-    A `now` without a zone is taken as what those clocks say.
+    A `now` without a zone is returned as it is.
 
     Raises:
-        ConfigError: nobody knows the time zone.
+        ConfigError: The time zone is unknown.
     """
     if now is not None and now.tzinfo is None:
         return now
@@ -42,11 +42,11 @@ def local_now(timezone: str | None, now: datetime.datetime | None = None) -> dat
         remedy = "name one of the IANA data base, such as 'Europe/Amsterdam'"
         if not known:
             remedy = "this machine has no time zone data: `pip install tzdata`"
-        raise ConfigError(f"journal.timezone {timezone!r} is no known time zone: {remedy}") from error
+        raise ConfigError(f"journal.timezone {timezone!r} is not a known time zone: {remedy}") from error
 
 
 def day_path(day: datetime.date) -> str:
-    """The path of the note of a day."""
+    """Return the path of the note of a day."""
     return f"{NOTES_FOLDER}/{day.isoformat()}.md"
 
 
@@ -60,16 +60,17 @@ def append(
     rules: FilesConfig,
     skip_existing: bool = False,
 ) -> Excerpt:
-    """Add a text to `memory/<date>.md`, whole or not at all, and return its lines, with secrets masked.
+    """Add `text` to `memory/<date>.md`, completely or not at all, and return its lines with secrets masked.
 
-    A new note begins with `# YYYY-MM-DD`; a `title` makes an entry heading `## H:MM - title`, with the time of `now`.
-    The write is one write(2) under a lock file, on the disk before this returns. With `skip_existing` nothing is added
-    where the same lines stand in the note already, at whatever time: the excerpt says where, and has `existed` set.
+    A new note begins with `# YYYY-MM-DD`; a `title` adds the heading `## H:MM - title` with the time of `now`. The
+    append
+    is one write(2) under a lock file, on disk before this returns. With `skip_existing` nothing is added where the note
+    already has the same lines, at whatever time: the excerpt shows them and has `existed` set.
 
     Raises:
-        QueryError: the text is empty, or cannot be written as UTF-8.
-        PathNotAllowedError: the note or its folder is a symlink or not a regular file, or the globs leave it out.
-        WriteError: it could not be written. The note is as it was.
+        InvalidInputError: The text is empty, or cannot be written as UTF-8.
+        PathNotAllowedError: The note or its folder is a symlink or not a regular file, or the globs exclude it.
+        WriteError: It could not be written. The note is unchanged.
     """
     entry = _entry(text, title, now)
     path = day_path(date)
@@ -82,24 +83,26 @@ def append(
 
 
 def checked_text(text: str, what: str) -> str:
-    """A text that somebody wants to have written, as it can be: NUL becomes U+FFFD. `what` names it in errors.
+    """Return `text` as it can be written: NUL becomes U+FFFD. `what` names it in errors.
 
     Raises:
-        QueryError: it is no string, or no Unicode.
+        InvalidInputError: It is not a string, or not valid Unicode.
     """
     if not isinstance(text, str):
-        raise QueryError(f"{what} must be a string, not {text!r}")
+        raise InvalidInputError(f"{what} must be a string, not {text!r}")
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise QueryError(f"{what} is not Unicode at character {error.start}: remove the lone surrogate") from error
+        raise InvalidInputError(
+            f"{what} is not Unicode at character {error.start}: remove the lone surrogate"
+        ) from error
     return text.replace("\0", "\ufffd")
 
 
 def find_block(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """Where `wanted` stands in `lines`, line after line, 0-based; None where it does not.
+    """Return where `lines` contain `wanted`, line after line, 0-based; None where they do not.
 
-    Times in the headings of entries, and carriage returns, do not matter.
+    Times in the headings of entries and carriage returns are ignored.
     """
     block, file = [_timeless(line) for line in wanted], [_timeless(line) for line in lines]
     starts = (first for first, line in enumerate(file) if line == block[0])
@@ -111,10 +114,10 @@ def _timeless(line: str) -> str:
 
 
 def _entry(text: str, title: str | None, now: datetime.datetime) -> list[str]:
-    """The lines of an entry, the heading first."""
+    """Return the lines of an entry, the heading first."""
     lines = checked_text(text, "the text to append").strip("\n").split("\n")
     if not text.strip():
-        raise QueryError("the text to append is empty: give at least one word")
+        raise InvalidInputError("the text to append is empty: give at least one word")
     if title is None or not title.strip():
         return lines
     return [f"{_ENTRY}{now.hour}:{now:%M} - {checked_text(' '.join(title.split()), 'the title')}", "", *lines]
@@ -156,7 +159,7 @@ def _existing(before: bytes, path: str, entry: list[str]) -> Excerpt | None:
 
 
 def _lines(note: bytes) -> list[str]:
-    # Bytes that are no UTF-8 are nobody's entry, and no reason not to look at the others.
+    # Bytes that are not UTF-8 match no entry, and are no reason to ignore the others.
     return split_lines(note.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace"))
 
 
@@ -170,12 +173,12 @@ def _checked_content(descriptor: int, path: str, rules: FilesConfig) -> bytes:
 
 
 def _joint(before: bytes, entry: list[str], date: datetime.date) -> tuple[str, int]:
-    """What goes between the note as it is and the entry, and the number of the entry's first line."""
+    """Return what goes between the existing note and the entry, and the number of the entry's first line."""
     if not before:
         head = f"# {date.isoformat()}\n\n"
     else:
         head = "" if before.endswith(b"\n") else "\n"
-        # A heading stands apart; plain lines follow each other, so that a list stays one list.
+        # A heading is set apart; plain lines follow each other, so that a list stays one list.
         if entry[0].startswith(_ENTRY) and not before.endswith(b"\n\n"):
             head += "\n"
     return head, before.count(b"\n") + head.count("\n") + 1

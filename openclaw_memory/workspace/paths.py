@@ -1,4 +1,4 @@
-"""Which paths may name a memory file: the one allow-list that discovery, reading and every tool share."""
+"""Decide which paths may name a memory file: the one allow-list that scanning, reading and every tool share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import FilesConfig, SessionsConfig
-from openclaw_memory.config.ignored_names import OF_THE_AGENT, is_passed_over, may_be_of_the_agent
+from openclaw_memory.config.workspace_file import OF_THE_AGENT, is_passed_over, may_be_of_the_agent
 from openclaw_memory.errors import ConfigError, NotFoundError, PathNotAllowedError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ DOCUMENTS_FOLDER = f"{NOTES_FOLDER}/notes"  # what programs add
 TRANSCRIPTS = "sessions"  # what a transcript's path begins with, wherever its folder lies
 TRANSCRIPT_SUFFIX = ".jsonl"
 
-# A conversation fills some megabytes. What is larger is none, and would take seconds to look through.
+# A conversation fills some megabytes. A larger file is not one, and would take seconds to read.
 MAX_TRANSCRIPT_BYTES = 1 << 30
 
 # `.memory` is this library's own folder (the index), `.openclaw-repair` is where OpenClaw puts damaged notes aside.
@@ -36,7 +36,7 @@ NEVER_ENTERED = frozenset({".memory", ".openclaw-repair"})
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a path lies. `parts` are walked one by one, never through a symlink, from the trusted folder `base`."""
+    """Where a path is. `parts` are walked one by one, never through a symlink, from the trusted folder `base`."""
 
     path: str
     base: str
@@ -70,7 +70,7 @@ def locate(root: Path, rules: FilesConfig, path: str, sessions: SessionsConfig |
                 f"{path!r} is not a memory file but the agent's own: to have it read, name it in files.extra_paths"
             )
         raise PathNotAllowedError(
-            f"{path!r} is not a memory file: allowed are MEMORY.md (or memory.md where there is none), USER.md, "
+            f"{path!r} is not a memory file: allowed are MEMORY.md (or memory.md where it is missing), USER.md, "
             f"memory/**/*.md{_also(sessions)} and what files.extra_paths names"
         )
     if not counts(rules, place.path):
@@ -84,12 +84,12 @@ def is_memory(root: Path, rules: FilesConfig, path: str) -> bool:
 
 
 def is_transcript(path: str) -> bool:
-    """Whether the path of a memory file is that of a transcript."""
+    """Return whether the path of a memory file is that of a transcript."""
     return path.startswith(f"{TRANSCRIPTS}/") and path.endswith(TRANSCRIPT_SUFFIX)
 
 
 def transcripts_place(root: Path, sessions: SessionsConfig) -> Place:
-    """The folder of the transcripts: walked from the workspace where it lies inside, else from the folder around it."""
+    """Return the transcripts' folder: walked from the workspace where it is inside, else from the folder around it."""
     absolute = os.path.normpath(os.path.join(root, os.path.expanduser(sessions.folder.strip() or TRANSCRIPTS)))
     relative = _relative(root, absolute)
     if relative == ".":
@@ -101,13 +101,13 @@ def transcripts_place(root: Path, sessions: SessionsConfig) -> Place:
 
 
 def long_term_path(root: Path) -> str:
-    """`MEMORY.md`, or `memory.md` where only that is there."""
+    """Return `MEMORY.md`, or `memory.md` where only that exists."""
     names = _names(root)
     return LOWER_CASE_NOTE if LOWER_CASE_NOTE in names and ROOT_NOTES[0] not in names else ROOT_NOTES[0]
 
 
 def extra_places(root: Path, rules: FilesConfig) -> Iterator[Place]:
-    """The places that `files.extra_paths` names, `~` expanded, relative ones taken from the workspace."""
+    """Return the places that `files.extra_paths` names: `~` is expanded, relative ones are taken from the workspace."""
     for given in rules.extra_paths:
         if not given.strip():
             continue
@@ -133,12 +133,12 @@ def is_of_the_agent(root: Path, path: str) -> bool:
 
 
 def is_set_apart(root: Path, path: str) -> bool:
-    """Whether a file at the top of the workspace is no memory where the whole workspace is an extra path."""
+    """Return whether a file at the top of the workspace does not count where the whole workspace is an extra path."""
     return is_of_the_agent(root, path) or (path == LOWER_CASE_NOTE and ROOT_NOTES[0] in _names(root))
 
 
 def holds_workspace(place: Place) -> bool:
-    """Whether an extra place is a folder around the workspace, whose files would have two names."""
+    """Return whether an extra place is a folder around the workspace, whose files would have two names."""
     return set(place.path.split("/")) == {".."}
 
 
@@ -156,7 +156,7 @@ def counts(rules: FilesConfig, path: str) -> bool:
 
 
 def why_left_out(info: os.stat_result, rules: FilesConfig, path: str = "") -> str | None:
-    """Why what was found is not read, in words that follow its name; None for an ordinary file of allowed size."""
+    """Return why a file is not read, as a phrase that follows its name; None for a regular file of allowed size."""
     if not stat.S_ISREG(info.st_mode):
         return f"is {_kind(info.st_mode)}, not a regular file"
     if info.st_nlink > 1 and not rules.allow_hard_links:
@@ -170,7 +170,7 @@ def why_left_out(info: os.stat_result, rules: FilesConfig, path: str = "") -> st
 
 
 def is_unicode(path: str) -> bool:
-    """Whether a path is text that can be stored: names on disk may be any bytes, and come with lone surrogates then."""
+    """Return whether a path is text that can be stored: names on disk may be any bytes, read as lone surrogates."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -229,7 +229,7 @@ def _also(sessions: SessionsConfig | None) -> str:
 
 
 def _below(relative: str, folder: str) -> tuple[str, ...] | None:
-    """The parts of `relative` below `folder`, none when they are the same; None when it does not lie there."""
+    """Return the parts of `relative` below `folder`: () where they are the same, None where it is not below."""
     if relative == folder:
         return ()
     if folder == ".":
@@ -238,7 +238,7 @@ def _below(relative: str, folder: str) -> tuple[str, ...] | None:
 
 
 def _relative(root: Path, path: str) -> str:
-    """`path` as seen from the workspace, with forward slashes, resolved by its letters alone."""
+    """Return `path` as seen from the workspace, with forward slashes, resolved lexically."""
     if os.path.isabs(path):
         try:
             path = os.path.relpath(path, root)

@@ -1,4 +1,4 @@
-"""Safe reading: the bytes of an allowed file, never through a symlink; its text; and an excerpt of its lines."""
+"""Read safely: the bytes of an allowed file, never through a symlink; its text; an excerpt of its lines."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
+    InvalidInputError,
     NotFoundError,
     OpenClawMemoryError,
     PathNotAllowedError,
-    QueryError,
     UndecodableError,
     WorkspaceError,
 )
@@ -32,28 +32,27 @@ DEFAULT_CHARS = 12_000
 
 CAN_WALK = os.open in os.supports_dir_fd
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
-# O_NONBLOCK: opening a FIFO must not wait for somebody to write into it.
+# O_NONBLOCK: opening a FIFO must not wait for a writer.
 _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def read_bytes(root: Path, path: str, rules: FilesConfig) -> bytes:
-    """The content of a memory file. What is checked is what is read: the open file, not its name.
+    """Return the content of a memory file. What is checked is what is read: the open file, not its name.
 
     Raises:
-        PathNotAllowedError: the path names no memory file, passes a symlink, or what is there is not an ordinary file
-            of allowed size.
-        NotFoundError: there is no such file.
-        WorkspaceError: it cannot be read.
+        PathNotAllowedError: The path names no memory file, passes a symlink, or is not a regular file of allowed size.
+        NotFoundError: There is no such file.
+        WorkspaceError: It cannot be read.
     """
     place = locate(root, rules, path)
     return read_place(place, rules)
 
 
 def read_place(place: Place, rules: FilesConfig) -> bytes:
-    """The content of the file at a place. What is checked is what is read: the open file, not its name.
+    """Return the content of the file at a place. What is checked is what is read: the open file, not its name.
 
     Raises:
-        PathNotAllowedError, NotFoundError, WorkspaceError: as `read_bytes`.
+        PathNotAllowedError, NotFoundError, WorkspaceError: As `read_bytes`.
     """
     with opened(place, rules) as descriptor:
         return _content(descriptor, place.path, rules)
@@ -61,10 +60,10 @@ def read_place(place: Place, rules: FilesConfig) -> bytes:
 
 @contextmanager
 def opened(place: Place, rules: FilesConfig) -> Iterator[int]:
-    """A descriptor of the file at a place, which is an ordinary one of allowed size. It is closed at the end.
+    """Yield a descriptor of the regular file of allowed size at a place; it is closed at the end.
 
     Raises:
-        PathNotAllowedError, NotFoundError, WorkspaceError: as `read_bytes`.
+        PathNotAllowedError, NotFoundError, WorkspaceError: As `read_bytes`.
     """
     try:
         descriptor = open_at(place.base, place.parts, os.O_RDONLY)
@@ -84,7 +83,7 @@ def open_at(base: str, parts: Sequence[str], flags: int, mode: int = 0o600) -> i
     """Open the file `parts` below the trusted folder `base`, refusing a symlink at every step; returns a descriptor.
 
     Raises:
-        OSError: with ELOOP where a part is a symlink, and as open(2) raises it otherwise.
+        OSError: ELOOP where a part is a symlink, otherwise as open(2) raises it.
     """
     if not CAN_WALK:
         return _open_by_name(base, parts, flags, mode)
@@ -107,12 +106,12 @@ def open_folder(base: str, parts: Sequence[str]) -> int:
 
 
 def decode(data: bytes, path: str) -> str:
-    """The text of a file: UTF-8, or UTF-16 with a byte order mark. The mark is dropped, NUL becomes U+FFFD.
+    """Return the text of a file: UTF-8, or UTF-16 with a byte order mark. The mark is dropped, NUL becomes U+FFFD.
 
     Nothing else is changed: a CR stays where it is, and only LF ends a line.
 
     Raises:
-        UndecodableError: the bytes are neither.
+        UndecodableError: The bytes are neither.
     """
     encoding = "utf-16" if is_utf16(data) else "utf-8-sig"
     try:
@@ -124,20 +123,21 @@ def decode(data: bytes, path: str) -> str:
 
 
 def is_utf16(data: bytes) -> bool:
-    """Whether a file begins with the byte order mark of UTF-16."""
+    """Return whether a file begins with the byte order mark of UTF-16."""
     return data.startswith((b"\xff\xfe", b"\xfe\xff"))
 
 
 def excerpt_of(
     path: str, text: str, start: int = 1, lines: int = DEFAULT_LINES, max_chars: int = DEFAULT_CHARS
 ) -> Excerpt:
-    """At most `lines` whole lines from line `start` (1-based), in at most `max_chars` UTF-16 units, as OpenClaw counts.
+    """Return at most `lines` whole lines from line `start` (1-based), within `max_chars` UTF-16 units (as OpenClaw).
 
-    A line that alone is over the budget is cut, and the excerpt says so with `cut`. A newline at the very end begins
-    no line. Past the end the excerpt is empty, and its `end_line` is `start - 1`.
+    A single line over the budget is cut, and the excerpt has `cut` set. A newline at the very end starts no line. Past
+    the
+    end the excerpt is empty, and its `end_line` is `start - 1`.
 
     Raises:
-        QueryError: `start` or `lines` is not a whole number of at least 1.
+        InvalidInputError: `start` or `lines` is not a whole number of at least 1.
     """
     check_range(start, lines)
     every = split_lines(text)
@@ -157,16 +157,16 @@ def excerpt_of(
 
 
 def check_range(start: int, lines: int) -> None:
-    """Raise QueryError where `start` or `lines` is not a whole number of at least 1."""
+    """Raise InvalidInputError where `start` or `lines` is not a whole number of at least 1."""
     for name, value in (("start", start), ("lines", lines)):
         if not isinstance(value, int) or value < 1:
-            raise QueryError(f"{name} must be a whole number of at least 1, not {value!r}: lines count from 1")
+            raise InvalidInputError(f"{name} must be a whole number of at least 1, not {value!r}: lines count from 1")
 
 
 def shown_excerpt(path: str, text: str, start: int, lines: int) -> Excerpt:
-    """As `excerpt_of`, with secrets masked, and without the vector of a document.
+    """Return an excerpt like `excerpt_of`, with secrets masked and without the vector of a document.
 
-    Its `hash` is that of the lines as they stand in the file.
+    Its `hash` is that of the lines as they are in the file.
     """
     safe = redact(as_shown(text))
     excerpt = excerpt_of(path, safe, start, lines)
@@ -177,40 +177,40 @@ def shown_excerpt(path: str, text: str, start: int, lines: int) -> Excerpt:
 
 
 def masked_lines(lines: Sequence[str]) -> list[str]:
-    """The lines of a note with their secrets masked: all together, since a private key is one over several of them."""
+    """Return the lines of a note with secrets masked, all together: a private key spans several lines."""
     return redact("\n".join(lines)).split("\n") if lines else []
 
 
 def shown_lines(lines: Sequence[str]) -> list[str]:
-    """The lines of a note as they are shown: with secrets masked, and without the vector of a document."""
+    """Return the lines of a note as they are shown: secrets masked, and without the vector of a document."""
     return masked_lines(as_shown("\n".join(lines)).split("\n")) if lines else []
 
 
 def excerpt_of_lines(path: str, lines: Sequence[str], first: int, count: int, *, existed: bool = False) -> Excerpt:
-    """So many lines of a note from the 0-based `first` on, as shown; `hash` is that of the lines as they are there."""
+    """Return `count` lines of a note from the 0-based `first` on, as shown; `hash` is that of the lines in the file."""
     shown, text = shown_lines(lines)[first : first + count], "\n".join(lines[first : first + count])
     return Excerpt(path, "\n".join(shown), first + 1, first + count, hash=hash_of(text), existed=existed)
 
 
 def hash_of(lines: str) -> str:
-    """The `hash` of an excerpt: SHA-256, in hex, of its lines as `split_lines` finds them, joined by newlines."""
+    """Return the `hash` of an excerpt: hex SHA-256 of its lines as `split_lines` finds them, joined by newlines."""
     return hashlib.sha256(lines.replace("\0", "\ufffd").encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of a text, without their newlines; a newline at the very end begins no line."""
+    """Return the lines of a text without their newlines; a newline at the very end starts no line."""
     return text.removesuffix("\n").split("\n") if text else []
 
 
 def refusal(error: OSError, path: str) -> OpenClawMemoryError:
-    """The error of this library that says why a file could not be opened."""
+    """Return the error of this library that says why a file could not be opened."""
     if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}:
         return NotFoundError(f"{path} does not exist: check its name, or write it first")
     if error.errno == errno.ELOOP:
         return PathNotAllowedError(f"{path} passes a symlink, which is never followed: use the path of the file itself")
     if error.errno in {errno.ENXIO, errno.EISDIR, errno.ENODEV}:
         return PathNotAllowedError(f"{path} is not a regular file: name a Markdown file")
-    return WorkspaceError(f"{path} cannot be read: {error.strerror}; mend the file or its permissions")
+    return WorkspaceError(f"{path} cannot be read: {error.strerror}; fix its permissions")
 
 
 def _content(descriptor: int, path: str, rules: FilesConfig) -> bytes:

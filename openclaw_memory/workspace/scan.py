@@ -1,4 +1,4 @@
-"""Discovery: which files of a workspace count as memory, and which were left out and why."""
+"""Discover which files of a workspace count as memory, and which are skipped and why."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from openclaw_memory.config import FilesConfig, SessionsConfig
-from openclaw_memory.config.ignored_names import is_passed_over
+from openclaw_memory.config.workspace_file import is_passed_over
 from openclaw_memory.errors import WorkspaceError
 from openclaw_memory.types import MemoryFile, Skipped, Source
 from openclaw_memory.workspace.paths import (
@@ -37,10 +37,10 @@ _SYMLINK = "is a symlink and is not followed: put the file itself here, or name 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a look at the workspace found.
+    """The result of scanning a workspace.
 
-    `files` come in a fixed order: root notes, `memory/` by path, extra paths, transcripts. `unreadable` are the paths
-    of `skipped` that could not be looked at: what lies there is unknown, not gone.
+    `files` are in a fixed order: root notes, `memory/` by path, extra paths, transcripts. `unreadable` are the paths of
+    `skipped` that could not be examined: what is there is unknown, not gone.
     """
 
     files: tuple[MemoryFile, ...]
@@ -48,7 +48,11 @@ class Scan:
     unreadable: tuple[str, ...] = ()
 
     def is_unknown(self, path: str) -> bool:
-        """Whether a path that is not among `files` may still exist, behind something unreadable."""
+        """Return whether a path that is not among `files` may still exist, below something unreadable.
+
+        Args:
+            path: A path relative to the workspace.
+        """
         return any(path == folder or path.startswith(f"{folder}/") for folder in self.unreadable)
 
 
@@ -57,11 +61,11 @@ _Found: TypeAlias = tuple[str, os.stat_result | str | OSError]
 
 
 def scan(root: Path, rules: FilesConfig, sessions: SessionsConfig | None = None) -> Scan:
-    """Find the memory files of a workspace. Nothing is opened but folders; one stat for each file.
+    """Find the memory files of a workspace. Only folders are opened; each file costs one stat.
 
     Raises:
-        WorkspaceError: the workspace folder itself cannot be listed.
-        ConfigError: a glob of the rules cannot be read.
+        WorkspaceError: The workspace folder itself cannot be listed.
+        ConfigError: A glob of the rules is invalid.
     """
     files: dict[str, MemoryFile] = {}
     skipped: list[Skipped] = []
@@ -94,11 +98,11 @@ def scan(root: Path, rules: FilesConfig, sessions: SessionsConfig | None = None)
 
 
 def notes_below(root: Path, folder: str, rules: FilesConfig) -> Iterator[tuple[str, os.stat_result]]:
-    """The notes below a folder of the workspace that count, in the order of their paths; none where there is no folder.
+    """Yield the notes below a folder of the workspace that count, by path; nothing where the folder is missing.
 
     Raises:
-        WorkspaceError: a folder cannot be listed.
-        ConfigError: a glob of the rules cannot be read.
+        WorkspaceError: A folder cannot be listed.
+        ConfigError: A glob of the rules is invalid.
     """
     place = Place(folder, str(root), tuple(folder.split("/")))
     try:
@@ -106,12 +110,12 @@ def notes_below(root: Path, folder: str, rules: FilesConfig) -> Iterator[tuple[s
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        raise WorkspaceError(f"{folder} cannot be looked at: {error.strerror}; mend its permissions") from error
+        raise WorkspaceError(f"{folder} cannot be looked at: {error.strerror}; fix its permissions") from error
     if info is None or not stat.S_ISDIR(info.st_mode):
         return
     for path, found in _walk(os.path.join(place.base, *place.parts), folder):
         if isinstance(found, OSError):
-            raise WorkspaceError(f"{_printable(path)} cannot be looked at: {found.strerror}; mend its permissions")
+            raise WorkspaceError(f"{_printable(path)} cannot be looked at: {found.strerror}; fix its permissions")
         if isinstance(found, str) or not is_unicode(path) or not counts(rules, path):
             continue
         if why_left_out(found, rules, path) is None:
@@ -119,7 +123,7 @@ def notes_below(root: Path, folder: str, rules: FilesConfig) -> Iterator[tuple[s
 
 
 def _identity(path: str, info: os.stat_result) -> tuple[int, int] | str:
-    """Device and inode; some systems number no files, and only the path tells them apart."""
+    """Return device and inode; some systems number no files, and only the path identifies them."""
     return (info.st_dev, info.st_ino) if info.st_ino else path
 
 
@@ -129,7 +133,7 @@ def _candidates(root: Path, rules: FilesConfig) -> Iterator[_Found]:
             # The listing has the names as they are spelled, also where the file system ignores case.
             entries = {entry.name: entry for entry in listing if entry.name in _TOP_NAMES}
     except OSError as error:
-        raise WorkspaceError(f"workspace {root} cannot be listed: {error.strerror}; mend its permissions") from error
+        raise WorkspaceError(f"workspace {root} cannot be listed: {error.strerror}; fix its permissions") from error
     if ROOT_NOTES[0] in entries:
         entries.pop(LOWER_CASE_NOTE, None)
     for name in (ROOT_NOTES[0], LOWER_CASE_NOTE, *ROOT_NOTES[1:]):
@@ -152,9 +156,9 @@ _TOP_NAMES = frozenset({*ROOT_NOTES, LOWER_CASE_NOTE, NOTES_FOLDER})
 
 
 def _extra(place: Place) -> Iterator[_Found]:
-    """What an entry of `files.extra_paths` names: a Markdown file, or a folder of them."""
+    """Yield what an entry of `files.extra_paths` names: a Markdown file, or a folder of them."""
     if holds_workspace(place):
-        yield place.path, "holds the workspace itself: name the folders beside it in files.extra_paths"
+        yield place.path, "holds the workspace itself: name the folders next to it in files.extra_paths"
         return
     if not NEVER_ENTERED.isdisjoint(place.parts):
         yield place.path, "lies in a folder that is never indexed"
@@ -179,7 +183,7 @@ def _extra(place: Place) -> Iterator[_Found]:
 
 
 def _transcripts(root: Path, sessions: SessionsConfig | None) -> Iterator[_Found]:
-    """The transcripts in their folder, by name: it is flat, and other files in it get no word."""
+    """Yield the transcripts in their folder, by name. The folder is flat; other files in it are not mentioned."""
     if sessions is None or not sessions.index:
         return
     place = transcripts_place(root, sessions)
@@ -203,7 +207,7 @@ def _transcripts(root: Path, sessions: SessionsConfig | None) -> Iterator[_Found
 
 
 def _stat_at(place: Place) -> os.stat_result | None:
-    """What is at a place; None where a part of the way there is a symlink."""
+    """Return the stat of a place; None where a part of the way there is a symlink."""
     current, info = place.base, os.stat(place.base)
     for part in place.parts:
         current = os.path.join(current, part)
@@ -214,7 +218,7 @@ def _stat_at(place: Place) -> os.stat_result | None:
 
 
 def _walk(folder: str, path: str, is_left_out: Callable[[str], bool] = NEVER_ENTERED.__contains__) -> Iterator[_Found]:
-    """Everything below a folder that counts or is worth a word, in the order of the paths as strings.
+    """Yield everything below a folder that counts or has to be mentioned, in the order of the paths as strings.
 
     Folders whose name `is_left_out` are not entered.
     """
@@ -248,7 +252,7 @@ def _path_order(entry: os.DirEntry[str]) -> str:
 
 
 def _look(entry: os.DirEntry[str], path: str, suffix: str = ".md") -> Iterator[_Found]:
-    """A file of memory with its stat; of the rest, symlinks and special files get a word, other files none."""
+    """Yield a memory file with its stat. Symlinks and special files are mentioned, other files are not."""
     if entry.is_symlink():
         yield path, _SYMLINK
     elif path.endswith(suffix) or not entry.is_file(follow_symlinks=False):

@@ -1,4 +1,4 @@
-"""The files: which of them count as memory, how they are read safely, and how a note is added."""
+"""The workspace folder: which files count as memory, how they are read safely, and how notes are written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 from openclaw_memory.config import FilesConfig, JournalConfig, SessionsConfig
-from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError, WorkspaceError, nearest
+from openclaw_memory.errors import (
+    InvalidInputError,
+    NotFoundError,
+    PathNotAllowedError,
+    UndecodableError,
+    WorkspaceError,
+    nearest,
+)
 from openclaw_memory.types import Excerpt
 from openclaw_memory.types import cited as lines_cited  # `cited` is a module of this package
 from openclaw_memory.workspace import safe_read, scan
@@ -29,7 +36,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A folder of notes and the rules that say which of its files count. It keeps nothing open and caches nothing."""
+    """A folder of notes and the rules for which of its files count.
+
+    It keeps nothing open and caches nothing.
+    """
 
     root: Path
     rules: FilesConfig = field(default_factory=FilesConfig)
@@ -40,10 +50,15 @@ class Workspace:
     def open(
         cls, path: str | os.PathLike[str], rules: FilesConfig | None = None, sessions: SessionsConfig | None = None
     ) -> Self:
-        """The workspace at a folder; `~` is expanded.
+        """Return the workspace at the folder `path`.
+
+        Args:
+            path: An existing folder; `~` is expanded.
+            rules: Which files count and how large they may be; the defaults where None.
+            sessions: Where transcripts are; the defaults where None.
 
         Raises:
-            WorkspaceError: there is no such folder, it is a file, or it may not be looked into.
+            WorkspaceError: There is no such folder, it is a file, or it cannot be read.
         """
         if not isinstance(path, str | os.PathLike) or not os.fspath(path):
             raise WorkspaceError(f"the workspace must be the path of a folder, not {path!r}; '.' is the current one")
@@ -74,10 +89,15 @@ class Workspace:
         return cls(root, rules or FilesConfig(), sessions or SessionsConfig())
 
     def advice(self, files: int) -> str:
-        """What to do where there are few memory files, `files` of them; "" where none is needed. Looks within bounds.
+        """Return one sentence on what to do where there are few memory files; "" where nothing is needed.
+
+        It looks at a bounded number of names.
+
+        Args:
+            files: How many memory files the workspace has.
 
         Raises:
-            ConfigError: a glob of the rules cannot be read.
+            ConfigError: A glob of the rules is invalid.
         """
         from openclaw_memory.workspace import hints
 
@@ -90,22 +110,27 @@ class Workspace:
         return os.access(notes if notes.exists() else self.root, os.W_OK)
 
     def scan(self) -> Scan:
-        """The memory files as they are on disk now, and what was left out and why.
+        """List the memory files that are on disk now, and what was skipped and why.
 
         Raises:
-            WorkspaceError: the folder cannot be listed.
-            ConfigError: a glob of the rules cannot be read.
+            WorkspaceError: The folder cannot be listed.
+            ConfigError: A glob of the rules is invalid.
         """
         return scan.scan(self.root, self.rules, self.sessions)
 
     def read(self, path: str) -> str:
-        """The whole text of a memory file; of a transcript, what was said, each turn on the line it has in the file.
+        """Return the whole text of a memory file.
+
+        A transcript is returned as what was said, each turn on the line that it has in the file.
+
+        Args:
+            path: A path relative to the workspace, or absolute.
 
         Raises:
-            PathNotAllowedError: the path names no memory file, or passes a symlink, or is no ordinary file.
-            NotFoundError: there is no such file.
-            UndecodableError: it is not text.
-            WorkspaceError: it cannot be read.
+            PathNotAllowedError: The path names no memory file, passes a symlink, or is not a regular file.
+            NotFoundError: There is no such file.
+            UndecodableError: The file is not text.
+            WorkspaceError: The file cannot be read.
         """
         place = locate(self.root, self.rules, path, self.sessions)
         if is_transcript(place.path):
@@ -113,26 +138,37 @@ class Workspace:
         return safe_read.decode(safe_read.read_bytes(self.root, path, self.rules), path)
 
     def transcript(self, path: str, mark: str | None = None) -> Iterator[Part]:
-        """A transcript part by part, in bounded memory: from the part on that was open at `mark`.
+        """Yield a transcript part by part, in bounded memory, from the part that was open at `mark`.
 
-        From the beginning, where the first part has `first_line` 1, without a mark, or where the file is no longer the
-        one that the mark was made for: with no line at all, where there is none. No part where none was added since.
+        The first part has `first_line` 1 where reading starts at the beginning: without a mark, or where the file is no
+        longer the one that the mark was made for (a file that has gone has no lines at all). Nothing is yielded where
+        nothing was added since the mark.
+
+        Args:
+            path: The path of a transcript.
+            mark: Where an earlier reading ended; None reads everything.
 
         Raises:
-            PathNotAllowedError, NotFoundError, WorkspaceError: as `read`.
+            PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
+            UndecodableError: It is a JSONL file in another program's format.
         """
-        from openclaw_memory.workspace.transcripts.reader import read_parts
+        from openclaw_memory.workspace.transcripts.reader import foreign, read_parts
 
         with self._opened_transcript(path) as file:
+            if reason := foreign(file):
+                raise UndecodableError(f"{path} {reason}")
             yield from read_parts(file, mark)
 
     def lines_added(self, path: str, mark: str, within: int) -> int | None:
-        """How many lines a transcript has been added since it was read up to `mark`, within so many bytes.
+        """Return how many lines were added to a transcript since `mark`; None where that is unknown or the file shrank.
 
-        None where the mark does not say, or the file has become shorter.
+        Args:
+            path: The path of a transcript.
+            mark: Where an earlier reading ended.
+            within: How many bytes after the mark are looked at.
 
         Raises:
-            PathNotAllowedError, NotFoundError, WorkspaceError: as `read`.
+            PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
         """
         from openclaw_memory.workspace.transcripts.reader import lines_added
 
@@ -143,19 +179,22 @@ class Workspace:
     def _opened_transcript(self, path: str) -> Iterator[BinaryIO]:
         place = locate(self.root, self.rules, path, self.sessions)
         if not is_transcript(place.path):
-            raise PathNotAllowedError(f"{place.path} is no transcript: read it with `read`")
+            raise PathNotAllowedError(f"{place.path} is not a transcript: read it with `read`")
         with safe_read.opened(place, self.rules) as descriptor, open(descriptor, "rb", closefd=False) as file:
             yield file
 
     def excerpt(self, path: str, start: int | None = None, lines: int | None = None) -> Excerpt:
-        """Whole lines of a memory file from line `start` (1-based), by default 120 of them within 12,000 characters.
+        """Return whole lines of a memory file.
 
-        Instead of a path and numbers it takes a citation, such as `MEMORY.md#L3-L9`.
+        Args:
+            path: A path, or a citation such as `MEMORY.md#L3-L9` in place of a path and numbers.
+            start: The first line, 1-based; 1 by default.
+            lines: How many lines; by default 120 within 12,000 characters.
 
         Raises:
-            QueryError: `start` or `lines` is less than 1.
-            NotFoundError: there is no such file, or `start` lies beyond its end.
-            PathNotAllowedError, UndecodableError, WorkspaceError: as `read`.
+            InvalidInputError: `start` or `lines` is less than 1.
+            NotFoundError: There is no such file, or `start` is beyond its end.
+            PathNotAllowedError, UndecodableError, WorkspaceError: As `read`.
         """
         if start is None and lines is None and isinstance(path, str) and (place := lines_cited(path)):
             path, start, lines = place[0], place[1], place[2] - place[1] + 1
@@ -175,11 +214,15 @@ class Workspace:
         return excerpt
 
     def session_log(self, session_id: str, *, parent_session: str | None = None) -> SessionLog:
-        """The transcript of a session, to be written: made with its first entry, in the folder of the transcripts.
+        """Return the writable transcript of a session; its file is created with the first entry.
+
+        Args:
+            session_id: The id of the session.
+            parent_session: The id of the session that this one continues.
 
         Raises:
-            QueryError: the id is empty.
-            ConfigError: nobody knows the time zone of the journal.
+            InvalidInputError: The id is empty.
+            ConfigError: The journal's time zone is unknown.
         """
         from openclaw_memory.workspace import journal
         from openclaw_memory.workspace.paths import transcripts_place
@@ -198,17 +241,21 @@ class Workspace:
         *,
         skip_existing: bool = False,
     ) -> Excerpt:
-        """Add a text to the note of a day (today by default), whole or not at all; returns its lines.
+        """Add `text` to the note of a day, completely or not at all, and return its lines.
 
-        `date` is a day or its ISO form, `2026-11-21`. With a `title` the text gets a heading of its own, and the time.
-        With `skip_existing` what stands in that note already, at whatever time, is not added again: the excerpt says
-        where it stands, and has `existed` set.
+        Args:
+            text: What to add; Markdown.
+            date: A day, or its ISO form `2026-11-21`; today by default.
+            title: Gives the text a heading of its own, with the time.
+            skip_existing: Do not add lines that the note already has, at whatever time. The excerpt returned then shows
+                the
+                existing lines and has `existed` set.
 
         Raises:
-            QueryError: the text is empty, or the date is none.
-            PathNotAllowedError: the note is a symlink, no regular file, or left out by the globs.
-            WriteError: it could not be written. The note is as it was.
-            ConfigError: nobody knows the time zone of the journal.
+            InvalidInputError: The text is empty, or `date` is not a day.
+            PathNotAllowedError: The note is a symlink, not a regular file, or excluded by the globs.
+            WriteError: It could not be written. The note is unchanged.
+            ConfigError: The journal's time zone is unknown.
         """
         import datetime
 
@@ -219,20 +266,35 @@ class Workspace:
             try:
                 date = datetime.date.fromisoformat(date)
             except ValueError as error:
-                raise QueryError(f"date must be a day such as '2026-11-21', not {date!r}") from error
+                raise InvalidInputError(f"date must be a day such as '2026-11-21', not {date!r}") from error
         day = now.date() if date is None else date
         return journal.append(
             self.root, text, date=day, title=title, now=now, rules=self.rules, skip_existing=skip_existing
         )
 
     def edit(self, path: str, start: int, end: int, text: str, *, seen: str | Excerpt) -> Excerpt:
-        """Replace lines `start` to `end` of a note, if they still are what was seen. See `edits.edit`."""
+        """Replace lines `start` to `end` of a note if they still are what the caller saw. See `edits.edit`.
+
+        Args:
+            path: The note.
+            start: The first line, 1-based.
+            end: The last line, included.
+            text: The new lines.
+            seen: The excerpt that the caller read, or its hash.
+        """
         from openclaw_memory.workspace import edits
 
         return edits.edit(self.root, path, start, end, text, seen=seen, rules=self.rules)
 
     def delete(self, path: str, start: int, end: int, *, seen: str | Excerpt) -> None:
-        """Remove lines `start` to `end` of a note, if they still are what was seen. See `edits.delete`."""
+        """Remove lines `start` to `end` of a note if they still are what the caller saw. See `edits.delete`.
+
+        Args:
+            path: The note.
+            start: The first line, 1-based.
+            end: The last line, included.
+            seen: The excerpt that the caller read, or its hash.
+        """
         from openclaw_memory.workspace import edits
 
         edits.delete(self.root, path, start, end, seen=seen, rules=self.rules)
@@ -240,7 +302,15 @@ class Workspace:
     def promote(
         self, path: str, start: int, end: int, *, section: str | None = None, seen: str | Excerpt | None = None
     ) -> Excerpt:
-        """Copy lines `start` to `end` of a note to MEMORY.md; returns the lines there. See `edits.promote`."""
+        """Copy lines `start` to `end` of a note to MEMORY.md and return the lines there. See `edits.promote`.
+
+        Args:
+            path: The note.
+            start: The first line, 1-based.
+            end: The last line, included.
+            section: The heading of MEMORY.md to add them below; the end of the file where None.
+            seen: The excerpt that the caller read, or its hash; not compared where None.
+        """
         from openclaw_memory.workspace import edits
 
         return edits.promote(self.root, path, start, end, section=section, seen=seen, rules=self.rules)
@@ -248,29 +318,32 @@ class Workspace:
     def bootstrap(
         self, *, private: bool = True, max_chars: int | None = None, now: datetime.datetime | None = None
     ) -> Bootstrap:
-        """What an agent reads when a session starts; MEMORY.md only if it is `private`. See `bootstrap.bootstrap`.
+        """Return what an agent reads when a session starts. See `bootstrap.bootstrap`.
 
-        `max_chars` is the most that is shown of one file, by default what the settings say; `now` says which day it is.
+        Args:
+            private: Include MEMORY.md; False for a group chat.
+            max_chars: The most characters of one file; `journal.bootstrap_chars` where None.
+            now: The moment that decides which day it is; this moment by default.
 
         Raises:
-            QueryError: `max_chars` is not a whole number of at least 1.
-            ConfigError: nobody knows the time zone of the journal.
+            InvalidInputError: `max_chars` is not a whole number of at least 1.
+            ConfigError: The journal's time zone is unknown.
         """
         from openclaw_memory.workspace import bootstrap, journal
 
         most = self.journal.bootstrap_chars if max_chars is None else max_chars
         if not isinstance(most, int) or most < 1:
-            raise QueryError(f"max_chars must be a whole number of at least 1, not {most!r}")
+            raise InvalidInputError(f"max_chars must be a whole number of at least 1, not {most!r}")
         today = journal.local_now(self.journal.timezone, now).date()
         return bootstrap.bootstrap(self.root, private=private, max_chars=most, today=today, rules=self.rules)
 
 
 def _correct(root: Path) -> str:
-    """How to correct the path of a folder that is not there: with the name beside it that is spelled most like it."""
+    """Return how to correct the path of a missing folder: the name next to it that is spelled most like it."""
     if "\\" in root.name and os.sep == "/":
         return "write its path with forward slashes"
     with suppress(OSError):
-        beside = [entry.name for entry in os.scandir(root.parent) if entry.is_dir()]
-        if found := nearest(root.name, beside):
+        names = [entry.name for entry in os.scandir(root.parent) if entry.is_dir()]
+        if found := nearest(root.name, names):
             return f"correct its path ({found.rstrip()})"
     return "correct its path"

@@ -1,4 +1,4 @@
-"""The doctor: a healthy memory has no problems, and each ill is named with its cure."""
+"""The doctor: a healthy memory has no problems, and each ill is named with its remedy."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import apsw
@@ -13,13 +14,20 @@ import pytest
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli import main
-from openclaw_memory.cli.doctor import _workspace, examine
+from openclaw_memory.cli.doctor import _workspace, clock, examine, file_system, leftovers, room, time_zone, watch_limit
 from openclaw_memory.config import EmbeddingConfig, SessionsConfig
 from openclaw_memory.embeddings import hashing
 from openclaw_memory.errors import EmbedderError, IndexLockedError
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of, record_of_error
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.types import SyncReport
+from openclaw_memory.types import MemoryFile, SyncReport
+from openclaw_memory.workspace import Workspace
+
+MB = 1_000_000
+
+
+def examined(notes, config=None, options=""):
+    return examine(lambda: Memory.open(notes, config=config), options)
 
 
 def levels(findings):
@@ -30,95 +38,56 @@ def problems(findings):
     return [finding for finding in findings if finding.level == "problem"]
 
 
-def of(findings, check):
-    """The one finding of a check."""
-    (found,) = [finding for finding in findings if finding.check == check]
+def of(findings, check, words=""):
+    """The one finding of a check, with these words in its detail."""
+    (found,) = [finding for finding in findings if finding.check == check and words in finding.detail]
     return found
 
 
-def test_a_synced_memory_has_no_problems(notes):
+def follow(finding):
+    """Run the command that a remedy names after a colon."""
+    subprocess.run(["bash", "-c", finding.remedy.partition(": ")[2]], check=True)
+
+
+@pytest.fixture
+def synced(notes) -> Path:
+    """Syncs the notes; returns the index."""
     with Memory.open(notes) as memory:
         memory.sync()
-    findings = examine(lambda: Memory.open(notes))
-    assert set(levels(findings).values()) == {"ok"}
+        return memory.index_path
+
+
+@pytest.mark.usefixtures("synced")
+def test_a_synced_memory_has_no_problems(notes):
+    findings = levels(examined(notes))
+    assert set(findings.values()) == {"ok"}
     checks = {"workspace", "files", "embedder", "index", "keyword search", "vector search"}
     checks |= {"session start", "transcripts", "last sync", "clock", "time zone", "disk"}
-    assert checks <= set(levels(findings))
+    assert checks <= set(findings)
 
 
-def test_looking_makes_no_index(notes):
-    examine(lambda: Memory.open(notes))
+def test_looking_makes_no_index_and_says_how_to_get_one(notes):
+    found = of(examined(notes, options=" -w notes"), "index")
+    assert (found.level, "`openclaw-memory index -w notes`" in found.remedy) == ("note", True)
     assert not (notes / ".memory").exists()
 
 
-def test_a_memory_without_an_index_is_told_how_to_get_one(notes):
-    findings = examine(lambda: Memory.open(notes))
-    assert levels(findings)["index"] == "note"
-    assert any("openclaw-memory index" in finding.remedy for finding in findings)
-
-
-def test_an_empty_workspace_is_a_problem(tmp_path):
-    assert levels(examine(lambda: Memory.open(tmp_path)))["files"] == "problem"
-
-
 def test_a_missing_workspace_is_the_only_finding(tmp_path):
-    (finding,) = examine(lambda: Memory.open(tmp_path / "none"))
-    assert finding.level == "problem"
-    assert "none" in finding.detail
+    (finding,) = examined(tmp_path / "none")
+    assert (finding.level, "none" in finding.detail) == ("problem", True)
 
 
-def test_a_file_that_is_left_out_is_named(notes):
-    (notes / "memory" / "link.md").symlink_to(notes / "MEMORY.md")
-    assert any("memory/link.md" in finding.detail for finding in examine(lambda: Memory.open(notes)))
-
-
-def test_keywords_alone_are_no_problem_when_chosen(notes):
-    config = MemoryConfig(embedding=EmbeddingConfig(provider="none"))
-    with Memory.open(notes, config=config) as memory:
-        memory.sync()
-    findings = levels(examine(lambda: Memory.open(notes, config=config)))
-    assert findings["embedder"] == "ok"
-    assert "vector search" not in findings
-
-
-def test_an_embedder_that_does_not_load_is_a_problem(notes, monkeypatch):
-    def fail(*_):
-        raise EmbedderError("hashing is out of order")
-
-    monkeypatch.setattr(hashing, "create", fail)
-    config = MemoryConfig(embedding=EmbeddingConfig(provider="hashing"))
-    findings = examine(lambda: Memory.open(notes, config=config))
-    assert levels(findings)["embedder"] == "problem"
-    assert any("out of order" in finding.detail for finding in findings)
-
-
-def test_a_provider_that_nobody_knows_is_a_problem(notes):
-    config = MemoryConfig(embedding=EmbeddingConfig(provider="nosuch"))
-    (finding,) = examine(lambda: Memory.open(notes, config=config))
+def test_a_provider_that_does_not_exist_is_the_only_finding(notes):
+    (finding,) = examined(notes, MemoryConfig(embedding=EmbeddingConfig(provider="nosuch")))
     assert (finding.level, "nosuch" in finding.detail) == ("problem", True)
 
 
-def test_an_index_of_a_newer_version_is_not_to_be_built_again_by_force(notes):
-    with Memory.open(notes) as memory:
-        memory.sync()
-        index = memory.index_path
-    db = apsw.Connection(str(index))
-    db.execute("UPDATE meta SET value = json_set(value, '$.schema_version', 1000) WHERE key LIKE '%meta%'")
-    db.close()
-    (finding,) = problems(examine(lambda: Memory.open(notes)))
-    assert "update openclaw-memory-index, or delete the index" in finding.detail
-    assert "force" not in finding.detail + finding.remedy
-    index.unlink()
-    with Memory.open(notes) as memory:
-        assert memory.sync().ok
-
-
-def test_a_file_in_the_place_of_the_folder_of_the_index_is_a_problem_with_its_cure(notes):
-    (notes / ".memory").write_text("what is this")
-    (finding,) = [finding for finding in examine(lambda: Memory.open(notes)) if finding.level == "problem"]
-    subprocess.run(shlex.split(finding.remedy.partition(": ")[2]), check=True)
-    with Memory.open(notes) as memory:
-        assert memory.search("boiler")
+@pytest.mark.parametrize(("there", "code"), [(True, 0), (False, 1)])
+def test_the_exit_code_says_whether_there_are_problems(there, code, notes, tmp_path, capsys):
+    with pytest.raises(SystemExit) as leaving:
+        main(["doctor", "--json", "--workspace", str(notes if there else tmp_path / "none")])
+    assert leaving.value.code == code
+    assert json.loads(capsys.readouterr().out)["ok"] is there
 
 
 def test_each_command_that_a_remedy_names_is_for_the_same_memory(notes, capsys):
@@ -134,87 +103,188 @@ def test_each_command_that_a_remedy_names_is_for_the_same_memory(notes, capsys):
     assert "openclaw-memory index" not in capsys.readouterr().out
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
-def test_a_read_only_workspace_is_worth_a_note(notes):
-    notes.chmod(0o500)
-    try:
-        assert levels(examine(lambda: Memory.open(notes)))["workspace"] == "note"
-    finally:
-        notes.chmod(0o700)
+# --- the workspace -------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_workspace_is_a_problem(tmp_path):
+    assert levels(examined(tmp_path))["files"] == "problem"
+
+
+def test_a_file_that_is_left_out_is_named(notes):
+    (notes / "memory" / "link.md").symlink_to(notes / "MEMORY.md")
+    assert of(examined(notes), "files", "memory/link.md is left out").level == "note"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
+@pytest.mark.usefixtures("synced")
 def test_notes_that_may_not_be_read_are_a_problem_of_rights(notes):
-    with Memory.open(notes) as memory:
-        memory.sync()
     (notes / "memory").chmod(0)
     try:
-        findings = examine(lambda: Memory.open(notes))
+        findings = examined(notes)
         (problem,) = problems(findings)
         assert (problem.check, problem.detail.startswith("memory cannot be read")) == ("files", True)
         assert not any("openclaw-memory index" in finding.remedy for finding in findings)
-        subprocess.run(shlex.split(problem.remedy.partition(": ")[2]), check=True)
-        assert problems(examine(lambda: Memory.open(notes))) == []
+        follow(problem)
+        assert problems(examined(notes)) == []
     finally:
         (notes / "memory").chmod(0o700)
 
 
 @pytest.mark.parametrize("read_only", [True, False])
-def test_a_folder_on_a_read_only_mount_is_not_cured_by_rights(notes, monkeypatch, read_only):
+def test_a_folder_that_cannot_be_written_needs_rights_or_another_mount(notes, monkeypatch, read_only):
     flags = os.statvfs(notes).f_flag | os.ST_RDONLY if read_only else 0
     monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=flags))
     monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
-    found = of(_workspace(str(notes)), "workspace")
+    (found,) = _workspace(str(notes))
     assert (found.level, "chmod" in found.remedy, "mount" in found.remedy) == ("note", not read_only, read_only)
 
 
-def test_a_sync_that_was_interrupted_is_no_problem(notes):
+@pytest.mark.parametrize(
+    ("words", "letters", "level"),
+    [(1500, 4, "ok"), (2500, 4, "note"), (1500, 400, "note")],
+    ids=["fits", "words", "cut"],
+)
+def test_a_long_term_memory_beyond_its_budget_is_worth_a_note(notes, words, letters, level):
+    (notes / "MEMORY.md").write_text(f"{'x' * letters}\n" * words)
+    assert of(examined(notes), "session start", "MEMORY.md").level == level
+
+
+def test_transcripts_are_counted_where_they_lie(notes, tmp_path):
+    assert of(examined(notes), "transcripts").detail.startswith("there are none yet")
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text("{}\n")
+    found = of(examined(notes, MemoryConfig(sessions=SessionsConfig(folder=str(folder)))), "transcripts")
+    assert (found.level, found.detail) == ("ok", f"1 in {folder}, 3 B")
+
+
+@pytest.mark.parametrize(
+    ("sessions", "level"), [(SessionsConfig(folder="USER.md"), "problem"), (SessionsConfig(index=False), "ok")]
+)
+def test_a_file_in_place_of_the_transcripts_is_a_problem_where_they_are_wanted(notes, sessions, level):
+    (notes / "USER.md").write_text("# User\n")
+    assert of(examined(notes, MemoryConfig(sessions=sessions)), "transcripts").level == level
+
+
+# --- what is not indexed -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("synced")
+def test_files_written_since_the_last_sync_are_named_with_the_reason(notes):
+    (notes / "MEMORY.md").write_text("other words\n")
+    (notes / "memory/new.md").write_text("new\n")
+    findings = examined(notes, options=" --workspace notes")
+    files = of(findings, "files", "not indexed as they are now")
+    assert "MEMORY.md (changed since it was indexed), memory/new.md (new)" in files.detail
+    last = of(findings, "last sync")
+    assert (last.level, "memory/new.md was written since" in last.detail) == ("note", True)
+    assert "`openclaw-memory index --workspace notes`" in last.remedy
+
+
+def test_of_many_files_that_wait_for_a_sync_ten_are_named(notes):
+    for number in range(30):
+        (notes / f"memory/note{number}.md").write_text("some words\n")
+    found = of(examined(notes), "files", "not indexed")
+    assert (found.detail.count(".md"), found.detail.endswith("and 24 more")) == (10, True)
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_an_index_without_a_whole_sync_has_its_command(notes, begun):
     def cut(_):
         raise KeyboardInterrupt
 
-    with Memory.open(notes) as memory, pytest.raises(KeyboardInterrupt):
-        memory.sync(progress=cut)
-    findings = examine(lambda: Memory.open(notes), " --workspace notes")
-    assert problems(findings) == []
-    (told,) = [finding for finding in findings if "not complete" in finding.detail]
-    assert told.remedy == "Run `openclaw-memory index --workspace notes`."
-
-
-def test_an_index_that_holds_nothing_yet_has_its_command(notes):
     SqliteStore.open(notes / ".memory" / "index.sqlite").close()
-    findings = examine(lambda: Memory.open(notes), " --workspace notes")
-    (told,) = [finding for finding in findings if "nothing is indexed yet" in finding.detail]
-    assert told.remedy == "Run `openclaw-memory index --workspace notes`."
+    if begun:
+        with Memory.open(notes) as memory, pytest.raises(KeyboardInterrupt):
+            memory.sync(progress=cut)
+    findings = examined(notes, options=" -w notes")
+    assert problems(findings) == []
+    found = of(findings, "notice", "not complete" if begun else "nothing is indexed yet")
+    assert found.remedy == "Run `openclaw-memory index -w notes`."
 
 
-def test_a_damaged_index_is_a_problem_with_its_cure(notes):
+def test_what_ended_the_last_sync_is_a_problem_until_a_sync_has_come_to_its_end(notes, synced):
+    def write(name, record):
+        store = SqliteStore.open(synced)
+        store.note(name, record)
+        store.close()
+
+    write(LAST_ERROR, record_of_error("no space is left on the disk", time.time() + 1))
+    found = of(examined(notes), "last sync")
+    assert (found.level, "no space is left" in found.detail) == ("problem", True)
+    write(LAST_SYNC, record_of(SyncReport(), "manual", time.time() + 2))
+    assert of(examined(notes), "last sync").level == "ok"
+
+
+# --- the index -----------------------------------------------------------------------------------------------------
+
+
+def test_a_file_in_the_place_of_the_folder_of_the_index_is_a_problem_with_its_remedy(notes):
+    (notes / ".memory").write_text("what is this")
+    follow(*problems(examined(notes)))
+    with Memory.open(notes) as memory:
+        assert memory.search("boiler")
+
+
+def test_a_damaged_index_is_a_problem_with_its_remedy_and_all_else_is_still_checked(notes):
     (notes / ".memory").mkdir()
     (notes / ".memory" / "index.sqlite").write_bytes(b"not a database at all" * 1000)
-    (finding,) = problems(examine(lambda: Memory.open(notes)))
-    assert finding.check == "index"
-    assert "index --force" in finding.remedy
+    os.utime(notes / "MEMORY.md", (4e9, 4e9))
+    findings = examined(notes)
+    (finding,) = problems(findings)
+    assert (finding.check, "index --force" in finding.remedy) == ("index", True)
+    assert (levels(findings)["clock"], levels(findings)["workspace"]) == ("note", "ok")
 
 
-def test_damage_that_still_opens_is_found_by_the_check_of_the_whole_index(notes):
-    with Memory.open(notes) as memory:
-        memory.sync()
-        index = memory.index_path
-    db = apsw.Connection(str(index))
+def test_damage_that_still_opens_is_found_by_the_check_of_the_whole_index(notes, synced):
+    db = apsw.Connection(str(synced))
     db.execute("DELETE FROM chunk_terms_data WHERE id > 10")
     db.close()
-
-    findings = [finding for finding in examine(lambda: Memory.open(notes)) if finding.check == "index"]
-
-    assert [finding.level for finding in findings] == ["problem"]
-    assert "index --force" in findings[0].remedy
+    found = of(examined(notes), "index")
+    assert (found.level, "index --force" in found.remedy) == ("problem", True)
 
 
-@pytest.mark.parametrize(("there", "code"), [(True, 0), (False, 1)])
-def test_the_exit_code_says_whether_there_are_problems(there, code, notes, tmp_path, capsys):
-    with pytest.raises(SystemExit) as leaving:
-        main(["doctor", "--json", "--workspace", str(notes if there else tmp_path / "none")])
-    assert leaving.value.code == code
-    assert json.loads(capsys.readouterr().out)["ok"] is there
+def test_a_locked_index_is_no_damage(notes, monkeypatch):
+    def held(*_, **__):
+        raise IndexLockedError("the index is held")
+
+    monkeypatch.setattr(Memory, "status", held)
+    (finding,) = problems(examined(notes))
+    assert ("held" in finding.detail, "--force" in finding.remedy) == (True, False)
+
+
+def test_an_index_that_others_may_read_is_worth_a_note(notes, synced):
+    synced.chmod(0o644)
+    follow(of(examined(notes), "index", "other users"))
+    assert set(levels(examined(notes)).values()) == {"ok"}
+
+
+# --- the embedder --------------------------------------------------------------------------------------------------
+
+
+def test_keywords_alone_are_no_problem_when_chosen(notes):
+    config = MemoryConfig(embedding=EmbeddingConfig(provider="none"))
+    with Memory.open(notes, config=config) as memory:
+        memory.sync()
+    findings = levels(examined(notes, config))
+    assert (findings["embedder"], "vector search" in findings) == ("ok", False)
+
+
+def test_an_embedder_that_does_not_load_is_a_problem(notes, monkeypatch):
+    def fail(*_):
+        raise EmbedderError("hashing is out of order")
+
+    monkeypatch.setattr(hashing, "create", fail)
+    config = MemoryConfig(embedding=EmbeddingConfig(provider="hashing"))
+    assert of(examined(notes, config), "embedder", "out of order").level == "problem"
+
+
+def test_the_fallback_is_said_to_replace_the_provider_that_is_wanted(notes):
+    providers = {"openai": {"base_url": "http://127.0.0.1:9/v1"}}
+    config = MemoryConfig(embedding=EmbeddingConfig(provider="openai", fallback="static", providers=providers))
+    with Memory.open(notes, config=config) as memory:
+        assert memory.sync().ok
+    assert of(examined(notes, config), "embedder", "in place of openai").level == "note"
 
 
 @pytest.fixture
@@ -243,7 +313,7 @@ def test_a_service_that_does_not_answer_is_one_problem_of_its_own(notes, opened,
     findings = examine(lambda: opened(notes, model))
     (problem,) = problems(findings)
     assert (problem.check, "127.0.0.1" in problem.detail, "--force" in problem.remedy) == ("embedder", True, False)
-    assert [finding.level for finding in findings if finding.check == "embedder"] == ["problem"]
+    assert of(findings, "embedder") == problem
     assert "vector search" not in levels(findings)
 
 
@@ -253,9 +323,8 @@ def test_vectors_that_are_still_to_come_are_worth_a_note(notes, opened, embeddin
         assert len(memory.sync().waiting) == 4
     embedding_server.key = None
     findings = examine(lambda: opened(notes))
-    assert problems(findings) == []
-    assert (levels(findings)["embedder"], levels(findings)["vector search"]) == ("ok", "note")
-    assert levels(findings)["files"] == "ok"
+    found = levels(findings)
+    assert (problems(findings), found["embedder"], found["vector search"], found["files"]) == ([], "ok", "note", "ok")
     assert any("4 files without vectors" in finding.detail for finding in findings)
 
 
@@ -266,7 +335,7 @@ def test_an_index_of_another_model_is_not_said_to_answer_by_vectors(notes, opene
     assert (problems(findings), levels(findings)["vector search"]) == ([], "note")
 
 
-def test_vectors_that_do_not_fit_the_index_have_a_cure_that_works(notes, opened, embedding_server):
+def test_vectors_that_do_not_fit_the_index_have_a_remedy_that_works(notes, opened, embedding_server):
     with opened(notes) as memory:
         memory.sync()
         index = memory.index_path
@@ -280,117 +349,81 @@ def test_vectors_that_do_not_fit_the_index_have_a_cure_that_works(notes, opened,
     assert problems(examine(lambda: opened(notes))) == []
 
 
-def test_the_fallback_is_said_to_stand_in_for_the_provider_that_is_wanted(notes):
-    rules = EmbeddingConfig(
-        provider="openai", fallback="static", providers={"openai": {"base_url": "http://127.0.0.1:9/v1"}}
-    )
-    config = MemoryConfig(embedding=rules)
-    with Memory.open(notes, config=config) as memory:
-        assert memory.sync().ok
-    (found,) = [
-        finding for finding in examine(lambda: Memory.open(notes, config=config)) if finding.check == "embedder"
-    ]
-    assert (found.level, "in place of openai" in found.detail) == ("note", True)
+# --- the machine ---------------------------------------------------------------------------------------------------
 
 
-def test_of_many_files_that_wait_for_a_sync_ten_are_named(notes):
-    for number in range(30):
-        (notes / f"memory/note{number}.md").write_text("some words\n")
-    (found,) = [finding for finding in examine(lambda: Memory.open(notes)) if "not indexed" in finding.detail]
-    assert (found.detail.count(".md"), found.detail.endswith("and 24 more")) == (10, True)
+@pytest.mark.parametrize(("seconds", "level"), [(-1e9, "ok"), (0, "ok"), (30, "ok"), (3600, "note"), (1e9, "note")])
+def test_a_file_from_the_future_is_named(seconds: float, level: str) -> None:
+    now = time.time_ns()
+    old, new = (MemoryFile(path, "memory", 1, now + int(at * 1e9), 1) for path, at in (("old", -60), ("new", seconds)))
+    (finding,) = clock([old, new], now)
+    assert (finding.level, "later: new" in finding.detail) == (level, level == "note")
 
 
-def test_a_damaged_index_keeps_the_doctor_from_nothing_else(notes):
-    (notes / ".memory").mkdir()
-    (notes / ".memory/index.sqlite").write_bytes(b"not a database at all" * 1000)
-    os.utime(notes / "MEMORY.md", (4e9, 4e9))
-    found = levels(examine(lambda: Memory.open(notes)))
-    assert (found["index"], found["clock"], found["workspace"]) == ("problem", "note", "ok")
+@pytest.mark.parametrize(("name", "level"), [(None, "ok"), ("Europe/Amsterdam", "ok"), ("Mars/Olympus", "problem")])
+def test_a_time_zone_that_does_not_exist_is_a_problem_that_names_it(name, level) -> None:
+    (finding,) = time_zone(name)
+    assert (finding.level, (name or "") in finding.detail) == (level, True)
 
 
-def test_a_locked_index_is_no_damage(notes, monkeypatch):
-    def held(*_, **__):
-        raise IndexLockedError("the index is held")
-
-    monkeypatch.setattr(Memory, "status", held)
-    (finding,) = problems(examine(lambda: Memory.open(notes)))
-    assert ("held" in finding.detail, "--force" in finding.remedy) == (True, False)
-
-
-def test_why_a_file_is_not_indexed_is_told(notes):
-    with Memory.open(notes) as memory:
-        memory.sync()
-    (notes / "memory/new.md").write_text("new\n")
-    (notes / "MEMORY.md").write_text("other words\n")
-    (found,) = [finding for finding in examine(lambda: Memory.open(notes)) if "not indexed" in finding.detail]
-    assert "MEMORY.md (changed since it was indexed), memory/new.md (new)" in found.detail
+@pytest.mark.parametrize(("limit", "level"), [("7", "note"), ("8", "ok"), ("", None)])
+def test_more_folders_than_may_be_watched_are_counted(tmp_path: Path, limit: str, level) -> None:
+    (tmp_path / "memory" / "a" / "b" / "c" / "d" / "e").mkdir(parents=True)
+    (tmp_path / "limit").write_text(limit)
+    found = list(watch_limit(Workspace.open(tmp_path), tmp_path / "limit"))
+    assert [finding.level for finding in found] == ([level] if level else [])
+    assert all("fs.inotify.max_user_watches=524288" in finding.remedy for finding in found if level == "note")
 
 
-def test_a_sync_older_than_the_newest_file_is_worth_a_note(notes):
-    with Memory.open(notes) as memory:
-        memory.sync()
-    (notes / "memory/new.md").write_text("new\n")
-    found = of(examine(lambda: Memory.open(notes), " --workspace notes"), "last sync")
-    assert (found.level, "memory/new.md" in found.detail) == ("note", True)
-    assert "`openclaw-memory index --workspace notes`" in found.remedy
+@pytest.mark.parametrize(("free", "level"), [(10 * MB, "problem"), (100 * MB, "note"), (300 * MB, "ok")])
+def test_room_is_measured_by_what_the_next_build_needs(tmp_path: Path, free: int, level: str) -> None:
+    found = room(tmp_path, free, 100 * MB)
+    assert (found.level, found.detail.startswith(f"{free // MB}.0 MB free in {tmp_path}")) == (level, True)
 
 
-def test_what_ended_the_last_sync_is_a_problem_until_a_sync_has_come_to_its_end(notes):
-    with Memory.open(notes) as memory:
-        memory.sync()
-        index = memory.index_path
-
-    store = SqliteStore.open(index)
-    store.note(LAST_ERROR, record_of_error("no space is left on the disk", time.time() + 1))
-    store.close()
-    found = of(examine(lambda: Memory.open(notes)), "last sync")
-    assert (found.level, "no space is left" in found.detail) == ("problem", True)
-
-    store = SqliteStore.open(index)
-    store.note(LAST_SYNC, record_of(SyncReport(), "manual", time.time() + 2))
-    store.close()
-    assert of(examine(lambda: Memory.open(notes)), "last sync").level == "ok"
+MOUNTS = """\
+/dev/sda1 / ext4 rw 0 0
+server:/home {home} nfs4 rw 0 0
+/dev/sdb1 {home}/local xfs rw 0 0
+me@host: {home}/my\\040notes fuse.sshfs rw 0 0
+a {home}/twice nfs rw 0 0
+b {home}/twice tmpfs rw 0 0
+"""
 
 
 @pytest.mark.parametrize(
-    ("words", "letters", "told"),
-    [(1500, 4, "ok"), (2500, 4, "note"), (1500, 400, "note")],
-    ids=["fits", "words", "cut"],
+    ("folder", "level", "kind"),
+    [
+        ("home/agent", "problem", "nfs4"),
+        ("home", "problem", "nfs4"),
+        ("home/local/agent", "ok", "xfs"),
+        ("home/localhost", "problem", "nfs4"),
+        ("home/my notes/a", "problem", "fuse.sshfs"),
+        ("home/twice", "ok", "tmpfs"),
+        ("homestead", "ok", "ext4"),
+    ],
 )
-def test_a_long_term_memory_beyond_its_budget_is_worth_a_note(notes, words, letters, told):
-    (notes / "MEMORY.md").write_text(f"{'x' * letters}\n" * words)
-    (found,) = [
-        finding
-        for finding in examine(lambda: Memory.open(notes))
-        if finding.check == "session start" and "MEMORY.md" in finding.detail
+def test_the_innermost_mount_decides_whether_an_index_is_on_a_network(
+    tmp_path: Path, folder: str, level: str, kind: str
+) -> None:
+    index = tmp_path / folder / "index.sqlite"
+    (finding,) = file_system(index, MOUNTS.format(home=tmp_path / "home"))
+    assert (finding.level, kind in finding.detail) == (level, True)
+    assert list(file_system(index, "")) == []
+
+
+def test_what_is_left_of_damage_and_of_cut_builds_is_named_with_its_size(tmp_path: Path) -> None:
+    index = tmp_path / "my [index].sqlite"
+    assert list(leftovers(index, "")) == []
+    for suffix, bytes_ in (("", 5), (".damaged-20261122T101010", 1500), (".rebuild-1", 700), (".rebuild-1-wal", 1300)):
+        Path(f"{index}{suffix}").write_bytes(b"x" * bytes_)
+    damaged, cut = leftovers(index, " --workspace notes")
+    assert (damaged.level, cut.level) == ("note", "note")
+    assert ("1.5 kB" in damaged.detail, "2.0 kB" in cut.detail) == (True, True)
+    assert "`openclaw-memory index --workspace notes`" in cut.remedy
+    follow(damaged)
+    assert sorted(path.name.removeprefix(index.name) for path in tmp_path.iterdir()) == [
+        "",
+        ".rebuild-1",
+        ".rebuild-1-wal",
     ]
-    assert found.level == told
-
-
-def test_transcripts_are_counted_where_they_lie(notes, tmp_path):
-    assert of(examine(lambda: Memory.open(notes)), "transcripts").detail.startswith("there are none yet")
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    (folder / "a.jsonl").write_text("{}\n")
-    config = MemoryConfig(sessions=SessionsConfig(folder=str(folder)))
-    found = of(examine(lambda: Memory.open(notes, config=config)), "transcripts")
-    assert (found.level, found.detail) == ("ok", f"1 in {folder}, 3 B")
-
-
-@pytest.mark.parametrize(
-    ("sessions", "told"), [(SessionsConfig(folder="USER.md"), "problem"), (SessionsConfig(index=False), "ok")]
-)
-def test_a_folder_of_transcripts_that_is_none_is_a_problem_where_they_are_wanted(notes, sessions, told):
-    (notes / "USER.md").write_text("# User\n")
-    config = MemoryConfig(sessions=sessions)
-    assert of(examine(lambda: Memory.open(notes, config=config)), "transcripts").level == told
-
-
-def test_an_index_that_others_may_read_is_worth_a_note(notes):
-    with Memory.open(notes) as memory:
-        memory.sync()
-        index = memory.index_path
-    index.chmod(0o644)
-    (found,) = [finding for finding in examine(lambda: Memory.open(notes)) if "other users" in finding.detail]
-    subprocess.run(shlex.split(found.remedy.partition(": ")[2]), check=True)
-    assert set(levels(examine(lambda: Memory.open(notes))).values()) == {"ok"}

@@ -73,6 +73,15 @@ def test_in_json_each_sync_is_an_object_on_a_line_of_its_own(watching, notes: Pa
     assert end(process)[0] == 0
 
 
+def test_a_transcript_of_another_program_is_named_with_the_reason(watching, notes: Path) -> None:
+    process = watching()
+    assert process.stdout.readline()
+    (notes / "sessions").mkdir(exist_ok=True)
+    (notes / "sessions" / "other.jsonl").write_text('{"type": "user", "message": {"role": "user"}}\n')
+    assert "skipped: sessions/other.jsonl: is not a transcript in OpenClaw's format" in process.stdout.readline()
+    assert end(process)[0] == 0
+
+
 def test_it_ends_by_itself_after_the_time_that_was_given_and_says_nothing_of_a_sync_without_news(watching) -> None:
     assert watching("--for", "0.001").communicate(timeout=60)[0].count("\n") == 1
     out, err = watching("--for", "0.5").communicate(timeout=60)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation.compaction import SUMMARY, compact, conversation, cut, logged, should_compact
 from openclaw_memory.conversation.messages import answers_to, calls_of, is_from_user, text_of
-from openclaw_memory.errors import NotFoundError, QueryError
+from openclaw_memory.errors import InvalidInputError, NotFoundError
 from openclaw_memory.flush.flush import Flush
 from openclaw_memory.workspace import Workspace
 
@@ -303,7 +303,7 @@ def test_before_it_asks_for_a_summary_it_shows_what_will_be_lost_and_after_it_wh
 @pytest.mark.parametrize("answer", ["", "  \n", None, ["a list"]])
 def test_a_summary_that_is_no_text_is_refused(log, answer):
     messages = [logged(log, one) for one in (user("one"), reply("two"), user("three"))]
-    with pytest.raises(QueryError, match="summary of 2 messages"):
+    with pytest.raises(InvalidInputError, match="summary of 2 messages"):
         compact(messages, lambda _: answer, rules=keeping(1), count=one_each, log=log)
     assert conversation(log) == messages
 
@@ -347,10 +347,10 @@ def test_after_several_compactions_and_a_restart_the_conversation_is_what_the_mo
 
 def test_messages_that_are_not_in_the_log_are_not_compacted_into_it(log):
     strange = [user("one"), reply("two"), user("three")]
-    with pytest.raises(QueryError, match="logged"):
+    with pytest.raises(InvalidInputError, match="logged"):
         compact(strange, refuse, rules=keeping(1), count=one_each, log=log, before=refuse)
     known = [logged(log, one) for one in strange]
-    with pytest.raises(QueryError, match="'of elsewhere'"):
+    with pytest.raises(InvalidInputError, match="'of elsewhere'"):
         compact([*known, {**user(), "id": "of elsewhere"}], refuse, rules=keeping(2), count=one_each, log=log)
     assert [entry["type"] for entry in log.entries()] == ["session", "message", "message", "message"]
 

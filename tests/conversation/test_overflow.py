@@ -5,7 +5,7 @@ import pytest
 from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation.compaction import conversation, logged
 from openclaw_memory.conversation.messages import estimated_tokens, text_of
-from openclaw_memory.conversation.overflow import answered, is_overflow
+from openclaw_memory.conversation.overflow import ask_with_compaction, is_overflow
 from openclaw_memory.workspace import Workspace
 
 RULES = CompactionConfig(keep_recent_tokens=1)
@@ -116,7 +116,7 @@ class Model:
 
 
 def ask(model, talk=TALK, summarise=lambda lost: f"{len(lost)} lost", **options):
-    return answered(model, talk, summarise, **{"window": 100, "rules": RULES, "count": one_each, **options})
+    return ask_with_compaction(model, talk, summarise, **{"window": 100, "rules": RULES, "count": one_each, **options})
 
 
 def test_a_reply_within_the_window_is_all_there_is():

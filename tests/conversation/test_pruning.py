@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from openclaw_memory.config import PruningConfig
 from openclaw_memory.conversation.messages import estimated_tokens
 from openclaw_memory.conversation.pruning import prune
-from openclaw_memory.errors import QueryError
+from openclaw_memory.errors import InvalidInputError
 
 RULES = PruningConfig()
 
@@ -145,7 +145,7 @@ def test_a_counter_of_tokens_is_asked_where_one_is_given():
 
 @pytest.mark.parametrize("window", [0, -1])
 def test_a_window_of_nothing_is_refused(window):
-    with pytest.raises(QueryError, match="at least one token"):
+    with pytest.raises(InvalidInputError, match="at least one token"):
         prune([], window=window)
 
 

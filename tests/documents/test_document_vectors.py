@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory
-from openclaw_memory.errors import EmbedderError, QueryError, SyncBusyError, WorkspaceError
+from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError, SyncBusyError, WorkspaceError
 from openclaw_memory.types import Document, Maker
 from openclaw_memory.workspace.document_cache import Known
 
@@ -358,7 +358,7 @@ def test_fields_beside_the_metadata_come_back_and_ours_are_refused(documents):
     fields = {"llama_index": {"relationships": {"1": ["a", None]}}, "more": 1}
     documents.add([Document("a", "text", {"n": 1}, fields=fields)])
     assert documents.get(["a"])[0].fields == fields
-    with pytest.raises(QueryError, match="embedding"):
+    with pytest.raises(InvalidInputError, match="embedding"):
         documents.add([Document("a", "text", fields={"embedding": {}})])
 
 

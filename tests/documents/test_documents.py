@@ -13,6 +13,7 @@ from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import SyncConfig
 from openclaw_memory.errors import (
     EmbedderError,
+    InvalidInputError,
     PathNotAllowedError,
     QueryError,
     StoreError,
@@ -347,7 +348,7 @@ def test_what_was_masked_does_not_take_the_place_of_the_secret(documents, memory
     documents.add([Document("s", "text", {"key": KEY, "n": 1})])
     mask = documents.get(["s"])[0].metadata["key"]
     new = Document("s", "text", {"other": mask}) if moved == "to another name" else Document("s", f"it was {mask}")
-    with pytest.raises(QueryError, match="stands for a secret"):
+    with pytest.raises(InvalidInputError, match="masks a secret"):
         documents.add([new])
     assert KEY in (memory.workspace.root / "memory/notes/s.md").read_text()
 
@@ -365,7 +366,7 @@ def test_a_secret_in_a_persons_lines_is_masked_however_they_are_found(memory):
     ("fields", "text"), [({"value": {"a": [{"b": KEY}]}}, ""), ({}, f"the key is {KEY}"), ({"value": {KEY: 1}}, "")]
 )
 def test_what_would_come_back_masked_is_not_put(documents, memory, fields, text):
-    with pytest.raises(QueryError, match="holds a secret") as refused:
+    with pytest.raises(InvalidInputError, match="holds a secret") as refused:
         documents.put_all([("memory/users/good.md", {}, ""), ("memory/users/x.md", fields, text)])
     assert KEY not in str(refused.value)
     assert not (memory.workspace.root / "memory/users").exists()
@@ -419,7 +420,7 @@ def test_more_that_are_wanted_only_add_to_what_is_found_where_all_is_weighed(tmp
 
 @pytest.mark.parametrize("metadata", [None, "words", [1]])
 def test_metadata_are_a_mapping(documents, metadata):
-    with pytest.raises(QueryError, match="metadata"):
+    with pytest.raises(InvalidInputError, match="metadata"):
         documents.add([Document("x", "text", metadata)])
 
 
@@ -436,7 +437,7 @@ def test_metadata_are_a_mapping(documents, metadata):
     ],
 )
 def test_arguments_that_cannot_be_are_named(documents, call):
-    with pytest.raises(QueryError):
+    with pytest.raises(InvalidInputError):
         call(documents)
     assert ids(documents.get(["launch"])) == ["launch"]
 

@@ -7,10 +7,10 @@ import pytest
 from embedding_server import EmbeddingServer
 
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings._pace import Pace
-from openclaw_memory.embeddings._remote import RemoteEmbedder
+from openclaw_memory.embeddings.remote.client import RemoteEmbedder
+from openclaw_memory.embeddings.remote.retry import RetryPolicy
 
-QUICK = Pace(first_wait=0.001, longest_wait=0.002, busy_first_wait=0.001, busy_longest_wait=0.002)
+QUICK = RetryPolicy(first_wait=0.001, longest_wait=0.002, busy_first_wait=0.001, busy_longest_wait=0.002)
 WAITS = {"first_wait": 0.01, "longest_wait": 0.02, "busy_first_wait": 0.01, "busy_longest_wait": 0.02}
 
 
@@ -26,7 +26,7 @@ def load_from(server: EmbeddingServer) -> Iterator[Callable[[str, str], Callable
 
     def load_from(provider: str, key: str) -> Callable[..., RemoteEmbedder]:
         def load(model: str | None = None, **options: object) -> RemoteEmbedder:
-            known = {"api_key": key, "base_url": server.base_url(provider), "pace": QUICK}
+            known = {"api_key": key, "base_url": server.base_url(provider), "retry": QUICK}
             embedder = load_embedder(provider, model, **{**known, **options})
             assert isinstance(embedder, RemoteEmbedder)
             made.append(embedder)
@@ -41,12 +41,12 @@ def load_from(server: EmbeddingServer) -> Iterator[Callable[[str, str], Callable
 
 @pytest.fixture
 def connect(server: EmbeddingServer) -> Iterator[Callable[..., RemoteEmbedder]]:
-    """An OpenAI embedder of the server: `connect(max_items=2, pace={...})`; numbers of the pace are given by name."""
+    """An OpenAI embedder of the server: `connect(max_items=2, retry={...})`; numbers of the pace are given by name."""
     made: list[RemoteEmbedder] = []
 
     def connect(pace: dict[str, float] | None = None, **options: object) -> RemoteEmbedder:
         numbers: dict[str, Any] = WAITS | (pace or {})
-        embedder = load_embedder("openai", base_url=server.base_url("openai"), pace=Pace(**numbers), **options)
+        embedder = load_embedder("openai", base_url=server.base_url("openai"), retry=RetryPolicy(**numbers), **options)
         assert isinstance(embedder, RemoteEmbedder)
         made.append(embedder)
         return embedder
@@ -66,6 +66,6 @@ def work() -> Callable[..., object]:
     """What one of a service's functions for batch jobs gives back."""
 
     def work(embedder: RemoteEmbedder, name: str, *args: object) -> object:
-        return embedder._background.run(getattr(embedder.service.jobs, name)(*args)).result(20)
+        return getattr(embedder.service.batch, name)(*args)
 
     return work

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,11 +15,12 @@ import pytest
 from openclaw_memory import Memory, MemoryConfig, SqliteStore
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig
 from openclaw_memory.embeddings import from_callable, hashing, load_embedder, openai
-from openclaw_memory.embeddings._choice import SILENT_SECONDS, Embedders, GuardedEmbedder, embedders_of
-from openclaw_memory.embeddings._failures import Meaning, ServiceError
-from openclaw_memory.embeddings._pace import Pace
-from openclaw_memory.embeddings._remote import Limits, RemoteEmbedder, Service
 from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
+from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
+from openclaw_memory.embeddings.remote.limits import Limits
+from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.embeddings.selection import SILENT_SECONDS, CircuitBreakerEmbedder, EmbedderSelector, embedders_of
 from openclaw_memory.errors import ConfigError, EmbedderError
 
 KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY")
@@ -116,10 +119,11 @@ def test_auto_takes_the_first_provider_whose_key_is_there(
 
 def test_auto_takes_a_local_model_that_is_configured_before_any_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key")
+    monkeypatch.setitem(sys.modules, "sentence_transformers", SimpleNamespace(SentenceTransformer=None))
     rules = EmbeddingConfig(provider="auto", providers={"local": {"model": "/nowhere/at/all"}})
     embedders = embedders_of("default", rules)
     embedders.wanted()
-    assert "/nowhere/at/all" in embedders.passed_over["local"]
+    assert "/nowhere/at/all" in embedders.unavailable["local"]
 
 
 def test_auto_sends_nothing_out_where_that_is_not_allowed(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +225,7 @@ def test_the_first_sync_says_in_one_line_who_receives_the_notes(notes: Path, cap
     ],
 )
 def test_only_loopback_counts_as_this_machine(url: str, leaves: bool) -> None:
-    async def send(*_: Any) -> list[Any]:
+    def send(*_: Any) -> list[Any]:
         return []
 
     assert RemoteEmbedder(Service("x", "m", url, Limits(1, 1), send)).leaves_machine is leaves
@@ -317,7 +321,10 @@ def test_a_provider_that_cannot_be_made_does_not_cost_the_index_it_made_before(n
     with Memory.open(notes) as opened:
         workspace, index = opened.workspace, opened.index_path
     with Memory(
-        workspace, SqliteStore.open(str(index)), Embedders(no_key, "wanted", rules), MemoryConfig(embedding=rules)
+        workspace,
+        SqliteStore.open(str(index)),
+        EmbedderSelector(no_key, "wanted", rules),
+        MemoryConfig(embedding=rules),
     ) as memory:
         (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
         report = memory.sync()
@@ -336,7 +343,7 @@ def test_a_provider_that_cannot_be_made_does_not_cost_the_index_it_made_before(n
 def test_a_service_that_failed_is_left_alone_for_a_while() -> None:
     now = 0.0
     wanted = Wanted(broken=True)
-    guarded = GuardedEmbedder(wanted, clock=lambda: now)
+    guarded = CircuitBreakerEmbedder(wanted, clock=lambda: now)
     for _ in range(3):
         with pytest.raises(EmbedderError, match="the line is dead"):
             guarded.embed_query("question")
@@ -350,7 +357,7 @@ def test_a_service_that_failed_is_left_alone_for_a_while() -> None:
 def test_an_embedder_of_this_process_is_asked_each_time() -> None:
     inner = HashingEmbedder()
     inner.embed_query = lambda _: 1 / 0  # type: ignore[method-assign, assignment, return-value]
-    guarded = GuardedEmbedder(inner)
+    guarded = CircuitBreakerEmbedder(inner)
     for _ in range(2):
         with pytest.raises(EmbedderError, match="ZeroDivision"):
             guarded.embed_query("question")
@@ -363,7 +370,7 @@ def test_a_memory_closes_the_embedders_it_made_and_no_other(notes: Path, hand_in
     wanted = Wanted()
     choice: Any = wanted
     if not hand_in:
-        choice = Embedders(lambda _: wanted, "wanted", EmbeddingConfig())
+        choice = EmbedderSelector(lambda _: wanted, "wanted", EmbeddingConfig())
     with Memory.open(notes) as opened:
         workspace = opened.workspace
     with Memory(workspace, SqliteStore.open(notes.parent / "i.sqlite"), choice) as memory:
@@ -406,7 +413,7 @@ def test_a_wanted_provider_that_cannot_be_made_leaves_every_file_waiting_beside_
 ) -> None:
     with Memory.open(notes) as memory:
         memory.sync()
-    with with_parts(notes, Embedders(no_key, "wanted", EmbeddingConfig())) as memory:
+    with with_parts(notes, EmbedderSelector(no_key, "wanted", EmbeddingConfig())) as memory:
         for force in (False, True):
             report = memory.sync(force=force)
             assert (len(report.waiting), report.ok, report.rebuilt) == (4, False, None)
@@ -426,7 +433,7 @@ def test_a_provider_that_cannot_be_made_is_not_tried_at_each_search(notes: Path)
 
     with Memory.open(notes) as memory:
         memory.sync()
-    with with_parts(notes, Embedders(fail, "wanted", EmbeddingConfig())) as memory:
+    with with_parts(notes, EmbedderSelector(fail, "wanted", EmbeddingConfig())) as memory:
         for _ in range(3):
             assert "slow and far" in str(memory.search("boiler").reason)
         assert tries == 1
@@ -454,9 +461,9 @@ def test_what_auto_finds_without_the_key_does_not_replace_the_index_it_made_with
         passed_over["wanted"] = "no key; set WANTED_API_KEY"
         return HashingEmbedder()
 
-    with with_parts(notes, Embedders(lambda _: Wanted(), "auto", rules)) as memory:
+    with with_parts(notes, EmbedderSelector(lambda _: Wanted(), "auto", rules)) as memory:
         memory.sync()
-    with with_parts(notes, Embedders(found, "auto", rules)) as memory:
+    with with_parts(notes, EmbedderSelector(found, "auto", rules)) as memory:
         report = memory.sync()
         assert (report.ok, report.rebuilt, len(report.waiting)) == (False, None, 4)
         results = memory.search("boiler")
@@ -502,10 +509,10 @@ def test_a_sync_that_gets_vectors_ends_the_silence(notes: Path) -> None:
 
 def test_a_question_that_is_refused_for_itself_silences_no_other() -> None:
     wanted = Wanted()
-    guarded = GuardedEmbedder(wanted)
+    guarded = CircuitBreakerEmbedder(wanted)
 
     def refuse(_: Any) -> Any:
-        raise ServiceError("this text is refused", Meaning.REFUSED)
+        raise ServiceError("this text is refused", FailureKind.REFUSED)
 
     wanted.embed_documents = refuse  # type: ignore[method-assign]
     with pytest.raises(EmbedderError, match="refused"):
@@ -515,7 +522,7 @@ def test_a_question_that_is_refused_for_itself_silences_no_other() -> None:
 
 
 def test_the_error_of_a_silence_does_not_grow() -> None:
-    guarded = GuardedEmbedder(Wanted(broken=True))
+    guarded = CircuitBreakerEmbedder(Wanted(broken=True))
     depths = []
     for _ in range(20):
         with pytest.raises(EmbedderError) as raised:
@@ -573,11 +580,11 @@ def test_a_setting_that_could_only_be_ignored_is_refused(notes: Path, rules: Emb
 def test_a_service_that_comes_to_refuse_all_texts_does_not_cost_the_index(notes: Path) -> None:
     answered = 0
 
-    async def send(texts: list[str], _: bool) -> Any:
+    def send(texts: list[str], _: bool) -> Any:
         nonlocal answered
         answered += 1
         if answered > 2:
-            raise ServiceError("no text is good enough", Meaning.REFUSED)
+            raise ServiceError("no text is good enough", FailureKind.REFUSED)
         return list(HashingEmbedder().embed_documents(texts))
 
     with Memory.open(notes) as memory:
@@ -585,7 +592,7 @@ def test_a_service_that_comes_to_refuse_all_texts_does_not_cost_the_index(notes:
     for number in range(40):
         (notes / f"memory/{number}.md").write_text(f"Note number {number}.\n")
     service = Service("picky", "m", "http://127.0.0.1:9", Limits(2, 1000), send)
-    embedder = RemoteEmbedder(service, Pace(tries=1, concurrency=1))
+    embedder = RemoteEmbedder(service, RetryPolicy(tries=1, concurrency=1))
     with Memory.open(notes, embedder=embedder) as memory:
         report = memory.sync()
         assert (report.rebuilt, len(report.waiting)) == (None, 44)
@@ -599,7 +606,7 @@ def test_files_that_wait_here_may_be_caught_up_elsewhere(notes: Path) -> None:
     with Memory.open(notes, embedder=wanted) as here:
         here.sync()
         wanted.broken = False
-        here._embedders.wanted().is_heard()  # type: ignore[union-attr]
+        here._embedders.wanted().record_success()  # type: ignore[union-attr]
         assert "4 files without vectors" in str(here.search("boiler").reason)
         with Memory.open(notes, embedder=Wanted()) as elsewhere:
             assert elsewhere.sync().embedded == 4

@@ -160,7 +160,7 @@ def test_a_function_that_fails_is_an_embedder_error_with_its_cause():
     def fail(texts):
         raise KeyError(len(texts))
 
-    with pytest.raises(EmbedderError, match=r"the function 'cold' failed: KeyError: 1; mend it") as told:
+    with pytest.raises(EmbedderError, match=r"the function 'cold' failed: KeyError: 1; fix it") as told:
         from_callable(fail, "cold").embed_query("text")
     assert isinstance(told.value.__cause__, KeyError)
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from openclaw_memory.embeddings._failures import Meaning, ServiceError, failure
+from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError, failure
 from openclaw_memory.errors import EmbedderError
 
 
@@ -21,44 +21,44 @@ class SdkError(Exception):
 
 
 TABLE = [
-    (None, "Connection error.", Meaning.PASSING),
-    (408, "", Meaning.PASSING),
-    (500, "", Meaning.PASSING),
-    (503, "The model is overloaded.", Meaning.PASSING),
-    (520, "<html>", Meaning.PASSING),
-    (429, "Rate limit reached for m on tokens per min (TPM): Limit 1000000", Meaning.BUSY),
-    (429, "Resource has been exhausted (e.g. check quota).", Meaning.BUSY),
-    (503, "Too many requests", Meaning.BUSY),
-    (429, "You exceeded your current quota, please check your plan and billing details.", Meaning.EXHAUSTED),
-    (402, "Exceeded your current quota", Meaning.EXHAUSTED),
-    (400, "This model's maximum context length is 8192 tokens, however you requested 9000", Meaning.TOO_LARGE),
-    (400, "Request payload size exceeds the limit: 20000 bytes.", Meaning.TOO_LARGE),
-    (400, "The max allowed tokens per submitted batch is 120000.", Meaning.TOO_LARGE),
-    (413, "", Meaning.TOO_LARGE),
-    (500, "input is too large to process. increase the physical batch size", Meaning.TOO_LARGE),
-    (400, "array too long. Expected an array with maximum length 2048, but got 4000", Meaning.TOO_MANY),
-    (400, "The batch size limit is 128. Your batch size is 130.", Meaning.TOO_MANY),
-    (400, "BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch", Meaning.TOO_MANY),
-    (413, "batch size 50 > maximum allowed batch size 32", Meaning.TOO_MANY),
-    (400, "The request was rejected by our safety system.", Meaning.REFUSED),
-    (422, "input: none is not an allowed value", Meaning.REFUSED),
-    (400, "API key not valid. Please pass a valid API key.", Meaning.DENIED),
-    (401, "", Meaning.DENIED),
-    (404, "The model `m` does not exist", Meaning.DENIED),
-    (302, "", Meaning.DENIED),
+    (None, "Connection error.", FailureKind.PASSING),
+    (408, "", FailureKind.PASSING),
+    (500, "", FailureKind.PASSING),
+    (503, "The model is overloaded.", FailureKind.PASSING),
+    (520, "<html>", FailureKind.PASSING),
+    (429, "Rate limit reached for m on tokens per min (TPM): Limit 1000000", FailureKind.BUSY),
+    (429, "Resource has been exhausted (e.g. check quota).", FailureKind.BUSY),
+    (503, "Too many requests", FailureKind.BUSY),
+    (429, "You exceeded your current quota, please check your plan and billing details.", FailureKind.EXHAUSTED),
+    (402, "Exceeded your current quota", FailureKind.EXHAUSTED),
+    (400, "This model's maximum context length is 8192 tokens, however you requested 9000", FailureKind.TOO_LARGE),
+    (400, "Request payload size exceeds the limit: 20000 bytes.", FailureKind.TOO_LARGE),
+    (400, "The max allowed tokens per submitted batch is 120000.", FailureKind.TOO_LARGE),
+    (413, "", FailureKind.TOO_LARGE),
+    (500, "input is too large to process. increase the physical batch size", FailureKind.TOO_LARGE),
+    (400, "array too long. Expected an array with maximum length 2048, but got 4000", FailureKind.TOO_MANY),
+    (400, "The batch size limit is 128. Your batch size is 130.", FailureKind.TOO_MANY),
+    (400, "BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch", FailureKind.TOO_MANY),
+    (413, "batch size 50 > maximum allowed batch size 32", FailureKind.TOO_MANY),
+    (400, "The request was rejected by our safety system.", FailureKind.REFUSED),
+    (422, "input: none is not an allowed value", FailureKind.REFUSED),
+    (400, "API key not valid. Please pass a valid API key.", FailureKind.DENIED),
+    (401, "", FailureKind.DENIED),
+    (404, "The model `m` does not exist", FailureKind.DENIED),
+    (302, "", FailureKind.DENIED),
 ]
 
 
 @pytest.mark.parametrize(("status", "words", "meaning"), TABLE)
 def test_status_and_words_say_what_to_do(status, words, meaning):
     found = failure(SdkError(words, status), "the service")
-    assert found.meaning is meaning
+    assert found.kind is meaning
     assert str(found).startswith("the service ")
 
 
 def test_only_failures_that_lie_in_the_texts_are_isolated():
-    isolated = {meaning for meaning in Meaning if ServiceError("", meaning).isolated}
-    assert isolated == {Meaning.TOO_LARGE, Meaning.TOO_MANY, Meaning.REFUSED}
+    isolated = {meaning for meaning in FailureKind if ServiceError("", meaning).isolated}
+    assert isolated == {FailureKind.TOO_LARGE, FailureKind.TOO_MANY, FailureKind.REFUSED}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_the_body_of_an_answer_that_httpx_refuses_is_read():
     response = httpx.Response(429, text='{"error": "insufficient_quota"}', request=request)
     with pytest.raises(httpx.HTTPStatusError) as raised:
         response.raise_for_status()
-    assert failure(raised.value, "the service").meaning is Meaning.EXHAUSTED
+    assert failure(raised.value, "the service").kind is FailureKind.EXHAUSTED
 
 
 def test_a_wait_may_be_a_date():
@@ -97,7 +97,7 @@ def test_a_wait_may_be_a_date():
 
 def test_a_quota_that_says_when_it_is_refilled_is_waited_for():
     error = SdkError("You exceeded your current quota. retryDelay: 34s", 429)
-    assert failure(error, "the service").meaning is Meaning.BUSY
+    assert failure(error, "the service").kind is FailureKind.BUSY
 
 
 def _raised_from(reason):
@@ -107,13 +107,13 @@ def _raised_from(reason):
 
 
 def test_an_error_of_ours_is_found_inside_what_an_sdk_made_of_it():
-    found = failure(_raised_from(ServiceError("ours", Meaning.DENIED, 7.0)), "the service")
-    assert (str(found), found.meaning, found.retry_after) == ("ours", Meaning.DENIED, 7.0)
+    found = failure(_raised_from(ServiceError("ours", FailureKind.DENIED, 7.0)), "the service")
+    assert (str(found), found.kind, found.retry_after) == ("ours", FailureKind.DENIED, 7.0)
 
 
 def test_any_other_error_of_ours_may_pass():
     found = failure(EmbedderError("ours"), "the service")
-    assert (str(found), found.meaning) == ("ours", Meaning.PASSING)
+    assert (str(found), found.kind) == ("ours", FailureKind.PASSING)
 
 
 def test_the_first_reason_is_told():
@@ -144,5 +144,5 @@ def test_what_is_too_short_for_a_secret_does_not_spoil_the_words():
 
 def test_a_long_message_is_cut_after_it_was_understood():
     found = failure(SdkError("x" * 1000 + " maximum context length", 400), "the service")
-    assert found.meaning is Meaning.TOO_LARGE
+    assert found.kind is FailureKind.TOO_LARGE
     assert len(str(found)) < 500

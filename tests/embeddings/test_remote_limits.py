@@ -4,7 +4,7 @@ import embedding_faults as lies
 import numpy as np
 import pytest
 
-from openclaw_memory.embeddings._failures import Meaning
+from openclaw_memory.embeddings.remote.errors import FailureKind
 from openclaw_memory.errors import EmbedderError
 
 pytest.importorskip("openai")
@@ -101,7 +101,7 @@ def test_a_refused_text_costs_only_itself(embedder, server):
 def test_a_service_that_refuses_everything_is_not_asked_for_every_text(words, embedder, server):
     server.always(lies.status(400, words=words))
     (answer,) = embedder.submit(TEXTS).result(20)
-    assert answer.error.meaning is Meaning.DENIED
+    assert answer.error.kind is FailureKind.DENIED
     assert words in str(answer.error)
     assert len(server.seen()) == 2
 
@@ -152,7 +152,7 @@ def test_refused_texts_cost_only_themselves(refused, embedder, server):
     answers = embedder.submit(TEXTS).result(20)
     failed = [place for answer in answers if answer.error is not None for place in answer.places]
     assert sorted(failed) == list(refused)
-    assert {answer.error.meaning for answer in answers if answer.error is not None} == {Meaning.REFUSED}
+    assert {answer.error.kind for answer in answers if answer.error is not None} == {FailureKind.REFUSED}
     assert sorted(place for answer in answers for place in answer.places) == list(range(40))
 
 
@@ -161,7 +161,7 @@ def test_a_service_that_begins_to_refuse_everything_is_not_asked_for_every_text(
     before = len(server.seen())
     server.always(lies.status(400, words="The model is not loaded."))
     (answer,) = embedder.submit(TEXTS).result(20)
-    assert (answer.error.meaning, sorted(answer.places)) == (Meaning.DENIED, list(range(40)))
+    assert (answer.error.kind, sorted(answer.places)) == (FailureKind.DENIED, list(range(40)))
     assert "The model is not loaded." in str(answer.error)
     assert len(server.seen()) - before < 10
 
@@ -171,4 +171,4 @@ def test_a_failure_amid_the_halves_leaves_what_was_answered(embedder, server):
     server.script(lies.status(413), lies.honest, lies.status(401))
     good, bad = embedder.submit(TEXTS).result(20)
     assert (list(good.places), unit(good.vectors)) == (list(range(20)), True)
-    assert (list(bad.places), bad.error.meaning) == (list(range(20, 40)), Meaning.DENIED)
+    assert (list(bad.places), bad.error.kind) == (list(range(20, 40)), FailureKind.DENIED)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from static_models import small_model
 
 from openclaw_memory.embeddings import load_embedder, static
-from openclaw_memory.embeddings._static_file import all_pieces, check_digest, open_model
 from openclaw_memory.embeddings.static import StaticEmbedder
+from openclaw_memory.embeddings.static_file import all_pieces, check_digest, open_model
 from openclaw_memory.errors import EmbedderError
 
 SHIPPED = static.DATA / f"{static.MODEL}.oms"

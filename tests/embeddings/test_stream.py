@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from concurrent.futures import wait
 from operator import length_hint
@@ -11,14 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openclaw_memory.embeddings._failures import Meaning, ServiceError
-from openclaw_memory.embeddings._pace import Pace
-from openclaw_memory.embeddings._remote import Limits, RemoteEmbedder, Service
-from openclaw_memory.embeddings._stream import OVERTAKING, REQUESTS_AHEAD, TEXTS_PER_CALL, Embedded, stream
 from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
+from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
+from openclaw_memory.embeddings.remote.http import sleep
+from openclaw_memory.embeddings.remote.limits import Limits
+from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.embeddings.stream import OVERTAKING, REQUESTS_AHEAD, TEXTS_PER_CALL, Embedded, stream
 from openclaw_memory.errors import EmbedderError
 
-QUICK = Pace(tries=2, first_wait=0.001, longest_wait=0.001, busy_tries=2, busy_first_wait=0.001)
+QUICK = RetryPolicy(tries=2, first_wait=0.001, longest_wait=0.001, busy_tries=2, busy_first_wait=0.001)
 
 
 class Recorder:
@@ -34,16 +35,16 @@ class Recorder:
         )
         self.embedder = RemoteEmbedder(service, QUICK)
 
-    async def send(self, texts: list[str], _: bool) -> Sequence[Any]:
+    def send(self, texts: list[str], _: bool) -> Sequence[Any]:
         self.packs.append(texts)
         if len(self.packs) > self.down_after:
             raise ConnectionResetError("down")
         if len(self.packs) > self.hang_after:
-            await asyncio.sleep(60)  # until it is cancelled
+            sleep(60)  # until it is cancelled
         if self.slow and self.slow in texts:
-            await asyncio.sleep(0.5)
+            sleep(0.5)
         if self.refuse and self.refuse in texts:
-            raise ServiceError("this text is refused", Meaning.REFUSED)
+            raise ServiceError("this text is refused", FailureKind.REFUSED)
         return list(HashingEmbedder().embed_documents(texts))
 
 
@@ -161,7 +162,7 @@ def test_an_embedder_that_is_closed_between_two_requests_asks_for_nothing_more(c
 
     def closed_after_two() -> Iterator[tuple[str, str]]:
         yield from texts(1000)[:8]
-        wait(recorder.embedder._background._under_way)  # closing finds nothing that it could cancel
+        wait(list(recorder.embedder._documents._unfinished))  # closing finds nothing that it could cancel
         recorder.embedder.close()
         yield from texts(1000)[8:]
 

@@ -105,7 +105,7 @@ def rows(index: Path) -> tuple[bool, dict[str, Any]]:
         assert why_damaged(index) is None
         meta = store.meta()
         return meta is not None and meta.complete, {
-            path: [found.chunk for found in store.chunks_of(path)] for path in store.paths()
+            path: [found.chunk for found in store.file_chunks(path)] for path in store.paths()
         }
 
 

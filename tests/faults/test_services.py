@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from openclaw_memory import Memory, load_embedder
-from openclaw_memory.embeddings._pace import Pace
+from openclaw_memory.embeddings.remote.retry import RetryPolicy
 from openclaw_memory.store.connection import fetch
 
 # It waits for an answer as long as a busy machine may take, and gives up at once what is wrong.
-PATIENT = Pace(
+PATIENT = RetryPolicy(
     query_seconds=60,
     request_seconds=60,
     first_wait=0.001,
@@ -55,8 +55,8 @@ def opened(notes: Path, embedding_server: Any) -> Iterator[Callable[..., Memory]
     """The notes with the OpenAI provider, whose service is the server of this test."""
     memories = []
 
-    def open_memory(pace: Pace = PATIENT) -> Memory:
-        embedder = load_embedder("openai", base_url=embedding_server.base_url("openai"), api_key="sk-test", pace=pace)
+    def open_memory(pace: RetryPolicy = PATIENT) -> Memory:
+        embedder = load_embedder("openai", base_url=embedding_server.base_url("openai"), api_key="sk-test", retry=pace)
         memories.append((Memory.open(notes, embedder=embedder), embedder))
         return memories[-1][0]
 

@@ -1,4 +1,4 @@
-"""What is seen of conversations where only the calls of a model can be watched."""
+"""When conversations are flushed of which only the calls of a model can be watched."""
 
 import threading
 from itertools import count
@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.config import CompactionConfig
-from openclaw_memory.flush import Conversations, Reading
-from openclaw_memory.flush.detector import Conversation
+from openclaw_memory.flush import ConversationDetector, Reading
 
-READING = Reading(role=lambda said: said[0], text=lambda said: said[1], is_reply=lambda said: said[0] == "assistant")
+READING = Reading(role=lambda said: said[0], text=lambda said: said[1])
 
 
 def user(text):
@@ -26,19 +25,19 @@ class Saved:
     """Keeps what was to be saved; `held` says whether a turn could be held."""
 
     def __init__(self):
-        self.talks, self.held = [], True
+        self.flushes, self.held = [], True
 
-    def __call__(self, key, talk, _tokens, _compacting):
-        def hold():
+    def __call__(self, key, messages, _tokens, _compacting):
+        def save():
             if self.held:
-                self.talks.append((key, [text for _, text in talk]))
+                self.flushes.append((key, [text for _, text in messages]))
             return self.held
 
-        return hold
+        return save
 
     @property
     def texts(self):
-        return {text for _, talk in self.talks for text in talk}
+        return {text for _, texts in self.flushes for text in texts}
 
 
 @pytest.fixture
@@ -48,200 +47,185 @@ def saved():
 
 def watch(saved, *, window=200_000, **options):
     options.setdefault("count", len)
-    return Conversations(READING, saved, rules=CompactionConfig(), window=window, **options)
+    return ConversationDetector(READING, saved, rules=CompactionConfig(), window=window, **options)
 
 
-def call(watched, talk, reply="ok", key="main", tokens=0):
-    watched.began(talk[-1], key, talk)
-    watched.ended(talk[-1], assistant(reply), tokens)
+def call(detector, messages, reply="ok", key="main", tokens=0):
+    detector.began(messages[-1], key, messages)
+    detector.ended(messages[-1], assistant(reply), tokens)
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=25),
-    st.sampled_from([1_024, 200_000]),
-    st.sampled_from([(1, None), (16, 2)]),
-)
-def test_whatever_is_dropped_of_a_conversation_was_saved_before(steps, window, kind):
+@given(st.integers(5, 12), st.lists(st.integers(0, 3), max_size=40), st.sampled_from([1, 16]))
+def test_what_a_window_of_the_latest_messages_drops_was_saved_before(kept, steps, parallel):
+    """The window of the detector is what the history is cut to, as its documentation asks for."""
     saved, numbers = Saved(), count()
-    watched = watch(saved, window=window, count=lambda talk: 60 * len(talk), talks=kind[0], enough=kind[1])
-    talk, said = [], set()
-    for dropped, others in steps:
-        talk = talk[min(dropped, max(0, len(talk) - 3)) :]  # something that was asked is still there
-        talk.append(user(f"question {next(numbers)}"))
-        said.add(talk[-1][1])
+    detector = watch(saved, window=300 * kept, count=lambda messages: 300 * len(messages), parallel=parallel)
+    history, said = [], set()
+    for others in steps:
+        history = [*history, user(f"question {next(numbers)}")][-kept:]
+        said.add(history[-1][1])
         for other in range(others):
-            call(watched, [user(f"title {other}")])
-        call(watched, talk, f"answer {next(numbers)}")
-        talk.append(assistant(f"answer {next(numbers)}"))
-        assert said <= saved.texts | {text for _, text in talk}
+            call(detector, [user(f"title {other}")])
+        answer = f"answer {next(numbers)}"
+        call(detector, history, answer)
+        history = [*history, assistant(answer)][-kept:]
+        assert said <= saved.texts | {text for _, text in history}
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(0, 30), min_size=1, max_size=30))
-def test_a_conversation_that_only_grows_is_saved_once_at_most(sizes):
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=30))
+def test_a_conversation_that_only_grows_to_its_window_is_saved_once_at_most(sizes):
     saved = Saved()
-    watched, talk = watch(saved, window=1_024, count=lambda talk: 60 * len(talk)), []
+    detector, messages = watch(saved, window=200_000, count=lambda messages: 2_000 * len(messages)), []
     for number, size in enumerate(sizes):
-        talk += [user(f"{number}.{at}") for at in range(size + 1)]
-        call(watched, talk)
-        talk.append(assistant("ok"))
-    assert len(saved.talks) <= 1
+        messages += [user(f"{number}.{at}") for at in range(size)]
+        if len(messages) > 100:
+            break
+        call(detector, messages)
+        messages.append(assistant("ok"))
+    assert len(saved.flushes) <= 1
 
 
-def test_a_summary_begins_a_cycle_with_a_flush_of_its_own(saved):
-    watched = watch(saved, window=1_024, count=lambda talk: 200 * len(talk))
-    talk = [user("a"), assistant("b"), user("c")]
-    call(watched, talk)
-    call(watched, [user("summary"), user("c")], "d")
-    assert [texts for _, texts in saved.talks] == [["a", "b", "c", "ok"]]
-    call(watched, [user("summary"), user("c"), assistant("d"), user("e")])
-    assert [texts for _, texts in saved.talks][1:] == [["summary", "c", "d", "e", "ok"]]
-
-
-def test_words_that_are_said_again_bring_no_conversation_out_of_its_flush(saved):
-    watched = watch(saved, window=1_024, count=lambda talk: 200 * len(talk))
-    call(watched, [user("a"), assistant("b"), user("Go on.")])
-    call(watched, [user("new"), assistant("newer"), user("Go on.")])
-    assert "newer" in saved.texts
+def test_after_a_compaction_a_flush_comes_once_most_of_the_conversation_is_new(saved):
+    detector = watch(saved, window=1_024, count=lambda messages: 200 * len(messages))
+    call(detector, [user("a"), assistant("b"), user("c")])
+    call(detector, [user("c"), assistant("ok")], "ok")
+    assert [texts for _, texts in saved.flushes] == [["a", "b", "c", "ok"]]
+    call(detector, [user("summary"), user("c"), assistant("d"), user("e")])
+    assert [texts for _, texts in saved.flushes][1:] == [["summary", "c", "d", "e", "ok"]]
 
 
 def test_where_no_turn_was_held_the_next_call_tries_again(saved):
-    watched = watch(saved)
+    detector = watch(saved)
     saved.held = False
-    call(watched, [user("a")], tokens=199_000)
-    assert saved.talks == []
+    call(detector, [user("a")], tokens=199_000)
+    assert saved.flushes == []
     saved.held = True
-    call(watched, [user("a"), assistant("ok"), user("b")], tokens=199_000)
+    call(detector, [user("a"), assistant("ok"), user("b")], tokens=199_000)
     assert saved.texts == {"a", "b", "ok"}
 
 
-def test_a_flush_that_was_held_is_known_when_a_later_one_could_not_be(saved):
-    watched = watch(saved)
-    talk = [user(str(number)) for number in range(10)]
-    call(watched, talk, tokens=199_000)
+def test_a_flush_that_was_held_is_remembered_when_a_later_one_could_not_be(saved):
+    detector = watch(saved)
+    messages = [user(str(number)) for number in range(10)]
+    call(detector, messages, tokens=199_000)
     saved.held = False
-    call(watched, [user("new"), *talk[5:], user("newer")], tokens=199_000)
+    call(detector, [user(f"new {number}") for number in range(10)], tokens=199_000)
     saved.held = True
-    call(watched, talk, tokens=199_000)
-    assert len(saved.talks) == 1
-
-
-@pytest.mark.parametrize("ends", [[True, False], [False, True]])
-def test_of_flushes_that_overlap_the_one_that_was_held_is_known(ends):
-    conversation = Conversation(READING)
-    one, two = [user("a")], [user("b")]
-    marks = [conversation.flush_begins(talk) for talk in (one, two)]
-    assert all(conversation.had_its_flush(talk) for talk in (one, two))
-    for mark, held in zip(marks, ends, strict=True):
-        conversation.flush_ended(mark, held=held)
-    assert [conversation.had_its_flush(talk) for talk in (one, two)] == ends
+    call(detector, messages, tokens=199_000)
+    assert len(saved.flushes) == 1
 
 
 def test_a_flush_that_was_broken_off_is_tried_again(saved):
     def breaks_off(*_):
         raise KeyboardInterrupt
 
-    watched = watch(lambda *_: breaks_off)
+    detector = watch(lambda *_: breaks_off)
     with pytest.raises(KeyboardInterrupt):
-        call(watched, [user("a")], tokens=199_000)
-    watched._saving = saved
-    call(watched, [user("a")], tokens=199_000)
+        call(detector, [user("a")], tokens=199_000)
+    detector._saving = saved
+    call(detector, [user("a")], tokens=199_000)
     assert saved.texts == {"a", "ok"}
 
 
-def test_a_call_that_is_refused_as_too_long_is_flushed_and_another_failure_is_not(saved):
-    watched = watch(saved)
-    watched.began(1, "main", [user("a")])
-    watched.failed(1, RuntimeError("down"))
-    assert saved.talks == []
-    watched.began(2, "main", [user("b")])
-    watched.failed(2, RuntimeError("prompt is too long"))
-    watched.failed(2, RuntimeError("prompt is too long"))
-    assert saved.talks == [("main", ["b"])]
+def test_a_call_that_is_refused_as_too_long_is_flushed_once_and_another_failure_is_not(saved):
+    detector = watch(saved)
+    for run_id, error in enumerate(["down", "prompt is too long", "prompt is too long"]):
+        detector.began(run_id, "main", [user("down" if error == "down" else "long")])
+        detector.failed(run_id, RuntimeError(error))
+        detector.failed(run_id, RuntimeError(error))
+    assert saved.flushes == [("main", ["long"])]
+
+
+def test_before_a_summary_what_it_takes_is_flushed_unless_it_was(saved):
+    detector = watch(saved)
+    call(detector, [user("a"), assistant("b"), user("c")], "d")
+    call(detector, [user("Give this a title.")], "Letters")
+    detector.summary_started("main", [user("Summarise: a, b")])
+    assert saved.flushes == [("main", ["a", "b", "c", "d"])]
+    call(detector, [user("summary"), user("c"), assistant("d"), user("e")])
+    detector.summary_started("main", [user("Sum up: c, d")])
+    assert len(saved.flushes) == 1
+    call(detector, [user("summary"), user("e"), assistant("f"), user("g")])
+    detector.summary_started("main", [user("Sum up: e, f")])
+    assert len(saved.flushes) == 2
+    detector.summary_started("other", [user("What was before a restart.")])
+    assert saved.flushes[-1] == ("other", ["What was before a restart."])
+
+
+def test_a_finished_conversation_is_flushed_of_what_is_new(saved):
+    detector = watch(saved)
+    call(detector, [user("a")], key="one", tokens=199_000)
+    call(detector, [user("a"), assistant("ok"), user("b")], "c", key="one")
+    call(detector, [user("x")], "y", key="two")
+    detector.finished("one")
+    detector.finished("one")
+    assert saved.flushes == [("one", ["a", "ok"]), ("one", ["b", "c"])]
+    detector.finished()
+    assert saved.flushes[2:] == [("two", ["x", "y"])]
 
 
 def test_the_largest_count_of_a_call_is_what_it_took(saved):
-    watched = watch(saved)
-    watched.began(1, "main", [user("a")])
+    detector = watch(saved)
+    detector.began(1, "main", [user("a")])
     for tokens in (5, 199_000, 7):
-        watched.counted(1, tokens)
-        watched.counted("unknown", tokens)
-    watched.ended(1, None)
-    assert saved.talks == [("main", ["a"])]
+        detector.counted(1, tokens)
+        detector.counted("unknown", tokens)
+    detector.ended(1, None)
+    assert saved.flushes == [("main", ["a"])]
 
 
 def test_a_prompt_is_a_call_under_way_where_it_shows_all_of_its_messages():
-    watched, prompt = watch(Saved()), "user: How are you?\nassistant: Well.\nassistant:"
-    watched.began(0, "main", [user("")])
-    assert not watched.asks_for("main", prompt)
-    watched.began(1, "main", [user("How are you? "), assistant("Well.")])
-    assert watched.asks_for("main", prompt)
-    assert not watched.asks_for("main", "user: How are you?")
-    assert not watched.asks_for("other", prompt)
-    watched.ended(1, None)
-    assert not watched.asks_for("main", prompt)
+    detector, prompt = watch(Saved()), "user: How are you?\nassistant: Well.\nassistant:"
+    detector.began(0, "main", [user("")])
+    assert not detector.asks_for("main", prompt)
+    detector.began(1, "main", [user("How are you? "), assistant("Well.")])
+    assert detector.asks_for("main", prompt)
+    assert not detector.asks_for("main", "user: How are you?")
+    assert not detector.asks_for("other", prompt)
+    detector.ended(1, None)
+    assert not detector.asks_for("main", prompt)
 
 
-def test_a_call_that_goes_on_with_one_takes_its_place_and_another_does_not():
-    watched = watch(Saved())
-    watched.began(1, "main", [user("Hi."), user("I am Anna.")])
-    watched.began(2, "main", [user("Hi."), user("I am Bert.")])
-    watched.began(3, "main", [user("Hi."), user("I am Anna."), user("Hello?")])
-    watched.began(4, "other", [user("Hi."), user("I am Anna."), user("Hello?"), user("?")])
-    assert list(watched.runs) == [2, 3, 4]
-
-
-def test_of_many_calls_views_and_conversations_the_oldest_are_forgotten():
-    watched = watch(Saved(), talks=2)
+def test_of_many_calls_and_conversations_the_oldest_are_forgotten():
+    detector = watch(Saved(), parallel=2)
     for number in range(300):
-        call(watched, [user(f"talk {number}")])
-        watched.began(number, f"session {number}", [user("a")])
-    assert [len(watched.runs), len(watched.known)] == [256, 256]
-    watched = watch(Saved(), talks=2)
+        call(detector, [user("a")], key=f"session {number}")
+        detector.began(number, "main", [user("a")])
+    assert [len(detector.runs), len(detector.known)] == [256, 256]
     for number in range(20):
-        call(watched, [user(f"talk {number}")])
-    assert [len(conversation.views) for conversation in watched.known.values()] == [8]
-
-
-@pytest.mark.parametrize(("enough", "noticed"), [(None, False), (3, False), (2, True)])
-def test_a_history_that_was_rewritten_at_its_end_is_known_by_enough_messages_alike(saved, enough, noticed):
-    watched = watch(saved, enough=enough)
-    call(watched, [user("a"), assistant("b"), user("c"), user("scratch"), user("paper")], "d")
-    call(watched, [assistant("b"), user("c"), assistant("scratch, paper, d"), user("e")])
-    assert ("a" in saved.texts) == noticed
+        call(detector, [user(f"conversation {number}")])
+    assert len(detector.known["main"].recent) == 8
 
 
 def test_calls_go_on_while_a_flush_is_held_and_the_next_one_waits_for_it(saved):
-    begun, may_end, order = threading.Event(), threading.Event(), []
+    begun, may_end, order, threads = threading.Event(), threading.Event(), [], []
 
-    def saving(key, talk, tokens, compacting):
-        def hold():
+    def saving(*arguments):
+        def save():
             order.append("begun")
             begun.set()
             assert may_end.wait(60)
             order.append("ended")
-            return saved(key, talk, tokens, compacting)()
+            return saved(*arguments)()
 
-        return hold
-
-    threads = []
+        return save
 
     def run(work):
         threads.append(threading.Thread(target=work))
         threads[-1].start()
 
-    watched = watch(saving, run=run)
-    talk = [user("a"), assistant("b"), user("c")]
-    call(watched, talk, tokens=199_000)
-    assert begun.wait(60)
-    call(watched, talk, tokens=199_000)
-    talk += [assistant("ok"), user("d"), assistant("ok"), user("e")]
-    call(watched, talk)
-    call(watched, [*talk[6:], assistant("ok"), user("f")])
+    detector = watch(saving, run=run)
+    messages = [user("a"), assistant("b"), user("c")]
+    for _ in range(2):
+        call(detector, messages, tokens=199_000)
+        assert begun.wait(60)
+    new = [user(f"new {number}") for number in range(5)]
+    call(detector, [*messages, *new], tokens=199_000)
     assert len(threads) == 2
     may_end.set()
     for thread in threads:
         thread.join()
     assert order == ["begun", "ended"] * 2
-    assert [texts for _, texts in saved.talks] == [["a", "b", "c", "ok"], ["d", "e"]]
+    assert len(saved.flushes) == 2

@@ -1,12 +1,14 @@
 """How a flush turn is driven: attempts, parts, and what calls of tools are answered with."""
 
+import asyncio
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import EmbeddingConfig
-from openclaw_memory.flush import called, driven, in_one_message, prompt_of
+from openclaw_memory.flush import answer_tool_call, as_single_prompt, drive_flush, prompt_of, run_flush
 from openclaw_memory.flush.driver import SMALLEST_PART, parts
 
 TOO_LONG = ValueError("maximum context length exceeded")
@@ -21,27 +23,31 @@ def text(talk):
 
 
 @pytest.fixture
-def turn(tmp_path):
-    with Memory.open(tmp_path, config=MemoryConfig(embedding=EmbeddingConfig(provider="none"))) as memory:
-        yield memory.flush("talk").due(100, compacting=True, messages=list)
+def memory(tmp_path):
+    with Memory.open(tmp_path, config=MemoryConfig(embedding=EmbeddingConfig(provider="none"))) as opened:
+        yield opened
+
+
+@pytest.fixture
+def turn(memory):
+    return memory.flush("talk").due(100, compacting=True, messages=list)
 
 
 def drive(turn, talk, reply, room=None):
-    """Drive a turn with a model that `reply` speaks for; what it was shown."""
+    """Drive a turn with a model that `reply` speaks for; returns what it was shown."""
     seen = []
 
-    def look(part):
+    def model_turn(part):
         seen.append(part)
         return (yield part)
 
-    work = driven(turn, talk, look, room=room, size=size, text=text)
-    part = next(work, None)
-    while part is not None:
+    def ask(part):
         said = reply(part, len(seen))
-        try:
-            part = work.throw(said) if isinstance(said, Exception) else work.send(said)
-        except StopIteration:
-            part = None
+        if isinstance(said, BaseException):
+            raise said
+        return said
+
+    drive_flush(turn, talk, model_turn, ask, room=room, size=size, text=text)
     return seen
 
 
@@ -50,7 +56,9 @@ def test_a_conversation_that_fits_is_shown_as_it_is_and_once(turn):
     assert turn.outcome == "nothing"
 
 
-@pytest.mark.parametrize("said", [ValueError("no"), "Hello."], ids=["raises", "answers"])
+@pytest.mark.parametrize(
+    "said", [ValueError("no"), asyncio.CancelledError(), "Hello."], ids=["raises", "cancels", "answers"]
+)
 def test_an_attempt_that_fails_is_followed_by_two_with_the_text(turn, said):
     assert drive(turn, ["one", "two"], lambda *_: said) == [["one", "two"], "onetwo", "onetwo"]
     assert turn.outcome == "kept"
@@ -109,7 +117,7 @@ def test_parts_are_the_whole_text_and_none_is_longer_than_there_is_room(whole, r
     ids=str,
 )
 def test_a_call_is_answered_and_no_other_tool_is_there(turn, name, arguments, status):
-    answer = called(turn, name, arguments)
+    answer = answer_tool_call(turn, name, arguments)
     assert answer.data["status"] == status
     assert answer.ok is (status == "ok")
 
@@ -120,7 +128,53 @@ def test_a_model_without_tools_is_asked_for_the_notes_themselves(turn):
 
 
 def test_a_text_stands_in_one_message_between_the_prompts(turn):
-    whole = in_one_message(turn, "User: Hi.", can_call=True)
+    whole = as_single_prompt(turn, "User: Hi.", can_call=True)
     assert whole.startswith(turn.system_prompt)
     assert whole.endswith(turn.prompt)
     assert "\n\nUser: Hi.\n\n" in whole
+
+
+def broken(*_):
+    raise OSError("the disk is gone")
+
+
+def test_a_turn_is_driven_to_its_end(memory):
+    turns = []
+
+    def drive(turn):
+        turns.append(turn)
+        turn.replied("NO_REPLY")
+
+    assert run_flush("main", lambda: memory.flush().due(1, compacting=True), drive)
+    assert [turn.outcome for turn in turns] == ["nothing"]
+
+
+def test_where_no_turn_begins_none_is_driven_and_an_error_is_logged(caplog):
+    assert not run_flush("main", lambda: None, broken)
+    assert not caplog.records
+    assert not run_flush("tuesday", broken, broken)
+    assert "the flush of session 'tuesday' failed: the disk is gone" in caplog.text
+
+
+def test_of_a_turn_that_breaks_off_the_messages_are_kept(memory, caplog):
+    said = [{"role": "user", "content": "The boiler code is 4711."}]
+    assert run_flush("main", lambda: memory.flush().due(1, compacting=True, messages=lambda: said), broken)
+    assert "4711" in (memory.workspace.root / memory.flush().log.path).read_text()
+    assert "the disk is gone" in caplog.text
+
+
+def test_a_model_that_gives_up_its_task_breaks_off_no_more_than_the_turn(memory):
+    def cancelled(_):
+        raise asyncio.CancelledError
+
+    assert run_flush("main", lambda: memory.flush().due(1, compacting=True, messages=list), cancelled)
+    assert "CancelledError" in memory.status().flush["main"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_what_ends_the_program_is_not_held_up(memory, error):
+    def ends(_):
+        raise error
+
+    with pytest.raises(error):
+        run_flush("main", lambda: memory.flush().due(1, compacting=True), ends)

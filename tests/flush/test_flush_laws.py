@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation import compaction_threshold, flush_due, flush_threshold
-from openclaw_memory.flush import Flush, SessionState
+from openclaw_memory.flush import Flush, FlushRegistry, SessionState
 from openclaw_memory.workspace import Workspace
 
 RULES = CompactionConfig(force_flush_bytes=3_000)
@@ -58,12 +58,12 @@ class Driving:
         self.restart()
 
     def restart(self) -> None:
-        self.shared = {}
+        self.registry = FlushRegistry()
         self.flush, self.other = self.made(), self.made()
 
     def made(self) -> Flush:
         clock = lambda: self.now  # noqa: E731
-        return Flush(self.workspace, "main", RULES, window=self.window, clock=clock, shared=self.shared)
+        return Flush(self.workspace, "main", RULES, window=self.window, clock=clock, registry=self.registry)
 
     def happens(self, event: str) -> None:
         if event == "restart" and self.state_is_sound():  # what only the memory knows does not outlive a process

@@ -8,8 +8,8 @@ import pytest
 
 from openclaw_memory.config import SessionsConfig
 from openclaw_memory.errors import PathNotAllowedError, WorkspaceError, WriteError
-from openclaw_memory.flush import SessionState, read_states, state, update_state
-from openclaw_memory.workspace import Workspace, atomic
+from openclaw_memory.flush import FlushRegistry, SessionState, read_states, state, update_state
+from openclaw_memory.workspace import atomic
 from openclaw_memory.workspace.paths import transcripts_place
 
 
@@ -95,16 +95,16 @@ def test_times_in_milliseconds_are_read(folder, file):
 
 def test_a_file_that_has_not_changed_is_read_once(folder, monkeypatch):
     update_state(folder, "a", compaction_count=1)
-    seen, reads, read = {}, [], state._read
+    registry, reads, read = FlushRegistry(), [], state._read
     monkeypatch.setattr(state, "_read", lambda *given: reads.append(given) or read(*given))
     for _ in range(3):
-        assert read_states(folder, seen)["a"].compaction_count == 1
+        assert registry.read(folder)["a"].compaction_count == 1
     assert len(reads) == 1
 
     update_state(folder, "a", compaction_count=2)
-    assert read_states(folder, seen)["a"].compaction_count == 2
-    read_states(folder, seen).clear()
-    assert read_states(folder, seen)
+    assert registry.read(folder)["a"].compaction_count == 2
+    registry.read(folder).clear()
+    assert registry.read(folder)
 
 
 def test_what_changes_may_depend_on_the_state_and_be_nothing(folder, file):
@@ -217,16 +217,29 @@ def test_threads_lose_none_of_each_others_sessions(folder):
     assert {key: found.compaction_count for key, found in read_states(folder).items()} == {f"s{n}": 5 for n in range(6)}
 
 
-def test_failed_flushes_are_listed_and_a_damaged_file_is_one_of_them(folder, file, tmp_path):
-    workspace = Workspace.open(tmp_path)
+def test_failed_flushes_are_listed_and_a_damaged_file_is_one_of_them(folder, file):
     update_state(folder, "a", flush_error="the model is away")
     update_state(folder, "b", flush_error=None)
-    assert state.failed_flushes(workspace) == {"a": "the model is away"}
+    assert FlushRegistry().failures(folder) == {"a": "the model is away"}
 
     file.write_text("{")
-    [(name, words)] = state.failed_flushes(workspace).items()
+    [(name, message)] = FlushRegistry().failures(folder).items()
     assert name == "sessions.json"
-    assert "damaged" in words
+    assert "damaged" in message
+
+
+def test_a_failure_is_listed_also_where_it_could_not_be_written(folder, monkeypatch):
+    registry = FlushRegistry()
+
+    def refuse(*_):
+        raise WriteError("full")
+
+    with monkeypatch.context() as full:
+        full.setattr(state, "replace_file", refuse)
+        registry.cycle(folder, "b", None, None).save(flush_error="the disk is full")
+    assert registry.failures(folder) == {"b": "the disk is full"}
+    registry.cycle(folder, "b", None, None).save(flush_error=None)
+    assert registry.failures(folder) == {}
 
 
 def test_a_new_entry_has_its_times_in_the_form_of_the_others(folder, file):

@@ -6,8 +6,7 @@ import pytest
 
 from openclaw_memory.conversation import text_of
 from openclaw_memory.errors import WriteError
-from openclaw_memory.flush import Flush, messages_since, transcribed
-from openclaw_memory.flush.flush import failures
+from openclaw_memory.flush import messages_since, transcribed
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.transcripts import writer
 from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES
@@ -89,18 +88,3 @@ def test_what_came_since_a_size_of_the_log_is_read_from_there(log):
 def test_of_a_log_that_was_made_anew_all_is_new(log):
     transcribed(log, [said("One.")])
     assert [text_of(message) for message in messages_since(log, 1_000_000)] == ["One."]
-
-
-def test_a_failure_is_listed_also_where_it_could_not_be_written(workspace, monkeypatch):
-    shared = {}
-    Flush(workspace, "a", shared=shared).save(flush_error="the model is away")
-
-    def refuse(*_):
-        raise WriteError("full")
-
-    monkeypatch.setattr("openclaw_memory.flush.state.replace_file", refuse)
-    Flush(workspace, "b", shared=shared).save(flush_error="the disk is full")
-    assert failures(workspace, shared) == {"a": "the model is away", "b": "the disk is full"}
-    monkeypatch.undo()
-    Flush(workspace, "b", shared=shared).save(flush_error=None)
-    assert failures(workspace, shared) == {"a": "the model is away"}

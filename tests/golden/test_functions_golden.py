@@ -31,8 +31,8 @@ from openclaw_memory.config import JournalConfig
 from openclaw_memory.config.sections import CompactionConfig, checked
 from openclaw_memory.conversation import SILENT, reserve
 from openclaw_memory.conversation.thresholds import soft
-from openclaw_memory.embeddings._pieces import packs
-from openclaw_memory.errors import ConfigError, QueryError
+from openclaw_memory.embeddings.remote.batching import packs
+from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import Flush, FlushTurn
 from openclaw_memory.search.ranking import (
     TEXT_SCORE,
@@ -187,7 +187,7 @@ def read(given: Any) -> dict[str, Any]:
     wanted = {ours: number(given[theirs]) for theirs, ours in names.items() if theirs in given}
     try:
         found = excerpt_of(given["relPath"], given["content"], **wanted)
-    except QueryError as error:
+    except InvalidInputError as error:
         return {"error": str(error)}
     result = {"status": "ok", "text": found.text, "path": found.path}
     result |= {"from": found.start_line, "lines": found.end_line - found.start_line + 1}

@@ -1,24 +1,21 @@
-"""Work in a thread of its own: once for many requests, at an interval, and never longer than its owner lives."""
+"""Work in a thread of its own: once for many requests, at an interval, never longer than its owner lives; searches first."""
 
 from __future__ import annotations
 
 import gc
 import threading
-import time
 import weakref
-from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
 
+import pytest
+from watching import eventually
+
+from openclaw_memory import Memory
 from openclaw_memory.indexing import background
-from openclaw_memory.indexing.background import Background
+from openclaw_memory.indexing.background import Background, Courtesy
 
 SECONDS = 60  # how long a test waits for something to happen
-
-
-def until(true: Callable[[], bool]) -> bool:
-    end = time.monotonic() + SECONDS
-    while not true() and time.monotonic() < end:
-        time.sleep(0.005)
-    return true()
 
 
 class Owner:
@@ -42,7 +39,7 @@ def test_requests_that_come_during_the_work_are_one_more_piece_of_it():
     for _ in range(20):
         owner.background.request()
     owner.go_on.set()
-    assert until(lambda: owner.done == 2)
+    eventually(lambda: owner.done == 2)
     owner.background.stop()
     assert owner.done == 2
 
@@ -53,14 +50,14 @@ def test_a_request_after_an_idle_time_is_met_by_a_new_thread(monkeypatch):
     owner.go_on.set()
     for wanted in (1, 2):
         owner.background.request()
-        assert until(lambda: owner.done == wanted and owner.background._thread is None)  # noqa: B023 - called at once
+        eventually(lambda: owner.done == wanted and owner.background._thread is None)  # noqa: B023 - called at once
 
 
 def test_at_an_interval_nobody_needs_to_ask():
     owner = Owner(every_seconds=0.01)
     owner.go_on.set()
     owner.background.start()
-    assert until(lambda: owner.done >= 3)
+    eventually(lambda: owner.done >= 3)
     owner.background.stop()
 
 
@@ -91,7 +88,7 @@ def test_the_work_may_stop_itself():
     owner = Ending()
     owner.go_on.set()
     owner.background.request()
-    assert until(lambda: owner.background._thread is None)
+    eventually(lambda: owner.background._thread is None)
     assert owner.done == 1
 
 
@@ -104,6 +101,63 @@ def test_the_thread_ends_with_its_owner():
     assert owner.began.wait(SECONDS)
     del owner
     gc.collect()
-    assert until(lambda: gone() is None)
+    eventually(lambda: gone() is None)
     thread.join(SECONDS)
     assert not thread.is_alive()
+
+
+# --- searches go before syncs -----------------------------------------------------------------------------------------
+
+
+def test_a_sync_waits_until_the_last_search_is_done():
+    polite, order = Courtesy(), []
+    under_way, may_end = threading.Event(), threading.Event()
+
+    def search() -> None:
+        with polite.first(), polite.first():
+            under_way.set()
+            assert may_end.wait(SECONDS)
+            order.append("search")
+
+    thread = threading.Thread(target=search)
+    thread.start()
+    assert under_way.wait(SECONDS)
+    threading.Timer(0.01, may_end.set).start()
+    while not order:
+        polite.give_way()
+    order.append("sync")
+    thread.join(SECONDS)
+    assert order == ["search", "sync"]
+
+
+@pytest.mark.parametrize("searching", ["yes", "no", "failed"])
+def test_a_sync_gets_on_under_searches_without_end_and_waits_for_none_that_is_over(monkeypatch, searching):
+    monkeypatch.setattr(background, "LONGEST_WAIT_SECONDS", 0.01 if searching == "yes" else SECONDS * 100)
+    polite = Courtesy()
+    with ExitStack() as search:
+        if searching != "no":
+            search.enter_context(polite.first())
+        if searching == "failed":
+            search.close()
+        polite.give_way()
+
+
+def test_the_sync_of_a_memory_gives_way_to_its_searches(notes: Path, monkeypatch):
+    waited: list[int] = []
+    with Memory.open(notes, embedder="static") as memory:
+        memory.sync()
+        monkeypatch.setattr(
+            memory._upkeep.courtesy, "give_way", lambda: waited.append(memory._upkeep.courtesy._searches)
+        )
+        memory.sync(force=True)
+        assert len(waited) >= 4  # each of four files
+        real = memory._embedders.wanted().inner.embed_query
+        seen: list[int] = []
+        monkeypatch.setattr(
+            memory._embedders.wanted().inner,
+            "embed_query",
+            lambda text: (seen.append(memory._upkeep.courtesy._searches), real(text))[1],
+        )
+        memory.search("boiler")
+        assert seen == [1]
+        assert memory._upkeep.courtesy._searches == 0

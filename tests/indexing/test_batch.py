@@ -12,9 +12,9 @@ from batch_place import HOST, MIN_TEXTS, NOON, PACE, FakeService, Place, reasons
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings._failures import Meaning, ServiceError
 from openclaw_memory.embeddings.batch.jobs import Patience
 from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.errors import StoreError
 from openclaw_memory.indexing import sync
 from openclaw_memory.types import Progress
@@ -63,11 +63,33 @@ def test_the_vectors_of_a_job_are_those_of_ordinary_calls(place: Place, tmp_path
 
 def test_texts_are_parted_into_jobs_as_large_as_the_service_takes(place: Place) -> None:
     place.fill(8)
-    place.service.max_items = 3
+    place.service.max_items, place.concurrency = 3, 3
     place.sync()
     assert [len(job) for job in place.service.jobs.values()] == [3, 3, 2]
     place.service.finish()
     assert (place.sync().embedded, place.vectors()) == (8, 8)
+
+
+def test_two_jobs_run_at_a_time_and_the_other_texts_wait_for_them(place: Place) -> None:
+    place.fill(20)
+    place.service.max_items = 5
+    report = place.sync()
+    assert [len(job) for job in place.service.jobs.values()] == [5, 5]
+    assert len(report.waiting) == 20
+    assert {"waits for one of 2 jobs" in reason for reason in reasons(report)} == {True, False}
+    place.service.finish()
+    place.sync()
+    place.sync()
+    assert [len(job) for job in place.service.jobs.values()] == [5, 5, 5, 5]
+    assert (place.vectors(), place.service.ordinary) == (20, [])
+
+
+def test_a_sync_that_waits_sees_all_jobs_through_two_at_a_time(place: Place) -> None:
+    place.fill(20)
+    place.service.max_items, place.service.polls = 5, 1
+    assert place.sync("wait").ok
+    assert [len(job) for job in place.service.jobs.values()] == [5, 5, 5, 5]
+    assert (place.vectors(), [text for text in place.service.ordinary if "memo number" in text]) == (20, [])
 
 
 def test_a_running_job_is_waited_for_and_not_submitted_again(place: Place) -> None:
@@ -131,7 +153,7 @@ def test_what_is_remembered_is_private_and_tells_the_job(place: Place) -> None:
 
 def test_each_job_is_remembered_before_the_next_is_submitted(place: Place) -> None:
     place.fill(8)
-    place.service.max_items = 3
+    place.service.max_items, place.concurrency = 3, 3
     seen: list[int] = []
 
     place.service.on_submit = lambda: seen.append(len(place.remembered()))
@@ -191,7 +213,7 @@ def test_closing_the_store_ends_the_waiting(place: Place) -> None:
 
 def test_a_late_job_is_waited_for_twice_and_then_given_up(place: Place) -> None:
     place.fill(8)
-    place.service.on_submit = lambda: place.service.fails.update(submit=ServiceError("no", Meaning.DENIED))
+    place.service.on_submit = lambda: place.service.fails.update(submit=ServiceError("no", FailureKind.DENIED))
     report = place.sync("wait")
     assert place.clock.now - NOON == 2 * 100.0
     assert place.service.cancelled == ["job-1"]
@@ -242,7 +264,7 @@ def test_the_real_sdk_and_a_server_agree_on_jobs(notes: Path, embedding_server: 
     pytest.importorskip("openai")
     place = Place(notes, tmp_path / "index.sqlite")
     place.fill(8)
-    embedder = load_embedder("openai", base_url=embedding_server.base_url("openai"), pace=PACE)
+    embedder = load_embedder("openai", base_url=embedding_server.base_url("openai"), retry=PACE)
     assert embedder is not None
     embedding_server.batch.polls = 3
     config = MemoryConfig(embedding=EmbeddingConfig(batch="wait"))

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from batch_place import Place, reasons
 
-from openclaw_memory.embeddings._failures import Meaning, ServiceError
-from openclaw_memory.embeddings._jobs import JobState
+from openclaw_memory.embeddings.batch.api import JobState
 from openclaw_memory.embeddings.batch.jobs import LONGEST_SECONDS
 from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.errors import EmbedderError, StoreError
 
 
@@ -149,7 +149,7 @@ def test_vectors_of_other_dimensions_than_the_index_holds_are_not_stored(place: 
 
 def test_a_service_that_takes_no_job_is_asked_ordinarily(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     place.fill(8)
-    place.service.fails["submit"] = ServiceError("no batches here", Meaning.DENIED)
+    place.service.fails["submit"] = ServiceError("no batches here", FailureKind.DENIED)
     assert (place.sync().ok, len(place.service.ordinary)) == (True, 8)
     assert "no batches here" in caplog.text
     (known,) = json.loads(place.file.read_text()).values()

@@ -11,8 +11,8 @@ import pytest
 from batch_place import Place
 
 from openclaw_memory.embeddings import vector_key
-from openclaw_memory.embeddings._jobs import JobState
 from openclaw_memory.embeddings.batch import state
+from openclaw_memory.embeddings.batch.api import JobState
 from openclaw_memory.embeddings.batch.jobs import Batch
 from openclaw_memory.errors import StoreError
 from openclaw_memory.types import SyncReport

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings._stream import REQUESTS_AHEAD
+from openclaw_memory.embeddings.stream import REQUESTS_AHEAD
 
 pytest.importorskip("openai")
 
@@ -84,7 +84,7 @@ def test_a_killed_first_index_is_finished_by_the_next_process(seed, opened, fold
     assert finished.sync().ok
     twice = embedding_server.stats()["texts_answered_again"]
     # Lost is what was answered and not stored yet: never more than the run asks for ahead of what it stores.
-    at_most = REQUESTS_AHEAD * finished.embedder.concurrency * TEXTS_A_REQUEST
+    at_most = REQUESTS_AHEAD * finished.embedder.policy.concurrency * TEXTS_A_REQUEST
     assert twice <= at_most < before
 
     in_peace = opened("in-peace.sqlite")

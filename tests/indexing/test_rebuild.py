@@ -162,4 +162,4 @@ def texts(index: Path) -> list[str]:
         assert meta is not None
         assert meta.complete
         assert len(store.search_text(["memo"], 9999)) == store.chunk_count()
-        return sorted(found.chunk.text for path in store.paths() for found in store.chunks_of(path))
+        return sorted(found.chunk.text for path in store.paths() for found in store.file_chunks(path))

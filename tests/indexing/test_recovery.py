@@ -80,7 +80,7 @@ def test_a_flipped_bit_gives_the_right_rows_or_an_error_that_says_damage(
 ) -> None:
     content = index.read_bytes()
     with closing(SqliteStore.open(index)) as store:
-        right = {found.id: found for path in store.paths() for found in store.chunks_of(path)}
+        right = {found.id: found for path in store.paths() for found in store.file_chunks(path)}
     assert len(right) > 50
     question, bits = place.embedder.embed_query("memo apple"), random.Random(3)
     copy, told = tmp_path / "copy.sqlite", 0

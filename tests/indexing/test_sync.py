@@ -305,7 +305,7 @@ def test_a_file_whose_vectors_cannot_be_had_is_found_by_its_words_and_embedded_b
     place.embedder.broken = True
     report = place.sync()
     assert (report.changed, [file.path for file in report.waiting], report.ok) == (("MEMORY.md",), ["MEMORY.md"], False)
-    assert [chunk.chunk.text for chunk in place.store.chunks_of("MEMORY.md")] == ["memo two, another text"]
+    assert [chunk.chunk.text for chunk in place.store.file_chunks("MEMORY.md")] == ["memo two, another text"]
     assert place.store.search_text(["two"], 5)
     assert place.sync().waiting == report.waiting
     place.embedder.broken = False

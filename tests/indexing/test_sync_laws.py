@@ -20,7 +20,7 @@ from openclaw_memory.indexing import pipeline, set_aside
 from openclaw_memory.indexing.recovery import why_damaged
 from openclaw_memory.store.connection import PAGE_SIZE
 from openclaw_memory.types import Progress
-from openclaw_memory.workspace.transcripts.reader import reader
+from openclaw_memory.workspace.transcripts import reader
 
 PART_BYTES = 400  # of transcripts, two or three of the lines below
 
@@ -222,7 +222,7 @@ class World:
 
     def no_id_names_another_chunk(self) -> None:
         for path in self.place.store.paths():
-            for stored in self.place.store.chunks_of(path):
+            for stored in self.place.store.file_chunks(path):
                 assert self.seen.setdefault(stored.id, (path, stored.chunk)) == (path, stored.chunk)
 
 

@@ -15,7 +15,7 @@ from openclaw_memory.indexing import compare, pipeline
 from openclaw_memory.text.fence import fenced
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.transcripts.reader import reader
+from openclaw_memory.workspace.transcripts import reader
 
 PATH = "sessions/talk.jsonl"
 
@@ -43,7 +43,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def ids(place: Any, path: str = PATH) -> list[int]:
-    return [stored.id for stored in place.store.chunks_of(path)]
+    return [stored.id for stored in place.store.file_chunks(path)]
 
 
 def add(file: Path, text: str) -> None:
@@ -65,7 +65,7 @@ def test_chunks_of_a_transcript_have_the_lines_and_offsets_of_the_whole_file(pla
         place.say(PATH, f"memo {number}", role="user" if number % 2 else "toolResult")
     place.sync()
     text = place.workspace.read(PATH)
-    found = [stored.chunk for stored in place.store.chunks_of(PATH)]
+    found = [stored.chunk for stored in place.store.file_chunks(PATH)]
     assert len({chunk.section for chunk in found}) > 3
     for chunk in found:
         assert text[chunk.start_char :].startswith(chunk.text)
@@ -82,7 +82,7 @@ def test_a_transcript_is_found_by_the_day_it_was_said_and_by_its_name(place: Any
     for terms, lines in ((["2026-11-20"], [1]), (["2026-11-21"], [2]), (["talk"], [1, 2]), (["jsonl"], [])):
         found = place.store.chunks(hit.chunk_id for hit in place.store.search_text(terms, 9))
         assert [stored.chunk.start_line for stored in found] == lines, terms
-    assert [stored.chunk.context for stored in place.store.chunks_of(PATH)] == ["2026-11-20", "2026-11-21"]
+    assert [stored.chunk.context for stored in place.store.file_chunks(PATH)] == ["2026-11-20", "2026-11-21"]
 
 
 @pytest.mark.usefixtures("small")
@@ -100,7 +100,7 @@ def test_what_is_added_is_read_from_the_open_part_on_and_nothing_before(
     assert asked == [last_part] or asked == [41]
     assert len(place.embedder.texts) == 1
     kept = set(before) & set(ids(place))
-    assert kept == {stored.id for stored in place.store.chunks_of(PATH) if stored.chunk.start_line < asked[0]}
+    assert kept == {stored.id for stored in place.store.file_chunks(PATH) if stored.chunk.start_line < asked[0]}
     assert min(set(ids(place)) - kept) > max(before)
     assert is_like_new(place, open_place)
 
@@ -273,7 +273,9 @@ def test_a_rebuild_takes_transcripts_along_and_embeds_their_texts_before(place: 
     place.embedder.texts.clear()
     report = place.sync()
     assert (report.rebuilt is not None, report.unchanged, report.ok) == (True, 1, True)
-    assert sorted(place.embedder.texts) == sorted(stored.chunk.embedding_text for stored in place.store.chunks_of(PATH))
+    assert sorted(place.embedder.texts) == sorted(
+        stored.chunk.embedding_text for stored in place.store.file_chunks(PATH)
+    )
 
 
 @pytest.mark.usefixtures("small")
@@ -312,14 +314,14 @@ def test_what_was_recalled_is_never_indexed_again(place: Any) -> None:
     assert place.store.search_text(["quinc"], 9) == []
     assert not any("quince" in text for text in place.embedder.texts)
     lines = place.workspace.read("MEMORY.md").split("\n")
-    for stored in place.store.chunks_of("MEMORY.md"):
+    for stored in place.store.file_chunks("MEMORY.md"):
         found = stored.chunk.text.split("\n")
         at = range(stored.chunk.start_line, stored.chunk.end_line + 1)
         assert len(found) == len(at)
         assert all(not words or words == lines[number - 1] for number, words in zip(at, found, strict=True))
-    words = {word for stored in place.store.chunks_of("MEMORY.md") for word in stored.chunk.text.split("\n")}
+    words = {word for stored in place.store.file_chunks("MEMORY.md") for word in stored.chunk.text.split("\n")}
     assert {"memo before", "memo after", "memo last", "memo of somebody else"} <= words
-    assert [stored.chunk.text for stored in place.store.chunks_of(PATH)] == ["User: memo said memo pear"]
+    assert [stored.chunk.text for stored in place.store.file_chunks(PATH)] == ["User: memo said memo pear"]
 
 
 def test_a_line_that_somebody_goes_on_with_is_taken_back(place: Any, open_place: Callable[..., Any]) -> None:
@@ -354,11 +356,59 @@ def test_secrets_in_notes_are_masked_and_line_numbers_hold(place: Any) -> None:
     key = ["-----BEGIN RSA PRIVATE KEY-----", *["MIIE" * 16] * 8, "-----END RSA PRIVATE KEY-----"]
     place.write("MEMORY.md", f"memo the token is {token} of Anna", *key, "", "memo after the key")
     place.sync()
-    texts = "\n".join(stored.chunk.text for stored in place.store.chunks_of("MEMORY.md"))
+    texts = "\n".join(stored.chunk.text for stored in place.store.file_chunks("MEMORY.md"))
     assert token not in texts
     assert "MIIE" not in texts
     assert "of Anna" in texts
-    (chunk,) = (stored.chunk for stored in place.store.chunks_of("MEMORY.md") if "after the key" in stored.chunk.text)
+    (chunk,) = (stored.chunk for stored in place.store.file_chunks("MEMORY.md") if "after the key" in stored.chunk.text)
     assert chunk.end_line == 13
     assert not any(token in text for text in place.embedder.texts)
     assert place.store.search_text([token.lower()], 5) == []
+
+
+CLAUDE_CODE = """\
+{"type": "summary", "summary": "The ferry", "leafUuid": "b"}
+{"type": "user", "uuid": "a", "sessionId": "s", "message": {"role": "user", "content": "When does the ferry leave?"}}
+{"type": "assistant", "uuid": "b", "message": {"role": "assistant", "content": [{"type": "text", "text": "At 7."}]}}
+"""
+
+
+def transcript(place: Any, text: str) -> None:
+    (place.root / PATH).parent.mkdir(exist_ok=True)
+    (place.root / PATH).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (CLAUDE_CODE, "its first record is of type 'summary'"),
+        ('{"role": "user", "content": "When does the ferry leave?"}\n', "its first record has no type"),
+        ('no JSON\n{"event": 1}\n', "its first record has no type"),
+    ],
+    ids=["Claude Code", "no types", "after a line that is no record"],
+)
+def test_a_transcript_of_another_program_is_skipped_with_the_reason(place: Any, text: str, what: str) -> None:
+    transcript(place, text)
+    for _ in range(2):
+        report = place.sync()
+        assert (report.added, report.failed, [file.path for file in report.skipped]) == ((), (), [PATH])
+        assert what in report.skipped[0].reason
+    assert not place.store.files()
+
+
+def test_once_it_is_one_of_openclaws_it_is_indexed(place: Any) -> None:
+    transcript(place, CLAUDE_CODE)
+    place.sync()
+    (place.root / PATH).unlink()
+    place.say(PATH, "memo apple")
+    assert (place.sync().added, place.sync().skipped) == ((PATH,), ())
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    ["", "\n", '{"type": "user", "mess', '{"type": "session", "id": "s"}\n{"kind": "odd"}\n'],
+    ids=["empty", "blank", "half written", "the header of OpenClaw"],
+)
+def test_a_transcript_that_may_yet_be_one_of_openclaws_is_not_skipped(place: Any, beginning: str) -> None:
+    transcript(place, beginning)
+    assert place.sync().skipped == ()

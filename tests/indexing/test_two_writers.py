@@ -60,7 +60,7 @@ def test_a_sync_that_another_overtakes_with_another_model_writes_nothing_of_its_
     memory = opened(Named("b"), chunking=chunking)
     assert (memory.sync().ok, dict(memory.status().dirty), memory.status().model) == (True, {}, "b")
     store: Any = memory._upkeep.store()
-    zeppelin = next(chunk.id for path in ["memory/new.md"] for chunk in store.chunks_of(path))
+    zeppelin = next(chunk.id for path in ["memory/new.md"] for chunk in store.file_chunks(path))
     (likeness,) = store.similarities(Named("b").embed_query("zeppelin seen over the harbour"), [zeppelin]).values()
     assert likeness > 0.5
 

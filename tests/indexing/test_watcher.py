@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from watching import CONFIG, MESSAGE, append, eventually, replace_all_notes, replace_atomically
 
-from openclaw_memory.config import FilesConfig, SessionsConfig
+from openclaw_memory.config import FilesConfig, SessionsConfig, SyncConfig
 from openclaw_memory.indexing import sync, watcher
 from openclaw_memory.indexing.watcher import PATIENCE, Debounce, Watcher, folders_of, kind_of
 from openclaw_memory.store import SqliteStore
@@ -40,9 +40,12 @@ def delete_and_restore(root: Path) -> None:
 
 @pytest.mark.parametrize("change", [append, save_as_vim_does, replace_atomically, delete_and_restore])
 def test_a_change_is_followed_by_one_sync_and_the_file_is_never_dropped(watched, root: Path, change) -> None:
-    one, index = watched(root)
+    one, index = watched(root, replace(CONFIG, sync=SyncConfig(debounce_seconds=3600.0)))
     before = index.records["memory/a.md"]
     change(root)
+    eventually(lambda: one.is_behind)
+    assert len(index.reports) == 1
+    one._pauses["memory"]._seconds = 0.0  # the pause is over, however long the change took
     eventually(lambda: index.records["memory/a.md"] != before and not one.is_behind)
     assert [(report.changed, report.removed) for report in index.reports[1:]] == [(("memory/a.md",), ())]
 
@@ -200,7 +203,7 @@ def test_a_transcript_that_grew_a_little_can_wait(watched, root: Path, talk: Pat
     eventually(lambda: index.looks > looks and not one.is_behind)
     assert one.syncs == 1
     grow(talk, MESSAGE)
-    eventually(lambda: one.syncs == 2)
+    eventually(lambda: one.syncs >= 2)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +221,7 @@ def test_a_transcript_that_grew_a_little_can_wait(watched, root: Path, talk: Pat
 def test_a_transcript_is_synced_once_it_has_changed_enough(watched, root: Path, talk: Path, change) -> None:
     one, index = watched(root)
     change(talk)
-    eventually(lambda: one.syncs == 2 and index.follows_the_disk())
+    eventually(lambda: one.syncs >= 2 and index.follows_the_disk())
 
 
 # --- with a real index ---------------------------------------------------------------------------------------------

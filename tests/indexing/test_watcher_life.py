@@ -34,7 +34,7 @@ def test_a_second_watcher_stands_by_and_takes_over_when_the_first_ends(watched, 
     eventually(lambda: second.state.startswith("standing by"))
     assert not second.is_behind
     (root / "memory" / "b.md").write_text("two\n")
-    eventually(lambda: first.syncs == 2)
+    eventually(lambda: first.syncs >= 2)
     assert second.syncs == 0
     first.stop()
     eventually(lambda: second.state.startswith("watching") and "memory/b.md" in index.records)
@@ -209,7 +209,7 @@ def test_it_can_be_stopped_twice_and_from_any_thread(watched, root: Path) -> Non
     assert one.state == "stopped"
     append(root)
     with one:
-        eventually(lambda: one.syncs == 2)
+        eventually(lambda: one.syncs >= 2)
     assert index.follows_the_disk()
 
 

@@ -1,122 +1,159 @@
-"""Both legs and their fusion, over a store whose answers are written down here."""
+"""What a search asks of a store, and the fusion of what both legs found."""
 
-import numpy as np
 import pytest
+from shelf import VECTOR, Shelf, stored
 
 from openclaw_memory.config import SearchConfig
-from openclaw_memory.search.candidates import Found, find, fuse, together
+from openclaw_memory.search.candidates import fuse, merged, request_for
 from openclaw_memory.search.query import parse_query
-from openclaw_memory.types import Chunk, Hit, StoredChunk
+from openclaw_memory.store import SqliteStore
+from openclaw_memory.types import SourceHits, Store
 
+TURN = '{"type": "message", "message": {"role": "user", "content": [{"type": "text", "text": "A boiler!"}]}}\n'
 RULES = SearchConfig()
+QUERY = parse_query("boiler october")
+FUSION = pytest.mark.parametrize("fusion", ["standardised", "weighted"])
 
 
-class Shelf:
-    """A store that finds what it is told: by all terms, by any, by vector."""
-
-    def __init__(self, every=(), any_=(), vector=(), likeness=None):
-        self.by = {"all": every, "any": any_}
-        self.vector, self.likeness, self.asked = vector, likeness or {}, []
-
-    def search_text(self, _terms, k, *, match="any", source=None):
-        self.asked.append((match, source))
-        return [Hit(*hit) for hit in self.by[match]][:k]
-
-    def search_vector(self, _vector, k, *, source=None):
-        self.asked.append(("vector", source))
-        return [Hit(*hit) for hit in self.vector][:k]
-
-    def similarities(self, _vector, chunk_ids):
-        return {at: self.likeness[at] for at in chunk_ids if at in self.likeness}
-
-    def chunks(self, ids):
-        return [StoredChunk(at, f"memory/{at}.md", "memory", Chunk(1, 1, 0, f"text {at}")) for at in sorted(ids)]
+def chunks(*ids):
+    return [stored(at, f"memory/{at}.md") for at in ids]
 
 
-def question(text="boiler october"):
-    return parse_query(text, lambda _terms: {}, 10)
+def gathered(shelf, rules=RULES, vector=VECTOR, source=None):
+    return shelf.candidates(request_for(QUERY, vector, rules, source))
 
 
-VECTOR = np.array([1.0], np.float32)
+def fused(hits, rules=RULES):
+    return fuse(QUERY, hits, {one.id: one for one in chunks(*hits.text, *(hits.vector or {}))}, rules)
 
 
 def test_without_a_vector_there_is_no_vector_leg():
-    found = find(question(), Shelf(any_=[(1, 2.0)]), None, RULES, None)
-    assert found == Found({1: 2.0}, None)
+    assert gathered(Shelf(chunks(1), {1: 2.0}), vector=None).hits == [SourceHits({1: 2.0}, None)]
 
 
 def test_standardised_scores_count_the_cosine_of_a_chunk_that_only_the_keywords_found():
-    def scores(likeness):
-        shelf = Shelf(any_=[(1, 2.0), (2, 1.0)], vector=[(2, 0.9), (3, 0.8)], likeness=likeness)
-        found = find(question(), shelf, VECTOR, RULES, None)
-        assert (found.text, found.vector) == ({1: 2.0, 2: 1.0}, {2: 0.9, 3: 0.8})
-        return {candidate.stored.id: candidate.score for candidate in fuse(question(), found, shelf, RULES)}
+    def scores(cosine):
+        shelf = Shelf(chunks(1, 2, 3), {1: 2.0, 2: 1.0}, near={2: 0.9, 3: 0.8}, cosines={1: cosine})
+        (hits,) = gathered(shelf).hits
+        assert (hits.text, hits.vector) == ({1: 2.0, 2: 1.0}, {2: 0.9, 3: 0.8})
+        return {candidate.stored.id: candidate.score for candidate in fused(hits)}
 
-    assert scores({1: 0.85})[1] > scores({1: 0.1})[1]
+    assert scores(0.85)[1] > scores(0.1)[1]
 
 
 def test_a_weighted_sum_counts_nothing_for_what_a_leg_did_not_find():
-    shelf = Shelf(any_=[(1, 2.0)], vector=[(2, 0.9)], likeness={1: 0.8})
     rules = SearchConfig(fusion="weighted", vector_weight=0.7, text_weight=0.3)
-    found = {c.stored.id: c for c in fuse(question(), find(question(), shelf, VECTOR, rules, None), shelf, rules)}
+    (hits,) = gathered(Shelf(chunks(1, 2), {1: 2.0}, near={2: 0.9}, cosines={1: 0.8}), rules).hits
+    found = {candidate.stored.id: candidate for candidate in fused(hits, rules)}
     assert found[2].score == pytest.approx(0.7 * 0.9)
     assert found[1].score <= 0.3
     assert found[1].vector == 0.0
 
 
-def test_all_terms_are_asked_first_and_any_where_too_few_have_all():
+def test_chunks_with_all_terms_are_filled_up_with_others_where_too_few_have_all():
     rules = SearchConfig(match="all", max_results=2)
-    few = Shelf(every=[(1, 3.0)], any_=[(1, 2.9), (2, 1.0)])
-    assert find(question(), few, None, rules, None).text == {1: 3.0, 2: 1.0}
-    enough = Shelf(every=[(1, 3.0), (2, 2.0)], any_=[(9, 9.0)])
-    assert find(question(), enough, None, rules, None).text == {1: 3.0, 2: 2.0}
+    few = Shelf(chunks(1, 2), text={1: 2.9, 2: 1.0}, every={1: 3.0})
+    assert gathered(few, rules, None).hits[0].text == {1: 3.0, 2: 1.0}
+    enough = Shelf(chunks(1, 2, 9), text={9: 9.0}, every={1: 3.0, 2: 2.0})
+    assert gathered(enough, rules, None).hits[0].text == {1: 3.0, 2: 2.0}
 
 
 @pytest.mark.parametrize("match", ["any", "all"])
-def test_both_legs_are_asked_for_the_source(match):
-    shelf = Shelf()
-    find(question(), shelf, VECTOR, SearchConfig(match=match), "sessions")
-    assert {source for _, source in shelf.asked} == {"sessions"}
+def test_both_legs_search_the_source_that_is_named(match):
+    shelf = Shelf([*chunks(1), stored(2, "sessions/a.jsonl")])
+    gathered(shelf, SearchConfig(match=match), source="sessions")
+    assert {source for _, source in shelf.calls} == {"sessions"}
 
 
-def test_what_was_found_in_each_source_is_one_and_has_a_vector_leg_where_one_of_them_has():
-    notes = Found({1: 2.0}, {1: 0.5}, {1: 0.5})
-    assert together([notes, Found({7: 3.0}, {8: 0.4}, {7: 0.1, 8: 0.4})]) == Found(
+@pytest.mark.parametrize(
+    ("paths", "sources"),
+    [
+        (["memory/a.md"], [None]),
+        (["sessions/a.jsonl"], [None]),
+        (["memory/a.md", "sessions/a.jsonl"], ["memory", "sessions"]),
+    ],
+)
+def test_an_index_of_one_source_is_searched_without_a_filter_and_one_of_two_source_by_source(paths, sources):
+    ids = {at: 0.5 for at, _ in enumerate(paths, 1)}
+    shelf = Shelf([stored(at, path) for at, path in enumerate(paths, 1)], ids, near=ids)
+    assert len(gathered(shelf).hits) == len(sources)
+    assert shelf.calls == [(leg, source) for source in sources for leg in ("any", "vector")]
+
+
+@FUSION
+def test_the_store_brings_the_chunks_that_fusion_needs_and_no_others(fusion):
+    ids = range(1, 60)
+    shelf = Shelf(chunks(*ids), {at: float(at) for at in ids}, near={at: at / 100 for at in range(50, 60)})
+    brought = [one.id for one in gathered(shelf, SearchConfig(fusion=fusion, candidates=5, max_results=1)).chunks]
+    assert brought == ([55, 56, 57, 58, 59] if fusion == "standardised" else list(ids))
+
+
+MOST_CALLS = 4  # snapshot, meta, candidates, and the stamps of the files where they are compared again
+
+
+@pytest.mark.parametrize("embedder", ["static", None])
+@pytest.mark.parametrize("query", ["Is the boiler red?", "boiler", "boiler.md"])
+def test_a_whole_search_calls_the_store_at_most_four_times(remember, monkeypatch, embedder, query):
+    files = {"memory/boiler.md": "The boiler is red.\n", "sessions/a.jsonl": TURN, "memory/b.md": "Other.\n"}
+    memory = remember(files, embedder=embedder)
+    memory.search("first")
+    calls, inside = [], []
+
+    def counted(name, method):
+        def call(*arguments, **options):
+            if not inside:  # what the store calls in itself is no call of the search
+                calls.append(name)
+            inside.append(name)
+            try:
+                return method(*arguments, **options)
+            finally:
+                inside.pop()
+
+        return call
+
+    for name in (name for name in dir(Store) if not name.startswith("_")):
+        monkeypatch.setattr(SqliteStore, name, counted(name, getattr(SqliteStore, name)))
+    assert memory.search(query, min_score=0.0)
+    assert "candidates" in calls
+    assert len(calls) <= MOST_CALLS, calls
+
+
+def test_hits_of_all_sources_merge_and_have_a_vector_leg_where_one_of_them_has():
+    notes = SourceHits({1: 2.0}, {1: 0.5}, {1: 0.5})
+    assert merged([notes, SourceHits({7: 3.0}, {8: 0.4}, {7: 0.1, 8: 0.4})]) == SourceHits(
         {1: 2.0, 7: 3.0}, {1: 0.5, 8: 0.4}, {1: 0.5, 7: 0.1, 8: 0.4}
     )
-    assert together([notes, Found({7: 3.0}, None)]) == Found({1: 2.0, 7: 3.0}, {1: 0.5}, {1: 0.5})
-    assert together([Found({1: 2.0}, None), Found({7: 3.0}, None)]).vector is None
-    assert together([Found({}, {}), Found({}, None)]).vector == {}
+    assert merged([notes, SourceHits({7: 3.0}, None)]) == SourceHits({1: 2.0, 7: 3.0}, {1: 0.5}, {1: 0.5})
+    assert merged([SourceHits({1: 2.0}, None), SourceHits({7: 3.0}, None)]).vector is None
+    assert merged([SourceHits({}, {}), SourceHits({}, None)]).vector == {}
 
 
-@pytest.mark.parametrize("fusion", ["standardised", "weighted"])
-def test_a_chunk_that_both_legs_praise_comes_first(fusion):
+@FUSION
+def test_a_chunk_that_both_legs_rank_high_comes_first(fusion):
     cosines = {1: 0.2, 2: 0.8, 3: 0.8}
-    found = Found({1: 3.0, 2: 3.0, 3: 0.5}, cosines, cosines)
-    best = fuse(question(), found, Shelf(), SearchConfig(fusion=fusion))
+    best = fused(SourceHits({1: 3.0, 2: 3.0, 3: 0.5}, cosines, cosines), SearchConfig(fusion=fusion))
     assert best[0].stored.id == 2
     assert [candidate.score for candidate in best] == sorted((c.score for c in best), reverse=True)
 
 
 def test_the_weighted_sum_of_keywords_alone_is_the_keyword_score():
-    alone = fuse(question(), Found({1: 1.0}, None), Shelf(), SearchConfig(fusion="weighted"))[0]
-    beside = fuse(question(), Found({1: 1.0}, {}), Shelf(), SearchConfig(fusion="weighted"))[0]
+    rules = SearchConfig(fusion="weighted")
+    alone, beside = (fused(SourceHits({1: 1.0}, vector), rules)[0] for vector in (None, {}))
     assert alone.score * RULES.text_weight == pytest.approx(beside.score)
 
 
 def test_one_outlier_of_a_leg_does_not_hide_the_other_leg():
     cosines = {1: 0.1, 2: 0.9, 3: 0.2}
-    found = Found({1: 1000.0, 2: 2.0, 3: 1.0}, cosines, cosines)
-    best = [candidate.stored.id for candidate in fuse(question(), found, Shelf(), RULES)]
+    best = [one.stored.id for one in fused(SourceHits({1: 1000.0, 2: 2.0, 3: 1.0}, cosines, cosines))]
     assert best.index(2) < best.index(3)
 
 
 def test_no_more_candidates_are_kept_than_are_wanted():
-    found = Found({at: float(at) for at in range(1, 60)}, {})
-    best = fuse(question(), found, Shelf(), SearchConfig(candidates=5, max_results=1))
+    hits = SourceHits({at: float(at) for at in range(1, 60)}, {})
+    best = fused(hits, SearchConfig(candidates=5, max_results=1))
     assert [candidate.stored.id for candidate in best] == [59, 58, 57, 56, 55]
 
 
-@pytest.mark.parametrize("fusion", ["standardised", "weighted"])
+@FUSION
 def test_nothing_found_fuses_to_nothing(fusion):
-    assert fuse(question(), Found({}, {}), Shelf(), SearchConfig(fusion=fusion)) == []
+    assert fused(SourceHits({}, {}), SearchConfig(fusion=fusion)) == []

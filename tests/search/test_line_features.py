@@ -16,14 +16,14 @@ from openclaw_memory.search.line_features import (
     text_of,
     word_overlap,
 )
-from openclaw_memory.search.query import parse_query
+from openclaw_memory.search.query import parse_query, weighed
 from openclaw_memory.types import Chunk, StoredChunk
 
 NO_DATE = np.float32(0)
 
 
 def question(text, frequencies=None):
-    return parse_query(text, lambda _terms: frequencies or {}, 10)
+    return weighed(parse_query(text), frequencies or {}, 10)
 
 
 def chunk(at, path, start_line, start_char, text, section=0, context=""):

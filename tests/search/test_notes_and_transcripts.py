@@ -7,10 +7,8 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,8 +16,6 @@ from hypothesis import strategies as st
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import SearchConfig, SessionsConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.search import search
-from openclaw_memory.types import SOURCES, Chunk, Hit, StoredChunk
 
 EITHER = pytest.mark.parametrize("embedder", ["default", None])
 EVERYTHING = MemoryConfig(search=SearchConfig(min_score=0.0))
@@ -194,77 +190,3 @@ def test_age_takes_from_what_was_said_long_ago(remember: Any) -> None:
     plain, aged = scores[None], scores[7.0]
     # 42 days lie between the two lines.
     assert aged[2] / plain[2] == pytest.approx(aged[3] / plain[3] / 2**6)
-
-
-# --- what is asked of the store --------------------------------------------------------------------------------------
-
-
-class Shelf:
-    """A store of chunks in which both legs find all, and which remembers for which source it was asked."""
-
-    def __init__(self, *paths: str) -> None:
-        sources = ["sessions" if path.startswith("sessions/") else "memory" for path in paths]
-        self.there = {
-            at: StoredChunk(at, path, source, Chunk(1, 1, 0, f"the boiler of {path}"))  # type: ignore[arg-type]
-            for at, (path, source) in enumerate(zip(paths, sources, strict=True), 1)
-        }
-        self.asked: list[Any] = []
-
-    def _hits(self, source: Any) -> list[Hit]:
-        self.asked.append(source)
-        return [Hit(at, 0.5) for at, stored in self.there.items() if source in (None, stored.source)]
-
-    def search_text(self, _terms: Any, _k: int, *, source: Any = None, **_: Any) -> list[Hit]:
-        return self._hits(source)
-
-    def search_vector(self, _vector: Any, _k: int, *, source: Any = None) -> list[Hit]:
-        return self._hits(source)
-
-    def similarities(self, _vector: Any, _ids: Any) -> dict[int, float]:
-        return {}
-
-    def holds(self, source: Any) -> bool:
-        return any(stored.source == source for stored in self.there.values())
-
-    def chunks(self, ids: Iterable[int]) -> list[StoredChunk]:
-        return [self.there[at] for at in sorted(ids)]
-
-    def paths(self) -> list[str]:
-        return [stored.path for stored in self.there.values()]
-
-    def document_frequencies(self, terms: Iterable[str]) -> dict[str, int]:
-        return dict.fromkeys(terms, 1)
-
-    def chunk_count(self) -> int:
-        return len(self.there)
-
-
-@pytest.mark.parametrize(
-    ("paths", "asked"),
-    [
-        (["memory/a.md"], [None, None]),
-        (["sessions/a.jsonl"], [None, None]),
-        (["memory/a.md", "sessions/a.jsonl"], ["memory", "memory", "sessions", "sessions"]),
-    ],
-)
-def test_only_an_index_of_notes_and_transcripts_is_asked_twice_and_the_embedder_once(
-    paths: list[str], asked: list[Any]
-) -> None:
-    questions: list[str] = []
-
-    def embed_query(text: str) -> Any:
-        questions.append(text)
-        return np.array([1.0], np.float32)
-
-    shelf: Any = Shelf(*paths)
-    embedder: Any = SimpleNamespace(provider="p", model="m", identity="i", embed_query=embed_query)
-    results = search("boiler", store=shelf, embedder=embedder, rules=SearchConfig(min_score=0.0))
-    assert {result.path for result in results} == set(paths)
-    assert (shelf.asked, questions) == (asked, ["boiler"])
-
-
-def test_a_transcript_is_never_read_whole_for_its_name() -> None:
-    shelf: Any = Shelf("sessions/boiler.jsonl")  # it has no chunks_of
-    for question in ("boiler", "boiler.jsonl", "sessions/boiler.jsonl"):
-        results = search(question, store=shelf, embedder=None, rules=SearchConfig(min_score=0.0))
-        assert [result.source for result in results] == [SOURCES[1]]

@@ -21,11 +21,11 @@ def grown(store, build):
 
 
 def ids(store):
-    return [stored.id for stored in store.chunks_of(PATH)]
+    return [stored.id for stored in store.file_chunks(PATH)]
 
 
 def lines(store):
-    return [stored.chunk.start_line for stored in store.chunks_of(PATH)]
+    return [stored.chunk.start_line for stored in store.file_chunks(PATH)]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_chunk_that_differs_in_anything_is_replaced_with_all_after_it(grown, b
     grown.extend_file(build.record(PATH, "sessions"), rows, 6)
     assert ids(grown)[:6] == before[:6]
     assert not set(ids(grown)[6:]) & set(before)
-    assert [stored.chunk for stored in grown.chunks_of(PATH)][5:] == [row.chunk for row in rows]
+    assert [stored.chunk for stored in grown.file_chunks(PATH)][5:] == [row.chunk for row in rows]
 
 
 def test_the_terms_of_a_chunk_that_stays_may_change(grown, build):

@@ -105,7 +105,7 @@ def test_an_older_index_is_read_as_ever(old, build):
     vector = build.units(60)[7]
     assert old.meta().schema_version == 1
     assert old.files()["memory/0.md"] == build.record("memory/0.md")
-    assert (old.chunk_count(), len(old.paths()), len(old.chunks_of("memory/20.md"))) == (60, 3, 20)
+    assert (old.chunk_count(), len(old.paths()), len(old.file_chunks("memory/20.md"))) == (60, 3, 20)
     assert len(old.search_text(["text"], 100)) == 60
     assert [hit.chunk_id for hit in old.search_vector(vector, 1)] == [8]
     assert old.similarities(vector, [8]) == pytest.approx({8: 1}, abs=1e-5)

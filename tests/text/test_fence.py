@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openclaw_memory.errors import QueryError
+from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.text.fence import NAME, fenced, without_cut_off, without_fenced
 
 MARK = "0123456789abcdef"
@@ -36,7 +36,7 @@ def test_each_fence_has_a_mark_of_its_own():
 
 @pytest.mark.parametrize("mark", ["", "short", "0123456789ABCDEF", f"{MARK}0", '"><b>0123456789'])
 def test_a_mark_of_another_form_is_refused(mark):
-    with pytest.raises(QueryError, match="16 digits"):
+    with pytest.raises(InvalidInputError, match="16 digits"):
         fenced("x", "a", mark)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from openclaw_memory.chunking import STYLES, chunk
 from openclaw_memory.config import ChunkingConfig
-from openclaw_memory.errors import QueryError
+from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.text.front_matter import as_shown, composed, matter_end, parsed, with_vector
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -156,13 +156,13 @@ def test_whatever_stands_above_the_text_a_file_of_ours_stays_ours(above, text):
     ids=["object", "set", "nan", "inf", "key", "surrogate", "long number", "bytes"],
 )
 def test_what_is_no_json_is_refused_with_the_way_to_it(value, where):
-    with pytest.raises(QueryError, match=where):
+    with pytest.raises(InvalidInputError, match=where):
         composed({"metadata": value}, "")
 
 
 @pytest.mark.parametrize("name", ["", "Page", "two words", "a:b", "openclaw_memory", "x\n---"])
 def test_a_field_has_a_name_that_can_be_read_again(name):
-    with pytest.raises(QueryError, match="name of a field"):
+    with pytest.raises(InvalidInputError, match="name of a field"):
         composed({name: 1}, "")
 
 
@@ -170,7 +170,7 @@ def test_values_that_are_too_deep_are_refused():
     value = []
     for _ in range(100):
         value = [value]
-    with pytest.raises(QueryError, match="deeper than 64"):
+    with pytest.raises(InvalidInputError, match="deeper than 64"):
         composed({"metadata": value}, "")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from openclaw_memory.errors import QueryError
+from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.tools import memory_tools, recall
 
 GROUP = "agent:main:telegram:group:1"
@@ -106,7 +106,7 @@ def test_others_notes_can_be_read_and_written(call):
 
 
 def test_wishes_are_checked_there_too(memory):
-    with pytest.raises(QueryError, match="max_results"):
+    with pytest.raises(InvalidInputError, match="max_results"):
         recall(memory, "boiler", max_results=0, session_key=GROUP)
 
 

@@ -12,10 +12,10 @@ from openclaw_memory.errors import (
     ConflictError,
     CorruptIndexError,
     EmbedderError,
+    InvalidInputError,
     NotFoundError,
     OpenClawMemoryError,
     PathNotAllowedError,
-    QueryError,
     StoreError,
     SyncBusyError,
     UndecodableError,
@@ -320,7 +320,7 @@ def test_what_a_model_can_mend_is_an_answer_with_the_remedy(call, name, argument
         (NotFoundError, "not_found"),
         (PathNotAllowedError, "not_allowed"),
         (ConflictError, "stale"),
-        (QueryError, "invalid"),
+        (InvalidInputError, "invalid"),
         (StoreError, "unavailable"),
         (CorruptIndexError, "unavailable"),
         (SyncBusyError, "unavailable"),
@@ -371,9 +371,8 @@ def test_tools_of_one_source_neither_search_nor_read_the_other(memory):
     assert "source='memory'" in error["error"]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "words"), [({"memory": "notes"}, "not 'notes'"), ({"source": "notes"}, "'sessions'")]
-)
-def test_tools_of_something_else_than_a_memory_are_not_made(memory, wrong, words):
-    with pytest.raises(ConfigError, match=words):
-        memory_tools(**{"memory": memory, **wrong})
+def test_tools_are_made_of_a_memory_and_a_known_source_alone(memory):
+    with pytest.raises(TypeError, match="not 'notes'"):
+        memory_tools("notes")
+    with pytest.raises(ConfigError, match="'sessions'"):
+        memory_tools(memory, source="notes")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.config import FilesConfig, JournalConfig
-from openclaw_memory.errors import ConfigError, QueryError
+from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.workspace import Workspace, bootstrap
 
 NOW = datetime.datetime(2026, 11, 21, 9, 5)  # noqa: DTZ001  the day on the user's clock is what counts
@@ -96,7 +96,7 @@ def test_the_budget_is_a_setting(root):
 
 @pytest.mark.parametrize("max_chars", [0, -1, 1.5, "9"])
 def test_a_budget_that_cannot_be_is_an_error(root, max_chars):
-    with pytest.raises(QueryError, match="max_chars"):
+    with pytest.raises(InvalidInputError, match="max_chars"):
         Workspace.open(root).bootstrap(max_chars=max_chars)
 
 

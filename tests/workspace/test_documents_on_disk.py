@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.errors import PathNotAllowedError, QueryError, WriteError
+from openclaw_memory.errors import InvalidInputError, PathNotAllowedError, WriteError
 from openclaw_memory.workspace import document_cache as known_module
 from openclaw_memory.workspace import documents
 from openclaw_memory.workspace.document_cache import Known
@@ -53,7 +53,7 @@ def test_ids_that_differ_never_share_a_file(tmp_path, one, other):
 
 @pytest.mark.parametrize("doc_id", ["", " \n", "\ud800", 5, None])
 def test_what_is_no_id_is_refused_and_nothing_written(tmp_path, doc_id):
-    with pytest.raises(QueryError):
+    with pytest.raises(InvalidInputError):
         documents.upsert(tmp_path, RULES, {"good": ({}, ""), doc_id: ({}, "")}, Known(tmp_path, RULES))
     assert stored(tmp_path) == {}
 
@@ -185,7 +185,7 @@ def test_what_would_never_be_read_again_is_not_written(tmp_path):
 
 
 def test_a_text_that_is_no_unicode_is_refused(tmp_path):
-    with pytest.raises(QueryError, match="lone surrogate"):
+    with pytest.raises(InvalidInputError, match="lone surrogate"):
         put(tmp_path, good="fine", bad="\udc00")
     assert stored(tmp_path) == {}
 
@@ -193,7 +193,7 @@ def test_a_text_that_is_no_unicode_is_refused(tmp_path):
 def test_a_secret_that_was_shown_masked_is_not_lost_by_writing_it_back(tmp_path):
     secret = "sk-proj-abcdefghij0123456789ABCDEFGHIJ"
     put(tmp_path, a=f"the key is {secret}")
-    with pytest.raises(QueryError, match="stands for a secret"):
+    with pytest.raises(InvalidInputError, match="masks a secret"):
         put(tmp_path, a="the key is sk-pro…GHIJ and more")
     assert secret in (tmp_path / NOTES / "a.md").read_text()
 
@@ -405,5 +405,5 @@ def test_a_document_that_has_the_id_comes_before_one_that_only_has_its_name(tmp_
 @pytest.mark.parametrize("around", ["{}", "({})", "{},", "x={}\nand more"])
 def test_a_mask_is_noticed_whatever_stands_around_it(tmp_path, around):
     put(tmp_path, a="the key is sk-proj-abcdefghij0123456789ABCDEFGHIJ.")
-    with pytest.raises(QueryError, match="stands for a secret"):
+    with pytest.raises(InvalidInputError, match="masks a secret"):
         put(tmp_path, a=around.format("sk-pro…GHIJ"))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
     ConflictError,
+    InvalidInputError,
     NotFoundError,
     PathNotAllowedError,
-    QueryError,
     UndecodableError,
     WriteError,
 )
@@ -78,7 +78,7 @@ def test_an_excerpt_allows_changes_to_any_of_its_lines(workspace):
     seen = workspace.excerpt(NOTE, 1, 3)
     workspace.delete(NOTE, 2, 2, seen=seen)
     assert got(workspace) == b"a\nc\nd\n"
-    with pytest.raises(QueryError, match="not in the excerpt"):
+    with pytest.raises(InvalidInputError, match="not in the excerpt"):
         workspace.delete(NOTE, 3, 4, seen=seen)
 
 
@@ -155,9 +155,9 @@ def test_a_file_that_another_program_changes_at_the_last_moment_is_left_to_it(wo
 @pytest.mark.parametrize("lines", [(0, 1), (2, 1), (-1, -1), ("1", 2), (1, 1.5)])
 def test_a_range_that_cannot_be_is_an_error(workspace, lines):
     put(workspace, "a\nb\n")
-    with pytest.raises(QueryError, match="no range"):
+    with pytest.raises(InvalidInputError, match="not a range"):
         workspace.edit(NOTE, *lines, "x", seen=digest("a"))
-    with pytest.raises(QueryError, match="no range"):
+    with pytest.raises(InvalidInputError, match="not a range"):
         workspace.promote(NOTE, *lines)
 
 
@@ -172,14 +172,14 @@ def test_lines_beyond_the_end_are_an_error(workspace):
 @pytest.mark.parametrize("seen", ["", "abc", "not a hash at all", "0" * 65, Excerpt(NOTE, "a", 1, 1), None, 3])
 def test_what_was_seen_must_be_told(workspace, seen):
     put(workspace, "a\n")
-    with pytest.raises(QueryError, match="seen must be"):
+    with pytest.raises(InvalidInputError, match="seen must be"):
         workspace.edit(NOTE, 1, 1, "x", seen=seen)
 
 
 @pytest.mark.parametrize(("text", "reason"), [("", "empty"), ("\ud800", "surrogate"), (None, "string")])
 def test_text_that_cannot_be_written_is_an_error(workspace, text, reason):
     put(workspace, "a\n")
-    with pytest.raises(QueryError, match=reason):
+    with pytest.raises(InvalidInputError, match=reason):
         workspace.edit(NOTE, 1, 1, text, seen=digest("a"))
 
 
@@ -292,7 +292,7 @@ def test_a_mask_is_not_written_in_the_place_of_its_secret(workspace):
     put(workspace, f"token {SECRET}\nrest\n")
     seen = workspace.excerpt(NOTE)
     assert SECRET not in seen.text
-    with pytest.raises(QueryError, match="stands for a secret"):
+    with pytest.raises(InvalidInputError, match="masks a secret"):
         workspace.edit(NOTE, 1, 2, seen.text, seen=seen)
     workspace.edit(NOTE, 2, 2, "changed", seen=seen)
     assert got(workspace).decode() == f"token {SECRET}\nchanged\n"
@@ -333,9 +333,9 @@ def test_a_conflict_shows_no_part_of_a_private_key(workspace, lines, seen):
 def test_a_key_is_changed_as_a_whole_or_not_at_all(workspace, lines, end, newline):
     text = newline.join(["# keys", *KEY[:-1], *end, "the end"])
     put(workspace, text)
-    with pytest.raises(QueryError, match="part of a secret"):
+    with pytest.raises(InvalidInputError, match="part of a secret"):
         workspace.edit(NOTE, *lines, "x", seen=workspace.excerpt(NOTE))
-    with pytest.raises(QueryError, match="part of a secret"):
+    with pytest.raises(InvalidInputError, match="part of a secret"):
         workspace.delete(NOTE, *lines, seen=workspace.excerpt(NOTE))
     assert got(workspace).decode() == text
 

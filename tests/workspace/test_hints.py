@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.config.ignored_names import OF_THE_AGENT
+from openclaw_memory.config.workspace_file import OF_THE_AGENT
 from openclaw_memory.errors import PathNotAllowedError
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.hints import advice, overlooked

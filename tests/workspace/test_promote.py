@@ -3,7 +3,7 @@ import stat
 
 import pytest
 
-from openclaw_memory.errors import ConflictError, NotFoundError, QueryError
+from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace import Workspace
 
@@ -28,7 +28,9 @@ def digest(text):
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-@pytest.mark.parametrize(("lines", "error"), [((0, 1), QueryError), ((2, 1), QueryError), ((2, 3), NotFoundError)])
+@pytest.mark.parametrize(
+    ("lines", "error"), [((0, 1), InvalidInputError), ((2, 1), InvalidInputError), ((2, 3), NotFoundError)]
+)
 def test_lines_that_are_not_there_are_an_error(workspace, lines, error):
     put(workspace, "a\nb\n")
     with pytest.raises(error):
@@ -98,11 +100,11 @@ def test_lines_that_changed_meanwhile_are_not_kept(workspace):
 def test_nothing_to_keep_is_an_error(workspace):
     put(workspace, "\n \n")
     put(workspace, "a\n", "MEMORY.md")
-    with pytest.raises(QueryError, match="blank"):
+    with pytest.raises(InvalidInputError, match="blank"):
         workspace.promote(NOTE, 1, 2)
-    with pytest.raises(QueryError, match="itself"):
+    with pytest.raises(InvalidInputError, match="itself"):
         workspace.promote("MEMORY.md", 1, 1)
-    with pytest.raises(QueryError, match="section is empty"):
+    with pytest.raises(InvalidInputError, match="section is empty"):
         workspace.promote(NOTE, 1, 1, section=" # ")
 
 
@@ -112,7 +114,7 @@ KEY = ["-----BEGIN PRIVATE KEY-----", *["MIIEowIBAAKCAQEAsecretsecretsecret"] * 
 @pytest.mark.parametrize("lines", [(1, 1), (2, 3), (5, 5), (1, 5), (1, 7), (7, 7)])
 def test_a_secret_stays_where_it_is(workspace, lines):
     put(workspace, "\n".join([*KEY, "plain", "token ghp_0123456789abcdefghijklmnopqrstuvwxyz"]))
-    with pytest.raises(QueryError, match="hold a secret"):
+    with pytest.raises(InvalidInputError, match="hold a secret"):
         workspace.promote(NOTE, *lines)
     assert not (workspace.root / "MEMORY.md").exists()
     assert workspace.promote(NOTE, 6, 6).text == "plain"
@@ -121,7 +123,9 @@ def test_a_secret_stays_where_it_is(workspace, lines):
 def test_what_stands_above_the_text_of_a_document_is_not_kept(workspace):
     put(workspace, '---\nopenclaw_memory: 1\nid: "a"\nembedding: {"vector": "AACAPwAAAAA="}\n---\nThe mill.\n')
     for lines in ((1, 6), (4, 4), (5, 6)):
-        with pytest.raises(QueryError, match=r"the first 5 lines of memory/topic\.md stand above the text"):
+        with pytest.raises(
+            InvalidInputError, match=r"the first 5 lines of memory/topic\.md are front matter of a document"
+        ):
             workspace.promote(NOTE, *lines)
     assert not (workspace.root / "MEMORY.md").exists()
     assert workspace.promote(NOTE, 6, 6).text == "The mill."

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from openclaw_memory.config import JournalConfig, SessionsConfig
-from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError, WriteError
+from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, WriteError
 from openclaw_memory.workspace import Workspace, atomic
 from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES
 from openclaw_memory.workspace.transcripts.writer import log_name
@@ -67,7 +67,7 @@ def test_entries_that_come_together_follow_each_other_and_cost_one_write(workspa
 @pytest.mark.parametrize("wrong", [{"type": "message", "message": float("nan")}, {"message": {}}])
 def test_of_entries_that_come_together_all_are_written_or_none(workspace, tmp_path, wrong):
     log = workspace.session_log("s")
-    with pytest.raises(QueryError):
+    with pytest.raises(InvalidInputError):
         log.append_entries([{"type": "message", "message": {"role": "user", "content": "two"}}, wrong])
     assert list(log.entries()) == []
     assert log.append_entries([]) == []
@@ -163,13 +163,13 @@ def test_what_is_no_json_is_refused_and_nothing_is_written(workspace, content):
     log = workspace.session_log("s")
     log.append("user", "one")
 
-    with pytest.raises(QueryError, match="as JSON"):
+    with pytest.raises(InvalidInputError, match="as JSON"):
         log.append("user", [content])
     assert len(list(log.entries())) == 2
 
 
 def test_an_entry_that_would_never_be_read_is_refused(workspace):
-    with pytest.raises(QueryError, match="part it"):
+    with pytest.raises(InvalidInputError, match="part it"):
         workspace.session_log("s").append("user", "x" * MAX_LINE_BYTES)
 
 
@@ -204,7 +204,7 @@ def test_two_ids_never_share_a_file():
 
 @pytest.mark.parametrize("session_id", ["", "  ", None, 7])
 def test_a_session_needs_an_id(workspace, session_id):
-    with pytest.raises(QueryError, match="needs an id"):
+    with pytest.raises(InvalidInputError, match="needs an id"):
         workspace.session_log(session_id)
 
 

@@ -7,9 +7,10 @@ import tracemalloc
 import pytest
 
 from openclaw_memory.config import FilesConfig, SessionsConfig
-from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError
+from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES, PART_BYTES, Mark, reader
+from openclaw_memory.workspace.transcripts import reader
+from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES, PART_BYTES, Mark
 
 NAME = "sessions/talk.jsonl"
 
@@ -410,21 +411,18 @@ def test_a_folder_that_was_named_and_is_missing_is_told(tmp_path):
     assert (skipped.path, "sessions.folder" in skipped.reason) == ("sessions", True)
 
 
-def test_transcripts_that_are_not_indexed_are_not_read_either(tmp_path):
+@pytest.mark.parametrize(
+    ("files", "sessions", "reason"),
+    [
+        (FilesConfig(), SessionsConfig(index=False), "not a memory file"),
+        (FilesConfig(exclude=("sessions/t*",)), SessionsConfig(), "left out by"),
+    ],
+)
+def test_transcripts_that_are_not_indexed_are_not_read_either(tmp_path, files, sessions, reason):
     written(tmp_path, message("user", "x"))
-    workspace = Workspace.open(tmp_path, sessions=SessionsConfig(index=False))
-
+    workspace = Workspace.open(tmp_path, files, sessions)
     assert workspace.scan().files == ()
-    with pytest.raises(PathNotAllowedError, match="not a memory file"):
-        workspace.read(NAME)
-
-
-def test_globs_leave_transcripts_out(tmp_path):
-    written(tmp_path, message("user", "x"))
-    workspace = Workspace.open(tmp_path, FilesConfig(exclude=("sessions/t*",)))
-
-    assert workspace.scan().files == ()
-    with pytest.raises(PathNotAllowedError, match="left out by"):
+    with pytest.raises(PathNotAllowedError, match=reason):
         workspace.read(NAME)
 
 
@@ -475,7 +473,7 @@ def test_an_excerpt_beyond_the_end_says_how_many_lines_there_are(tmp_path):
     with pytest.raises(NotFoundError, match="has 1 lines, none numbered 10000000000000000000"):
         workspace.excerpt(NAME, 10**19)  # more than the machine can count to
     assert workspace.excerpt(NAME, 1, 10**19).text == "User: x"
-    with pytest.raises(QueryError):
+    with pytest.raises(InvalidInputError):
         workspace.excerpt(NAME, 0)
     with pytest.raises(NotFoundError, match="does not exist"):
         workspace.excerpt("sessions/none.jsonl")

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.errors import NotFoundError, QueryError, UndecodableError, WorkspaceError
+from openclaw_memory.errors import InvalidInputError, NotFoundError, UndecodableError, WorkspaceError
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace import Workspace
 
@@ -69,7 +69,7 @@ def test_an_empty_file_has_an_empty_excerpt(tmp_path):
 @pytest.mark.parametrize("start", [0, -1, 1.5, "1"])
 def test_a_start_that_is_no_line_number_is_an_error(tmp_path, start):
     (tmp_path / "MEMORY.md").write_text("one\n", encoding="utf-8")
-    with pytest.raises(QueryError, match="start must be"):
+    with pytest.raises(InvalidInputError, match="start must be"):
         Workspace.open(tmp_path).excerpt("MEMORY.md", start=start)
 
 
@@ -95,7 +95,7 @@ def test_a_note_without_a_date_is_added_to_today(tmp_path):
 
 
 def test_a_date_that_is_none_is_an_error(tmp_path):
-    with pytest.raises(QueryError, match="not 'tomorrow'"):
+    with pytest.raises(InvalidInputError, match="not 'tomorrow'"):
         Workspace.open(tmp_path).append("x", "tomorrow")
 
 

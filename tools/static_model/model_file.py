@@ -1,4 +1,4 @@
-"""Writes and reads the file of a static model, in the format that `openclaw_memory.embeddings._static_file` names."""
+"""Writes and reads the file of a static model, in the format that `openclaw_memory.embeddings.static_file` names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from openclaw_memory.embeddings._static_file import (
+from openclaw_memory.embeddings.static_file import (
     BITS,
     HEADER_BYTES,
     MAGIC,

@@ -1,1 +1,1 @@
-"""Embedding through a service's batch API: jobs that are submitted, polled and collected later."""
+"""Batch APIs of embedding services: jobs of many texts, answered minutes or hours later for less money."""

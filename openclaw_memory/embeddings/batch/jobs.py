@@ -13,19 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from openclaw_memory._log import say
-from openclaw_memory.embeddings import checked_vectors, own_errors
-from openclaw_memory.embeddings._failures import Meaning, ServiceError
-from openclaw_memory.embeddings._jobs import Jobs, JobState
-from openclaw_memory.embeddings._pieces import encodable, packs, weight
-from openclaw_memory.embeddings._stream import unguarded
+from openclaw_memory._log import warn
+from openclaw_memory.embeddings.batch.api import BatchApi, JobState
 from openclaw_memory.embeddings.batch.state import Job, JobFile, Known, path_of
+from openclaw_memory.embeddings.remote.batching import encodable, packs, weight
+from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
+from openclaw_memory.embeddings.vectors import checked_vectors, own_errors
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.types import Embedder, Progress, Store
 
 if TYPE_CHECKING:
-    from openclaw_memory.embeddings._remote import RemoteEmbedder
-    from openclaw_memory.embeddings._stream import Wanted
+    from openclaw_memory.embeddings.remote.client import RemoteEmbedder
     from openclaw_memory.types import Vector
 
 # OpenClaw's numbers: so many failures switch the batch API off, and a job that is late is waited for twice.
@@ -38,14 +36,14 @@ REQUEST_SECONDS = 600.0
 # What a line of a job's file holds besides its text: the key, the model's name, options.
 LINE_BYTES = 512
 VECTORS_PER_WRITE = 256
-PASSING = {Meaning.PASSING, Meaning.BUSY}
+PASSING = {FailureKind.PASSING, FailureKind.BUSY}
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
     """From how many missing texts on a job is worth it, and how it is waited for; times in seconds.
 
-    The interval and the longest wait are OpenClaw's.
+    At most `concurrency` jobs run at a time. The interval and the longest wait are OpenClaw's.
     """
 
     min_texts: int = 1000
@@ -53,22 +51,34 @@ class Patience:
     wait_seconds: float = 3600.0
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
+    concurrency: int = 2
+
+
+def batch_api(embedder: Embedder | None) -> BatchApi | None:
+    """Return the batch API of the embedder's service; None where it has none."""
+    from openclaw_memory.embeddings.stream import remote
+
+    asked = remote(embedder)
+    return None if asked is None else asked.service.batch
 
 
 def batch_of(embedder: Embedder | None, index_path: Path | None, patience: Patience | None = None) -> Batch | None:
-    """The batch API of the embedder's service for this index; None where there is none, or no place to remember jobs.
+    """Return the jobs of the embedder's service for this index; None where there can be none.
+
+    That is where the service has no batch API, or where there is no place to remember jobs.
 
     Raises:
         StoreError: what is remembered of earlier jobs cannot be read; or it is damaged, and cannot be set aside.
     """
-    inner = unguarded(embedder)
-    jobs = getattr(getattr(inner, "service", None), "jobs", None)
-    if jobs is None or index_path is None:
+    from openclaw_memory.embeddings.stream import remote
+
+    asked, api = remote(embedder), batch_api(embedder)
+    if asked is None or api is None or index_path is None:
         return None
     patience = patience or Patience()
-    file = JobFile(path_of(index_path), inner.identity)
+    file = JobFile(path_of(index_path), asked.identity)
     file.sweep(patience.clock() - LONGEST_SECONDS)
-    return Batch(inner, jobs, file, patience)
+    return Batch(asked, api, file, patience)
 
 
 @dataclass(slots=True)
@@ -76,14 +86,15 @@ class Batch:
     """The jobs of one index at the service of its embedder.
 
     Whatever is learnt is put into the `file` before the next step. `returned` holds the keys of jobs that have ended
-    here: what they lack is asked for by ordinary calls.
+    here: what they lack is asked for by ordinary calls. `queued` holds the keys that wait for a job to end.
     """
 
     embedder: RemoteEmbedder
-    jobs: Jobs
+    api: BatchApi
     file: JobFile
     patience: Patience
     returned: set[str] = field(default_factory=set)
+    queued: set[str] = field(default_factory=set)
 
     @property
     def known(self) -> Known:
@@ -91,11 +102,14 @@ class Batch:
         return self.file.known
 
     def held(self) -> dict[str, str]:
-        """The keys that are with the service, each with the reason why its vector is not there, in words."""
+        """Return the keys that are with the service, each with the reason why its vector is not there."""
         keys = {key for job in self.known.jobs for key in job.keys}
-        return dict.fromkeys(keys, _reason(self.known, len(keys), self._host)) if keys else {}
+        if not keys:
+            return {}
+        queued = f"it waits for one of {len(self.known.jobs)} jobs of {self._host}'s batch API to end; sync again"
+        return dict.fromkeys(self.queued, queued) | dict.fromkeys(keys, _reason(self.known, len(keys), self._host))
 
-    def advance(self, store: Store, missing: Iterable[Wanted]) -> tuple[int, int]:
+    def advance(self, store: Store, missing: Iterable[tuple[str, str]]) -> tuple[int, int]:
         """Store what finished jobs gave; then hand over the texts that are still missing, if they are many.
 
         `missing` is looked at only after the vectors are stored. Returns how many there were, and what their texts
@@ -133,18 +147,21 @@ class Batch:
                 progress(Progress(done, total, "texts with the batch service", seconds=waited))
             self.patience.sleep(self.patience.poll_seconds)
 
-    def _hand_over(self, store: Store, missing: Iterable[Wanted]) -> None:
+    def _hand_over(self, store: Store, missing: Iterable[tuple[str, str]]) -> None:
+        self.queued.clear()
         not_for_jobs, limit = self.held().keys() | self.returned, self.embedder.service.limits.input_tokens
         texts = ((key, text) for key, text in missing if key not in not_for_jobs and _fits_a_job(text, limit))
         first = list(islice(texts, self.patience.min_texts))
         if len(first) < self.patience.min_texts:
             return
-        for pack in packs(chain(first, texts), self.jobs.max_items, self.jobs.max_bytes, _line_bytes):
+        for pack in packs(chain(first, texts), self.api.max_items, self.api.max_bytes, _line_bytes):
             with self.file.locked():
-                if not self._submitted(store, pack):
+                if len(self.known.jobs) >= self.patience.concurrency:
+                    self.queued.update(key for key, _ in pack)
+                elif not self._submitted(store, pack):
                     return
 
-    def _submitted(self, store: Store, pack: list[Wanted]) -> bool:
+    def _submitted(self, store: Store, pack: list[tuple[str, str]]) -> bool:
         """Hand these texts over, and remember the job; False where the service does not take them.
 
         What another process has handed over, or stored, since they were found missing is left out; a few that are
@@ -156,9 +173,9 @@ class Batch:
             return True
         try:
             # Not tried again: a job may have been made though its name was lost on the way, and each job is paid for.
-            name = self.embedder.ask(self.jobs.submit, left, seconds=REQUEST_SECONDS, tries=1)
+            name = self.embedder.ask(self.api.submit, left, seconds=REQUEST_SECONDS, tries=1)
         except ServiceError as error:
-            if error.meaning not in PASSING:
+            if error.kind not in PASSING:
                 self._count_failure(f"it takes no job: {error}")
             return False
         # A process that is killed here has lost this one job; those before it are in the file.
@@ -192,38 +209,37 @@ class Batch:
         """Store the vectors of a job that has ended; returns how many there were.
 
         Raises:
-            EmbedderError: they cannot be had, or have other dimensions than the index holds.
+            EmbedderError: they cannot be read, or have other dimensions than the index holds.
         """
         import numpy as np
 
-        found = self.embedder.ask(self.jobs.results, job.name, seconds=REQUEST_SECONDS)
+        found = self.embedder.ask(self.api.results, job.name, seconds=REQUEST_SECONDS)
         good = _good_vectors(job, found, self.embedder.service.settings.get("dimensions"))
         for pack in packs(good.items(), VECTORS_PER_WRITE, VECTORS_PER_WRITE, lambda _: 1):
             store.add_vectors([key for key, _ in pack], np.stack([row for _, row in pack]), self.embedder.identity)
         return len(good)
 
     def _state(self, job: Job) -> JobState:
-        """Where the job stands; running, as long as a service that cannot be reached just now may have it."""
+        """Return how far the job is; running, as long as a service that cannot be reached just now may have it."""
         if self.patience.clock() - job.submitted > LONGEST_SECONDS:
             return JobState.EXPIRED
         try:
-            return self.embedder.ask(self.jobs.state, job.name, seconds=self.embedder.pace.request_seconds)
+            return self.embedder.ask(self.api.state, job.name, seconds=self.embedder.policy.request_seconds)
         except ServiceError as error:
-            return JobState.RUNNING if error.meaning in PASSING else JobState.FAILED
+            return JobState.RUNNING if error.kind in PASSING else JobState.FAILED
 
     def _in_vain(self, job: Job, why: str) -> None:
-        """Its vectors could not be had this time; after `TRIES` times the job is given up."""
+        """Count a failed attempt to get its vectors; after `TRIES` of them the job is given up."""
         if job.failures + 1 < TRIES:
             again = replace(job, failures=job.failures + 1)
             with self.file.locked():
                 jobs = tuple(again if old.name == job.name else old for old in self.known.jobs)
                 self.file.save(replace(self.known, jobs=jobs))
             return
-        if self.jobs.cancel is not None:
-            try:
-                self.embedder.ask(self.jobs.cancel, job.name, seconds=self.embedder.pace.request_seconds)
-            except ServiceError as error:
-                why = f"{why}; nor can it be cancelled: {error}"
+        try:
+            self.embedder.ask(self.api.cancel, job.name, seconds=self.embedder.policy.request_seconds)
+        except ServiceError as error:
+            why = f"{why}; nor can it be cancelled: {error}"
         self._count_failure(why, job)
 
     def _count_failure(self, why: str, job: Job | None = None) -> None:
@@ -238,7 +254,7 @@ class Batch:
             self.file.save(replace(known, failures=failures))
         off = f"ordinary requests take its place until {self.file.path} is deleted"
         so = "after one more failure" if failures < FAILURE_LIMIT else "from now on"
-        say(f"the batch API of {self._host} failed: {why}; {so}, {off}")
+        warn(f"the batch API of {self._host} failed: {why}; {so}, {off}")
 
     @property
     def _host(self) -> str:
@@ -246,10 +262,10 @@ class Batch:
 
 
 def _good_vectors(job: Job, found: Mapping[str, Any], dims: int | None) -> dict[str, Vector]:
-    """The vectors that were asked for and are sound: not zero, and of `dims` dimensions, or of as many as most."""
+    """Return the vectors that were asked for and are sound: not zero, and of `dims` dimensions, or of as many as most."""
     rows: dict[str, Vector] = {}
     for key in dict.fromkeys(job.keys):
-        # A text whose vector is left out is asked for again by an ordinary call, whose failure is told.
+        # A text whose vector is left out is asked for again by an ordinary call, whose failure is reported.
         with suppress(EmbedderError), own_errors(job.name):
             if key in found and (row := checked_vectors([found[key]], 1, job.name)[0]).any():
                 rows[key] = row
@@ -259,7 +275,7 @@ def _good_vectors(job: Job, found: Mapping[str, Any], dims: int | None) -> dict[
 
 
 def _fits_a_job(text: str, limit: int) -> bool:
-    """Whether the service takes the text as it is: neither blank, nor over the limit, nor with lone surrogates."""
+    """Return whether the service takes the text as it is: neither blank, nor over the limit, nor with lone surrogates."""
     return bool(text.strip()) and weight(text) <= limit and encodable(text) == text
 
 
@@ -268,6 +284,6 @@ def _reason(known: Known, count: int, host: str) -> str:
     return f"{count:,} texts are with {host}'s batch API since {when}; the next sync collects them"
 
 
-def _line_bytes(item: Wanted) -> int:
+def _line_bytes(item: tuple[str, str]) -> int:
     _, text = item
     return LINE_BYTES + len(json.dumps(text))

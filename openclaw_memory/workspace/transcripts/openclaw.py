@@ -18,6 +18,21 @@ _RECALLING = ("memory_search", "memory_get")
 _HEARTBEAT = "heartbeat"
 _LATEST_MS = 8.64e15  # JavaScript knows no later time
 
+_TYPES = frozenset(
+    {
+        "session",
+        "message",
+        "compaction",
+        "branch_summary",
+        "custom",
+        "custom_message",
+        "label",
+        "model_change",
+        "session_info",
+        "thinking_level_change",
+    }
+)
+
 _BLANKS = re.compile("[\\s\ufeff]+")
 _ENVELOPE = re.compile(r"^[^\n]{1,80} \(untrusted[^\n)]{0,40}\):\n```json\n", re.MULTILINE)
 _INTERNAL = ("<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>", "<<<END_OPENCLAW_INTERNAL_CONTEXT>>>")
@@ -65,6 +80,11 @@ def said(record: Mapping[str, Any], muted: bool) -> tuple[str, bool]:
         return "", muted
     text = sanitised(role, content_text(message.get("content")) or "")
     return (f"{LABELS[role]}: {redact_session(text)}" if text else ""), muted
+
+
+def is_openclaws(record: Mapping[str, Any]) -> bool:
+    """Whether a record has a type that OpenClaw writes; records of other programs have other types, or none."""
+    return record.get("type") in _TYPES
 
 
 def message_of(record: Mapping[str, Any]) -> Mapping[str, Any]:

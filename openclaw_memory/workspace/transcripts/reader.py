@@ -15,13 +15,16 @@ from zlib import crc32
 
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.safe_read import DEFAULT_CHARS, check_range, excerpt_of
-from openclaw_memory.workspace.transcripts.openclaw import day, parse, said
+from openclaw_memory.workspace.transcripts.openclaw import day, is_openclaws, parse, said
 
 PART_BYTES = 65_536
 MAX_LINE_BYTES = 8 * 1024 * 1024
 
 # So much of the finished parts is checked though the file has grown: 100 MB take 36 ms of a processor.
 VERIFIED_BYTES = 128 * 1024 * 1024
+
+# A file of another format is recognised by its first lines. OpenClaw's header is the first of them.
+_SNIFFED_LINES = 20
 
 _CHECKED_BYTES = 4096
 _PIECE_BYTES = 1 << 20
@@ -138,6 +141,27 @@ def read_parts(file: BinaryIO, mark: str | None = None, part_bytes: int = PART_B
         yield part
     if part is None and mark is not None:
         yield _Open(_START, []).part(replace(_START, check=_check(file, _START)))
+
+
+def foreign(file: BinaryIO) -> str | None:
+    """Say why an open file is not a transcript of OpenClaw's; None where it is one, or holds no record yet.
+
+    The first lines decide: one record of OpenClaw's among them is enough. Lines that hold no record decide nothing.
+    """
+    first = None
+    for line, _, _ in islice(_lines(file, 0), _SNIFFED_LINES):
+        record = parse(line) if line is not None else None
+        if record is not None and is_openclaws(record):
+            return None
+        first = record if first is None else first
+    if first is None:
+        return None
+    kind = first.get("type")
+    what = f"is of type {kind!r:.40}" if isinstance(kind, str) else "has no type"
+    return (
+        f"is not a transcript in OpenClaw's format, its first record {what}: "
+        "convert it, or leave it out with files.exclude"
+    )
 
 
 def lines_added(file: BinaryIO, mark: str, within: int) -> int | None:
@@ -258,7 +282,7 @@ def read_excerpt(file: BinaryIO, path: str, start: int, lines: int) -> tuple[Exc
     Lines before `start` are counted, not read, and of the others no more than it takes to know whether there are more.
 
     Raises:
-        QueryError: `start` or `lines` is not a whole number of at least 1.
+        InvalidInputError: `start` or `lines` is not a whole number of at least 1.
     """
     check_range(start, lines)
     begin = _skipped(file, start - 1)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.errors import NotFoundError, PathNotAllowedError, QueryError
+from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
 from openclaw_memory.workspace.atomic import flush_folder, locked, make_folder, open_to_append, refused, write_whole
 from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS, Place, why_left_out
 from openclaw_memory.workspace.safe_read import opened
@@ -31,10 +31,10 @@ def log_name(session_id: str) -> str:
     """The name of a session's file: its id, or where that cannot be one, what is readable of it and a digest.
 
     Raises:
-        QueryError: the id is empty.
+        InvalidInputError: the id is empty.
     """
     if not isinstance(session_id, str) or not session_id.strip():
-        raise QueryError(f"a session needs an id of at least one character, not {session_id!r}")
+        raise InvalidInputError(f"a session needs an id of at least one character, not {session_id!r}")
     safe = _UNSAFE.sub("-", session_id).strip(".-")[:_NAME_CHARS]
     if safe != session_id:
         safe = f"{safe}-{sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}".lstrip("-")
@@ -76,7 +76,7 @@ class SessionLog:
         `content` is a text or a list of blocks such as `{"type": "text", "text": …}`; `extra` goes into the message.
 
         Raises:
-            QueryError, PathNotAllowedError, WriteError: as `append_entry`.
+            InvalidInputError, PathNotAllowedError, WriteError: as `append_entry`.
         """
         return self.append_entry("message", message={"role": role, "content": content, **extra})
 
@@ -87,7 +87,7 @@ class SessionLog:
         `parentId` of its own it begins a branch.
 
         Raises:
-            QueryError: the fields are no JSON, or too long to be read again.
+            InvalidInputError: the fields are no JSON, or too long to be read again.
             PathNotAllowedError: a symlink, or something that is no file or folder, is in the way.
             WriteError: it could not be written. The transcript is as it was.
         """
@@ -100,7 +100,7 @@ class SessionLog:
         it.
 
         Raises:
-            QueryError: an entry has no type, or as `append_entry`. None of them was written.
+            InvalidInputError: an entry has no type, or as `append_entry`. None of them was written.
             PathNotAllowedError, WriteError: as `append_entry`. None of them was written.
         """
         if not entries:
@@ -190,7 +190,7 @@ class SessionLog:
             lines.append(b"\n")
         for fields in entries:
             if not fields.get("type"):
-                raise QueryError(
+                raise InvalidInputError(
                     f"an entry for {self.path} has no type: give {{'type': 'message', 'message': {{...}}}}"
                 )
             entry = {"type": "", "id": secrets.token_hex(8), "parentId": before, "timestamp": now, **fields}
@@ -209,11 +209,13 @@ def _line(entry: Mapping[str, Any], path: str) -> bytes:
     try:
         data = _as_json(entry) + b"\n"
     except (TypeError, ValueError, RecursionError) as error:
-        raise QueryError(
+        raise InvalidInputError(
             f"the entry for {path} cannot be written as JSON ({error}): give text, numbers, lists"
         ) from error
     if len(data) > MAX_LINE_BYTES:
-        raise QueryError(f"the entry for {path} has {len(data):,} bytes, of which {MAX_LINE_BYTES:,} are read: part it")
+        raise InvalidInputError(
+            f"the entry for {path} has {len(data):,} bytes, of which {MAX_LINE_BYTES:,} are read: part it"
+        )
     return data
 
 

@@ -3,7 +3,7 @@
 import pytest
 from langchain_core.messages import HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
-from langchain_openclaw_memory._flushing import Wanted, asave, compacted, save, transcript_growth
+from langchain_openclaw_memory._flush import Wanted, asave, compacted, save, transcript_growth
 
 
 class Unreadable:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
-from langchain_openclaw_memory.store import OpenClawStore
+from langchain_openclaw_memory.langgraph_store import OpenClawStore
 from langgraph.store.base import (
     GetOp,
     InvalidNamespaceError,
@@ -23,7 +23,14 @@ from langgraph.store.base import (
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.errors import ConfigError, OpenClawMemoryError, PathNotAllowedError, QueryError, SyncBusyError
+from openclaw_memory.errors import (
+    ConfigError,
+    InvalidInputError,
+    OpenClawMemoryError,
+    PathNotAllowedError,
+    QueryError,
+    SyncBusyError,
+)
 
 USERS = ("users", "anna")
 
@@ -161,7 +168,7 @@ def test_any_names_are_safe_and_distinct_file_names(store, memory):
     ids=["datetime", "nan", "key", "set", "surrogate", "object"],
 )
 def test_what_is_not_json_is_refused_and_nothing_of_the_batch_is_written(store, memory, value):
-    with pytest.raises(QueryError):
+    with pytest.raises(InvalidInputError):
         store.batch([PutOp(USERS, "good", {"n": 1}), PutOp(USERS, "bad", value)])
     assert files(memory) == []
 
@@ -486,7 +493,7 @@ def test_an_item_whose_front_matter_was_damaged_is_passed_over_and_told(store, m
 
 
 def test_a_key_that_is_a_secret_is_refused_and_not_kept(store, memory):
-    with pytest.raises(QueryError, match="secret"):
+    with pytest.raises(InvalidInputError, match="secret"):
         store.put(USERS, "ghp_" + "a1B2" * 9, {"n": 1})
     assert files(memory) == []
 
@@ -499,7 +506,7 @@ TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N
     "value", [{"text": f"The token is {SECRET}"}, {"a": [{"jwt": TOKEN}]}, {SECRET: 1}], ids=["text", "deep", "name"]
 )
 def test_a_value_that_would_come_back_masked_is_refused_and_nothing_is_written(store, memory, value):
-    with pytest.raises(QueryError, match="keep secrets elsewhere") as refused:
+    with pytest.raises(InvalidInputError, match="keep secrets elsewhere") as refused:
         store.batch([PutOp(USERS, "good", {"n": 1}), PutOp(USERS, "bad", value)])
     assert SECRET not in str(refused.value)
     assert files(memory) == []
@@ -514,7 +521,7 @@ def test_a_secret_that_a_person_wrote_is_masked_and_not_lost_by_putting_it_back(
     store.put(USERS, "door", value | {"n": 2})
     assert SECRET in path.read_text(encoding="utf-8")
     assert store.get(USERS, "door").value == value | {"n": 2}
-    with pytest.raises(QueryError, match="stands for a secret"):
+    with pytest.raises(InvalidInputError, match="masks a secret"):
         store.put(USERS, "door", {"text": f"Changed: {value['text']}"})
     assert SECRET in path.read_text(encoding="utf-8")
 
@@ -524,7 +531,7 @@ def test_nesting_too_deep_is_refused_before_anything_is_written(store, memory):
     for _ in range(3000):
         deep = {"a": deep}
     for too_deep in (deep, {"a": json.loads("[" * 65 + "]" * 65)}):
-        with pytest.raises(QueryError, match="deeper than 64"):
+        with pytest.raises(InvalidInputError, match="deeper than 64"):
             store.batch([PutOp(USERS, "good", {"n": 1}), PutOp(USERS, "gone", None), PutOp(USERS, "bad", too_deep)])
     assert files(memory) == []
 
@@ -597,7 +604,7 @@ def test_threads_can_put_at_the_same_time(store):
 
 PUTTING = """
 import sys
-from langchain_openclaw_memory.store import OpenClawStore
+from langchain_openclaw_memory.langgraph_store import OpenClawStore
 from openclaw_memory import Memory
 with Memory.open(sys.argv[1], embedder=None) as memory:
     for number in range(15):

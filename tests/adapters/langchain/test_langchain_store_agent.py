@@ -6,7 +6,7 @@ from langchain.tools import ToolRuntime
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
-from langchain_openclaw_memory.store import OpenClawStore
+from langchain_openclaw_memory.langgraph_store import OpenClawStore
 from langgraph.config import get_store
 
 from openclaw_memory import Memory

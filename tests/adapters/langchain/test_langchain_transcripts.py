@@ -204,11 +204,6 @@ def test_what_could_not_be_written_is_written_later(memory, caplog):
     assert len(caplog.records) == 1
 
 
-def test_something_else_than_a_memory_is_refused_at_once():
-    with pytest.raises(ConfigError, match="not 'notes'"):
-        TranscriptMiddleware("notes")
-
-
 @pytest.mark.parametrize("flush_first", [False, True])
 def test_the_turns_of_a_flush_never_appear_and_what_a_failed_one_keeps_is_not_written_again(
     memory, scripted, flush_first

@@ -12,7 +12,7 @@ from langchain_tests.integration_tests import VectorStoreIntegrationTests
 from pydantic import PrivateAttr
 
 from openclaw_memory import Memory
-from openclaw_memory.errors import ConfigError, PathNotAllowedError, QueryError
+from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, QueryError
 
 FACTS = {
     "launch": "The launch of the ferry was moved to Friday.",
@@ -89,12 +89,12 @@ def test_ids_are_made_where_none_are_given(store):
 
 @pytest.mark.parametrize("lists", [{"metadatas": [{}]}, {"ids": ["a"]}, {"metadatas": [{}] * 3}])
 def test_texts_metadata_and_ids_must_be_as_many(store, lists):
-    with pytest.raises(QueryError, match="2 texts"):
+    with pytest.raises(InvalidInputError, match="2 texts"):
         store.add_texts(["one", "two"], **lists)
 
 
 def test_metadata_that_is_no_json_is_named_and_nothing_is_written(store):
-    with pytest.raises(QueryError, match=r"metadata\['when'\]\['at'\]"):
+    with pytest.raises(InvalidInputError, match=r"metadata\['when'\]\['at'\]"):
         store.add_texts(["good", "bad"], [{}, {"when": {"at": object()}}], ids=["good", "bad"])
     assert store.get_by_ids(["good", "bad"]) == []
 

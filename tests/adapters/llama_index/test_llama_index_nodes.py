@@ -22,7 +22,7 @@ from llama_index.core.schema import (
 )
 from llama_index_openclaw_memory._nodes import FIELD, is_cited, node_of, source_of, value_of, written_of
 
-from openclaw_memory.errors import QueryError
+from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.types import Document as Written
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
@@ -147,7 +147,7 @@ def test_dates_become_text_as_where_llama_index_stores_a_node():
     ids=["object", "bytes", "obj"],
 )
 def test_what_can_be_no_json_is_refused_by_the_id_of_its_node(node, named):
-    with pytest.raises(QueryError, match=rf"'odd' cannot be written, as {named} is not JSON.*turn"):
+    with pytest.raises(InvalidInputError, match=rf"'odd' cannot be written, as {named} is not JSON.*turn"):
         written_of(node)
 
 

@@ -113,7 +113,7 @@ def test_a_wrong_setting_is_told_at_once_by_its_name(household, wrong):
 
 
 def test_a_path_is_no_memory(tmp_path):
-    with pytest.raises(ConfigError, match=r"memory must be a Memory, not .*Memory\.open\(folder\)"):
+    with pytest.raises(TypeError, match=r"memory must be a Memory, not .*Memory\.open\(folder\)"):
         OpenClawRetriever(tmp_path)
 
 

@@ -21,7 +21,7 @@ from llama_index_openclaw_memory import OpenClawVectorStore
 from some_nodes import FACTS, WORDS, asking, bare, facts, identity, node, one_filter
 
 from openclaw_memory import Memory
-from openclaw_memory.errors import ConfigError, PathNotAllowedError, QueryError, WriteError
+from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, WriteError
 
 # --- as LlamaIndex sees it ---------------------------------------------------------------------------------------
 
@@ -39,7 +39,7 @@ def test_it_is_a_vector_store_of_llama_index_that_keeps_texts(memory):
 
 
 def test_what_is_no_memory_or_no_embedding_is_refused(memory):
-    with pytest.raises(ConfigError, match=r"Memory\.open"):
+    with pytest.raises(TypeError, match=r"Memory\.open"):
         OpenClawVectorStore("notes")
     with pytest.raises(ConfigError, match="embed_model"):
         OpenClawVectorStore(memory, embed_model="local")
@@ -74,9 +74,9 @@ def test_a_memory_without_an_embedder_has_no_embedding_and_says_what_to_do(memor
 async def test_what_a_call_does_not_take_is_no_silence(given, call):
     arguments = {"add": [[]], "delete": ["x"], "delete_nodes": [["x"]], "query": [asking("x", embedding=WORDS)]}[call]
     twin = {"add": "async_add"}.get(call, f"a{call}")
-    with pytest.raises(QueryError, match="fitler"):
+    with pytest.raises(InvalidInputError, match="fitler"):
         getattr(given, call)(*arguments, fitler=1)
-    with pytest.raises(QueryError, match="fitler"):
+    with pytest.raises(InvalidInputError, match="fitler"):
         await getattr(given, twin)(*arguments, fitler=1)
 
 
@@ -182,9 +182,9 @@ def test_nodes_may_come_one_by_one(given):
 
 @pytest.mark.parametrize("odd", [object(), float("nan"), "\ud800"], ids=["object", "nan", "surrogate"])
 def test_nothing_is_written_where_one_node_cannot_be(given, odd):
-    with pytest.raises(QueryError, match=r"'bad'.*metadata\['odd'\]"):
+    with pytest.raises(InvalidInputError, match=r"'bad'.*metadata\['odd'\]"):
         given.add([node("new", embedding=WORDS.vector("new")), node("bad", embedding=WORDS.vector("x"), odd=odd)])
-    with pytest.raises((QueryError, WriteError)):
+    with pytest.raises((InvalidInputError, WriteError)):
         given.add([node("new", embedding=WORDS.vector("new")), node(" ", embedding=WORDS.vector("x"))])
     assert given.get_nodes(["new", "bad"]) == []
 
@@ -236,14 +236,14 @@ def test_nodes_are_deleted_by_ids_by_filters_and_by_both(given):
 
 
 def test_a_source_is_named_by_a_text(given):
-    with pytest.raises(QueryError, match="None"):
+    with pytest.raises(InvalidInputError, match="None"):
         given.delete(None)
     assert len(given.get_nodes()) == len(FACTS)
 
 
 @pytest.mark.parametrize("filters", [None, MetadataFilters(filters=[])], ids=["none", "empty"])
 def test_deleting_without_saying_what_is_refused(given, filters):
-    with pytest.raises(QueryError, match=r"clear\(\)"):
+    with pytest.raises(InvalidInputError, match=r"clear\(\)"):
         given.delete_nodes(filters=filters)
     assert len(given.get_nodes()) == len(FACTS)
 

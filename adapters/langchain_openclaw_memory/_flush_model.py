@@ -1,0 +1,200 @@
+"""The silent turn: a model is shown a conversation and writes down what should last, and nobody else hears of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import Context, copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.language_models import BaseLanguageModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages.utils import get_buffer_string
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSequence, RunnableWithFallbacks
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables.configurable import DynamicRunnable
+
+from langchain_openclaw_memory._messages import without_loose_ends
+from langchain_openclaw_memory._session import run_config, thread_of
+from openclaw_memory.conversation import SILENT, is_silent
+from openclaw_memory.errors import ConfigError
+from openclaw_memory.flush import (
+    FLUSH_TAG,
+    MAX_STEPS,
+    ModelTurn,
+    adrive_flush,
+    answer_tool_call,
+    as_single_prompt,
+    drive_flush,
+    prompt_of,
+)
+
+if TYPE_CHECKING:
+    from openclaw_memory.flush import FlushTurn
+
+Model = Runnable[Any, Any]
+Counter = Callable[[Sequence[BaseMessage]], int]
+# A model, and what it is shown.
+Request = tuple[Model, list[BaseMessage]]
+Talk = list[BaseMessage] | str  # messages, or the text of a conversation or of a part of it
+
+SOURCE = "openclaw_flush"  # in `lc_source`, by which traces tell calls that no user asked for
+_OF_TOOLS = frozenset({"tools", "tool_choice"})  # what binding tools to a model leaves in its arguments
+
+
+def flush(turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], *, room: int | None, count: Counter) -> None:
+    """Have `model` write down what should last of `messages`, until `turn` is done.
+
+    The model runs outside of the current run: its callbacks and streams see nothing. What does not fit into `room`
+    tokens (None: no known limit) is shown in parts. An error of the model ends up in `turn`.
+    """
+    config = _config()
+
+    def ask(request: Request) -> Any:
+        return _alone().run(request[0].invoke, request[1], config)
+
+    begin = partial(_model_turn, turn, quiet(model))
+    drive_flush(turn, without_loose_ends(messages), begin, ask, room=room, size=partial(_size, count), text=_text)
+
+
+async def aflush(
+    turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], *, room: int | None, count: Counter
+) -> None:
+    """`flush` that awaits the model; files are written in a thread."""
+    config = _config()
+
+    async def invoke(asked: Model, shown: list[BaseMessage]) -> Any:
+        return await asked.ainvoke(shown, config)
+
+    async def ask(request: Request) -> Any:
+        return await asyncio.create_task(invoke(*request), context=_alone())
+
+    begin = partial(_model_turn, turn, quiet(model))
+    talk = without_loose_ends(messages)
+    await adrive_flush(turn, talk, begin, ask, room=room, size=partial(_size, count), text=_text)
+
+
+def _config() -> RunnableConfig:
+    """That of the calls of a flush: of the same thread as the run that is under way, for those who look at traces."""
+    thread = thread_of(run_config())
+    metadata = {"lc_source": SOURCE, **({"thread_id": thread} if thread else {})}
+    # "nostream" is LangGraph's own word for a call whose tokens its streams leave out.
+    return {"run_name": "memory_flush", "tags": [FLUSH_TAG, "nostream"], "metadata": metadata}
+
+
+def _alone() -> Context:
+    """The current context, but for the run that is under way in it."""
+    context = copy_context()
+    context.run(var_child_runnable_config.set, None)
+    return context
+
+
+def _model_turn(turn: FlushTurn, model: Model, talk: Talk) -> ModelTurn:
+    """One turn at a conversation: returns what the model said last, or `NO_REPLY` once it has written something."""
+    bound, can_call = _with_tool(model, turn)
+    shown = _shown(turn, talk, can_call)
+    wrote, said = False, ""
+    for _ in range(MAX_STEPS):
+        reply = yield bound, list(shown)
+        message = reply if isinstance(reply, AIMessage) else AIMessage(reply if isinstance(reply, str) else reply.text)
+        said = message.text
+        if not can_call and not is_silent(said):
+            return SILENT if turn.tool.run({"text": said}).ok else said
+        calls = [*message.tool_calls, *message.invalid_tool_calls]
+        if not calls:
+            break
+        shown.append(message)
+        for call in calls:
+            answer = answer_tool_call(turn, call["name"], call["args"])
+            wrote = wrote or answer.ok
+            shown.append(ToolMessage(answer.text, tool_call_id=call["id"] or "", name=call["name"] or ""))
+    return SILENT if wrote else said
+
+
+def _shown(turn: FlushTurn, talk: Talk, can_call: bool) -> list[BaseMessage]:
+    """What a model is asked. The messages as they were are what providers have in their caches."""
+    if isinstance(talk, str):
+        return [HumanMessage(as_single_prompt(turn, talk, can_call=can_call))]
+    return [SystemMessage(turn.system_prompt), *talk, HumanMessage(prompt_of(turn, can_call=can_call))]
+
+
+def _with_tool(model: Model, turn: FlushTurn) -> tuple[Model, bool]:
+    """The model with the tool of the turn, and whether it can call tools at all."""
+    schema = {"name": turn.tool.name, "description": turn.tool.description, "parameters": dict(turn.tool.parameters)}
+    try:
+        return _bound(model, [{"type": "function", "function": schema}]), True
+    except NotImplementedError:
+        return model, False
+
+
+def _bound(model: Model, tools: list[dict[str, Any]]) -> Model:
+    """The model with these tools instead of its own. What wraps a model stays around it.
+
+    Raises:
+        NotImplementedError: it cannot call tools, or something else makes its reply.
+    """
+    if isinstance(model, RunnableBindingBase):
+        kwargs = {name: value for name, value in model.kwargs.items() if name not in _OF_TOOLS}
+        return model.model_copy(update={"bound": _bound(model.bound, tools), "kwargs": kwargs})
+    if isinstance(model, RunnableWithFallbacks):
+        fallbacks = [_bound(other, tools) for other in model.fallbacks]
+        return model.model_copy(update={"runnable": _bound(model.runnable, tools), "fallbacks": fallbacks})
+    bind: Callable[..., Model] | None = getattr(model, "bind_tools", None)
+    if bind is None:
+        raise NotImplementedError
+    return bind(tools)
+
+
+def quiet(model: Model) -> Model:
+    """The model without the callbacks that were given to itself: they belong to the talk with the user.
+
+    They are looked for in what LangChain puts around a model; of several to choose from, it is the one of the run.
+    """
+    if isinstance(model, DynamicRunnable):
+        return quiet(model.prepare()[0])
+    if isinstance(model, BaseLanguageModel):
+        return model.model_copy(update={"callbacks": None}) if model.callbacks else model
+    if isinstance(model, RunnableBindingBase):
+        config = {key: value for key, value in model.config.items() if key != "callbacks"}
+        return model.model_copy(update={"bound": quiet(model.bound), "config": config, "config_factories": []})
+    if isinstance(model, RunnableWithFallbacks):
+        fallbacks = [quiet(other) for other in model.fallbacks]
+        return model.model_copy(update={"runnable": quiet(model.runnable), "fallbacks": fallbacks})
+    if isinstance(model, RunnableSequence):
+        return RunnableSequence(*(quiet(step) for step in model.steps), name=model.name)
+    return model
+
+
+def chat_model(model: Model | str) -> Model:
+    """The model that `model` names, or is: a name as that of `init_chat_model`, for example `openai:gpt-5-mini`.
+
+    For whoever takes a model in a constructor, so that a wrong one is told there and not by a flush that fails.
+
+    Raises:
+        ConfigError: there is no such model, or a package that it needs is missing.
+    """
+    if isinstance(model, Runnable):
+        return model
+    if not isinstance(model, str):
+        raise ConfigError(f"model={model!r} is no chat model: give one, or a name such as 'openai:gpt-5-mini'")
+    try:
+        from langchain.chat_models import init_chat_model
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"a model by its name, {model!r}, needs LangChain's agents: give the model itself, or "
+            'pip install "openclaw-memory-index[langchain-agents]"'
+        ) from error
+    try:
+        return init_chat_model(model)
+    except Exception as error:
+        raise ConfigError(f"the model {model!r} cannot be made, give another one: {error}") from error
+
+
+def _size(count: Counter, talk: Talk) -> int:
+    return count([HumanMessage(talk)] if isinstance(talk, str) else talk)
+
+
+def _text(talk: Talk) -> str:
+    return talk if isinstance(talk, str) else get_buffer_string(talk)

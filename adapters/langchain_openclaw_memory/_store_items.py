@@ -1,0 +1,237 @@
+"""An item of a LangGraph store as a Markdown file: where it lies, its front matter, and the body that is searched.
+
+Front matter: `namespace`, `key`, `value`, `created_at`, `updated_at`, and `text_at` where the body is a text of the
+value, below the label in `text_after` where it has one; else `index`, the fields that the body lists. Each item lies at
+the one path that its namespace and key lead to; a copy of its file elsewhere is no item.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from langgraph.store.base import Item, get_text_at_path, tokenize_path
+
+from openclaw_memory.errors import InvalidInputError
+
+_LOG = logging.getLogger(__name__)
+
+FOLDER = "memory"
+WHOLE = "$"  # LangGraph's name for the whole value among the fields to search
+
+# What vector stores add lies in this folder of `memory/`.
+_TAKEN_FOLDER = "notes"
+# The same file on every disk: those that ignore case, and those that compose or decompose letters, included.
+_PLAIN_NAME = re.compile(r"[a-z0-9_-]{1,80}")
+# https://learn.microsoft.com/windows/win32/fileio/naming-a-file: names of devices, with any extension.
+_WINDOWS_DEVICE = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]")
+_SHOWN_OF_A_NAME = 40  # letters; at most 4 bytes each, with mark, digest and suffix below the 255 bytes of a file name
+# Names of fields that add nothing to what their text says.
+_NAMELESS = frozenset({"content", "data", "memory", "text"})
+_MAX_DEPTH = 64  # of values in values: what is nested deeper could not be read again everywhere
+
+
+def path_of(namespace: Sequence[str], key: str) -> str:
+    """The file of an item, `memory/<namespace>/<key>.md`; names that are no safe file names get a digest."""
+    return f"{folder_of(namespace)}/{_file_name(key)}.md"
+
+
+def folder_of(namespace: Sequence[str]) -> str:
+    """The folder below which all items of a namespace, and of those that begin with it, lie."""
+    names = [_file_name(label) for label in namespace]
+    if names and names[0] == _TAKEN_FOLDER:
+        names[0] = _marked(names[0])
+    return "/".join((FOLDER, *names))
+
+
+def _file_name(name: str) -> str:
+    is_plain = _PLAIN_NAME.fullmatch(name) and not _WINDOWS_DEVICE.fullmatch(name)
+    return name if is_plain else _marked(name)
+
+
+def _marked(name: str) -> str:
+    """What is readable of a name, then `~`, which no plain name has, and 64 bits of the SHA-256 of its UTF-8."""
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    words = re.findall(r"[^\W_]+", unicodedata.normalize("NFC", name))
+    return f"{'-'.join(words)[:_SHOWN_OF_A_NAME]}~{digest}"
+
+
+def json_value(value: Any, where: str = "the value", depth: int = 0) -> Any:
+    """`value` as JSON keeps it: tuples are lists, mappings are dicts.
+
+    Raises:
+        InvalidInputError: something in it is not JSON, is text that is not Unicode, or is nested deeper than 64 levels.
+    """
+    if depth > _MAX_DEPTH:
+        raise InvalidInputError(f"the value is nested deeper than {_MAX_DEPTH} levels: make it flatter")
+    if isinstance(value, str):
+        return checked_text(value, where)
+    if value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    if isinstance(value, Mapping):
+        for name in value:
+            if not isinstance(name, str):
+                raise InvalidInputError(f"{where} has the key {name!r}, and JSON has only strings: write {str(name)!r}")
+        return {
+            checked_text(name, f"a key of {where}"): json_value(part, f"{where}[{name!r}]", depth + 1)
+            for name, part in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [json_value(part, f"{where}[{number}]", depth + 1) for number, part in enumerate(value)]
+    raise InvalidInputError(
+        f"{where} is {value!r}, which is not JSON: put a string, a number, a list or a dict in its place"
+    )
+
+
+def checked_text(text: str, where: str) -> str:
+    """`text`, if it can be written to a file.
+
+    Raises:
+        InvalidInputError: it holds a lone surrogate.
+    """
+    if _shown(text) != text.replace("\0", ""):
+        raise InvalidInputError(f"{where} is {text!r}, which is not Unicode: take the lone surrogate out")
+    return text
+
+
+def file_of(item: Item, paths: Sequence[str]) -> tuple[dict[str, Any], str]:
+    """Front matter and body of an item, of which what lies at `paths` can be found by a search.
+
+    Where that is one string, the body is this string, and is the only place where it stands: who edits it in an editor
+    changes the value. Else the body lists what can be found, and the `value` of the front matter is the truth.
+    """
+    fields: dict[str, Any] = {
+        "namespace": list(item.namespace),
+        "key": item.key,
+        "value": item.value,
+        "created_at": item.created_at.isoformat(),
+        "updated_at": item.updated_at.isoformat(),
+    }
+    if text := _only_text(item.value, paths):
+        fields |= {"value": _with(item.value, text.keys, None), "text_at": list(text.keys)}
+        label = "" if text.label != WHOLE or text.keys[-1] in _NAMELESS else f"{_label(text.keys)}: "
+        return fields | ({"text_after": label} if label else {}), label + text.leaf
+    return fields | {"index": list(paths)}, _listed(item.value, paths)
+
+
+def item_in(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
+    """The item that a file holds; None where the file is something else, or where its front matter was damaged."""
+    try:
+        namespace, key = tuple(fields["namespace"]), fields["key"]
+        if unicodedata.normalize("NFC", path) != path_of(namespace, key):
+            return None
+    except (KeyError, TypeError, AttributeError):  # a document of another kind
+        return None
+    try:
+        value = {**fields["value"]}
+        if keys := fields.get("text_at"):
+            value = _with(value, keys, _saved(text).removeprefix(fields.get("text_after", "")))
+        elif "index" in fields and _saved(text) != _saved(_listed(value, fields["index"])):
+            _LOG.warning(
+                "%s was edited below its front matter, where searches look, and the item is as it was: its text stands "
+                "in several fields, so edit `value` above the text instead",
+                path,
+            )
+        created_at, updated_at = (_moment(fields[name]) for name in ("created_at", "updated_at"))
+    except (KeyError, TypeError, ValueError):
+        _LOG.warning("%s is passed over: mend its front matter, where `value` is a JSON object on one line", path)
+        return None
+    return Item(value=value, key=key, namespace=namespace, created_at=created_at, updated_at=updated_at)
+
+
+def _saved(text: str) -> str:
+    """A body without what editors change: other ends of lines, and blank lines at the end."""
+    return "\n".join(text.strip().splitlines())
+
+
+def _moment(written: str) -> datetime:
+    """A point in time; who edits one without its zone means the local time."""
+    return datetime.fromisoformat(written).astimezone(UTC)
+
+
+class _Text(NamedTuple):
+    """What can be found of a value: the path that was asked for, and the keys that lead there where they are keys."""
+
+    label: str
+    keys: tuple[str, ...]
+    leaf: Any
+
+
+def _texts(value: dict[str, Any], paths: Sequence[str]) -> Iterator[_Text]:
+    for path in paths:
+        if path == WHOLE:
+            yield from (_Text(WHOLE, keys, leaf) for keys, leaf in _leaves(value, ()))
+            continue
+        keys = tuple(tokenize_path(path))
+        yield from (_Text(path, keys, text) for text in get_text_at_path(value, list(keys)))
+
+
+def _only_text(value: dict[str, Any], paths: Sequence[str]) -> _Text | None:
+    """The string that a search can find, if there is but one, and an editor leaves it as it is.
+
+    Beside it may stand numbers, where the whole value is searched; a field that was asked for by its name is a text.
+    """
+    texts = list(_texts(value, paths))
+    strings = {(text.keys, text.leaf): text for text in texts if text.label != WHOLE or isinstance(text.leaf, str)}
+    if len(strings) != 1:
+        return None
+    (text,) = strings.values()
+    is_there = isinstance(text.leaf, str) and _at(value, text.keys) == text.leaf
+    return text if is_there and _comes_back(text.leaf) else None
+
+
+def _listed(value: dict[str, Any], paths: Sequence[str]) -> str:
+    """A line for each text that can be found, below the name that leads there."""
+    found = (
+        (_label(text.keys) if text.label == WHOLE else text.label, str(text.leaf)) for text in _texts(value, paths)
+    )
+    return "\n".join(_line(label, text) for label, text in dict.fromkeys(found))
+
+
+def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """What is neither list nor dict, with the keys that lead there; the elements of a list go by the list's name."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _leaves(part, (*keys, name))
+    elif isinstance(value, list):
+        for part in value:
+            yield from _leaves(part, keys)
+    elif value is not None:
+        yield keys, value
+
+
+def _at(value: Any, keys: Sequence[str]) -> Any:
+    for key in keys:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+def _with(value: dict[str, Any], keys: Sequence[str], leaf: str | None) -> dict[str, Any]:
+    """A copy of `value` with `leaf` where `keys` lead; its keys keep their order."""
+    first, *rest = keys
+    return {**value, first: _with(value[first], rest, leaf) if rest else leaf}
+
+
+def _comes_back(text: str) -> bool:
+    """Whether a text is the same after an editor, or any other program that reads lines, has saved the file."""
+    return text.strip() == text != "" and text.splitlines() == text.split("\n") and _shown(text) == text
+
+
+def _label(keys: Sequence[str]) -> str:
+    return _shown(" ".join(".".join(keys).split()))
+
+
+def _line(label: str, text: str) -> str:
+    return _shown(f"- {' '.join(label.split())}: " + "\n  ".join(text.splitlines()))
+
+
+def _shown(text: str) -> str:
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,213 @@
+"""`OpenClawStore`: LangGraph's long-term memory, each item a Markdown file that people can read and correct."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    InvalidNamespaceError,
+    Item,
+    ListNamespacesOp,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    validate_op_namespace,
+)
+
+from langchain_openclaw_memory._filters import matching, namespaces_of
+from langchain_openclaw_memory._store_items import (
+    FOLDER,
+    WHOLE,
+    checked_text,
+    file_of,
+    folder_of,
+    item_in,
+    json_value,
+    path_of,
+)
+from openclaw_memory import Memory
+from openclaw_memory.errors import ConfigError, InvalidInputError, SyncBusyError
+
+# The notes of people and of other namespaces are found as well: so many times more are asked for with each look.
+_WIDER = 4
+_SYNC_SECONDS = 5.0  # a search waits so long for the sync of somebody else, which may be a long one
+_MOST_RESULTS = 1000  # of one search; see `Memory.search`
+
+
+class OpenClawStore(BaseStore):
+    """A LangGraph store over a memory: `create_agent(..., store=OpenClawStore(memory))`.
+
+    An item is the file `memory/<namespace>/<key>.md`; a label or key that is no plain file name is there with its
+    readable letters, `~` and a digest. Its value stands in the front matter; the body is what a search can find of it.
+    Where that is one string, the body is the one place where this string stands, and who corrects it there corrects the
+    value. A body that lists several strings only shows them: who edits it is told, in the log, to edit `value` above
+    it. Notes that people wrote are no items, and are neither overwritten nor deleted.
+
+    It answers as LangGraph's `InMemoryStore` does, with these differences: values are JSON; `created_at` stays when an
+    item is put again; a namespace ends with its last item; and without a query, items come in the order in which they
+    were created.
+    Filters know `$in $nin $and $or $not` as well.
+    A search with a query indexes what has changed first; while somebody else does so for long, it answers from the
+    index as it is. The score is that of `memory.search`; items that the query does not find follow, unscored, as far
+    as the limit lets them. What is put with `index=False` is never found by its words. A value that holds a secret is
+    refused; one that a person wrote into a file is masked when it is read.
+    """
+
+    __slots__ = ("_fields", "_memory", "_read_before")
+
+    def __init__(self, memory: Memory, *, fields: Sequence[str] = (WHOLE,)) -> None:
+        """`fields` are the paths of a value that can be found by a search, where `put` names none; "$" is all of it.
+
+        Raises:
+            ConfigError: `memory` is no memory.
+        """
+        given: object = memory
+        if not isinstance(given, Memory):
+            wrong = repr(given) if isinstance(given, str | None) else f"a {type(given).__name__}"
+            raise ConfigError(f"OpenClawStore takes a Memory, not {wrong}: OpenClawStore(Memory.open(PATH))")
+        self._memory = memory
+        self._fields = tuple(fields)
+        # The items of files, while these are as they were: the fields are the same object then.
+        self._read_before: dict[str, tuple[Mapping[str, Any], str, Item | None]] = {}
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Do these operations. What is read is read before anything is written; of two puts of an item the last counts.
+
+        Each file is replaced at once, the batch as a whole is not: what fails in its midst leaves the items before.
+
+        Raises:
+            InvalidNamespaceError: a namespace is empty, or one of its labels is, or holds a period.
+            InvalidInputError: a value is not JSON, is nested too deeply or holds a secret, as a name may, or a filter
+                has an unknown operator. Nothing was written.
+            PathNotAllowedError: a person's own file is in the place of an item.
+            WriteError: a file could not be written.
+        """
+        wanted = list(ops)
+        puts: dict[tuple[tuple[str, ...], str], PutOp] = {}
+        for op in wanted:
+            validate_op_namespace(op)
+            if isinstance(op, PutOp):
+                puts[op.namespace, op.key] = _checked(op)
+        results = [self._read(op) for op in wanted]
+        self._write(puts.values())
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """As `batch`, in a thread: the event loop goes on meanwhile."""
+        import asyncio
+
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def _read(self, op: Op) -> Result:
+        if isinstance(op, GetOp):
+            return self._item(op.namespace, op.key)
+        if isinstance(op, SearchOp):
+            return list(self._search(op))
+        if isinstance(op, ListNamespacesOp):
+            return namespaces_of({item.namespace for item in self._below(FOLDER).values()}, op)
+        if isinstance(op, PutOp):
+            return None
+        raise InvalidInputError(f"{op!r} is no operation of a store: use GetOp, SearchOp, ListNamespacesOp or PutOp")
+
+    def _item(self, namespace: tuple[str, ...], key: str) -> Item | None:
+        path = path_of(namespace, key)
+        found = self._memory.documents.fetch(path)
+        item = self._parsed(path, *found) if found else None
+        return _copy(item) if item else None
+
+    def _below(self, folder: str) -> dict[str, Item]:
+        """The items below a folder by their paths, the oldest first. They are shared: for reading alone."""
+        below = self._memory.documents.below(folder)
+        found = [(path, self._parsed(path, fields, text)) for path, fields, text in below]
+        items = [(path, item) for path, item in found if item is not None]
+        if folder == FOLDER:  # all that there is: forget what is gone
+            there = {path for path, _ in found}
+            for path in self._read_before.keys() - there:
+                self._read_before.pop(path, None)
+        return dict(sorted(items, key=lambda entry: (entry[1].created_at, entry[1].namespace, entry[1].key)))
+
+    def _parsed(self, path: str, fields: Mapping[str, Any], text: str) -> Item | None:
+        """The item in a file, parsed again only where it says something else: what is odd in it is told once."""
+        before = self._read_before.get(path)
+        if before is None or (before[0] is not fields and before[:2] != (fields, text)):
+            before = (fields, text, item_in(path, fields, text))
+        self._read_before[path] = (fields, text, before[2])
+        return before[2]
+
+    def _search(self, op: SearchOp) -> Iterator[SearchItem]:
+        fits = matching(op.filter)
+        below = self._below(folder_of(tuple(op.namespace_prefix)))
+        items = {path: item for path, item in below.items() if fits(item.value)}
+        scores = self._scores(op.query, items, op.offset + op.limit) if op.query else {}
+        ranked = [*scores, *(path for path in items if path not in scores)]
+        for path in ranked[op.offset : op.offset + op.limit]:
+            item = _copy(items[path])
+            yield SearchItem(
+                item.namespace, item.key, item.value, item.created_at, item.updated_at, score=scores.get(path)
+            )
+
+    def _scores(self, query: str, items: Mapping[str, Item], count: int) -> dict[str, float]:
+        """The scores of what the query finds among the items, by path, best first; `count`, if there are so many."""
+        scores: dict[str, float] = {}
+        if not items or count < 1:
+            return scores
+        with suppress(SyncBusyError):  # what is not indexed yet comes unscored
+            self._memory.sync(wait=_SYNC_SECONDS)
+        wanted = _WIDER * count
+        while True:
+            hits = self._memory.search(query, max_results=wanted, min_score=0.0, source="memory")
+            for hit in hits:
+                if hit.path in items:
+                    scores.setdefault(hit.path, hit.score)
+            if len(scores) >= min(count, len(items)) or len(hits) < wanted or wanted >= _MOST_RESULTS:
+                return scores
+            wanted, scores = _WIDER * wanted, {}
+
+    def _write(self, puts: Iterable[PutOp]) -> None:
+        """Put, all at once, and then delete."""
+        began = datetime.now(UTC)
+        written: list[tuple[str, Mapping[str, Any], str]] = []
+        gone: list[str] = []
+        for number, op in enumerate(puts):
+            now = began + timedelta(microseconds=number)  # the order of a batch is that of its items
+            path = path_of(op.namespace, op.key)
+            if op.value is None:
+                gone.append(path)
+                continue
+            before = self._item(op.namespace, op.key)
+            created_at = before.created_at if before else now
+            item = Item(value=dict(op.value), key=op.key, namespace=op.namespace, created_at=created_at, updated_at=now)
+            fields: Sequence[str] = self._fields if op.index is None else op.index or ()
+            written.append((path, *file_of(item, fields)))
+        self._memory.documents.put_all(written)
+        self._memory.documents.drop(*gone)
+
+
+def _copy(item: Item) -> Item:
+    """An item whose value its caller may change."""
+    return Item(
+        value=json_value(item.value),
+        key=item.key,
+        namespace=item.namespace,
+        created_at=item.created_at,
+        updated_at=item.updated_at,
+    )
+
+
+def _checked(op: PutOp) -> PutOp:
+    if not op.namespace:
+        raise InvalidNamespaceError("Namespace cannot be empty.")
+    if op.ttl is not None:
+        raise NotImplementedError("OpenClawStore keeps items until they are deleted: put them without a ttl")
+    for label in op.namespace:
+        checked_text(label, "a label of the namespace")
+    checked_text(op.key, "the key")
+    value: dict[str, Any] | None = None if op.value is None else json_value(op.value)
+    return op._replace(namespace=tuple(op.namespace), value=value)

@@ -1,0 +1,192 @@
+"""The modes of a query: by vectors, by words, by both, without repeats, and by filters alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
+
+from llama_index_openclaw_memory import _fusion
+from llama_index_openclaw_memory._filters import matching
+from llama_index_openclaw_memory._makers import Makers
+from llama_index_openclaw_memory._nodes import source_of
+from openclaw_memory.errors import EmbedderError, QueryError
+from openclaw_memory.types import Document
+
+if TYPE_CHECKING:
+    from openclaw_memory.types import Vector
+
+Found: TypeAlias = list[tuple[Document, float]]
+Where: TypeAlias = Callable[[Document], bool]
+
+# As many as one search of a memory brings: of more, those far away would be chosen because they are far away.
+_MMR_CANDIDATES = 1000
+# What LlamaIndex's hybrid stores weigh the vectors with by default, and OpenClaw too.
+_ALPHA = 0.7
+
+
+def answer(makers: Makers, query: VectorStoreQuery) -> Found:
+    """The documents that answer a query in its mode, best first, with their similarities.
+
+    Raises:
+        QueryError: the mode is none of `_MODES`, an argument is missing or has a wrong value, a filter cannot work.
+        EmbedderError: the vector has other dimensions than those that are there, or is known to be of another model.
+        ConfigError: a vector is to be made, and nothing makes any.
+    """
+    try:
+        find = _MODES[VectorStoreQueryMode(query.mode)]
+    except (KeyError, ValueError):
+        known = ", ".join(mode.value for mode in _MODES)
+        raise QueryError(f"the mode {query.mode!r} is none of this store's: use one of {known}") from None
+    k = query.similarity_top_k
+    if not isinstance(k, int) or isinstance(k, bool) or k < 0:
+        raise QueryError(f"similarity_top_k must be a whole number of at least 0, not {k!r}")
+    where = _where(query)
+    if k == 0:
+        return []
+    if where is not None and query.query_embedding is None and not (query.query_str or "").strip():
+        return _listed(makers, query, where)
+    return find(makers, query, where)
+
+
+def _by_vectors(makers: Makers, query: VectorStoreQuery, where: Where | None) -> Found:
+    vector = _vector(makers, query)
+    if not query.node_ids:
+        return _nearest(makers, vector, query.similarity_top_k, where)
+    # A few that are named are compared one by one: to look for them among all others would take longer.
+    named = [one for one in makers.memory.documents.get(query.node_ids) if where is None or where(one)]
+    return _fusion.by_cosine(vector, _with_vectors(makers, named))[: query.similarity_top_k]
+
+
+def _nearest(makers: Makers, vector: Sequence[float], k: int, where: Where | None) -> Found:
+    documents, there = makers.memory.documents, makers.model_there()
+    if there is not None:
+        return documents.vector_search(vector, k, identity=there, where=where)
+    if not makers.is_own(None):
+        return []
+    try:
+        return documents.vector_search(vector, k, where=where)
+    except EmbedderError:
+        # Before the first node is added, nothing says what makes the vectors: the memory has none of these dimensions.
+        return []
+
+
+def _by_words(makers: Makers, query: VectorStoreQuery, where: Where | None) -> Found:
+    return makers.memory.documents.matching(_words(query), query.similarity_top_k, where=where)
+
+
+def _by_sparse_words(makers: Makers, query: VectorStoreQuery, where: Where | None) -> Found:
+    k = query.sparse_top_k or query.similarity_top_k
+    return makers.memory.documents.matching(_words(query), k, where=where)
+
+
+def _by_both(makers: Makers, query: VectorStoreQuery, where: Where | None) -> Found:
+    k = query.hybrid_top_k or query.similarity_top_k
+    if query.alpha is None and not _is_fused(makers, query):
+        return makers.memory.documents.find(_words(query), k, where=where)
+    alpha = _ALPHA if query.alpha is None else _share("alpha", query.alpha)
+    dense = _by_vectors(makers, query, where) if alpha > 0 else []
+    sparse = _by_sparse_words(makers, query, where) if alpha < 1 else []
+    return _fusion.fused(dense, sparse, alpha)[:k]
+
+
+def _is_fused(makers: Makers, query: VectorStoreQuery) -> bool:
+    """Whether nodes have vectors that the memory's own search does not know, and a query can be compared with them."""
+    there = makers.model_there()
+    if there is None or makers.is_own(there):
+        return False
+    asked = makers.model_of(query)
+    return asked == there if query.query_embedding is None else asked in {None, there}
+
+
+def _without_repeats(makers: Makers, query: VectorStoreQuery, where: Where | None) -> Found:
+    threshold = 0.5 if query.mmr_threshold is None else _share("mmr_threshold", query.mmr_threshold)
+    vector = _vector(makers, query)
+    near = [one for one, _ in _nearest(makers, vector, max(query.similarity_top_k, _MMR_CANDIDATES), where)]
+    comparable = _with_vectors(makers, near)
+    chosen = _fusion.marginal(vector, [row for _, row in comparable], query.similarity_top_k, threshold)
+    return [(comparable[at][0], score) for at, score in chosen]
+
+
+def _listed(makers: Makers, query: VectorStoreQuery, where: Where) -> Found:
+    """The first that pass, where nothing is asked but that."""
+    documents = makers.memory.documents
+    there = filter(where, documents.get(query.node_ids)) if query.node_ids else documents.all(where=where)
+    return [(one, 0.0) for one in islice(there, query.similarity_top_k)]
+
+
+_MODES: Mapping[VectorStoreQueryMode, Callable[[Makers, VectorStoreQuery, Where | None], Found]] = {
+    VectorStoreQueryMode.DEFAULT: _by_vectors,
+    VectorStoreQueryMode.TEXT_SEARCH: _by_words,
+    VectorStoreQueryMode.SPARSE: _by_sparse_words,
+    VectorStoreQueryMode.HYBRID: _by_both,
+    VectorStoreQueryMode.SEMANTIC_HYBRID: _by_both,
+    VectorStoreQueryMode.MMR: _without_repeats,
+}
+
+
+def _with_vectors(makers: Makers, found: Sequence[Document]) -> list[tuple[Document, Vector]]:
+    """Documents with the vectors they came with, or else those of their chunks; without those that have none."""
+    there = makers.model_there()
+    if there is None and not makers.is_own(None):
+        return []
+    rows = makers.memory.documents.vectors(found, there)
+    return [(one, row) for one, row in zip(found, rows, strict=True) if row is not None]
+
+
+def _vector(makers: Makers, query: VectorStoreQuery) -> Sequence[float]:
+    """The vector of a query, of dims numbers, as it came or made here.
+
+    Raises:
+        QueryError: there is none and no text, or it is not of numbers.
+        EmbedderError: it is known to be of another model than those that are there, or not finite.
+        ConfigError: nothing makes one.
+    """
+    import numpy as np
+
+    if query.query_embedding is None and not query.query_str:
+        raise QueryError("a search by vectors takes a query_embedding, or a query_str to make one of")
+    made = makers.embedding() if query.query_embedding is None else None
+    makers.check(makers.model_of(query))
+    given = query.query_embedding if made is None else made.get_query_embedding(query.query_str or "")
+    try:
+        vector = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise QueryError(f"query_embedding must be a list of numbers, not {given!r:.80}") from error
+    if not np.isfinite(vector).all():
+        raise EmbedderError("the vector of the query holds a NaN or an infinity: mend what makes it")
+    numbers: list[float] = vector.tolist()
+    return numbers
+
+
+def _where(query: VectorStoreQuery) -> Where | None:
+    """Which documents count for a query; None where all do."""
+    tests: list[Where] = []
+    if node_ids := _names("node_ids", query.node_ids):
+        tests.append(lambda document: document.id in node_ids)
+    if doc_ids := _names("doc_ids", query.doc_ids):
+        tests.append(lambda document: source_of(document) in doc_ids)
+    if (by_filters := matching(query.filters)) is not None:
+        tests.append(by_filters)
+    return (lambda document: all(test(document) for test in tests)) if tests else None
+
+
+def _names(name: str, given: Any) -> frozenset[str]:
+    if isinstance(given, str):
+        raise QueryError(f"{name} must be a list of ids, not the text {given!r}: [{given!r}]")
+    return frozenset(given or ())
+
+
+def _words(query: VectorStoreQuery) -> str:
+    if query.query_str is None:
+        mode = VectorStoreQueryMode(query.mode).value
+        raise QueryError(f"the mode {mode!r} searches by words: give a query_str")
+    return query.query_str
+
+
+def _share(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise QueryError(f"{name} must be a number from 0 to 1, not {value!r}")
+    return float(value)

@@ -1,0 +1,254 @@
+"""The flush for agents and engines that have no `Memory`: an event handler that watches the calls of every LLM."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.instrumentation.events.exception import ExceptionEvent
+from llama_index.core.instrumentation.events.llm import (
+    LLMChatEndEvent,
+    LLMChatInProgressEvent,
+    LLMChatStartEvent,
+    LLMCompletionEndEvent,
+    LLMCompletionInProgressEvent,
+    LLMCompletionStartEvent,
+)
+from llama_index.core.llms import LLM
+from llama_index_instrumentation import root_dispatcher
+from llama_index_instrumentation.events.span import SpanDropEvent
+from pydantic import Field, PrivateAttr
+
+from llama_index_openclaw_memory._flush_model import flush, window_of
+from llama_index_openclaw_memory._messages import as_text, calls_of, openclaw_messages
+from llama_index_openclaw_memory._token_usage import reported_tokens
+from openclaw_memory import Memory
+from openclaw_memory._log import warn
+from openclaw_memory.conversation import compaction_threshold
+from openclaw_memory.errors import ConfigError
+from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Reading, run_flush
+from openclaw_memory.tools import checked_memory
+
+if TYPE_CHECKING:
+    from llama_index.core.instrumentation.events import BaseEvent
+
+SESSION_TAG = "session_key"  # by this tag of the instrumentation a call says which session it belongs to
+_PARALLEL = 16  # conversations in one session at once: without tags, all of a program are in one
+_BUFFER_SHARE = 0.75  # of the window: where the buffers of LlamaIndex begin to drop messages
+_PROGRAM = frozenset({MessageRole.SYSTEM, MessageRole.DEVELOPER})
+
+_READING: Reading[ChatMessage] = Reading(
+    # A call of a tool has no text; what it calls tells it from others.
+    role=lambda message: (message.role, str(calls_of(message))),
+    text=lambda message: message.content or "",
+)
+
+
+class MemoryFlushEventHandler(BaseEventHandler):
+    """Save memories of conversations with any LLM of the program, before messages are dropped.
+
+    Add it to the instrumentation: `get_dispatcher().add_event_handler(handler)`. It then sees the calls that agents,
+    chat engines and query engines make. It flushes
+
+    - after a reply that brought a conversation to `window - reserve - soft threshold` tokens (see
+      `memory.config.compaction`), and again each time more than half of the conversation is new,
+    - where the provider refuses the conversation as too long,
+    - with `flush`, at the end of a session.
+
+    It sees the calls of the model and nothing else: messages that a buffer drops before the conversation reaches the
+    threshold are lost to it. For a buffer of N tokens, pass `window=N`; the default fits
+    `ChatMemoryBuffer.from_defaults(llm=llm)`. Agents with a `Memory` are served better by `OpenClawMemoryBlock`.
+
+    A call belongs to the session that its tag names: `with instrument_tags({"session_key": "alice"}): ...`. A handler
+    with a `session_key` ignores calls of other sessions, so that several handlers may serve several memories. A handler
+    that is added later for the same memory and `session_key` replaces this one;
+    `get_dispatcher().event_handlers.remove(handler)` removes it.
+
+    Where no event loop runs in its thread, a call waits for the flush. Where one does, the flush runs in a thread of
+    its own; `settle` waits for it, and so does the end of the program.
+
+    Args:
+        memory: Where to save.
+        llm: The model that writes the memories.
+        window: The tokens that a conversation has room for, by default three quarters of the context window of `llm`.
+        session_key: The session of calls without a tag, by default `main`.
+        token_counter: Counts the tokens of a text, by default four characters as one. What the provider reports counts
+            where it is more.
+
+    Raises:
+        ConfigError: `memory` is not a memory, `llm` not an LLM, or its window is unknown.
+    """
+
+    memory: Memory = Field(exclude=True)
+    llm: LLM = Field(exclude=True)
+    window: int
+    session_key: str | None = None
+    token_counter: Callable[[str], int] = Field(exclude=True)
+    _detector: ConversationDetector[ChatMessage] = PrivateAttr()
+    _told: set[type[Exception]] = PrivateAttr(default_factory=set)
+    _under_way: list[threading.Thread] = PrivateAttr(default_factory=list)
+    _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
+
+    def __init__(
+        self,
+        memory: Memory,
+        llm: LLM,
+        *,
+        window: int | None = None,
+        session_key: str | None = None,
+        token_counter: Callable[[str], int] | None = None,
+    ) -> None:
+        if not isinstance(llm, LLM):
+            raise ConfigError(f"llm={llm!r:.80} is no LLM of LlamaIndex: give one, it writes the memories down")
+        size = window or int(_BUFFER_SHARE * (window_of(llm) or 0))
+        if not size:
+            raise ConfigError(
+                f"unknown context window of {type(llm).__name__}, so no flush would be due: pass window=200_000"
+            )
+        fields: dict[str, Any] = {
+            "memory": checked_memory(memory),
+            "llm": llm,
+            "window": size,
+            "session_key": session_key,
+            "token_counter": token_counter or _about,
+        }
+        super().__init__(**fields)
+        self._detector = ConversationDetector(
+            _READING,
+            self._saving,
+            rules=memory.config.compaction,
+            window=self.window,
+            count=lambda talk: self.token_counter(_text(talk)),
+            run=self._hold,
+            parallel=_PARALLEL,
+        )
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name of the handler."""
+        return "MemoryFlushEventHandler"
+
+    def handle(self, event: BaseEvent, **_: Any) -> None:
+        """Hear of a call of an LLM. Nothing is raised: what fails is said, once for a kind of error."""
+        try:
+            self._hear(event)
+        except Exception as error:  # noqa: BLE001 - the dispatcher would swallow it
+            if type(error) in self._told:
+                return
+            self._told.add(type(error))
+            warn(f"a call of an LLM could not be watched for the flush: {type(error).__name__}: {error}")
+
+    def flush(self, session_key: str | None = None) -> None:
+        """Have written down, at the end of a session, what no flush was shown; by default of all sessions.
+
+        Flushes that are under way are waited for. What fails is said, and nothing is raised.
+        """
+        self._detector.finished(session_key)
+        self.settle()
+
+    async def aflush(self, session_key: str | None = None) -> None:
+        """`flush` that lets the loop go on."""
+        await asyncio.to_thread(self.flush, session_key)
+
+    def settle(self) -> None:
+        """Wait until every flush that is under way is over."""
+        with self._lock:
+            threads = list(self._under_way)
+        for thread in threads:
+            thread.join()
+
+    async def asettle(self) -> None:
+        """`settle` that lets the loop go on."""
+        await asyncio.to_thread(self.settle)
+
+    def _hear(self, event: BaseEvent) -> None:
+        detector, call = self._detector, event.span_id
+        match event:
+            case LLMChatStartEvent():
+                self._began(event, event.messages)
+            case LLMCompletionStartEvent():
+                self._began(event, [ChatMessage(event.prompt)])
+            case LLMChatInProgressEvent() | LLMCompletionInProgressEvent():
+                detector.counted(call, reported_tokens(event.response))
+            case LLMChatEndEvent():
+                reply = event.response.message if event.response else None
+                detector.ended(call, reply, reported_tokens(event.response))
+            case LLMCompletionEndEvent():
+                said = ChatMessage(event.response.text, role=MessageRole.ASSISTANT)
+                detector.ended(call, said, reported_tokens(event.response))
+            case ExceptionEvent():
+                detector.failed(call, event.exception)
+            case SpanDropEvent():
+                # It is told of while the error is being handled, and itself has nothing but its text.
+                detector.failed(call, sys.exception() or RuntimeError(event.err_str))
+
+    def _began(self, event: LLMChatStartEvent | LLMCompletionStartEvent, messages: Sequence[ChatMessage]) -> None:
+        tagged = event.tags.get(SESSION_TAG)
+        if self._is_replaced():
+            return
+        if event.tags.get(FLUSH_TAG) or (tagged and self.session_key and str(tagged) != self.session_key):
+            return
+        key = self.session_key or str(tagged or "main")
+        # An LLM that takes text is asked for a chat by a completion, which is the same call once more.
+        if isinstance(event, LLMCompletionStartEvent) and self._detector.asks_for(key, event.prompt):
+            return
+        if talk := [message for message in messages if message.role not in _PROGRAM]:
+            self._detector.began(event.span_id, key, talk)
+
+    def _is_replaced(self) -> bool:
+        """Whether one for the same memory and session was added after this one: two would have all written twice."""
+        alike = [
+            other
+            for other in root_dispatcher.event_handlers
+            if isinstance(other, MemoryFlushEventHandler)
+            and (other.session_key, other.memory.workspace.root) == (self.session_key, self.memory.workspace.root)
+        ]
+        return any(other is self for other in alike) and alike[-1] is not self
+
+    def _saving(self, key: str, talk: Sequence[ChatMessage], tokens: int, compacting: bool) -> Callable[[], bool]:
+        # Made here, where the memory is open: it may be closed before the turn comes.
+        session = self.memory.flush(key, window=self.window)
+        room = compaction_threshold(window_of(self.llm) or self.window, self.memory.config.compaction)
+        begin = partial(
+            session.due,
+            tokens,
+            compacting=compacting,
+            flushed=False,  # whether this cycle had its flush is known from the conversation
+            messages=lambda: openclaw_messages(talk),
+        )
+        return partial(
+            run_flush, key, begin, lambda turn: flush(turn, self.llm, talk, room=room, count=self.token_counter)
+        )
+
+    def _hold(self, work: Callable[[], None]) -> None:
+        """Hold a flush: at once, or in a thread where a loop would stand still meanwhile."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            work()
+            return
+        # No daemon: what is being written when the program ends is written to its end.
+        thread = threading.Thread(target=copy_context().run, args=(work,), name="openclaw-memory-flush", daemon=False)
+        try:
+            thread.start()
+        except RuntimeError:  # there are no more threads to be had, or the program ends: rather late than never
+            work()
+            return
+        with self._lock:
+            self._under_way = [*(other for other in self._under_way if other.is_alive()), thread]
+
+
+def _text(talk: Sequence[ChatMessage]) -> str:
+    return as_text(openclaw_messages(talk))
+
+
+def _about(text: str) -> int:
+    """The estimate of OpenClaw: four characters are a token."""
+    return -(-len(text) // 4)

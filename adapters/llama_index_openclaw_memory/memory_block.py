@@ -1,0 +1,236 @@
+"""`OpenClawMemoryBlock`: what LlamaIndex's `Memory` ejects is kept and flushed, and what is relevant is recalled."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Self
+
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.llms import LLM
+from llama_index.core.memory.memory import BaseMemoryBlock
+from llama_index.core.utils import get_tokenizer
+from pydantic import Field, PrivateAttr
+
+from llama_index_openclaw_memory._eviction import Ejected
+from llama_index_openclaw_memory._messages import openclaw_messages, words_of
+from openclaw_memory import Memory
+from openclaw_memory._log import warn
+from openclaw_memory.conversation import own_words
+from openclaw_memory.errors import ConfigError, InvalidInputError
+from openclaw_memory.tools import checked_memory, question_in, recall, with_fewer_results
+
+if TYPE_CHECKING:
+    from openclaw_memory.types import Source
+
+MAIN = "main"  # OpenClaw's name for the session of whoever names none
+_SESSIONS = 64  # whose latest block is kept
+
+
+class OpenClawMemoryBlock(BaseMemoryBlock[str]):
+    """An agent's memory as a block of LlamaIndex's `Memory`: `Memory.from_defaults(memory_blocks=[block])`.
+
+    Every message that `Memory` ejects is written to a transcript at once, word for word and with secrets masked, where
+    searches find it. With an `llm`, a silent turn is held over what was ejected since the last one, once that has
+    `flush_tokens` tokens or more: the model writes what should last into today's note. `flush` holds one for the rest,
+    at the end of a session. Nothing of this raises: what fails is told in the log and in `memory.status().flush`, and
+    what the disk does not take is held in memory, and tried again with the next messages.
+
+    Nobody waits for the model: a flush is held in a thread of its own, whether `Memory` is called with `await` or
+    without. `flush` and `settle` wait for it, and so does the end of the program. An agent that is cancelled stops
+    neither what is written nor what is flushed.
+
+    `Memory` shows the model what is relevant to the latest message of the user's: fenced, at most `max_chars`
+    characters, and nothing of a transcript that the model is shown anyway. It stays the same until that is answered, or
+    messages go out of view.
+
+    The session is `session_key`, else the `session_id` of the `Memory`, else `main`; where it names a group or a
+    channel, nothing private is shown. `flush_tokens` (estimated, four characters each) is by default
+    `config.compaction.soft_threshold_tokens`, `max_chars` `config.recall.max_chars`; `max_results`, `min_score` (0..1)
+    and `source` are those of `Memory.search`. With a `priority` above 0, `Memory` may ask for less of the block than
+    there is: give the `tokenizer_fn` that it has, by default LlamaIndex's. See `BaseMemoryBlock` for the rest.
+
+    An open memory is not pickled, nor is its block: to a `Context` that was restored, hand the `Memory` over again.
+    """
+
+    memory: Memory = Field(exclude=True, repr=False, description="Where it is kept and searched for.")
+    llm: LLM | None = Field(default=None, exclude=True, repr=False, description="The model that writes notes.")
+    session_key: str | None = None
+    flush_tokens: int = 0
+    max_chars: int | None = None
+    max_results: int | None = None
+    min_score: float | None = None
+    source: Any = None
+    tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default_factory=get_tokenizer, exclude=True, repr=False)
+
+    _ejected: Ejected = PrivateAttr()
+    _lock: Any = PrivateAttr(default_factory=threading.Lock)
+    _shown: OrderedDict[str, tuple[str, str]] = PrivateAttr(default_factory=OrderedDict)
+    _told: set[str] = PrivateAttr(default_factory=set)
+
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        llm: LLM | None = None,
+        session_key: str | None = None,
+        flush_tokens: int | None = None,
+        max_chars: int | None = None,
+        max_results: int | None = None,
+        min_score: float | None = None,
+        source: Source | None = None,
+        tokenizer_fn: Callable[[str], Sequence[Any]] | None = None,
+        name: str = "openclaw_memory",
+        **options: Any,
+    ) -> None:
+        """Keep what is ejected in `memory`; `options` are `description`, `priority` and `accept_short_term_memory`.
+
+        Raises:
+            ConfigError: `memory` is no memory, `llm` no model, or `flush_tokens` no whole number of at least 1.
+            ConfigError, InvalidInputError: at the first recall, where an argument of the search has a wrong type or
+                value.
+        """
+        checked_memory(memory)
+        if llm is not None and not isinstance(llm, LLM):
+            raise ConfigError(f"llm must be an LLM of LlamaIndex, not {llm!r:.80}: give the model itself, or None")
+        tokens = memory.config.compaction.soft_threshold_tokens if flush_tokens is None else flush_tokens
+        if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
+            raise ConfigError(f"flush_tokens must be a whole number of at least 1, not {tokens!r}")
+        options |= {"memory": memory, "llm": llm, "session_key": session_key, "flush_tokens": tokens}
+        options |= {"max_chars": max_chars, "max_results": max_results, "min_score": min_score, "source": source}
+        options |= {} if tokenizer_fn is None else {"tokenizer_fn": tokenizer_fn}
+        super().__init__(name=name, **options)
+        self._ejected = Ejected(memory, llm, tokens)
+
+    def __deepcopy__(self, _memo: object = None) -> Self:
+        return self  # like the memory, by frameworks that copy their parts
+
+    # --- what is ejected ---
+
+    async def aput(
+        self, messages: list[ChatMessage], from_short_term_memory: bool = False, session_id: str | None = None
+    ) -> None:
+        """Keep messages, and begin a flush where one is due. The messages are not changed; nothing is raised.
+
+        They are in the transcript when it returns; nobody waits for the flush.
+        """
+        if self.accept_short_term_memory or not from_short_term_memory:
+            await self._take(messages, session_id)
+
+    async def _aput(self, messages: list[ChatMessage]) -> None:
+        await self._take(messages, None)
+
+    async def _take(self, messages: Sequence[ChatMessage], session_id: str | None) -> None:
+        key = self._key(session_id)
+        with self._lock:
+            self._shown.pop(key, None)  # what is out of view can be recalled from here on
+        # Taken before anything is waited for: a task that is cancelled from here on loses nothing.
+        if ejected := openclaw_messages(messages):
+            await asyncio.wrap_future(self._ejected.take(key, ejected))
+
+    def flush(self, session_id: str | None = None) -> None:
+        """Hold a flush of what was ejected since the last one, at the end of a session; by default of all sessions.
+
+        A flush of the session that is under way is waited for; where somebody else in the program holds one, for up to
+        a minute. What `Memory` has not ejected is no part of it: where its conversation is over, hand it to `aput`
+        before.
+        """
+        for key in self._ejected.keys() if session_id is None else [self._key(session_id)]:
+            self._ejected.flush(key)
+
+    async def aflush(self, session_id: str | None = None) -> None:
+        """`flush` that lets the loop go on."""
+        await asyncio.wrap_future(self._ejected.begun(partial(self.flush, session_id)))
+
+    def settle(self) -> None:
+        """Wait until every flush that is under way is over. What waits for the next one goes on waiting."""
+        self._ejected.settle()
+
+    async def asettle(self) -> None:
+        """`settle` that lets the loop go on."""
+        await asyncio.wrap_future(self._ejected.begun(self.settle))
+
+    # --- what is recalled ---
+
+    async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
+        return await asyncio.to_thread(self._recalled, messages or [], block_kwargs.get("session_id"))
+
+    def _recalled(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
+        is_from_user = [message.role == MessageRole.USER for message in messages]
+        asked = len(messages) - is_from_user[::-1].index(True) if any(is_from_user) else 0
+        question = question_in(_question(messages[asked - 1])) if asked else ""
+        if not question:
+            return ""
+        key = self._key(session_id)
+        turn = _digest(messages[:asked])
+        with self._lock:
+            before = self._shown.get(key)
+        if before is not None and before[0] == turn:
+            return before[1]
+        block = self._found(key, question, messages)
+        with self._lock:
+            self._shown[key] = (turn, block)
+            self._shown.move_to_end(key)
+            while len(self._shown) > _SESSIONS:
+                self._shown.popitem(last=False)
+        return block
+
+    def _found(self, key: str, question: str, messages: Sequence[ChatMessage]) -> str:
+        try:
+            return recall(
+                self.memory,
+                question,
+                max_chars=self.max_chars,
+                max_results=self.max_results,
+                min_score=self.min_score,
+                session_key=key,
+                source=self.source,
+                in_view=openclaw_messages(messages),
+            )
+        except (ConfigError, InvalidInputError):  # wrong from the first call on, whatever the memory holds
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
+            self._tell("nothing could be recalled, as the memory failed", error)
+            return ""
+
+    async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
+        """The block without its last results, whole ones, until so many tokens are saved; None where nothing is left.
+
+        Tokens are those of `tokenizer_fn`.
+        """
+        if not isinstance(content, str) or not content:
+            return None
+        most = len(self.tokenizer_fn(content)) - tokens_to_truncate
+        return with_fewer_results(content, lambda shorter: len(self.tokenizer_fn(shorter)) <= most) or None
+
+    # --- what both need ---
+
+    def _key(self, session_id: str | None) -> str:
+        return next((name for name in (self.session_key, session_id) if name and name.strip()), MAIN)
+
+    def _tell(self, what: str, error: Exception) -> None:
+        """Say what failed, each thing once for a kind of error."""
+        words = f"{what}: {type(error).__name__}"
+        if words not in self._told:
+            self._told.add(words)
+            warn(f"{words}: {error}")
+
+
+def _question(message: ChatMessage) -> str:
+    """What a message of the user's asks; of one without a text, what it shows."""
+    return own_words(message.content or "") or own_words(words_of(message))
+
+
+def _digest(messages: Iterable[ChatMessage]) -> str:
+    """By this a turn of a conversation is known again. A message that is handed over once more counts once."""
+    digest, before = sha256(), ""
+    for message in messages:
+        said = f"{message.role}\0{words_of(message)}\0"
+        if said != before:
+            digest.update(said.encode("utf-8", "surrogatepass"))
+        before = said
+    return digest.hexdigest()

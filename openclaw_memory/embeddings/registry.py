@@ -1,0 +1,244 @@
+"""Embedders by name, and the few functions that all of them share.
+
+A provider is a module of this package, or a function elsewhere registered under the entry point group
+`openclaw_memory.embedders`, that offers `create(model, **options)` and returns an `Embedder`, or a `Service` that is to
+be asked over a network.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.embeddings.vectors import checked_vectors, named, own_errors
+from openclaw_memory.errors import ConfigError, EmbedderError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from openclaw_memory.config import EmbeddingConfig
+    from openclaw_memory.types import Embedder, Matrix, Vector
+
+# The modules of this package that offer `create`.
+OWN_PROVIDERS = ("gemini", "hashing", "local", "openai", "static", "voyage")
+ENTRY_POINT_GROUP = "openclaw_memory.embedders"
+# What `auto` tries: the order of OpenClaw's first design, and the model that ships where none of them is available.
+AUTO_ORDER: tuple[str, ...] = ("local", "openai", "gemini", "voyage", "static")
+
+
+def load_embedder(
+    provider: str | None = "static", model: str | None = None, *, retry: RetryPolicy | None = None, **options: Any
+) -> Embedder | None:
+    """Return the embedder of a provider: `static`, `openai`, an installed one, ...; None for `none` (keyword-only).
+
+    `model` None is the provider's own default; `retry` says how patiently a service is asked, `options` are the
+    provider's own.
+
+    Raises:
+        EmbedderError: the provider is unknown, or does not take the model or an option.
+        MissingExtraError: the provider needs a package that is not installed.
+    """
+    if provider is None or provider == "none":
+        return None
+    if provider == "auto":
+        if model is not None or options:
+            raise EmbedderError("'auto' takes no model and no options; name the provider that they are for")
+        from openclaw_memory.config import EmbeddingConfig
+
+        return first_available(EmbeddingConfig(provider="auto"), {})
+    create = _factory(provider)
+    _check_options(provider, create, model, options)
+    from openclaw_memory.types import Embedder
+
+    embedder = _behind_service(create(model, **options), retry)
+    if not isinstance(embedder, Embedder):
+        raise EmbedderError(
+            f"embedder {provider!r} made a {type(embedder).__name__}, which lacks parts of the Embedder protocol; "
+            "add what openclaw_memory.Embedder describes"
+        )
+    return embedder
+
+
+def first_available(rules: EmbeddingConfig, unavailable: dict[str, str]) -> Embedder | None:
+    """Return the first embedder of `AUTO_ORDER` that is available and allowed, for `auto`.
+
+    The local one counts only where `rules` name its model. Why the others were not taken is put into `unavailable`.
+    """
+    for provider in AUTO_ORDER:
+        try:
+            if provider == "local" and not rules.providers.get("local", {}).get("model"):
+                raise EmbedderError("no local model is configured; name one in embedding.providers.local.model")
+            return allowed(made(provider, rules), rules)
+        except EmbedderError as error:
+            unavailable[provider] = str(error)
+    reasons = "; ".join(f"{provider}: {reason}" for provider, reason in unavailable.items())
+    raise EmbedderError(f"no provider is available ({reasons}); fix one of them, or choose 'static' or 'none'")
+
+
+def made(provider: str, rules: EmbeddingConfig) -> Embedder | None:
+    """Return the embedder of a provider with the options that `rules` hold for it; None for `none`."""
+    options = dict(rules.providers.get(provider, {}))
+    model = options.pop("model", None)
+    if provider == rules.provider and rules.model is not None:
+        model = rules.model
+    retry = RetryPolicy(rules.concurrency, rules.query_seconds, rules.request_seconds)
+    return load_embedder(provider, model, retry=retry, **options)
+
+
+def allowed(embedder: Embedder | None, rules: EmbeddingConfig) -> Embedder | None:
+    """Return the embedder itself; only one that says so counts as keeping text on this machine.
+
+    Raises:
+        EmbedderError: it may send text to another machine, and that is not allowed.
+    """
+    if embedder is None or rules.allow_remote or embedder.leaves_machine is False:
+        return embedder
+    from openclaw_memory.types import ServiceEmbedder
+
+    if isinstance(embedder, ServiceEmbedder):
+        raise EmbedderError(
+            f"{embedder.provider} sends text to {embedder.endpoint}, and embedding.allow_remote is off; allow it, or "
+            "choose a local provider"
+        )
+    raise EmbedderError(
+        f"the embedder {embedder.provider} {embedder.model} may send text to another machine, and "
+        "embedding.allow_remote is off; if it does not, say so: local=True for a function or a framework's model, "
+        "leaves_machine = False in a class of your own; otherwise allow it, or choose a local provider"
+    )
+
+
+def check_provider(name: str) -> None:
+    """Refuse an unknown provider; nothing of it is imported.
+
+    Raises:
+        ConfigError: it is unknown; the message names those that are known.
+    """
+    if name in {"auto", "none", *AUTO_ORDER} or name in OWN_PROVIDERS:
+        return
+    from importlib.metadata import entry_points
+
+    if not entry_points(group=ENTRY_POINT_GROUP, name=name):
+        raise ConfigError(_unknown(name))
+
+
+def providers() -> tuple[str, ...]:
+    """Return the names that `load_embedder` knows here and now, besides `auto` and `none`."""
+    from importlib.metadata import entry_points
+
+    return tuple(sorted({*OWN_PROVIDERS, *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))}))
+
+
+def from_callable(
+    embed: Callable[[list[str]], Any],
+    name: str,
+    *,
+    embed_query: Callable[[str], Any] | None = None,
+    local: bool = False,
+) -> Embedder:
+    """Make an embedder of a function that takes a list of strings and returns as many vectors.
+
+    What the functions return is checked, freed of non-finite numbers and normalised.
+
+    Args:
+        embed: Takes texts, returns their vectors.
+        name: Becomes the model: give another name to a function that makes other vectors.
+        embed_query: Takes one question, returns its vector; by default `embed` is asked.
+        local: Vouches that no text is sent to another machine, which `embedding.allow_remote = false` asks for.
+    """
+    return _CallableEmbedder(embed, name, embed_query, local=local)
+
+
+class _CallableEmbedder:
+    """A plain function as an embedder; its dimensions are those of its first answer."""
+
+    provider = "callable"
+
+    def __init__(
+        self,
+        embed: Callable[[list[str]], Any],
+        name: str,
+        embed_query: Callable[[str], Any] | None,
+        *,
+        local: bool,
+    ) -> None:
+        self._embed, self._embed_query = embed, embed_query
+        self.leaves_machine = not local
+        self._dims = 0
+        self.model = name
+        self.identity = f"{self.provider}:{name}"
+
+    def embed_query(self, text: str) -> Vector:
+        ask = self._embed_query
+        vector: Vector = self._checked((lambda texts: [ask(texts[0])]) if ask else self._embed, [text])[0]
+        return vector
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        import numpy as np
+
+        return self._checked(self._embed, texts) if texts else np.zeros((0, self._dims), dtype=np.float32)
+
+    def close(self) -> None:
+        """Do nothing: what the function keeps open is its own."""
+
+    def _checked(self, embed: Callable[[list[str]], Any], texts: Sequence[str]) -> Matrix:
+        with own_errors(f"the function {self.model!r} failed"):
+            raw = embed(list(texts))
+        vectors = checked_vectors(raw, len(texts), f"the function {self.model!r}")
+        if not vectors.any() and any(character.isalnum() for text in texts for character in text):
+            raise EmbedderError(
+                f"the function {self.model!r} returned zeros for {len(texts)} texts; check what it does"
+            )
+        self._dims = self._dims or vectors.shape[1]
+        if vectors.shape[1] != self._dims:
+            raise EmbedderError(
+                f"the function {self.model!r} returned {vectors.shape[1]} dimensions after {self._dims}; "
+                "it must always return the same number"
+            )
+        return vectors
+
+
+def _behind_service(made: object, retry: RetryPolicy | None) -> object:
+    """Return the embedder that asks the service, where a provider describes one; anything else is handed on."""
+    from openclaw_memory.types import Embedder
+
+    if isinstance(made, Embedder):
+        return made
+    from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
+
+    return RemoteEmbedder(made, retry) if isinstance(made, Service) else made
+
+
+def _factory(name: str) -> Callable[..., Any]:
+    from importlib import import_module
+
+    if name in OWN_PROVIDERS:
+        create: Callable[..., Any] = import_module(f"openclaw_memory.embeddings.{name}").create
+        return create
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=ENTRY_POINT_GROUP, name=name):
+        try:
+            loaded: Callable[..., Any] = point.load()
+        except EmbedderError:
+            raise
+        except (ImportError, AttributeError) as error:
+            raise EmbedderError(
+                f"embedder {name!r} ({point.value}) cannot be loaded: {error}; reinstall the package that brings it"
+            ) from error
+        return loaded
+    raise EmbedderError(_unknown(name))
+
+
+def _unknown(name: str) -> str:
+    known = ("auto", "none", *providers())
+    return f"unknown embedder {named(name)}; {nearest(name, known)}the providers are {', '.join(known)}"
+
+
+def _check_options(name: str, create: Callable[..., Any], model: str | None, options: dict[str, Any]) -> None:
+    from inspect import signature
+
+    try:
+        signature(create).bind(model, **options)
+    except TypeError as error:
+        takes = ", ".join(signature(create).parameters)
+        raise EmbedderError(f"embedder {name!r}: {error}; it takes {takes}") from error

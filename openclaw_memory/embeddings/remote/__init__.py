@@ -1,0 +1,1 @@
+"""One pipeline for embedding services behind a network: requests in a bounded pool of threads."""

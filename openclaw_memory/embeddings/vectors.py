@@ -1,0 +1,107 @@
+"""What every embedder needs: vectors that are checked and normalised, and errors in the library's own words."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from openclaw_memory.errors import EmbedderError, MissingExtraError, OpenClawMemoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike
+
+    from openclaw_memory.types import Matrix
+
+# What every embedder has a vector for: the question that asks whether it answers.
+PROBE = "memory"
+# A vector shorter than this has no direction worth trusting and is not scaled up; OpenClaw's number.
+MIN_MAGNITUDE = 1e-10
+# No provider has a longer name; an API key is longer.
+_LONGEST_NAME, _BEGINNING = 24, 6
+
+
+def normalised(matrix: ArrayLike) -> Matrix:
+    """Return `matrix`, shape (n, dims), as float32 rows of length 1, non-finite numbers set to 0.
+
+    A row shorter than 1e-10 keeps its length.
+    """
+    import numpy as np
+
+    rows = np.asarray(matrix, dtype=np.float64)
+    if not np.isfinite(rows).all():  # looking costs a tenth of replacing
+        rows = np.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    lengths[lengths < MIN_MAGNITUDE] = 1.0
+    unit: Matrix = (rows / lengths[:, None]).astype(np.float32)
+    return unit
+
+
+def checked_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
+    """Return what came back for `count` texts, as normalised float32, shape (count, dims); `origin` says who sent it.
+
+    Raises:
+        EmbedderError: it is not `count` vectors of numbers that all have the same, positive number of dimensions.
+    """
+    import numpy as np
+
+    if count == 0:
+        return np.zeros((0, 0), dtype=np.float32)
+    try:
+        matrix = np.asarray(raw, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:  # the last one: an integer of hundreds of digits
+        raise EmbedderError(
+            f"{origin} returned no table of numbers ({error}); it must return one vector of equal length per text"
+        ) from error
+    if matrix.ndim != 2 or len(matrix) != count or matrix.shape[1] == 0:
+        raise EmbedderError(f"{origin} returned shape {matrix.shape} for {count} texts; it must be ({count}, dims)")
+    return normalised(matrix)
+
+
+@contextmanager
+def own_errors(what: str) -> Iterator[None]:
+    """Turn whatever foreign code raises into an EmbedderError that begins with `what`; our own errors pass."""
+    try:
+        yield
+    except OpenClawMemoryError:
+        raise
+    except Exception as error:
+        raise EmbedderError(f"{what}: {type(error).__name__}: {error}; fix it, or choose another one") from error
+
+
+def vector_key(text: str) -> str:
+    """Return the key of a vector: SHA-256 hex of the exact string that is embedded."""
+    from hashlib import sha256
+
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def package(name: str, extra: str) -> Any:
+    """Return the module `name`, which comes with one of our extras.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"embedder {extra!r} needs a package that cannot be imported ({error}): {installing(extra)}"
+        ) from error
+
+
+def installing(extra: str) -> str:
+    """Return the command that installs one of our extras."""
+    return f'pip install "openclaw-memory-index[{extra}]"'
+
+
+def named(name: object) -> str:
+    """Return an unknown name as a message may show it: it may be a key that was put in its place."""
+    from openclaw_memory.text.redaction import redact
+
+    if not isinstance(name, str):
+        return f"a value of type {type(name).__name__}"
+    return repr(redact(name)) if len(name) <= _LONGEST_NAME else f"{name[:_BEGINNING]!r}... ({len(name)} characters)"

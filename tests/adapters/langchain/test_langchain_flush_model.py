@@ -1,0 +1,374 @@
+"""What a model is shown in the silent turn, and how it is asked."""
+
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.exceptions import ContextOverflowError
+from langchain_core.language_models.fake import FakeListLLM
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.runnables import ConfigurableField, RunnableLambda
+from langchain_openclaw_memory._flush_model import aflush, chat_model, flush
+from langchain_openclaw_memory._messages import openclaw_message, without_loose_ends
+from langchain_openclaw_memory._trigger import reached
+from pydantic import Field
+from scripted_chat import ScriptedChat, calling, tells_facts, writes_facts
+
+from openclaw_memory.errors import ConfigError
+from openclaw_memory.flush import FLUSH_TAG
+
+FACT = "Please remember: the boiler code is 4711."
+TALK = (HumanMessage(FACT),)
+
+
+def calls(*ids, text=""):
+    return AIMessage(text, tool_calls=[{"name": "look", "args": {}, "id": call_id} for call_id in ids])
+
+
+def answer(call_id):
+    return ToolMessage("found", tool_call_id=call_id, name="look")
+
+
+def image(url):
+    return HumanMessage([{"type": "image_url", "image_url": {"url": url}}])
+
+
+def answered_in(messages):
+    return {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+
+
+MESSAGES = st.lists(
+    st.one_of(
+        st.sampled_from([HumanMessage("Hi."), SystemMessage("Be kind."), AIMessage("Yes.")]),
+        st.lists(st.sampled_from("abc"), min_size=1, max_size=2, unique=True).map(lambda ids: calls(*ids)),
+        st.sampled_from("abc").map(answer),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=100)
+@given(MESSAGES)
+def test_every_answer_follows_its_call_and_nothing_else_is_lost(messages):
+    whole = without_loose_ends(messages)
+    called = set()
+    for message in whole:
+        if isinstance(message, ToolMessage):
+            assert message.tool_call_id in called
+        elif isinstance(message, AIMessage):
+            called |= {call["id"] for call in message.tool_calls}
+            assert {call["id"] for call in message.tool_calls} <= answered_in(messages)
+    said = [message for message in messages if message.text in {"Hi.", "Yes."}]
+    assert [message for message in whole if message.text in {"Hi.", "Yes."}] == said
+    assert not any(isinstance(message, SystemMessage) for message in whole)
+
+
+def test_of_a_call_that_nobody_answered_the_words_are_kept():
+    whole = without_loose_ends([HumanMessage("Hi."), calls("a", text="Let me look.")])
+    assert [message.text for message in whole] == ["Hi.", "Let me look."]
+    assert not whole[1].tool_calls
+
+
+def test_an_answer_is_kept_where_another_call_of_the_same_message_was_never_answered():
+    content = [{"type": "tool_use", "id": name, "name": "look", "input": {}} for name in "ab"]
+    both = AIMessage(content, tool_calls=calls("a", "b").tool_calls)
+    whole = without_loose_ends([HumanMessage("Hi."), both, answer("a"), HumanMessage("Never mind.")])
+    assert [message.text for message in whole] == ["Hi.", "", "found", "Never mind."]
+    assert [call["id"] for call in whole[1].tool_calls] == ["a"]
+    assert "'b'" not in str(whole[1].content)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "expected"),
+    [
+        (("tokens", 100), True),
+        (("tokens", 101), False),
+        (("messages", 10), True),
+        (("messages", 11), False),
+        (("fraction", 0.5), True),
+        (("fraction", 0.51), False),
+        ({"tokens": 100, "messages": 10}, True),
+        ({"tokens": 100, "messages": 11}, False),
+        ([("tokens", 500), {"messages": 10}], True),
+        ([("tokens", 500), {"messages": 11}], False),
+        ([], False),
+    ],
+    ids=str,
+)
+def test_a_trigger_means_what_it_means_to_the_summarization(trigger, expected):
+    assert reached(trigger, 10, 100, 200) is expected
+
+
+def test_a_fraction_of_a_window_that_nobody_knows_is_never_reached():
+    assert not reached(("fraction", 0.1), 10, 100, None)
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (HumanMessage("Hi.", id="1"), {"role": "user", "content": "Hi.", "id": "1"}),
+        (HumanMessage([{"type": "text", "text": "Hi."}]), {"role": "user", "content": "Hi."}),
+        (image("https://example.org/cat.png"), {"role": "user", "content": "https://example.org/cat.png"}),
+        (image("data:image/png;base64,AAAA"), {"role": "user", "content": "[image]"}),
+        (
+            HumanMessage([{"type": "video", "url": "data:video/mp4;base64,AAAA"}]),
+            {"role": "user", "content": "[video]"},
+        ),
+        (HumanMessage([{"type": "text", "text": "Look!"}, *image("x").content]), {"role": "user", "content": "Look!"}),
+        (HumanMessage(""), {"role": "user", "content": ""}),
+        (AIMessage("Yes."), {"role": "assistant", "content": [{"type": "text", "text": "Yes."}]}),
+        (
+            calls("a"),
+            {"role": "assistant", "content": [{"type": "toolCall", "id": "a", "name": "look", "arguments": {}}]},
+        ),
+        (
+            ToolMessage("no", tool_call_id="a", name="look", status="error"),
+            {
+                "role": "toolResult",
+                "content": [{"type": "text", "text": "no"}],
+                "toolCallId": "a",
+                "toolName": "look",
+                "isError": True,
+            },
+        ),
+        (SystemMessage("Be kind."), None),
+    ],
+)
+def test_a_message_of_langchain_as_one_of_openclaw(message, expected):
+    assert openclaw_message(message) == expected
+
+
+def notes(memory):
+    return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
+
+
+def kept(memory):
+    return "".join(path.read_text() for path in sorted((memory.workspace.root / "sessions").glob("*.jsonl")))
+
+
+def flush_at_once(turn, model, talk, **options):
+    flush(turn, model, talk, **options)
+
+
+async def flush_waiting(turn, model, talk, **options):
+    await aflush(turn, model, talk, **options)
+
+
+@pytest.fixture(params=[flush_at_once, flush_waiting])
+def hold(request, memory):
+    """Holds a turn about `talk`, and says how it ended."""
+
+    async def held(model, talk=TALK, *, room=None, count=count_tokens_approximately):
+        turn = memory.flush().due(10, compacting=True, messages=lambda: [openclaw_message(message) for message in talk])
+        waited = request.param(turn, model, list(talk), room=room, count=count)
+        if waited is not None:
+            await waited
+        return turn.outcome
+
+    return held
+
+
+def types_of(request):
+    return [message.type for message in request.messages]
+
+
+def alternating(request):
+    """A provider that wants roles to alternate, and takes no system prompt."""
+    before = ""
+    for role in types_of(request):
+        if role == "system" or (role == "human" and before in {"human", "tool"}):
+            return ValueError(f"400: {role} after {before}")
+        before = role
+    return writes_facts(request)
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [[HumanMessage(FACT)], [HumanMessage("Look."), calls("a"), ToolMessage(FACT, tool_call_id="a", name="look")]],
+    ids=["after a user", "after a tool"],
+)
+async def test_a_provider_that_refuses_the_messages_is_shown_them_as_one_text(memory, scripted, hold, talk):
+    model = scripted(alternating)
+    assert await hold(model, talk) == "saved"
+    assert "4711" in notes(memory)
+    assert [types_of(request) for request in model.requests] == [
+        ["system", *[message.type for message in talk], "human"],
+        ["human"],
+        ["human", "ai", "tool"],
+    ]
+
+
+async def test_a_model_that_goes_on_with_the_talk_is_shown_it_as_text(memory, scripted, hold):
+    model = scripted(lambda request: "You are welcome!" if len(request.messages) > 1 else tells_call(request))
+    assert await hold(model) == "saved"
+    assert "4711" in notes(memory)
+
+
+def tells_call(request):
+    return writes_facts(request) if len(request.messages) == 1 else "NO_REPLY"
+
+
+class Listening(BaseCallbackHandler):
+    def __init__(self):
+        self.heard = []
+
+    def on_chat_model_start(self, *_, **__):
+        self.heard.append("chat")
+
+    def on_llm_start(self, *_, **__):
+        self.heard.append("text")
+
+    def on_chain_start(self, *_, **__):
+        self.heard.append("chain")
+
+
+LLM = ConfigurableField(id="llm")
+WRAPPED = {
+    "itself": lambda model, _: model,
+    "retry": lambda model, _: model.with_retry(),
+    "fallbacks": lambda model, _: model.with_fallbacks([model]),
+    "second fallback": lambda model, ear: failing(ear).with_fallbacks([model]),
+    "config": lambda model, ear: model.with_config(callbacks=[ear]),
+    "bound": lambda model, _: model.bind(temperature=0),
+    "listeners": lambda model, ear: model.with_listeners(on_start=lambda _: ear.heard.append("listener")),
+    "alternatives": lambda model, ear: model.configurable_alternatives(LLM, other=failing(ear)),
+    "fields": lambda model, _: model.configurable_fields(name_in_usage=ConfigurableField(id="name")),
+    "other tools": lambda model, _: model.bind_tools([{"name": "look"}], tool_choice="any"),
+    "all": lambda model, ear: (
+        failing(ear).with_retry(stop_after_attempt=1).with_fallbacks([model.bind(a=1)]).with_retry()
+    ),
+}
+
+
+def failing(ear):
+    return ScriptedChat(script=lambda _: RuntimeError("down"), callbacks=[ear])
+
+
+@pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED)
+async def test_whatever_is_put_around_a_model_it_has_the_tool_and_its_callbacks_hear_nothing(
+    memory, scripted, hold, wrap
+):
+    ear = Listening()
+    model = scripted(writes_facts, callbacks=[ear])
+    assert await hold(wrap(model, ear)) == "saved"
+    assert "4711" in notes(memory)
+    assert [request.tools for request in model.requests] == [["memory_append"]] * 2
+    assert ear.heard == []
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        lambda model: model | StrOutputParser(),
+        lambda model: (model | StrOutputParser()).with_retry(),
+        lambda model: RunnableLambda(lambda shown: shown) | model | StrOutputParser(),
+    ],
+    ids=["parser", "retry", "three steps"],
+)
+async def test_a_chain_around_a_model_says_its_notes_and_its_callbacks_hear_nothing(memory, scripted, hold, chain):
+    ear = Listening()
+    model = scripted(tells_facts, callbacks=[ear])
+    assert await hold(chain(model)) == "saved"
+    assert "4711" in notes(memory)
+    assert ear.heard == []
+
+
+async def test_a_model_that_takes_text_says_its_notes_and_its_callbacks_hear_nothing(memory, hold):
+    ear = Listening()
+    assert await hold(FakeListLLM(responses=["- The boiler code is 4711."], callbacks=[ear])) == "saved"
+    assert "4711" in notes(memory)
+    assert ear.heard == []
+
+
+async def test_a_run_that_chose_another_model_is_flushed_by_that_one(memory, scripted):
+    other = scripted(writes_facts)
+    model = failing(Listening()).configurable_alternatives(LLM, other=other)
+    turn = memory.flush().due(10, compacting=True)
+    run = RunnableLambda(lambda _: flush(turn, model, [HumanMessage(FACT)], room=None, count=len))
+    run.invoke(None, {"configurable": {"llm": "other"}})
+    assert turn.outcome == "saved"
+    assert len(other.requests) == 2
+
+
+class NeverBound(ScriptedChat):
+    def bind_tools(self, *_, **__):
+        raise AttributeError("a bug of the provider's package")
+
+
+async def test_a_model_that_fails_at_taking_tools_is_not_taken_for_one_without(memory, scripted, hold):
+    model = scripted(tells_facts, kind=NeverBound)
+    assert await hold(model) == "kept"
+    assert model.requests == []
+    assert "a bug of the provider's package" in str(memory.status())
+
+
+class Watched(ScriptedChat):
+    """Remembers what its calls were made with."""
+
+    made: list = Field(default_factory=list)
+
+    def _generate(self, messages, stop=None, run_manager=None, tools=(), **kwargs):
+        self.made.append((run_manager.tags, run_manager.metadata, kwargs))
+        return super()._generate(messages, stop, run_manager, tools, **kwargs)
+
+
+async def test_the_calls_of_a_flush_name_their_thread_and_are_kept_out_of_streams(memory, scripted):
+    model = scripted(writes_facts, kind=Watched)
+    turn = memory.flush().due(10, compacting=True)
+    run = RunnableLambda(lambda _: flush(turn, model.bind(temperature=0), [HumanMessage(FACT)], room=None, count=len))
+    run.invoke(None, {"configurable": {"thread_id": "tuesday"}, "tags": ["of the run"]})
+    assert len(model.made) == 2
+    for tags, metadata, kwargs in model.made:
+        assert set(tags) == {FLUSH_TAG, "nostream"}
+        assert metadata.items() >= {"thread_id": "tuesday", "lc_source": "openclaw_flush"}.items()
+        assert kwargs == {"temperature": 0}
+
+
+async def test_a_call_without_arguments_is_answered(memory, scripted, hold):
+    bad = {"name": "memory_append", "args": None, "id": "x", "error": None, "type": "invalid_tool_call"}
+    unnamed = {"name": None, "args": None, "id": None, "error": None, "type": "invalid_tool_call"}
+    none = AIMessage("", tool_calls=calling("memory_append").tool_calls)
+    none.tool_calls[0]["args"] = None
+    model = scripted(
+        AIMessage("", invalid_tool_calls=[bad, unnamed]), none, calling("memory_append", text="- 4711"), ""
+    )
+    assert await hold(model) == "saved"
+    assert notes(memory).count("4711") == 1
+    assert all("no JSON object" in request.messages[-1].text for request in model.requests[2:3])
+    assert "invalid" in model.requests[1].messages[-1].text
+
+
+def miscounting(_messages):
+    raise LookupError("no such encoding")
+
+
+@pytest.mark.parametrize("room", [None, 1_000])
+async def test_a_counter_that_fails_costs_no_message(memory, scripted, hold, room):
+    model = scripted(ContextOverflowError("too long"))
+    assert await hold(model, room=room, count=miscounting) == "kept"
+    assert "4711" in kept(memory)
+    assert "no such encoding" in str(memory.status())
+
+
+def test_a_model_by_its_name_is_made_by_langchain(monkeypatch, scripted):
+    made = scripted("ok")
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", {"house:large": made}.__getitem__)
+    assert chat_model("house:large") is made
+    assert chat_model(made) is made
+    with pytest.raises(ConfigError, match="'house:small' cannot be made"):
+        chat_model("house:small")
+
+
+def test_a_model_by_its_name_needs_langchain(monkeypatch):
+    monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
+    with pytest.raises(ConfigError, match=r"langchain-agents\]"):
+        chat_model("openai:gpt-5-mini")
+
+
+def test_what_is_no_model_is_told():
+    with pytest.raises(ConfigError, match="model=42 is no chat model"):
+        chat_model(42)

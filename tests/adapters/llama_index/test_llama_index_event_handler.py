@@ -1,0 +1,486 @@
+"""An event handler that has memories saved, for whatever talks with an LLM."""
+
+import asyncio
+import threading
+
+import pytest
+from llama_index.core.agent.workflow import FunctionAgent, ReActAgent
+from llama_index.core.base.llms.types import ChatMessage, CompletionResponse, LLMMetadata, MessageRole
+from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.dispatcher import active_instrument_tags, instrument_tags
+from llama_index.core.instrumentation.events.llm import LLMChatStartEvent
+from llama_index.core.llms import CustomLLM
+from llama_index.core.llms.callbacks import llm_completion_callback
+from llama_index.core.memory import ChatMemoryBuffer, ChatSummaryMemoryBuffer
+from llama_index_openclaw_memory import MemoryFlushEventHandler
+from scripted_llm import ScriptedLLM, TextOnlyLLM, calling, facts_in, saying, writes_facts
+
+from openclaw_memory.errors import ConfigError
+from openclaw_memory.flush import FLUSH_TAG
+
+# What making a workflow reads of pydantic, in LlamaIndex itself.
+pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
+
+FACT = "Please remember: the boiler code is 4711."
+WINDOW = 4_000  # flushed from 1,500 tokens on: a quarter is reserved, and half of the rest is soft at most
+ASSISTANT = MessageRole.ASSISTANT
+
+
+def notes(memory):
+    return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
+
+
+def words(tokens):
+    return "so it " * (tokens * 4 // 6)
+
+
+def scripted(*script, kind=ScriptedLLM, **fields):
+    is_script = len(script) == 1 and callable(script[0])
+    return kind(script=script[0] if is_script else saying(*script), **fields)
+
+
+@pytest.fixture
+def flush_llm():
+    return scripted(writes_facts)
+
+
+@pytest.fixture
+def watching(memory):
+    """Makes handlers, and adds them to the instrumentation for the length of a test."""
+    made = []
+
+    def make(llm, **options):
+        handler = MemoryFlushEventHandler(options.pop("memory", memory), llm, **options)
+        made.append(handler)
+        get_dispatcher().add_event_handler(handler)
+        return handler
+
+    yield make
+    for handler in made:
+        get_dispatcher().event_handlers.remove(handler)
+        handler.settle()
+
+
+def flushes(flush_llm):
+    """How many turns were held: the second request of a turn ends in the answer of the tool."""
+    return sum(messages[-1].role == "user" for messages in flush_llm.seen)
+
+
+async def streamed(pieces):
+    async for piece in pieces:
+        last = piece
+    return last
+
+
+async def ask(llm, talk, how):
+    """The reply of an LLM to a talk, in each of the ways that it can be asked."""
+    match how:
+        case "chat":
+            return (await asyncio.to_thread(llm.chat, talk)).message
+        case "chat in a loop":
+            return llm.chat(talk).message
+        case "achat":
+            return (await llm.achat(talk)).message
+        case "stream_chat":
+            return (await asyncio.to_thread(lambda: list(llm.stream_chat(talk))))[-1].message
+        case "astream_chat":
+            return (await streamed(await llm.astream_chat(talk))).message
+
+
+WAYS = ["chat", "chat in a loop", "achat", "stream_chat", "astream_chat"]
+
+
+@pytest.mark.parametrize("how", WAYS)
+async def test_a_conversation_is_flushed_once_and_again_after_it_was_compacted(watching, memory, flush_llm, how):
+    handler, llm = watching(flush_llm, window=WINDOW), scripted("ok")
+    talk = [ChatMessage("Be kind.", role="system"), ChatMessage(FACT)]
+    for number in range(6):
+        talk = [*talk, await ask(llm, talk, how), ChatMessage(f"Number {number}: {words(500)}")]
+        await handler.asettle()
+    assert flushes(flush_llm) == 1
+    assert "4711" in notes(memory)
+    talk = [ChatMessage("What was said before, in short."), *talk[-3:]]
+    for number in range(6, 10):
+        talk = [*talk, await ask(llm, talk, how), ChatMessage(f"Number {number}: {words(500)}")]
+        await handler.asettle()
+    assert flushes(flush_llm) == 2
+
+
+@pytest.mark.parametrize(("reported", "expected"), [(1_498, 0), (1_499, 1)])
+@pytest.mark.parametrize("how", WAYS)
+async def test_the_tokens_that_the_provider_reports_count(watching, flush_llm, how, reported, expected):
+    handler = watching(flush_llm, window=WINDOW)
+    await ask(scripted("ok then", usage=lambda _: reported), [ChatMessage(FACT)], how)
+    await handler.asettle()
+    assert flushes(flush_llm) == expected
+
+
+def test_a_stream_that_says_its_tokens_before_its_end_counts(watching, flush_llm):
+    handler = watching(flush_llm, window=WINDOW)
+
+    class SaysThemFirst(ScriptedLLM):
+        def _reply(self, messages, tools=()):
+            return super()._reply(messages, tools).model_copy(update={"raw": {"usage": {"total_tokens": 3_000}}})
+
+    pieces = SaysThemFirst(script=saying("one two")).stream_chat([ChatMessage(FACT)])
+    seen = next(pieces)
+    seen.raw["usage"] = {}
+    list(pieces)
+    handler.settle()
+    assert flushes(flush_llm) == 1
+
+
+BUFFER = 1_100  # tokens; the handler is given the limit of the buffer as its window
+
+
+def buffer(tokens):
+    """A buffer that drops its oldest messages; four characters are a token."""
+    return ChatMemoryBuffer.from_defaults(token_limit=tokens, tokenizer_fn=lambda text: list(range(len(text) // 4)))
+
+
+def lost(memory, llm, count):
+    """Which of the numbered facts are neither noted nor in what the model was shown last."""
+    still_there = set(facts_in(llm.seen[-1]))
+    assert len(still_there) < 0.8 * count
+    facts = [f"number {number} is blue." for number in range(count)]
+    return [fact for fact in facts if fact not in notes(memory) and fact not in still_there]
+
+
+def tool_user(messages, tools):
+    """The script of an agent that looks at a page wherever it is asked to."""
+    if messages[-1].role == "user" and (messages[-1].content or "").startswith("Read") and "read_page" in tools:
+        return calling("read_page", f"call-{len(messages)}", page="x")
+    return f"Noted, that was {sum(message.role == 'user' for message in messages)}."
+
+
+def read_page(page: str) -> str:
+    """Read a page."""
+    return f"Page {page} is about hats."
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_of_an_agent_whose_buffer_drops_messages_nothing_is_lost(watching, memory, flush_llm, streaming):
+    handler, history, llm = watching(flush_llm, window=BUFFER), buffer(BUFFER), scripted(tool_user)
+    agent = FunctionAgent(tools=[read_page], llm=llm, system_prompt="Be kind.", streaming=streaming)
+    for number in range(20):
+        does = "Read a page" if number % 3 == 0 else "Well"
+        said = f"{does}. Please remember: number {number} is blue.\n{words(70)}"
+        await agent.run(said, memory=history)
+    await handler.asettle()
+    assert lost(memory, llm, 20) == []
+    assert 0 < flushes(flush_llm) < 10
+
+
+def reasons(messages, _tools):
+    """The script of an agent that thinks aloud, and looks at a page before each reply."""
+    if (messages[-1].content or "").startswith("Observation"):
+        return "Thought: I can answer now.\nAnswer: Noted."
+    return 'Thought: I look at the page.\nAction: read_page\nAction Input: {"page": "x"}'
+
+
+@pytest.mark.filterwarnings("ignore:is_running called from within a step")  # by ReActAgent itself
+async def test_of_an_agent_that_rewrites_how_it_came_to_a_reply_nothing_is_lost(watching, memory, flush_llm):
+    handler, history = watching(flush_llm, window=BUFFER), buffer(BUFFER)
+    llm = scripted(reasons, kind=TextOnlyLLM)
+    agent = ReActAgent(tools=[read_page], llm=llm)
+    for number in range(15):
+        await agent.run(f"Please remember: number {number} is blue.\n{words(70)}", memory=history)
+    await handler.asettle()
+    assert lost(memory, llm, 15) == []
+
+
+@pytest.mark.parametrize("how", ["chat", "achat", "stream_chat", "astream_chat"])
+async def test_of_a_chat_engine_whose_buffer_drops_messages_nothing_is_lost(watching, memory, flush_llm, how):
+    handler, history, llm = watching(flush_llm, window=BUFFER), buffer(BUFFER), scripted("ok")
+    engine = SimpleChatEngine.from_defaults(llm=llm, memory=history, system_prompt="Be kind.")
+    for number in range(24):
+        said = f"Please remember: number {number} is blue.\n{words(70)}"
+        match how:
+            case "chat":
+                await asyncio.to_thread(engine.chat, said)
+            case "achat":
+                await engine.achat(said)
+            case "stream_chat":
+                await asyncio.to_thread(lambda text: list(engine.stream_chat(text).response_gen), said)
+            case "astream_chat":
+                reply = await engine.astream_chat(said)
+                assert [piece async for piece in reply.async_response_gen()]
+    await handler.asettle()
+    assert lost(memory, llm, 24) == []
+    assert 0 < flushes(flush_llm) < 6
+
+
+def test_of_a_buffer_that_summarises_nothing_is_lost(watching, memory, flush_llm):
+    handler, llm = watching(flush_llm, window=BUFFER), scripted("ok")
+    history = ChatSummaryMemoryBuffer.from_defaults(
+        llm=scripted("They spoke of numbers."),
+        token_limit=BUFFER,
+        tokenizer_fn=lambda text: list(range(len(text) // 4)),
+    )
+    engine = SimpleChatEngine.from_defaults(llm=llm, memory=history)
+    for number in range(24):
+        engine.chat(f"Please remember: number {number} is blue.\n{words(70)}")
+    handler.settle()
+    assert lost(memory, llm, 24) == []
+
+
+class Completes(CustomLLM):
+    """A model that takes text alone, as many local ones do."""
+
+    @property
+    def metadata(self):
+        return LLMMetadata(context_window=8_000)
+
+    @llm_completion_callback()
+    def complete(self, _prompt, **_):
+        return CompletionResponse(text="ok")
+
+    @llm_completion_callback()
+    def stream_complete(self, _prompt, **_):
+        yield CompletionResponse(text="ok", delta="ok")
+
+
+def test_a_model_that_takes_text_is_watched_too(watching, memory, flush_llm):
+    handler = watching(flush_llm, window=WINDOW)
+    Completes().complete(f"{FACT}\n{words(2_000)}")
+    handler.settle()
+    assert "4711" in notes(memory)
+
+
+@pytest.mark.parametrize("how", WAYS)
+async def test_a_chat_that_is_put_as_text_is_heard_of_once(watching, flush_llm, how):
+    handler = watching(flush_llm, window=WINDOW)
+    talk = [ChatMessage("Be kind.", role="system"), ChatMessage(FACT), ChatMessage(words(2_000))]
+    for number in range(3):
+        talk = [*talk, await ask(Completes(), talk, how), ChatMessage(f"Number {number}.")]
+        await handler.asettle()
+    assert flushes(flush_llm) == 1
+    (session,) = handler._detector.known.values()
+    assert len(session.recent) == 1
+    assert not handler._detector.runs
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_its_own_calls_are_not_watched(watching, memory, is_async):
+    llm = scripted(writes_facts, usage=lambda _: 3_000)
+    handler = watching(llm, window=WINDOW)
+    talk = [ChatMessage(FACT), ChatMessage("Go on.")]
+    await ask(llm, talk, "achat" if is_async else "chat")
+    await handler.asettle()
+    assert len(llm.seen) == 3  # the talk, the call of the tool, the end
+    assert "4711" in notes(memory)
+
+
+async def test_calls_of_a_flush_keep_the_tags_of_the_conversation(watching, events):
+    handler = watching(scripted(writes_facts), window=WINDOW)
+    with instrument_tags({"session_key": "tuesday", "trace": "x"}):
+        await scripted("ok").achat([ChatMessage(FACT), ChatMessage(words(2_000))])
+    await handler.asettle()
+    tags = [event.tags for event in events if isinstance(event, LLMChatStartEvent)]
+    assert [tag.get("trace") for tag in tags] == ["x"] * 3
+    assert [FLUSH_TAG in tag for tag in tags] == [False, True, True]
+    assert active_instrument_tags.get() == {}
+
+
+async def test_sessions_are_told_by_their_tag(watching, memory, flush_llm):
+    handler = watching(flush_llm, window=WINDOW)
+    for name in ("one", "two"):
+        with instrument_tags({"session_key": name}):
+            for _ in range(2):
+                await scripted("ok").achat([ChatMessage(FACT), ChatMessage(words(2_000))])
+                await handler.asettle()
+    assert flushes(flush_llm) == 2
+    states = (memory.workspace.root / "sessions" / "sessions.json").read_text()
+    assert ['"one"' in states, '"two"' in states, '"main"' in states] == [True, True, False]
+
+
+def test_a_handler_of_one_session_leaves_the_calls_of_others_alone(watching, memory, flush_llm):
+    watching(flush_llm, window=WINDOW, session_key="one")
+    talk = [ChatMessage(FACT), ChatMessage(words(2_000))]
+    with instrument_tags({"session_key": "two"}):
+        scripted("ok").chat(talk)
+    assert flush_llm.seen == []
+    with instrument_tags({"session_key": "one"}):
+        scripted("ok").chat(talk)
+    scripted("ok").chat([*talk, ChatMessage("ok", role=ASSISTANT), ChatMessage("Go on.")])
+    assert flushes(flush_llm) == 1
+    assert '"one"' in (memory.workspace.root / "sessions" / "sessions.json").read_text()
+
+
+def test_of_handlers_for_one_memory_and_session_the_one_that_was_added_last_hears(watching, flush_llm):
+    before = scripted(writes_facts)
+    watching(before, window=WINDOW)
+    watching(flush_llm, window=WINDOW)
+    other = scripted(writes_facts)
+    watching(other, window=WINDOW, session_key="one")
+    scripted("ok").chat([ChatMessage(FACT), ChatMessage(words(2_000))])
+    assert [flushes(one) for one in (before, flush_llm, other)] == [0, 1, 1]
+
+
+@pytest.mark.parametrize("in_loop", [False, True])
+async def test_at_the_end_of_a_session_what_no_flush_was_shown_is_flushed_once(watching, memory, flush_llm, in_loop):
+    handler = watching(flush_llm, window=WINDOW)
+    for name in ("one", "two"):
+        with instrument_tags({"session_key": name}):
+            await scripted("ok").achat([ChatMessage(f"{FACT} It is of {name}.")])
+    assert flushes(flush_llm) == 0
+    for key, expected in (("nobody", 0), ("one", 1), ("one", 1), (None, 2), (None, 2)):
+        await (handler.aflush(key) if in_loop else asyncio.to_thread(handler.flush, key))
+        assert flushes(flush_llm) == expected
+    assert "4711" in notes(memory)
+
+
+def test_talks_that_go_on_in_turn_are_flushed_once_each(watching, memory, flush_llm):
+    watching(flush_llm, window=WINDOW)
+    llm = scripted("ok")
+    talks = [[ChatMessage(f"Please remember: talk {n} is long."), ChatMessage(f"{n} {words(1_500)}")] for n in range(8)]
+    for number in range(4):
+        for talk in talks:
+            talk += [llm.chat(talk).message, ChatMessage(f"Go on, {number}.")]
+    assert flushes(flush_llm) == 8
+    assert all(f"talk {number} is long" in notes(memory) for number in range(8))
+
+
+TOO_LONG = RuntimeError("This model's maximum context length is 8192 tokens")
+
+
+@pytest.mark.parametrize("error", [TOO_LONG, type("ContextWindowExceededError", (Exception,), {})("no")])
+@pytest.mark.parametrize("how", WAYS)
+async def test_a_conversation_that_is_refused_as_too_long_is_flushed(watching, memory, flush_llm, how, error):
+    handler = watching(flush_llm, window=200_000)
+    with pytest.raises(type(error)):
+        await ask(scripted(error), [ChatMessage(FACT)], how)
+    await handler.asettle()
+    assert "4711" in notes(memory)
+
+
+@pytest.mark.parametrize("how", WAYS)
+async def test_nothing_is_kept_of_calls_that_failed(watching, flush_llm, how):
+    handler = watching(flush_llm, window=200_000)
+    with pytest.raises(RuntimeError, match="down"):
+        await ask(scripted(RuntimeError("down")), [ChatMessage(FACT)], how)
+    assert not handler._detector.runs
+    assert flush_llm.seen == []
+
+
+class Stuck(ScriptedLLM):
+    """Never replies."""
+
+    async def achat(self, messages, **_):
+        return await super().achat(messages)
+
+    def _reply(self, *_, **__):
+        raise asyncio.CancelledError
+
+
+async def test_nothing_is_kept_of_calls_that_were_cancelled_or_broken_off(watching, flush_llm):
+    handler = watching(flush_llm, window=200_000)
+    with pytest.raises(asyncio.CancelledError):
+        await Stuck(script=saying("never")).achat([ChatMessage(FACT)])
+    pieces = scripted("one two three").stream_chat([ChatMessage("Hello!")])
+    next(pieces)
+    assert len(handler._detector.runs) == 1
+    pieces.close()
+    assert not handler._detector.runs
+
+
+class Waits:
+    """A flush model that goes on once it is told to."""
+
+    def __init__(self):
+        self.started, self.may_end = threading.Event(), threading.Event()
+
+    def script(self, messages, tools):
+        self.started.set()
+        assert self.may_end.wait(60)
+        return writes_facts(messages, tools)
+
+
+async def test_the_event_loop_goes_on_while_memories_are_written(watching, memory):
+    waits = Waits()
+    handler = watching(scripted(waits.script), window=WINDOW)
+    reply = await scripted("ok").achat([ChatMessage(FACT), ChatMessage(words(2_000))])
+    assert reply.message.content == "ok"
+    await asyncio.to_thread(waits.started.wait, 10)
+    assert notes(memory) == ""
+    waits.may_end.set()
+    await handler.asettle()
+    assert "4711" in notes(memory)
+
+
+async def test_a_memory_that_is_closed_before_the_turn_comes_loses_nothing(watching, memory):
+    waits = Waits()
+    handler = watching(scripted(waits.script), window=WINDOW)
+    await scripted("ok").achat([ChatMessage(FACT), ChatMessage(words(2_000))])
+    memory.close()
+    waits.may_end.set()
+    await handler.asettle()
+    assert "4711" in notes(memory)
+
+
+@pytest.mark.parametrize("how", WAYS)
+async def test_a_flush_that_fails_leaves_the_reply_whole(watching, memory, how):
+    handler = watching(scripted(RuntimeError("no credit left")), window=WINDOW)
+    assert (await ask(scripted("ok"), [ChatMessage(f"{FACT}\n{words(2_000)}")], how)).content == "ok"
+    await handler.asettle()
+    assert "no credit left" in str(memory.status())
+    assert "4711" in (memory.workspace.root / "sessions" / "main.jsonl").read_text()
+
+
+def test_what_fails_in_the_handler_is_said_and_breaks_no_call(watching, flush_llm, caplog):
+    def broken(_text):
+        raise ValueError("no such encoding")
+
+    watching(flush_llm, window=WINDOW, token_counter=broken)
+    for _ in range(3):
+        assert scripted("ok").chat([ChatMessage(FACT)]).message.content == "ok"
+    assert caplog.text.count("no such encoding") == 1
+
+
+async def test_where_no_thread_can_be_had_the_loop_waits(watching, memory, flush_llm, monkeypatch):
+    def no_more(_thread):
+        raise RuntimeError("can't start new thread")
+
+    handler, talk = watching(flush_llm, window=WINDOW), [ChatMessage(FACT), ChatMessage(words(2_000))]
+    monkeypatch.setattr(threading.Thread, "start", no_more)
+    await scripted("ok").achat(talk)
+    monkeypatch.undo()
+    assert "4711" in notes(memory)
+    handler.settle()
+
+
+def test_what_a_buffer_drops_below_the_threshold_is_not_noticed(watching, flush_llm):
+    watching(flush_llm, window=200_000)
+    talk = [ChatMessage(FACT), ChatMessage("Noted.", role=ASSISTANT), ChatMessage("Go on.")]
+    for shown in (talk, talk[2:]):
+        scripted("ok").chat(shown)
+    assert flush_llm.seen == []
+
+
+class Unknown(ScriptedLLM):
+    @property
+    def metadata(self):
+        if self.name == "unknown":
+            raise ValueError("Unknown model 'x'")
+        return super().metadata
+
+
+def test_an_unknown_window_is_an_error_that_says_what_to_do(memory):
+    with pytest.raises(ConfigError, match="window=200_000"):
+        MemoryFlushEventHandler(memory, scripted("ok", kind=Unknown, name="unknown"))
+    assert MemoryFlushEventHandler(memory, scripted("ok", context_window=8_000)).window == 6_000
+    assert MemoryFlushEventHandler(memory, scripted("ok", kind=Unknown, name="unknown"), window=9_000).window == 9_000
+
+
+@pytest.mark.parametrize(("wrong", "named"), [("gpt-5", "llm='gpt-5'"), (None, "llm=None")])
+def test_what_is_no_llm_or_no_memory_is_an_error(memory, wrong, named, flush_llm):
+    with pytest.raises(ConfigError, match=named):
+        MemoryFlushEventHandler(memory, wrong)
+    with pytest.raises(TypeError, match="memory must be a Memory"):
+        MemoryFlushEventHandler("~/agent", flush_llm)
+
+
+def test_a_dump_of_the_handler_holds_no_open_parts(memory, flush_llm):
+    dumped = MemoryFlushEventHandler(memory, flush_llm, window=WINDOW, session_key="one").model_dump()
+    assert dumped == {"window": WINDOW, "session_key": "one"}

@@ -1,0 +1,285 @@
+"""What is ejected is written at once and flushed by itself, whoever else asks a model, gives up or shares the session."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index_openclaw_memory import OpenClawMemoryBlock, _eviction
+from scripted_llm import ScriptedLLM, saying, writes_facts
+
+from openclaw_memory import Memory
+from openclaw_memory.conversation import text_of
+
+
+def user(text):
+    return ChatMessage(text, role="user")
+
+
+def facts(first, last=None):
+    return [user(f"Please remember: fact {number} is here.") for number in range(first, (last or first) + 1)]
+
+
+def put(block, messages, session="s1"):
+    """Eject messages, and wait for no flush."""
+    asyncio.run(block.aput(messages, from_short_term_memory=True, session_id=session))
+
+
+@pytest.fixture
+def kept(memory):
+    """The texts of a transcript."""
+    return lambda session: [text_of(message) for message in memory.flush(session).log.messages()]
+
+
+@pytest.fixture
+def noted(memory):
+    """Which facts the notes have, and how often."""
+
+    def count(*numbers):
+        text = "\n".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
+        return [text.count(f"fact {number} is here") for number in numbers]
+
+    return count
+
+
+class Held:
+    """A script whose model thinks until `go_on`: it has been asked once `asked` is set."""
+
+    def __init__(self, script=writes_facts):
+        self.asked, self.go_on, self._script = threading.Event(), threading.Event(), script
+
+    def __call__(self, messages, tools):
+        self.asked.set()
+        assert self.go_on.wait(60)
+        return self._script(messages, tools)
+
+
+@pytest.fixture
+def held():
+    script = Held()
+    yield script
+    script.go_on.set()
+
+
+# --- what is written ---
+
+
+async def test_a_task_that_is_cancelled_loses_nothing_of_what_was_ejected(memory, kept):
+    block = OpenClawMemoryBlock(memory)
+    task = asyncio.create_task(block.aput(facts(1), session_id="s1"))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await block.asettle()
+    assert len(kept("s1")) == 1
+
+
+async def test_what_is_ejected_waits_for_no_other_session_and_for_none_of_the_loops_threads(memory, kept, held):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=held), flush_tokens=1)
+    loop, go_on = asyncio.get_running_loop(), threading.Event()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    busy = loop.run_in_executor(None, go_on.wait, 10)
+    for number in range(8):
+        await block.aput(facts(number), session_id=f"s{number}")
+        assert len(kept(f"s{number}")) == 1
+    assert held.asked.wait(60)
+    assert not busy.done()
+    go_on.set()
+    held.go_on.set()
+    await block.asettle()
+    assert [memory.flush(f"s{number}").state.compaction_count for number in range(8)] == [1] * 8
+
+
+async def test_the_agent_waits_for_no_model(memory, held):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=held), flush_tokens=1)
+    await block.aput(facts(1), session_id="s1")
+    assert held.asked.wait(60)
+    await block.aput(facts(2), session_id="s1")
+    assert not held.go_on.is_set()
+    assert memory.flush("s1").is_held
+
+
+async def test_a_model_is_asked_in_another_thread_than_that_of_the_loop(memory):
+    threads = []
+
+    def script(_messages, _tools):
+        threads.append(threading.get_ident())
+        return "NO_REPLY"
+
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=script), flush_tokens=1)
+    await block.aput(facts(1), session_id="s1")
+    await block.asettle()
+    assert threads
+    assert threading.get_ident() not in threads
+
+
+def test_where_no_thread_is_to_be_had_all_is_done_at_once(memory, noted, monkeypatch):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=1)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    put(block, facts(1))
+    assert noted(1) == [1]
+
+
+def test_what_the_disk_does_not_take_costs_each_attempt_the_same_however_much_waits(memory, monkeypatch):
+    (memory.workspace.root / "sessions").write_text("in the way")
+    tried = []
+    written = _eviction.transcribed
+    monkeypatch.setattr(
+        _eviction, "transcribed", lambda log, messages: tried.append(len(messages)) or written(log, messages)
+    )
+    block = OpenClawMemoryBlock(memory)
+    for first in range(0, 500, 50):
+        put(block, facts(first, first + 49))
+    assert max(tried) == 100
+    (memory.workspace.root / "sessions").unlink()
+    block.flush()
+    assert memory.session_log("s1").messages()[-1]["content"] == facts(499)[0].content
+    assert len(memory.session_log("s1").messages()) == 500
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n"])
+def test_a_session_without_a_name_is_the_main_one(memory, kept, blank):
+    put(OpenClawMemoryBlock(memory, session_key=blank), facts(1), blank)
+    assert len(kept("main")) == 1
+
+
+def test_what_is_ejected_after_the_memory_was_closed_is_written(memory, noted):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=1)
+    memory.close()
+    put(block, facts(1))
+    block.settle()
+    with Memory.open(memory.workspace.root, config=memory.config) as again:
+        assert len(again.session_log("s1").messages()) == 1
+    assert noted(1) == [1]
+
+
+# --- what is flushed ---
+
+
+def test_threads_that_eject_at_once_lose_nothing_and_flush_each_message_once(memory, kept, noted):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=30)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: put(block, facts(number)), range(40)))
+    block.flush()
+    assert sorted(kept("s1")) == sorted(message.content for message in facts(0, 39))
+    assert noted(*range(40)) == [1] * 40
+
+
+def test_what_is_ejected_while_a_flush_is_held_is_flushed_after_it_where_that_is_enough(memory, held, noted):
+    llm = ScriptedLLM(script=held)
+    block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=8)
+    put(block, facts(1))
+    assert held.asked.wait(60)
+    put(block, facts(2))
+    assert noted(1, 2) == [0, 0]
+    held.go_on.set()
+    block.settle()
+    assert noted(1, 2) == [1, 1]
+    assert [("fact 1" in asked[0].content, "fact 2" in asked[0].content) for asked in llm.seen[::2]] == [
+        (True, False),
+        (False, True),
+    ]
+
+
+def test_what_was_ejected_while_a_flush_was_held_is_flushed_by_the_next_program(memory, held, noted):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=held), flush_tokens=8)
+    put(block, facts(1))
+    assert held.asked.wait(60)
+    put(block, [user("Please remember: it.")])  # less than a flush is held for
+    held.go_on.set()
+    block.settle()
+    llm = ScriptedLLM(script=saying("NO_REPLY"))
+    OpenClawMemoryBlock(memory, llm=llm).flush("s1")
+    assert noted(1) == [1]
+    assert ["remember: it." in asked[0].content for asked in llm.seen] == [True]
+    assert "fact 1" not in llm.seen[0][0].content
+
+
+def test_the_end_of_a_session_waits_for_the_flush_that_is_under_way(memory, held, noted):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=held), flush_tokens=12)
+    put(block, facts(1, 2))
+    assert held.asked.wait(60)
+    put(block, facts(3))
+    with ThreadPoolExecutor(1) as pool:
+        ends = pool.submit(asyncio.run, block.aflush("s1"))
+        held.go_on.set()
+        ends.result(10)
+    assert noted(1, 2, 3) == [1, 1, 1]
+
+
+def test_the_end_of_a_session_waits_for_a_turn_that_somebody_else_holds(memory, noted):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts))
+    put(block, facts(1))
+    others = memory.flush("s1").due(1, compacting=True, messages=list)
+    with ThreadPoolExecutor(1) as pool:
+        ends = pool.submit(block.flush, "s1")
+        others.replied("NO_REPLY")
+        ends.result(10)
+    assert noted(1) == [1]
+
+
+def test_a_turn_of_somebody_else_that_does_not_end_is_told(memory, caplog, monkeypatch, noted):
+    monkeypatch.setattr(_eviction, "_PATIENCE_SECONDS", 0.0)
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts))
+    put(block, facts(1))
+    others = memory.flush("s1").due(1, compacting=True, messages=list)
+    block.flush("s1")
+    assert "another one takes over" in memory.status().flush["s1"]
+    assert "sessions/s1.jsonl" in caplog.text
+    others.replied("NO_REPLY")
+    block.flush()  # of whatever waits
+    assert noted(1) == [1]
+    assert memory.status().flush == {}
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), GeneratorExit()], ids=repr)
+def test_a_model_that_gives_up_its_task_is_one_that_fails(memory, kept, error):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=saying(error, error, error, "NO_REPLY")), flush_tokens=1)
+    put(block, facts(1))
+    block.settle()
+    assert f"{type(error).__name__}:  (3 attempts)" in memory.status().flush["s1"]
+    put(block, facts(2))
+    block.settle()
+    assert len(kept("s1")) == 2
+    assert memory.status().flush == {}
+    assert block._ejected.keys() == []
+
+
+def test_programs_that_share_a_session_flush_each_message_once(memory):
+    with Memory.open(memory.workspace.root, config=memory.config) as other:
+        blocks = [
+            OpenClawMemoryBlock(each, llm=ScriptedLLM(script=saying("NO_REPLY")), flush_tokens=40)
+            for each in (memory, other)
+        ]
+        for number in range(30):
+            put(blocks[number % 2], facts(number))
+            blocks[number % 2].settle()
+        for block in blocks:
+            block.flush()
+        shown = "\n".join(asked[0].content for block in blocks for asked in block.llm.seen)
+    assert [shown.count(f"fact {number} is here") for number in range(30)] == [1] * 30
+
+
+def test_what_another_program_that_was_killed_left_is_flushed_by_one_that_lives_on(memory, noted):
+    with Memory.open(memory.workspace.root, config=memory.config) as other:
+        living = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=24)
+        put(living, facts(1))
+        put(OpenClawMemoryBlock(other, llm=ScriptedLLM(script=writes_facts), flush_tokens=24), facts(2))
+    put(living, facts(3, 4))
+    living.settle()
+    assert noted(1, 2, 3, 4) == [1, 1, 1, 1]
+
+
+def test_a_transcript_that_became_another_one_is_the_one_that_is_flushed(memory, noted):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), session_key="agent:main:main")
+    put(block, facts(1))
+    memory.flush("agent:main:main", session_id="b7").compacted()
+    put(block, facts(2))
+    block.flush()
+    assert len(memory.session_log("b7").messages()) == 1
+    assert noted(2) == [1]

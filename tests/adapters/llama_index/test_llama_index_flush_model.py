@@ -1,0 +1,203 @@
+"""What a model of LlamaIndex is shown in the silent turn, and how it is asked."""
+
+import pytest
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
+from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMChatStartEvent
+from llama_index_instrumentation.dispatcher import instrument_tags
+from llama_index_openclaw_memory import _flush_model
+from scripted_llm import ScriptedLLM, TextOnlyLLM, calling, saying, tells_facts, writes_facts
+
+from openclaw_memory.flush import FLUSH_TAG
+from openclaw_memory.text.fence import fenced
+
+FACT = "Please remember: the boiler code is 4711."
+TALK = (ChatMessage("Be kind.", role="system"), ChatMessage(FACT), ChatMessage("Noted.", role="assistant"))
+
+
+def count(text):
+    return len(text) // 4
+
+
+@pytest.fixture
+def held(memory):
+    """Holds a turn, and gives it back."""
+
+    def hold(llm, talk=TALK, room=None):
+        turn = memory.flush("talk").due(100, compacting=True, messages=lambda: [{"role": "user", "content": FACT}])
+        _flush_model.flush(turn, llm, talk, room=room, count=count)
+        return turn
+
+    return hold
+
+
+@pytest.fixture
+def noted(memory):
+    """What the notes say."""
+    return lambda: "\n".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
+
+
+def test_a_model_writes_with_the_one_tool_what_should_last(held, noted):
+    llm = ScriptedLLM(script=writes_facts)
+    assert held(llm).outcome == "saved"
+    assert "the boiler code is 4711" in noted()
+    assert [[tool["function"]["name"] for tool in tools] for tools in llm.offered] == [["memory_append"]] * 2
+    assert llm.offered[0][0]["function"]["parameters"]["required"] == ["text"]
+
+
+def test_a_model_is_shown_the_conversation_between_the_two_prompts(held):
+    llm = ScriptedLLM(script=saying("NO_REPLY"))
+    assert held(llm).outcome == "nothing"
+    system, *talk, prompt = llm.seen[0]
+    assert (system.role, prompt.role) == (MessageRole.SYSTEM, MessageRole.USER)
+    assert [message.content for message in talk] == [FACT, "Noted."]
+    assert "NO_REPLY" in prompt.content
+
+
+def test_the_answer_of_the_tool_follows_its_call(held):
+    llm = ScriptedLLM(script=writes_facts)
+    held(llm)
+    *_, asked, answered = llm.seen[-1]
+    (call,) = [block for block in asked.blocks if isinstance(block, ToolCallBlock)]
+    assert answered.additional_kwargs == {"tool_call_id": call.tool_call_id, "name": "memory_append"}
+    assert '"status":"ok"' in answered.content
+
+
+@pytest.mark.parametrize("kind", [TextOnlyLLM, ScriptedLLM])
+def test_a_model_without_tools_is_asked_for_the_notes_themselves(held, noted, kind):
+    class Plain(kind):
+        @property
+        def metadata(self):
+            return super().metadata.model_copy(update={"is_function_calling_model": False})
+
+    llm = Plain(script=tells_facts)
+    assert held(llm).outcome == "saved"
+    assert "- the boiler code is 4711" in noted()
+    assert "You have no tools here" in llm.seen[0][-1].content
+    assert len(llm.seen) == 1
+
+
+def test_of_a_model_without_tools_silence_writes_nothing(held, noted):
+    assert held(TextOnlyLLM(script=saying("NO_REPLY"))).outcome == "nothing"
+    assert noted() == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "replies"),
+    [
+        (ScriptedLLM, [ConnectionError("hung up")]),
+        (ScriptedLLM, [TimeoutError("too slow")]),
+        (ScriptedLLM, ["I am sorry, I cannot do that."]),
+        (ScriptedLLM, [""]),
+        (ScriptedLLM, [calling("memory_append", text=3)]),
+        (ScriptedLLM, [calling("memory_append")]),
+        (ScriptedLLM, [calling("rm", path="/"), "Done."]),
+        (TextOnlyLLM, [ConnectionError("hung up")]),
+        (TextOnlyLLM, [""]),
+    ],
+    ids=str,
+)
+def test_a_model_that_fails_is_asked_three_times_and_then_the_words_are_kept(held, memory, kind, replies):
+    turn = held(kind(script=saying(*replies)))
+    assert turn.outcome == "kept"
+    assert [message["content"] for message in memory.flush("talk").log.messages()] == [FACT]
+    assert "3 attempts" in memory.status().flush["talk"]
+
+
+def test_a_model_that_calls_without_end_is_stopped(held, noted):
+    llm = ScriptedLLM(script=saying(calling("memory_append", text="The boiler code is 4711.")))
+    assert held(llm).outcome == "saved"
+    assert len(llm.seen) == 8
+    assert noted().count("4711") == 1
+
+
+def test_a_call_of_another_tool_is_told_so_and_the_model_goes_on(held, noted):
+    llm = ScriptedLLM(script=saying(calling("search", q="x"), calling("memory_append", text="It is 4711."), "NO_REPLY"))
+    assert held(llm).outcome == "saved"
+    assert "memory_append is the only one" in llm.seen[1][-1].content
+    assert "It is 4711." in noted()
+
+
+@pytest.mark.parametrize(
+    "loose",
+    [
+        ChatMessage(role="assistant", blocks=[ToolCallBlock(tool_call_id="a", tool_name="look", tool_kwargs={})]),
+        ChatMessage("found", role="tool", additional_kwargs={"tool_call_id": "z"}),
+    ],
+    ids=["a call without an answer", "an answer without a call"],
+)
+def test_a_conversation_with_loose_ends_is_shown_as_text_in_one_message(held, loose):
+    llm = ScriptedLLM(script=writes_facts)
+    assert held(llm, (*TALK, loose)).outcome == "saved"
+    (only,) = llm.seen[0]
+    assert only.role == MessageRole.USER
+    assert f"User: {FACT}\nAssistant: Noted." in only.content
+
+
+RECALLED = f"{fenced('The spare key is with Mrs. Groen.', 'memory')}\nHi."
+
+
+def test_what_was_recalled_into_a_conversation_is_not_shown(held):
+    llm = ScriptedLLM(script=writes_facts)
+    assert held(llm, (*TALK, ChatMessage(RECALLED))).outcome == "saved"
+    (only,) = llm.seen[0]
+    assert f"User: {FACT}\nAssistant: Noted.\nUser: Hi." in only.content
+    assert "Groen" not in only.content
+
+
+def test_what_was_recalled_for_the_program_costs_the_conversation_nothing(held):
+    llm = ScriptedLLM(script=writes_facts)
+    held(llm, (ChatMessage(RECALLED, role="system"), *TALK))
+    assert [message.content for message in llm.seen[0][1:-1]] == [FACT, "Noted."]
+
+
+@pytest.mark.parametrize("kind", [ScriptedLLM, TextOnlyLLM])
+@pytest.mark.parametrize("missing", [["chat"], ["chat", "stream_chat"]], ids=["streams", "is awaited"])
+def test_a_model_is_asked_in_the_one_way_that_it_knows(held, noted, kind, missing):
+    def refuse(*_, **__):
+        raise NotImplementedError
+
+    only = type("Only", (kind,), dict.fromkeys(missing, refuse))
+    llm = only(script=writes_facts if kind is ScriptedLLM else tells_facts)
+    assert held(llm).outcome == "saved"
+    assert "the boiler code is 4711" in noted()
+
+
+def test_a_model_that_cannot_be_asked_at_all_is_one_that_fails(held):
+    def refuse(*_, **__):
+        raise NotImplementedError
+
+    only = type("Never", (TextOnlyLLM,), dict.fromkeys(["chat", "stream_chat", "achat"], refuse))
+    assert held(only(script=tells_facts)).outcome == "kept"
+
+
+def test_after_an_error_the_conversation_is_shown_as_text(held):
+    llm = ScriptedLLM(script=saying(ValueError("roles must alternate"), "NO_REPLY"))
+    assert held(llm).outcome == "nothing"
+    assert [len(messages) for messages in llm.seen] == [4, 1]
+
+
+@pytest.mark.parametrize("kind", [ScriptedLLM, TextOnlyLLM])
+def test_what_does_not_fit_is_shown_in_parts_and_nothing_is_left_out(held, noted, kind):
+    talk = [ChatMessage(f"Please remember: fact {number} of many.\n" + "filler " * 40) for number in range(40)]
+    llm = kind(script=writes_facts if kind is ScriptedLLM else tells_facts)
+    assert held(llm, talk, room=600).outcome == "saved"
+    assert all(f"fact {number} of many" in noted() for number in range(40))
+    assert all(count(messages[0].content) < 1_000 for messages in llm.seen)
+
+
+def test_what_a_model_finds_too_long_is_shown_in_halves(held, noted):
+    def script(messages, tools):
+        size = sum(count(message.content or "") for message in messages)
+        return ValueError("maximum context length exceeded") if size > 900 else writes_facts(messages, tools)
+
+    talk = [ChatMessage(f"Please remember: fact {number} of many.\n" + "filler " * 40) for number in range(30)]
+    assert held(ScriptedLLM(script=script), talk).outcome == "saved"
+    assert all(f"fact {number} of many" in noted() for number in range(30))
+
+
+def test_the_calls_of_a_flush_bear_its_tag_and_those_of_the_run_around_it(held, events):
+    with instrument_tags({"run": "7"}):
+        held(ScriptedLLM(script=writes_facts))
+        ScriptedLLM(script=saying("Hi.")).chat(list(TALK))
+    calls = [event.tags for event in events if isinstance(event, LLMChatStartEvent | LLMChatEndEvent)]
+    assert calls == [{"run": "7", FLUSH_TAG: True}] * 4 + [{"run": "7"}] * 2

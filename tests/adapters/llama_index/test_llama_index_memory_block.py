@@ -1,0 +1,470 @@
+"""The memory block by itself: what it keeps, when it flushes, what it recalls, and how it is made shorter."""
+
+import asyncio
+import errno
+import json
+import os
+from copy import deepcopy
+
+import pytest
+from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock
+from llama_index.core.utils import get_tokenizer
+from llama_index_openclaw_memory import OpenClawMemoryBlock
+from scripted_llm import ScriptedLLM, TextOnlyLLM, calling, saying, tells_facts, writes_facts
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import CompactionConfig, EmbeddingConfig
+from openclaw_memory.conversation import text_of
+from openclaw_memory.errors import ConfigError, QueryError
+
+SECRET = "sk-proj-" + "a1B2c3D4" * 5
+
+
+def user(text):
+    return ChatMessage(text, role="user")
+
+
+def reply(text):
+    return ChatMessage(text, role="assistant")
+
+
+def facts(first, last=None):
+    return [user(f"Please remember: fact {number} is here.") for number in range(first, (last or first) + 1)]
+
+
+def put(block, messages, session=None):
+    asyncio.run(block.aput(messages, from_short_term_memory=True, session_id=session))
+    block.settle()
+
+
+def get(block, *messages, session=None):
+    return asyncio.run(block.aget(list(messages), session_id=session))
+
+
+@pytest.fixture
+def kept(memory):
+    """The texts of a transcript."""
+    return lambda session: [text_of(message) for message in memory.flush(session).log.messages()]
+
+
+@pytest.fixture
+def noted(memory):
+    return lambda: "\n".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """Takes the room on the disk, and gives it back."""
+
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def switch(is_full):
+        monkeypatch.undo()
+        if is_full:
+            monkeypatch.setattr(os, "write", refuse)
+
+    return switch
+
+
+# --- what is kept ---
+
+
+def test_what_is_ejected_is_in_the_transcript_at_once_with_secrets_masked(memory, kept):
+    put(OpenClawMemoryBlock(memory), [user(f"The key is {SECRET}."), reply("Noted.")], "s1")
+    assert len(kept("s1")) == 2
+    assert SECRET not in json.dumps(memory.session_log("s1").messages())
+    assert kept("s1")[0].startswith("The key is ")
+
+
+def test_messages_that_read_the_same_are_each_kept(memory, kept):
+    block = OpenClawMemoryBlock(memory)
+    put(block, [user("Yes."), user("Yes.")], "s1")
+    put(block, [user("Yes.")], "s1")
+    assert kept("s1") == ["Yes."] * 3
+
+
+def test_the_messages_of_memory_are_left_as_they_are(memory):
+    message = user("Hi.")
+    put(OpenClawMemoryBlock(memory), [message], "s1")
+    assert message == user("Hi.")
+
+
+@pytest.mark.parametrize(
+    ("key", "session", "name"),
+    [(None, None, "main"), (None, "s1", "s1"), ("agent:main:main", "s1", "agent:main:main")],
+    ids=["nobody names one", "Memory's", "the block's"],
+)
+def test_the_transcript_is_that_of_the_session(memory, kept, key, session, name):
+    put(OpenClawMemoryBlock(memory, session_key=key), [user("Hi.")], session)
+    assert kept(name) == ["Hi."]
+
+
+def test_the_transcript_is_the_one_that_openclaw_has_for_the_key(memory):
+    memory.flush("agent:main:main", session_id="b7").compacted()
+    put(OpenClawMemoryBlock(memory, session_key="agent:main:main"), [user("Hi.")], "s1")
+    assert [text_of(message) for message in memory.session_log("b7").messages()] == ["Hi."]
+
+
+def test_of_a_message_that_no_transcript_can_hold_the_words_are_kept(memory, kept):
+    long = reply("The code is 4711. " + "lorem ipsum " * 750_000)
+    put(OpenClawMemoryBlock(memory), [user("One."), long, user("Two.")], "s1")
+    one, in_part, two = kept("s1")
+    assert (one, two) == ("One.", "Two.")
+    assert in_part.startswith("The code is 4711. lorem")
+    assert "[not all is kept: it has" in in_part
+
+
+def test_a_message_that_cannot_be_read_costs_none_of_the_others(memory, kept):
+    class Bad:
+        def __str__(self):
+            raise AttributeError("no name")
+
+    calls = [{"function": {"name": "look", "arguments": {"at": Bad()}}}]
+    bad = ChatMessage("Let me look.", role="assistant", additional_kwargs={"tool_calls": calls})
+    put(OpenClawMemoryBlock(memory), [user("One."), bad, user("Two.")], "s1")
+    assert kept("s1") == ["One.", "[this message could not be read: AttributeError]", "Two."]
+
+
+def test_what_was_recalled_into_a_message_is_neither_kept_nor_shown_to_the_model(memory, kept):
+    memory.append("The boiler code is 4711.", date="2026-02-09")
+    memory.sync()
+    asked = user("What is the boiler code?")
+    llm = ScriptedLLM(script=saying("NO_REPLY"))
+    block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=1)
+    put(block, [user(f"{get(block, asked)}\n{asked.content}")], "s1")
+    assert kept("s1") == [asked.content]
+    assert "4711" not in llm.seen[0][0].content
+
+
+@pytest.mark.parametrize("accepts", [True, False])
+def test_a_block_that_takes_no_short_term_memory_takes_none(memory, kept, accepts):
+    block = OpenClawMemoryBlock(memory, accept_short_term_memory=accepts)
+    put(block, [user("Hi.")], "s1")
+    assert kept("s1") == (["Hi."] if accepts else [])
+    asyncio.run(block.aput([user("By hand.")], session_id="s1"))
+    assert kept("s1")[-1:] == ["By hand."]
+
+
+def test_what_a_full_disk_refuses_is_told_in_the_status_and_written_later(memory, kept, full_disk):
+    block = OpenClawMemoryBlock(memory)
+    put(block, [user("One.")], "s1")
+    full_disk(True)
+    put(block, [user("Two.")], "s1")
+    put(block, [user("Three.")], "s1")
+    assert "2 ejected messages are not in the transcript" in memory.status().flush["s1"]
+    full_disk(False)
+    assert kept("s1") == ["One."]
+    put(block, [user("Four.")], "s1")
+    assert kept("s1") == ["One.", "Two.", "Three.", "Four."]
+    assert memory.status().flush == {}
+
+
+def test_what_waits_for_room_on_the_disk_is_written_by_a_flush_too(memory, kept, full_disk):
+    block = OpenClawMemoryBlock(memory)
+    full_disk(True)
+    put(block, [user("One.")], "s1")
+    full_disk(False)
+    block.flush()
+    assert kept("s1") == ["One."]
+
+
+def test_something_in_the_way_of_the_transcript_is_told_once_in_the_log(memory, caplog):
+    (memory.workspace.root / memory.session_log("s1").path).mkdir(parents=True)
+    block = OpenClawMemoryBlock(memory)
+    for number in range(3):
+        put(block, facts(number), "s1")
+    assert "3 ejected messages are not in the transcript" in memory.status().flush["s1"]
+    assert len(caplog.records) == 1
+
+
+def test_a_memory_that_was_closed_costs_the_agent_nothing(memory):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=1)
+    memory.close()
+    put(block, facts(1), "s1")
+    assert get(block, user("What?"), session="s1") == ""
+
+
+# --- when it flushes ---
+
+
+def test_a_flush_is_held_once_enough_was_ejected(memory, noted):
+    llm = ScriptedLLM(script=writes_facts)
+    block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=40)
+    put(block, facts(1, 2), "s1")
+    assert llm.seen == []
+    put(block, facts(3, 5), "s1")
+    assert len(llm.seen) == 2  # the note, and the silence after it
+    assert [f"fact {number} is here" in noted() for number in range(1, 6)] == [True] * 5
+
+
+def test_each_flush_is_shown_what_came_since_the_latest_one_and_begins_a_cycle(memory):
+    llm = ScriptedLLM(script=saying("NO_REPLY"))
+    block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=1)
+    put(block, facts(1), "s1")
+    put(block, facts(2), "s1")
+    assert ["fact 1" in asked[0].content for asked in llm.seen] == [True, False]
+    state = memory.flush("s1").state
+    assert (state.compaction_count, state.memory_flush_compaction_count) == (2, 1)
+
+
+def test_by_default_as_many_tokens_are_waited_for_as_openclaw_does(memory):
+    assert OpenClawMemoryBlock(memory).flush_tokens == CompactionConfig().soft_threshold_tokens
+
+
+def test_without_a_model_the_transcript_is_all(memory, noted):
+    block = OpenClawMemoryBlock(memory, flush_tokens=1)
+    put(block, facts(1), "s1")
+    block.flush()
+    assert noted() == ""
+
+
+def test_where_the_memory_wants_no_flush_none_is_held(tmp_path):
+    config = MemoryConfig(embedding=EmbeddingConfig(provider="none"), compaction=CompactionConfig(flush=False))
+    llm = ScriptedLLM(script=writes_facts)
+    with Memory.open(tmp_path, config=config) as memory:
+        block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=1)
+        put(block, facts(1), "s1")
+        block.flush()
+    assert llm.seen == []
+
+
+@pytest.mark.parametrize("session", [None, "s1"])
+def test_the_end_of_a_session_flushes_what_is_left(memory, noted, session):
+    block = OpenClawMemoryBlock(memory, llm=TextOnlyLLM(script=tells_facts))
+    put(block, facts(1), "s1")
+    asyncio.run(block.aflush(session))
+    assert "fact 1 is here" in noted()
+
+
+def test_the_end_of_a_session_flushes_nothing_twice(memory):
+    llm = ScriptedLLM(script=saying("NO_REPLY"))
+    block = OpenClawMemoryBlock(memory, llm=llm)
+    put(block, facts(1), "s1")
+    for _ in range(3):
+        block.flush()
+        block.flush("s1")
+    assert len(llm.seen) == 1
+
+
+def test_what_a_program_that_has_ended_did_not_flush_the_next_one_does(memory, noted):
+    for number in range(1, 6):
+        llm = ScriptedLLM(script=writes_facts)
+        put(OpenClawMemoryBlock(memory, llm=llm, flush_tokens=40), facts(number), "s1")
+        assert [f"fact {each} is here" in noted() for each in range(1, 6)] == [number == 5] * 5
+
+
+def test_of_a_long_transcript_that_was_never_flushed_the_end_alone_is_shown(memory):
+    put(OpenClawMemoryBlock(memory), facts(1, 400), "s1")
+    llm = ScriptedLLM(script=saying("NO_REPLY"))
+    put(OpenClawMemoryBlock(memory, llm=llm, flush_tokens=50), facts(401), "s1")
+    (asked,) = llm.seen
+    assert "fact 401" in asked[0].content
+    assert "fact 380" not in asked[0].content
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [ConnectionError("hung up"), "I cannot do that.", "", calling("memory_append"), calling("rm", path="/")],
+    ids=["hangs up", "refuses", "says nothing", "calls without a text", "calls something else"],
+)
+def test_a_model_that_fails_loses_nothing_and_raises_nothing(memory, kept, answer):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=saying(answer)), flush_tokens=1)
+    put(block, [user("One."), reply("Yes."), user("One.")], "s1")
+    assert kept("s1") == ["One.", "Yes.", "One."]
+    assert "3 attempts" in memory.status().flush["s1"]
+
+
+def test_a_model_whose_window_nobody_can_tell_loses_nothing(memory, kept):
+    class Broken(ScriptedLLM):
+        @property
+        def metadata(self):
+            raise ValueError("unknown model")
+
+    put(OpenClawMemoryBlock(memory, llm=Broken(script=writes_facts), flush_tokens=1), facts(1), "s1")
+    assert len(kept("s1")) == 1
+    assert "unknown model (3 attempts)" in memory.status().flush["s1"]
+
+
+# --- what is recalled ---
+
+
+@pytest.fixture
+def recalling(memory):
+    memory.append("- The boiler code is 4711.\n- The spare key is with Mrs. Groen.", date="2026-02-09")
+    memory.sync()
+    return OpenClawMemoryBlock(memory)
+
+
+def test_what_is_relevant_to_the_latest_message_of_the_user_is_recalled_in_a_fence(recalling):
+    shown = get(recalling, user("Hello."), user("What is the boiler code?"), reply("Let me see."))
+    assert shown.startswith("<recalled-memory id=")
+    assert "[memory/2026-02-09.md#L" in shown
+    assert "The boiler code is 4711." in shown
+
+
+@pytest.mark.parametrize("messages", [[], [reply("Hi.")], [user("")], [user(" \n")]], ids=str)
+def test_without_a_question_nothing_is_recalled(recalling, messages):
+    assert get(recalling, *messages) == ""
+
+
+def test_a_block_that_is_asked_without_messages_recalls_nothing(recalling):
+    assert asyncio.run(recalling.aget()) == ""
+
+
+def test_of_a_long_message_the_question_is_looked_up(recalling):
+    pasted = "\n\n".join(["What is the boiler code?", "lorem ipsum dolor " * 200])
+    assert "4711" in get(recalling, user(pasted))
+
+
+def test_the_block_stays_the_same_until_the_message_is_answered(recalling, memory):
+    question = user("What is the boiler code?")
+    first = get(recalling, question)
+    memory.append("The boiler code is 4712 now.", date="2026-02-10")
+    memory.sync()
+    assert get(recalling, question) == get(recalling, question, user(question.content)) == first
+    assert "4712" in get(recalling, question, reply("It is 4711."), question)
+
+
+def test_the_same_question_is_looked_up_again_once_the_answer_is_out_of_view(memory):
+    block = OpenClawMemoryBlock(memory)
+    told, asked = [user("The boiler code is 4711."), reply("Noted.")], user("What is the boiler code?")
+    put(block, told, "s1")
+    memory.sync()
+    assert get(block, *told, asked, session="s1") == ""
+    assert "4711" in get(block, user("Tell me a joke."), reply("Ha."), asked, session="s1")
+
+
+def test_in_a_window_that_is_always_full_the_newest_note_is_recalled(recalling, memory):
+    asked = user("What is the boiler code?")
+    for number in range(1, 4):
+        memory.append(f"Correction: the boiler code is 99{number}.", date=f"2026-02-1{number}")
+        memory.sync()
+        assert f"99{number}" in get(recalling, asked, reply("Fine."), asked)
+        put(recalling, [asked, reply("Fine.")])
+
+
+def test_of_a_message_with_an_image_the_words_are_looked_up(recalling):
+    shown = ChatMessage(
+        role="user", blocks=[TextBlock(text="boiler code?"), ImageBlock(url="https://example.org/spare-key.png")]
+    )
+    assert "4711" in get(recalling, shown)
+
+
+def test_what_stands_in_view_is_not_recalled_again(memory):
+    block = OpenClawMemoryBlock(memory)
+    put(block, [user("The boiler code is 4711."), reply("Noted.")], "s1")
+    memory.sync()
+    asked = user("What is the boiler code?")
+    assert "4711" in get(block, asked, session="s1")
+    assert get(block, user("The boiler code is 4711."), reply("Noted."), asked, session="s1") == ""
+
+
+@pytest.mark.parametrize(("key", "is_shown"), [("agent:main:main", True), ("agent:main:telegram:group:7", False)])
+def test_in_a_group_nothing_private_is_recalled(memory, key, is_shown):
+    (memory.workspace.root / "MEMORY.md").write_text("The boiler code is 4711.\n")
+    memory.sync()
+    assert ("4711" in get(OpenClawMemoryBlock(memory, session_key=key), user("boiler code?"))) is is_shown
+    assert ("4711" in get(OpenClawMemoryBlock(memory), user("boiler code?"), session=key)) is is_shown
+
+
+def test_the_arguments_of_the_search_are_those_of_the_block(memory):
+    for day in range(1, 5):
+        memory.append(f"The boiler code was 471{day} that day.", date=f"2026-02-0{day}")
+    memory.session_log("other").append("user", "The boiler code is 4719.")
+    memory.sync()
+    question = user("What is the boiler code?")
+    assert get(OpenClawMemoryBlock(memory, max_results=2), question).count("#L") == 2
+    assert "4719" not in get(OpenClawMemoryBlock(memory, source="memory"), question)
+    assert "471" not in get(OpenClawMemoryBlock(memory, source="sessions", min_score=1), question)
+    assert len(get(OpenClawMemoryBlock(memory, max_chars=40), question)) < 200
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [({"max_results": 0}, QueryError), ({"min_score": 2}, QueryError), ({"source": "notes"}, ConfigError)],
+    ids=str,
+)
+def test_a_wrong_argument_of_the_search_is_told_at_the_first_recall(memory, wrong, error):
+    with pytest.raises(error):
+        get(OpenClawMemoryBlock(memory, **wrong), user("What?"))
+
+
+# --- how it is made shorter ---
+
+
+@pytest.fixture
+def long_block(memory):
+    for day in range(1, 7):
+        memory.append(f"The boiler code was 471{day} that day.\n\nIt was written on the wall.", date=f"2026-02-0{day}")
+    memory.sync()
+    return OpenClawMemoryBlock(memory, priority=1)
+
+
+@pytest.mark.parametrize("saved", [1, 50, 100, 150])
+def test_whole_results_are_dropped_from_the_end_until_enough_is_saved(long_block, saved):
+    whole = get(long_block, user("What is the boiler code?"))
+    shorter = asyncio.run(long_block.atruncate(whole, saved))
+    count = get_tokenizer()
+    assert 0 < len(count(shorter)) <= len(count(whole)) - saved
+    opening, *results, closing = shorter.split("\n")
+    assert (whole.split("\n")[0], whole.split("\n")[-1]) == (opening, closing)
+    body = "\n".join(results)
+    assert whole.startswith(f"{opening}\n{body}\n")
+    assert whole[len(opening) + len(body) + 1 :].startswith("\n\n[memory/")
+    with_one_more = whole[: whole.find("\n\n[memory/", len(opening) + len(body) + 3)]
+    assert len(count(f"{with_one_more}\n{closing}")) > len(count(whole)) - saved
+
+
+@pytest.mark.parametrize("tokenize", [str.split, list], ids=["words", "characters"])
+def test_tokens_are_counted_as_memory_counts_them(long_block, tokenize):
+    block = OpenClawMemoryBlock(long_block.memory, priority=1, tokenizer_fn=tokenize)
+    whole = get(block, user("What is the boiler code?"))
+    saved = len(tokenize(whole)) // 3
+    shorter = asyncio.run(block.atruncate(whole, saved))
+    assert len(tokenize(shorter)) <= len(tokenize(whole)) - saved
+    assert shorter.count("[memory/") >= 2
+
+
+@pytest.mark.parametrize("content", ["", [], "some text", "two\nlines"], ids=str)
+def test_where_nothing_is_left_the_block_is_none(long_block, content):
+    assert asyncio.run(long_block.atruncate(content, 10)) is None
+
+
+def test_a_block_of_which_all_is_to_be_saved_is_none(long_block):
+    whole = get(long_block, user("What is the boiler code?"))
+    assert asyncio.run(long_block.atruncate(whole, 10_000)) is None
+
+
+# --- how it is made ---
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"llm": "gpt-5"}, "give the model itself"),
+        ({"flush_tokens": 0}, "at least 1"),
+        ({"flush_tokens": True}, "at least 1"),
+        ({"flush_tokens": "4000"}, "at least 1"),
+    ],
+    ids=str,
+)
+def test_a_wrong_argument_is_told_where_the_block_is_made(memory, arguments, words):
+    with pytest.raises(ConfigError, match=words):
+        OpenClawMemoryBlock(memory=memory, **arguments)
+
+
+def test_the_path_of_a_memory_is_a_type_error(tmp_path):
+    with pytest.raises(TypeError, match=r"open one with Memory\.open"):
+        OpenClawMemoryBlock(memory=str(tmp_path))
+
+
+def test_a_copy_of_the_block_is_the_block(memory):
+    block = OpenClawMemoryBlock(memory)
+    assert deepcopy(block) is block
+
+
+def test_neither_the_memory_nor_the_model_is_dumped(memory):
+    dumped = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), session_key="s").model_dump()
+    assert not {"memory", "llm"} & dumped.keys()
+    assert dumped["session_key"] == "s"
