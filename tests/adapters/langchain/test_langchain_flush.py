@@ -11,9 +11,10 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_openclaw_memory import MemoryFlushMiddleware
+from langchain_openclaw_memory.testing import calling
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from scripted_chat import SUMMARY, asks_memory, calling, tells_facts, writes_facts
+from scripted_chat import SUMMARY, asks_memory, tells_facts, writes_facts
 
 # Clauses came with a later version than the lowest that is supported.
 needs_clauses = pytest.mark.skipif(

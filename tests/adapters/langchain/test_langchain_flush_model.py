@@ -15,8 +15,9 @@ from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_openclaw_memory._flush_model import aflush, chat_model, flush
 from langchain_openclaw_memory._messages import openclaw_message, without_loose_ends
 from langchain_openclaw_memory._trigger import reached
+from langchain_openclaw_memory.testing import ScriptedChatModel, calling
 from pydantic import Field
-from scripted_chat import ScriptedChat, calling, tells_facts, writes_facts
+from scripted_chat import tells_facts, writes_facts
 
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG
@@ -245,7 +246,7 @@ WRAPPED = {
 
 
 def failing(ear):
-    return ScriptedChat(script=lambda _: RuntimeError("down"), callbacks=[ear])
+    return ScriptedChatModel(script=lambda _: RuntimeError("down"), callbacks=[ear])
 
 
 @pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED)
@@ -294,7 +295,7 @@ async def test_a_run_that_chose_another_model_is_flushed_by_that_one(memory, scr
     assert len(other.requests) == 2
 
 
-class NeverBound(ScriptedChat):
+class NeverBound(ScriptedChatModel):
     def bind_tools(self, *_, **__):
         raise AttributeError("a bug of the provider's package")
 
@@ -306,7 +307,7 @@ async def test_a_model_that_fails_at_taking_tools_is_not_taken_for_one_without(m
     assert "a bug of the provider's package" in str(memory.status())
 
 
-class Watched(ScriptedChat):
+class Watched(ScriptedChatModel):
     """Remembers what its calls were made with."""
 
     made: list = Field(default_factory=list)

@@ -5,8 +5,9 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_openclaw_memory import MemoryFlushMiddleware, TranscriptMiddleware
+from langchain_openclaw_memory.testing import calling, saying
 from langgraph.checkpoint.memory import InMemorySaver
-from scripted_chat import SUMMARY, calling, saying
+from scripted_chat import SUMMARY
 
 from openclaw_memory.conversation import conversation, text_of
 from openclaw_memory.errors import ConfigError

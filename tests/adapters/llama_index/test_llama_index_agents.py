@@ -9,7 +9,7 @@ from llama_index.core.memory import Memory as ChatMemory
 from llama_index.core.tools import ToolMetadata
 from llama_index.core.workflow import Context, JsonSerializer
 from llama_index_openclaw_memory import OpenClawToolSpec, memory_tools
-from scripted_llm import ScriptedLLM, TextOnlyLLM, calling, saying
+from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from openclaw_memory import Memory
