@@ -29,6 +29,7 @@ from openclaw_memory.documents.validation import (
 )
 from openclaw_memory.documents.vectors import DocumentVectors, row_identity, vector_of_file
 from openclaw_memory.errors import (
+    CorruptIndexError,
     EmbedderError,
     InvalidInputError,
     QueryError,
@@ -37,6 +38,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
 )
 from openclaw_memory.indexing.service import Upkeep
+from openclaw_memory.store.location import is_current
 from openclaw_memory.text.terms import query_terms
 from openclaw_memory.types import Document, Embedder, Maker, Source, Store, StoredChunk
 from openclaw_memory.workspace import Workspace, documents
@@ -430,8 +432,9 @@ class Documents:
         """What `work` returns of the index as it is now, built first where there is none, and healed where damaged."""
 
         def read(attempts: int = _ATTEMPTS) -> _Result:
-            store = self._upkeep.store()
+            store: Store | None = None
             try:
+                store = self._upkeep.store()
                 self._upkeep.make_searchable()
                 self._upkeep.look()
                 store = self._upkeep.store()
@@ -439,8 +442,10 @@ class Documents:
                     meta = frozen.meta()
                     if attempts == 1 or (meta is not None and meta.complete):
                         return work(frozen)
+            except CorruptIndexError:
+                raise
             except StoreError:
-                if self._upkeep.is_store(store) or attempts == 1:
+                if attempts == 1 or (store is not None and self._upkeep.is_store(store) and is_current(store)):
                     raise
             return read(attempts - 1)  # the index was deleted or replaced under this question
 
