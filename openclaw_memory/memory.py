@@ -362,7 +362,7 @@ class Memory:
             wanted,
             index_path=self.index_path,
             requested_provider=self._embedders.requested,
-            passed_over=self._embedders.unavailable,
+            unavailable=self._embedders.unavailable,
             last=self._upkeep.last,
             notices=notices,
             deep=deep,

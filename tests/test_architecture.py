@@ -22,7 +22,7 @@ LAYERS = (
     {"indexing", "search"},
     {"conversation", "flush"},
     {"memory", "retriever", "documents"},
-    {"tools", "cli", "testing", "evaluation", "jupyter", "__main__"},
+    {"aio", "tools", "cli", "testing", "evaluation", "jupyter", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 PURE = {"text", "chunking"}
@@ -31,6 +31,7 @@ PUBLIC_MODULES = {
     f"openclaw_memory{name}"
     for name in (
         "",
+        ".aio",
         ".config",
         ".embeddings",
         ".errors",

@@ -215,7 +215,7 @@ def test_a_sync_after_a_search_that_healed_tells_what_was_found(notes: Path) -> 
         assert "damaged" in str(memory.search("boiler").reason)
         last = memory.status().last_sync
         assert last is not None
-        assert "damaged" in last["rebuilt"]
+        assert "damaged" in str(last.rebuilt)
 
 
 def test_a_sync_that_was_interrupted_is_no_error(notes: Path) -> None:

@@ -256,7 +256,7 @@ def test_a_search_goes_on_by_keywords_when_the_embedder_fails_and_says_why(notes
         results = memory.search("boiler")
         assert (results[0].path, results.mode) == ("memory/household.md", "keyword")
         assert "the line is dead" in str(results.reason)
-        assert "the line is dead" in str(memory.status(deep=True).vector["error"])
+        assert "the line is dead" in str(memory.status(deep=True).vector.error)
 
 
 def test_files_that_could_not_be_embedded_stay_dirty(notes: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from langchain_openclaw_memory import _flush_model
 from langchain_openclaw_memory._flush_model import Counter, Model
 from langchain_openclaw_memory._messages import openclaw_messages
 from openclaw_memory._log import warn
+from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import compaction_threshold
 from openclaw_memory.flush import abort_flush, run_flush
 
@@ -55,11 +55,11 @@ async def asave(wanted: Wanted) -> bool:
     """`save` that waits for the model; files are read and written in a thread."""
     turn: FlushTurn | None = None
     try:
-        turn = await asyncio.to_thread(_begun, wanted)
+        turn = await in_thread(_begun, wanted)
         if turn is not None:
             await _flush_model.aflush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)
     except Exception as error:  # noqa: BLE001 - as in save
-        return await asyncio.to_thread(abort_flush, wanted.key, turn, error)
+        return await in_thread(abort_flush, wanted.key, turn, error)
     return turn is not None
 
 

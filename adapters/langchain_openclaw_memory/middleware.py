@@ -2,7 +2,6 @@
 
 # No `from __future__ import annotations`: LangGraph reads the annotations of the state at run time.
 
-import asyncio
 import warnings
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Mapping
@@ -44,6 +43,7 @@ from langchain_openclaw_memory._trigger import (
     reached,
 )
 from openclaw_memory._log import warn
+from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import flush_due, is_overflow
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.tools import checked_memory
@@ -167,7 +167,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
 
     async def abefore_model(self, state: MemoryFlushState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """Flush where it is due; the state is told of it. What looks at files does so in a thread."""
-        look = await asyncio.to_thread(self._look, state)
+        look = await in_thread(self._look, state)
         return self._update(look, look.wanted is not None and await asave(look.wanted))
 
     def wrap_model_call(
@@ -189,13 +189,13 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """Flush with the model that the agent asks, where no other is given; and where it is shown too much."""
-        look = await asyncio.to_thread(self._waited, request) if self.model is None else _Look()
+        look = await in_thread(self._waited, request) if self.model is None else _Look()
         update = self._update(look, look.wanted is not None and await asave(look.wanted))
         try:
             response = await handler(request)
         except Exception as error:
             if is_overflow(error):
-                last = await asyncio.to_thread(self._due, request.state, self.model or request.model, overflow=True)
+                last = await in_thread(self._due, request.state, self.model or request.model, overflow=True)
                 self._update(last, last.wanted is not None and await asave(last.wanted))
             raise
         return _with_update(response, update)

@@ -2,7 +2,6 @@
 
 # No `from __future__ import annotations`: RunnableLambda reads those of the functions it is given.
 
-import asyncio
 import inspect
 from collections.abc import Callable
 from importlib.metadata import version
@@ -18,6 +17,7 @@ from langchain_core.runnables.base import coerce_to_runnable
 from langchain_openclaw_memory._flush import Wanted, asave, compacted, save
 from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._session import flushed_session, run_config
+from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def flushing_summarizer(
         due = wanted(messages)
         await asave(due)
         summary = await summarise.ainvoke(messages, config)
-        await asyncio.to_thread(compacted, memory, due.key, due.session_id)
+        await in_thread(compacted, memory, due.key, due.session_id)
         return summary
 
     return RunnableLambda(flush_then_summarise, afunc=aflush_then_summarise, name="flushing_summarizer")

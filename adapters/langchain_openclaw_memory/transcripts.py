@@ -2,7 +2,6 @@
 
 # No `from __future__ import annotations`: LangGraph reads the annotations of hooks at run time.
 
-import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from langgraph.runtime import Runtime
 from langchain_openclaw_memory._messages import is_summary, openclaw_message
 from langchain_openclaw_memory._session import run_config, thread_of
 from openclaw_memory._log import warn
+from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import conversation, estimated_tokens
 from openclaw_memory.errors import ConfigError, InvalidInputError, OpenClawMemoryError
 from openclaw_memory.tools import checked_memory
@@ -78,7 +78,7 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Write what came since the latest call of the model, in a thread."""
-        await asyncio.to_thread(self._write, state["messages"], self._session())
+        await in_thread(self._write, state["messages"], self._session())
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Write the reply."""
@@ -86,7 +86,7 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Write the reply, in a thread."""
-        await asyncio.to_thread(self._write, state["messages"], self._session())
+        await in_thread(self._write, state["messages"], self._session())
 
     def _session(self) -> str:
         session = self.session_id or thread_of(run_config())

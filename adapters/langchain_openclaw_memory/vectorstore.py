@@ -41,10 +41,10 @@ class OpenClawVectorStore(VectorStore):
         """A store over a memory that is open.
 
         Raises:
-            ConfigError: it is something else.
+            TypeError: `memory` is not a `Memory`.
         """
         if not isinstance(memory, Memory):
-            raise ConfigError(
+            raise TypeError(
                 f"OpenClawVectorStore takes a Memory, not {_named(memory)}: OpenClawVectorStore(Memory.open(PATH)), or "
                 "OpenClawVectorStore.from_texts(texts, embedding, workspace=PATH)"
             )

@@ -46,21 +46,16 @@ def flush(turn: FlushTurn, llm: LLM, talk: Talk, *, room: int | None, count: Cou
     """
     if not isinstance(talk, str) and not (is_whole(talk) and _is_all_said(talk)):
         talk = _text(talk)  # providers refuse calls that nobody answered, and answers to calls that are not there
-    work = drive_flush(
-        turn, talk, partial(_look, turn, llm), room=room, size=lambda part: count(_text(part)), text=_text
-    )
     with instrument_tags({**active_instrument_tags.get(), FLUSH_TAG: True}):
-        step: Callable[[], Any] = partial(next, work)
-        while (ask := _next(step)) is not None:
-            try:
-                reply = ask()
-            except (KeyboardInterrupt, SystemExit):
-                raise
-            except BaseException as error:  # noqa: BLE001 - it is told to the turn, also where a model's task was cancelled
-                told = error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
-                step = partial(work.throw, told)
-            else:
-                step = partial(work.send, reply)
+        drive_flush(
+            turn,
+            talk,
+            partial(_model_turn, turn, llm),
+            lambda ask: ask(),
+            room=room,
+            size=lambda part: count(_text(part)),
+            text=_text,
+        )
 
 
 def window_of(llm: LLM) -> int | None:
@@ -72,17 +67,10 @@ def window_of(llm: LLM) -> int | None:
     return size if size > 0 else None
 
 
-def _next(step: Callable[[], Any]) -> Any:
-    try:
-        return step()
-    except StopIteration:
-        return None
-
-
-def _look(turn: FlushTurn, llm: Any, talk: Talk) -> ModelTurn:
-    """One look at a conversation: what the model said last, or that it is silent once it has written something."""
+def _model_turn(turn: FlushTurn, llm: Any, talk: Talk) -> ModelTurn:
+    """One turn at a conversation: returns what the model said last, or `NO_REPLY` once it has written something."""
     if not (llm.metadata.is_function_calling_model and hasattr(llm, "chat_with_tools")):
-        return (yield from _look_without_tools(turn, llm, talk))
+        return (yield from _turn_without_tools(turn, llm, talk))
     tool = MemoryTool(lambda _key: turn.tool, "")
     shown = _shown(turn, talk, can_call=True)
     wrote, said = False, ""
@@ -124,7 +112,7 @@ def _asked(llm: Any, name: str, *arguments: Any, **options: Any) -> ChatResponse
     return waited
 
 
-def _look_without_tools(turn: FlushTurn, llm: LLM, talk: Talk) -> ModelTurn:
+def _turn_without_tools(turn: FlushTurn, llm: LLM, talk: Talk) -> ModelTurn:
     """The look of a model that cannot call tools: what it says is what it wants to save."""
     reply: ChatResponse = yield partial(_asked, llm, "chat", _shown(turn, talk, can_call=False))
     said = reply.message.content or ""

@@ -31,6 +31,7 @@ from llama_index_openclaw_memory._messages import as_text, calls_of, openclaw_me
 from llama_index_openclaw_memory._token_usage import reported_tokens
 from openclaw_memory import Memory
 from openclaw_memory._log import warn
+from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import compaction_threshold
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Reading, run_flush
@@ -155,7 +156,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
 
     async def aflush(self, session_key: str | None = None) -> None:
         """`flush` that lets the loop go on."""
-        await asyncio.to_thread(self.flush, session_key)
+        await in_thread(self.flush, session_key)
 
     def settle(self) -> None:
         """Wait until every flush that is under way is over."""
@@ -166,7 +167,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
 
     async def asettle(self) -> None:
         """`settle` that lets the loop go on."""
-        await asyncio.to_thread(self.settle)
+        await in_thread(self.settle)
 
     def _hear(self, event: BaseEvent) -> None:
         detector, call = self._detector, event.span_id

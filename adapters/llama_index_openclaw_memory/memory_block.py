@@ -20,6 +20,7 @@ from llama_index_openclaw_memory._eviction import Ejected
 from llama_index_openclaw_memory._messages import openclaw_messages, words_of
 from openclaw_memory import Memory
 from openclaw_memory._log import warn
+from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import own_words
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.tools import checked_memory, question_in, recall, with_fewer_results
@@ -157,7 +158,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     # --- what is recalled ---
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        return await asyncio.to_thread(self._recalled, messages or [], block_kwargs.get("session_id"))
+        return await in_thread(self._recalled, messages or [], block_kwargs.get("session_id"))
 
     def _recalled(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
         is_from_user = [message.role == MessageRole.USER for message in messages]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -22,6 +21,7 @@ from llama_index_openclaw_memory._nodes import found_node, is_cited, node_of, so
 from llama_index_openclaw_memory._query_modes import answer
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder
 from openclaw_memory import Memory
+from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError
 from openclaw_memory.tools import checked_memory
 
@@ -241,31 +241,31 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
     async def async_add(self, nodes: Iterable[BaseNode], **kwargs: Any) -> list[str]:
         """As `add`, in a thread."""
-        return await asyncio.to_thread(self.add, nodes, **kwargs)
+        return await in_thread(self.add, nodes, **kwargs)
 
     async def aget_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
         """As `get_nodes`, in a thread."""
-        return await asyncio.to_thread(self.get_nodes, node_ids, filters)
+        return await in_thread(self.get_nodes, node_ids, filters)
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """As `delete`, in a thread."""
-        await asyncio.to_thread(self.delete, ref_doc_id, **delete_kwargs)
+        await in_thread(self.delete, ref_doc_id, **delete_kwargs)
 
     async def adelete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
     ) -> None:
         """As `delete_nodes`, in a thread."""
-        await asyncio.to_thread(self.delete_nodes, node_ids, filters, **delete_kwargs)
+        await in_thread(self.delete_nodes, node_ids, filters, **delete_kwargs)
 
     async def aclear(self) -> None:
         """As `clear`, in a thread."""
-        await asyncio.to_thread(self.clear)
+        await in_thread(self.clear)
 
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """As `query`, in a thread."""
-        return await asyncio.to_thread(self.query, query, **kwargs)
+        return await in_thread(self.query, query, **kwargs)
 
 
 def _completed(rows: Sequence[Sequence[float] | None], documents: Sequence[Document], maker: Maker) -> list[Any]:

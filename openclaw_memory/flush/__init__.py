@@ -15,6 +15,7 @@ __all__ = [
     "Reading",
     "SessionState",
     "abort_flush",
+    "adrive_flush",
     "answer_tool_call",
     "as_single_prompt",
     "drive_flush",
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         MAX_STEPS,
         ModelTurn,
         abort_flush,
+        adrive_flush,
         answer_tool_call,
         as_single_prompt,
         drive_flush,
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "detector": ["ConversationDetector", "Reading"],
     "driver": [
-        *("MAX_STEPS", "ModelTurn", "abort_flush", "answer_tool_call"),
+        *("MAX_STEPS", "ModelTurn", "abort_flush", "adrive_flush", "answer_tool_call"),
         *("as_single_prompt", "drive_flush", "prompt_of", "run_flush"),
     ],
     "flush": ["FLUSH_TAG", "Flush", "FlushTurn"],

@@ -10,7 +10,7 @@ from contextlib import suppress
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.changes import compare, worth_a_sync
-from openclaw_memory.indexing.history import LAST_SYNC, moment, told
+from openclaw_memory.indexing.history import LAST_SYNC, moment, sync_record
 from openclaw_memory.types import Store, SyncReport
 from openclaw_memory.workspace import Workspace
 
@@ -114,5 +114,5 @@ class Lag:
 
     def _done_elsewhere_since(self, at: float) -> bool:
         """Whether a sync that left nothing out has begun after `at`, in seconds since 1970, in whatever process."""
-        last = told(self._store().noted(LAST_SYNC))
-        return last is not None and str(last["at"]) > moment(at) and not last.get("failed") and not last.get("waiting")
+        last = sync_record(self._store().noted(LAST_SYNC))
+        return last is not None and last.at > moment(at) and not last.failed and not last.waiting

@@ -71,15 +71,15 @@ def test_a_rebuild_that_finds_all_vectors_in_the_cache_still_says_their_dimensio
     for name in ("a", "b", "a"):
         memory = opened(Named(name))
         memory.sync()
-        assert memory.status().vector["dims"] == 16
+        assert memory.status().vector.dims == 16
     opened(Named("a")).sync(force=True)
-    assert opened(Named("a")).status().vector["dims"] == 16
+    assert opened(Named("a")).status().vector.dims == 16
 
 
 def test_nothing_is_pruned_by_a_sync_in_the_midst_of_another(opened: Callable[..., Memory], notes: Path) -> None:
     opened(Named("a")).sync()
     memory = opened(Named("b"), embedding=EmbeddingConfig(max_entries=4))
-    vectors = lambda: memory.status().cache["entries"]  # noqa: E731
+    vectors = lambda: memory.status().cache.entries  # noqa: E731
     with one_at_a_time(memory.index_path):
         memory.sync()
         assert vectors() == 8

@@ -5,7 +5,8 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallB
 from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMChatStartEvent
 from llama_index_instrumentation.dispatcher import instrument_tags
 from llama_index_openclaw_memory import _flush_model
-from scripted_llm import ScriptedLLM, TextOnlyLLM, calling, saying, tells_facts, writes_facts
+from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
+from scripted_llm import tells_facts, writes_facts
 
 from openclaw_memory.flush import FLUSH_TAG
 from openclaw_memory.text.fence import fenced
