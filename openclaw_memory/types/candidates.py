@@ -129,7 +129,7 @@ def gather_candidates(
     Raises:
         EmbedderError: The vector does not fit the index.
     """
-    held = [source for source in SOURCES if source in set(sources)]
+    held: list[Source] = [source for source in SOURCES if source in set(sources)]
     # One source alone needs no filter, which costs time.
     wanted: Sequence[Source | None] = held if request.source is None and len(held) > 1 else [request.source]
     hits = [_hits(store, request, source) for source in wanted] if request.terms else []
