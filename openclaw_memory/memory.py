@@ -304,7 +304,7 @@ class Memory:
         """What frameworks add to this memory: documents with ids and metadata, each a Markdown file of its own."""
         from openclaw_memory.documents import Documents
 
-        return Documents(self.workspace, self._service, self.search, lambda: self.embedder, self.index_path)
+        return Documents(self.workspace, self._service, self.search, lambda: self.embedder)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -375,8 +375,6 @@ class Memory:
         """
         self._service.close()
         self._embedders.close()
-        if "documents" in vars(self):
-            self.documents.close()
 
     def __enter__(self) -> Self:
         return self

@@ -22,7 +22,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
 )
 from openclaw_memory.indexing.background import Background, Courtesy
-from openclaw_memory.indexing.history import LAST_ERROR, UNFINISHED, begun, notes_of, record_of_error
+from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of, record_of_error
 from openclaw_memory.indexing.staleness import Staleness
 from openclaw_memory.types import FileRecord, Progress, Store, StoreInfo, SyncReport
 
@@ -126,7 +126,7 @@ class IndexService:
             return
         if not (root := self._parts.workspace.root).is_dir():
             raise WorkspaceError(f"workspace {root} has gone; bring it back, or open the memory elsewhere")
-        self.store().set_meta(UNFINISHED, "")
+        self.store().set_meta(WATCHING, "")
 
     def close(self) -> None:
         """Close the store, and end what runs in the background. Calling it twice is allowed."""
@@ -199,19 +199,23 @@ class IndexService:
         progress: Callable[[Progress], None] | None = None,
         wait: float | None = None,
         reason: str = "manual",
+        prepare: Callable[[Store], None] | None = None,
     ) -> SyncReport:
-        """Sync, recovering a damaged index; see `Memory.sync`. `reason` says what asked for it, in the status."""
+        """Sync, recovering a damaged index; see `Memory.sync`. `reason` says what asked for it, in the status.
+
+        `prepare` is called with the store first, when no other process can change it.
+        """
         if self.is_syncing_here:
             raise SyncBusyError("a sync is under way in this very thread: a progress callback may search, not sync")
         self.check_open()
         self.make_place()
         end = None if wait is None else time.monotonic() + wait
         with self.store().lock("sync", wait, self._notify(progress)) as alone, self._alone_here(end):
-            written, started, is_sure = self._staleness.written, time.time(), begun(self.store) and not force
+            written, started = self._staleness.written, time.time()
             if force:
                 self._staleness.invalidate()
             try:
-                work = partial(self._one_sync, force, progress, alone)
+                work = partial(self._one_sync, force, progress, alone, prepare)
                 report, recovered = self._recovering(work, self._recover)
             except (Ended, KeyboardInterrupt, SystemExit):
                 self._staleness.invalidate()
@@ -225,8 +229,7 @@ class IndexService:
             if (words := recovered or self._recovered) is not None:
                 report, self._recovered = replace(report, rebuilt=words), None
             self.last, self.last_error, self._missing, self._had_index = report, None, None, True
-            for name, note in notes_of(report, reason, started, is_sure=is_sure).items():
-                self._note(name, note)
+            self._note(LAST_SYNC, record_of(report, reason, started))
             self._staleness.record_sync(report, written)
             return report
 
@@ -301,10 +304,18 @@ class IndexService:
             self._sync_thread = None
             self._syncing.release()
 
-    def _one_sync(self, force: bool, progress: Callable[[Progress], None] | None, alone: bool) -> SyncReport:
+    def _one_sync(
+        self,
+        force: bool,
+        progress: Callable[[Progress], None] | None,
+        alone: bool,
+        prepare: Callable[[Store], None] | None,
+    ) -> SyncReport:
         from openclaw_memory.indexing.plan import SyncParts, sync
 
         parts, store = self._parts, self.store()
+        if prepare is not None:
+            prepare(store)
         embedder, trouble = parts.embedders.for_sync(store.meta(), force=force)
         report = sync(
             SyncParts(
