@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 MOST_RESULTS = 1000
 
 # An index that is deleted again and again while it is asked is built again so often for one question.
-_ATTEMPTS = 5
 
 _Result = TypeVar("_Result")
 
