@@ -186,7 +186,7 @@ def test_a_file_that_cannot_be_read_keeps_no_other_from_being_found(indexed, mon
     (indexed.workspace.root / "memory/notes/walrus.md").touch()
     assert ids(fresh.search("walrus", 2)) == ["mill"]
     with pytest.raises(WorkspaceError, match=r"walrus\.md cannot be read"):
-        list(fresh.all())
+        list(fresh.iterate())
 
 
 def test_what_is_dropped_is_found_no_more_before_the_next_sync(indexed):
