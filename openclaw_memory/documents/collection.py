@@ -30,6 +30,7 @@ from openclaw_memory.documents.validation import (
 from openclaw_memory.documents.vectors import DocumentVectors, row_identity, vector_of_file
 from openclaw_memory.errors import (
     EmbedderError,
+    IndexReplacedError,
     InvalidInputError,
     QueryError,
     StoreError,
@@ -38,7 +39,7 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.text.terms import query_terms
-from openclaw_memory.types import Document, Embedder, Maker, Source, Store, StoredChunk
+from openclaw_memory.types import Document, Embedder, Source, Store, StoredChunk, VectorSource
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.document_cache import Known, check_names_no_file, cited_lines, document_of
 from openclaw_memory.workspace.documents import Fields, Upserted
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 # The most that one search brings; see `Memory.search`.
 MOST_RESULTS = 1000
 
-# An index that is deleted again and again while it is asked is built again so often for one question.
 
 _Result = TypeVar("_Result")
 
@@ -80,7 +80,7 @@ class Documents:
 
     # --- by id ---------------------------------------------------------------------------------------------------
 
-    def add(self, given: Iterable[Document], vectors: Any = None, source: Maker | None = None) -> list[str]:
+    def add(self, given: Iterable[Document], vectors: Any = None, source: VectorSource | None = None) -> list[str]:
         """Write documents, each in the place of the one with its id, and index them; returns their ids in order.
 
         `vectors`, shape (n, dims) and of any length each, come with them, made by `source`: `vector_search` finds the
@@ -108,7 +108,9 @@ class Documents:
                     f"a field of document {one.id!r} cannot be called {min(ours)!r}: call it another name"
                 )
         if vectors is not None and source is None:
-            raise EmbedderError("vectors came without word of what made them: give source=Maker(identity, model)")
+            raise EmbedderError(
+                "vectors came without word of what made them: give source=VectorSource(identity, model)"
+            )
         if self._service.is_syncing_here:
             raise SyncBusyError("a sync is under way in this very thread: a progress callback may search, not add")
         if not added:
@@ -133,7 +135,7 @@ class Documents:
             self._service.sync()
         return written
 
-    def _put_with_vectors(self, added: Sequence[Document], rows: Matrix, source: Maker) -> None:
+    def _put_with_vectors(self, added: Sequence[Document], rows: Matrix, source: VectorSource) -> None:
         import numpy as np
 
         model, units = (source.identity, rows.shape[1]), unit_rows(rows)
@@ -186,7 +188,7 @@ class Documents:
             found.append(document)
         return [owned(document) for document in found if document is not None]
 
-    def at(self, path: str) -> Document | None:
+    def read(self, path: str) -> Document | None:
         """The document, for reading alone, that a file holds now; None where it holds none, or cannot be read."""
         seen = self._known.text_at(path)
         return None if seen is None else document_in(path, seen)
@@ -210,7 +212,7 @@ class Documents:
             self._service.sync()
         return gone
 
-    def all(self, where: Where | None = None) -> Iterator[Document]:
+    def iterate(self, where: Where | None = None) -> Iterator[Document]:
         """Every document that fits, each once, in the order of their files; what a person wrote is none here."""
         self._service.check_open()
         for doc_id, paths in self._paths().items():
@@ -230,7 +232,7 @@ class Documents:
 
     # --- by what they say ----------------------------------------------------------------------------------------
 
-    def find(
+    def search(
         self,
         query: str,
         k: int,
@@ -270,7 +272,7 @@ class Documents:
         rest = ((document_in(path, seen), 0.0) for path, _ in listed if (seen := self._known.text_at(path)))
         return distinct(chain(found, by_vector, rest), k, where)
 
-    def matching(
+    def keyword_search(
         self, query: str, k: int, *, where: Where | None = None, source: Source | None = None
     ) -> list[tuple[Document, float]]:
         """The k documents that have words of the question, best first, with the BM25 of the best chunk in them, > 0.
@@ -297,7 +299,7 @@ class Documents:
         k: int,
         *,
         identity: str | None = None,
-        vector_source: Maker | None = None,
+        vector_source: VectorSource | None = None,
         where: Where | None = None,
     ) -> list[tuple[Document, float]]:
         """The k documents nearest to a vector, shape (dims,), nearest first, with their cosines.
@@ -350,7 +352,7 @@ class Documents:
 
         return self._reading(all_of)
 
-    def vector_identity(self, vector_source: Maker | None = None) -> str | None:
+    def vector_identity(self, vector_source: VectorSource | None = None) -> str | None:
         """The identity of the model whose vectors documents came with, None where none did.
 
         It is that of `vector_source`, which makes those again that are gone, or else the commonest one.
@@ -432,6 +434,8 @@ class Documents:
             self._service.make_searchable()
             self._service.is_behind()
             with self._service.store().snapshot() as frozen:
+                if frozen.meta() is None and not self._service.is_syncing_here:
+                    raise IndexReplacedError("the index was deleted when it had just been built; search again")
                 return work(frozen)
 
         return self._service.recovering(read)[0]
@@ -480,7 +484,7 @@ class Documents:
         return sorted([*found, *others], key=lambda pair: -pair[1])[:k]
 
     def _of_model(self, path: str, identity: str) -> Document | None:
-        document = self.at(path)
+        document = self.read(path)
         return document if document is not None and document.model == identity else None
 
     def _hits(self, hits: Iterable[tuple[StoredChunk, float]]) -> Iterator[tuple[Document | None, float]]:

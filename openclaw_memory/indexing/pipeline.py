@@ -33,6 +33,7 @@ from openclaw_memory.types import (
     Skipped,
     Store,
 )
+from openclaw_memory.types.where import Scalar, kind_of
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.dates import date_terms, is_date_title, note_date
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
@@ -51,6 +52,7 @@ CHUNKS_PER_WRITE = 512
 # Beside a service transactions are short: nothing is asked for while one lasts, and what it waits for may be lost.
 FILES_BESIDE_SERVICE = 8
 CHUNKS_BESIDE_SERVICE = 64
+MAX_METADATA_CHARS = 256  # a longer text is not filtered by
 
 
 @dataclass(slots=True)
@@ -321,7 +323,25 @@ def rows(text: str, path: str, rules: ChunkingConfig, *, vectors: bool) -> list[
     day = note_date(path)
     above = matter_end(text)  # nothing in a document's fields may reach into its text
     pieces = chunk(text[:above] + redact(without_fenced(text[above:])), path, rules, note_date=day)
+    if metadata := _metadata(text) if above and path.startswith(f"{DOCUMENTS_FOLDER}/") else {}:
+        pieces = [replace(piece, metadata=metadata) for piece in pieces]
     return _rows(pieces, path, day, vectors=vectors)
+
+
+def _metadata(text: str) -> dict[str, Scalar]:
+    """Return what the front matter of a document says under `metadata`, as far as searches can filter by it.
+
+    Nested values, long texts and secrets are left out: each chunk of the file keeps a copy.
+    """
+    document = parsed(text)
+    found = document.fields.get("metadata") if document else None
+    if not isinstance(found, dict):
+        return {}
+    return {name: value for name, value in found.items() if kind_of(name) and kind_of(value) and _is_short(value)}
+
+
+def _is_short(value: Scalar) -> bool:
+    return not isinstance(value, str) or (len(value) <= MAX_METADATA_CHARS and redact(value) == value)
 
 
 def _embedding_in(path: str, text: str) -> Embedding | None:
