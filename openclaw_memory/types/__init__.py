@@ -6,7 +6,7 @@ frameworks exchange with a memory; `protocols` are the parts that can be replace
 
 from openclaw_memory.types.candidates import CandidateRequest, Candidates, SourceHits, gather_candidates
 from openclaw_memory.types.documents import Document, Maker
-from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source, citation, cited
+from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source
 from openclaw_memory.types.index import (
     Chunk,
     ChunkRow,
@@ -52,7 +52,5 @@ __all__ = [
     "ToolAnswer",
     "Vector",
     "WordVectorEmbedder",
-    "citation",
-    "cited",
     "gather_candidates",
 ]
