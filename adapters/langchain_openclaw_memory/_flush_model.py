@@ -1,4 +1,4 @@
-"""The silent turn: a model is shown a conversation and writes down what should last, and nobody else hears of it."""
+"""Run the silent turn: show a model a conversation, and have it write down what should last."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def quiet(model: Model) -> Model:
 def chat_model(model: Model | str) -> Model:
     """The model that `model` names, or is: a name as that of `init_chat_model`, for example `openai:gpt-5-mini`.
 
-    For whoever takes a model in a constructor, so that a wrong one is told there and not by a flush that fails.
+    For constructors, so that a wrong model is an error there and not a failed flush later.
 
     Raises:
         ConfigError: there is no such model, or a package that it needs is missing.

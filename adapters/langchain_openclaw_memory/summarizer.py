@@ -54,7 +54,7 @@ def flushing_summarizer(
     made = chat_model(summarizer) if isinstance(summarizer, str) else summarizer
     writer = chat_model(model) if model is not None else made
     if not isinstance(writer, Runnable) or (model is None and not isinstance(writer, BaseChatModel)):
-        raise ConfigError(f"{summarizer!r} is no chat model, so that nobody can write the memories: give model=")
+        raise ConfigError(f"{summarizer!r} is not a chat model, so that no model can write the memories: pass model=")
     inner: Any = _as_langchain_does(made, summary_prompt) if isinstance(made, BaseChatModel) else made
     summarise: Runnable[list[AnyMessage], str] = coerce_to_runnable(inner)
 

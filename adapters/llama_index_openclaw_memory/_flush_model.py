@@ -1,4 +1,4 @@
-"""The silent turn: a model is shown a conversation and writes down what should last, and nobody else hears of it."""
+"""Run the silent turn: show a model a conversation, and have it write down what should last."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def flush(turn: FlushTurn, llm: LLM, talk: Talk, *, room: int | None, count: Cou
     """Have `llm` write down what should last of `talk`, until `turn` is done; an error of the model ends up in `turn`.
 
     What does not fit into `room` tokens (None: no limit that is known) is shown in parts; `count` counts the tokens of
-    a text. The instrumentation's events of these calls bear the tag `FLUSH_TAG`, by which handlers know them.
+    a text. The instrumentation's events of these calls have the tag `FLUSH_TAG`, by which handlers know them.
 
-    The model is asked without `await` where it can be, in a thread where a loop is not to stand still: many
+    The model is asked without `await` where it can be, in a thread where a loop must go on: many
     integrations keep a client that belongs to the loop in which it was made, and `Memory.put` has a new loop for each
     call.
     """
     if not isinstance(talk, str) and not (is_whole(talk) and _is_all_said(talk)):
-        talk = _text(talk)  # providers refuse calls that nobody answered, and answers to calls that are not there
+        talk = _text(talk)  # providers refuse calls without an answer, and answers to calls that are not there
     with instrument_tags({**active_instrument_tags.get(), FLUSH_TAG: True}):
         drive_flush(
             turn,

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-import threading
 from collections.abc import Callable, Sequence
-from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +25,7 @@ from llama_index_instrumentation import root_dispatcher
 from llama_index_instrumentation.events.span import SpanDropEvent
 from pydantic import Field, PrivateAttr
 
+from llama_index_openclaw_memory._eviction import Workers
 from llama_index_openclaw_memory._flush_model import flush, window_of
 from llama_index_openclaw_memory._messages import as_text, calls_of, openclaw_messages
 from llama_index_openclaw_memory._token_usage import reported_tokens
@@ -96,8 +95,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
     token_counter: Callable[[str], int] = Field(exclude=True)
     _detector: ConversationDetector[ChatMessage] = PrivateAttr()
     _told: set[type[Exception]] = PrivateAttr(default_factory=set)
-    _under_way: list[threading.Thread] = PrivateAttr(default_factory=list)
-    _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
+    _workers: Workers = PrivateAttr(default_factory=Workers)
 
     def __init__(
         self,
@@ -162,10 +160,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
 
     def settle(self) -> None:
         """Wait until every flush that is under way is over."""
-        with self._lock:
-            threads = list(self._under_way)
-        for thread in threads:
-            thread.join()
+        self._workers.settle()
 
     async def asettle(self) -> None:
         """`settle` that lets the loop go on."""
@@ -189,7 +184,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
             case ExceptionEvent():
                 detector.failed(call, event.exception)
             case SpanDropEvent():
-                # It is told of while the error is being handled, and itself has nothing but its text.
+                # The event comes while the error is being handled, and has only its text.
                 detector.failed(call, sys.exception() or RuntimeError(event.err_str))
 
     def _began(self, event: LLMChatStartEvent | LLMCompletionStartEvent, messages: Sequence[ChatMessage]) -> None:
@@ -231,21 +226,13 @@ class MemoryFlushEventHandler(BaseEventHandler):
         )
 
     def _hold(self, work: Callable[[], None]) -> None:
-        """Hold a flush: at once, or in a thread where a loop would stand still meanwhile."""
+        """Run a flush: at once, or in a thread where it would block an event loop."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             work()
-            return
-        # No daemon: what is being written when the program ends is written to its end.
-        thread = threading.Thread(target=copy_context().run, args=(work,), name="openclaw-memory-flush", daemon=False)
-        try:
-            thread.start()
-        except RuntimeError:  # there are no more threads to be had, or the program ends: rather late than never
-            work()
-            return
-        with self._lock:
-            self._under_way = [*(other for other in self._under_way if other.is_alive()), thread]
+        else:
+            self._workers.start(work)
 
 
 def _text(talk: Sequence[ChatMessage]) -> str:

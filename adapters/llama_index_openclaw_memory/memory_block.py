@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-MAIN = "main"  # OpenClaw's name for the session of whoever names none
+MAIN = "main"  # OpenClaw's name for the session where none is named
 _SESSIONS = 64  # whose latest block is kept
 
 
@@ -40,7 +40,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     Every message that `Memory` ejects is written to a transcript at once, word for word and with secrets masked, where
     searches find it. With an `llm`, a silent turn is held over what was ejected since the last one, once that has
     `flush_tokens` tokens or more: the model writes what should last into today's note. `flush` holds one for the rest,
-    at the end of a session. Nothing of this raises: what fails is told in the log and in `memory.status().flush`, and
+    at the end of a session. Nothing of this raises: what fails is in the log and in `memory.status().flush`, and
     what the disk does not take is held in memory, and tried again with the next messages.
 
     Nobody waits for the model: a flush is held in a thread of its own, whether `Memory` is called with `await` or
@@ -119,7 +119,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     ) -> None:
         """Keep messages, and begin a flush where one is due. The messages are not changed; nothing is raised.
 
-        They are in the transcript when it returns; nobody waits for the flush.
+        They are in the transcript when it returns; the flush is not waited for.
         """
         if self.accept_short_term_memory or not from_short_term_memory:
             await self._take(messages, session_id)
@@ -138,7 +138,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     def flush(self, session_id: str | None = None) -> None:
         """Hold a flush of what was ejected since the last one, at the end of a session; by default of all sessions.
 
-        A flush of the session that is under way is waited for; where somebody else in the program holds one, for up to
+        A flush of the session that is under way is waited for; where another thread of the program holds one, for up to
         a minute. What `Memory` has not ejected is no part of it: where its conversation is over, hand it to `aput`
         before.
         """

@@ -62,14 +62,20 @@ def memory_tools(
 ) -> tuple[Tool, ...]:
     """The tools of a memory for one session: memory_search and memory_get, and those that write.
 
-    `session_key` is OpenClaw's: in a group or channel, as the key or `sessions.json` knows it, neither MEMORY.md,
-    USER.md nor transcripts are shown, and citations only where `config.recall.citations` is `on`. `append` adds
-    memory_append, `edit` adds memory_edit and memory_forget. What a call answers has a `status`: `ok`; what a model can
-    mend, `invalid`, `not_found`, `not_allowed` or `stale`; or `unavailable` and `failed`. Every one but `ok` comes with
-    an `error` in words. With `source` "memory" no transcript is searched or read, with "sessions" no note.
+    An answer has a `status`: `ok`; `invalid`, `not_found`, `not_allowed` or `stale`, which a model can correct; or
+    `unavailable` and `failed`. Every one but `ok` comes with an `error`.
+
+    Args:
+        memory: The memory.
+        session_key: OpenClaw's. In a group or channel, as the key or `sessions.json` says, neither MEMORY.md, USER.md
+            nor transcripts are shown, and citations only where `config.recall.citations` is `on`.
+        edit: Whether to add memory_edit and memory_forget.
+        append: Whether to add memory_append.
+        source: With "memory" no transcript is searched or read, with "sessions" no note.
 
     Raises:
-        ConfigError: `memory` is no memory, or `source` is unknown.
+        TypeError: `memory` is not a memory.
+        ConfigError: `source` is unknown.
     """
     checked_memory(memory)
     check_source(source)

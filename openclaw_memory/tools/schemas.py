@@ -1,4 +1,4 @@
-"""What a model is told of each tool, its JSON schema, and the check of what it then sends."""
+"""The description and JSON schema of each tool, and the check of what a model then sends."""
 
 from __future__ import annotations
 
