@@ -306,7 +306,7 @@ class Memory:
         """What frameworks add to this memory: documents with ids and metadata, each a Markdown file of its own."""
         from openclaw_memory.documents import Documents
 
-        return Documents(self.workspace, self._upkeep, self.search, lambda: self.embedder, self.index_path)
+        return Documents(self.workspace, self._upkeep, self.search, lambda: self.embedder)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -379,8 +379,6 @@ class Memory:
         """
         self._upkeep.close()
         self._embedders.close()
-        if "documents" in vars(self):
-            self.documents.close()
 
     def __enter__(self) -> Self:
         return self

@@ -210,7 +210,11 @@ class OpenClawVectorStore(VectorStore):
             return _is_of(one, source) and (where is None or where(one))
 
         # A cosine may be below 0: without a least score there are k of k documents.
-        return [one for one, cosine in self._documents.near(embedding, k, where=counts) if not 0 < min_score > cosine]
+        return [
+            one
+            for one, cosine in self._documents.vector_search(embedding, k, where=counts)
+            if not 0 < min_score > cosine
+        ]
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         return _within_bounds

@@ -70,7 +70,7 @@ class Makers:
         """The identity of the model whose vectors the nodes came with; None where there are none."""
         embedder = self.theirs or self._own()
         # What makes vectors again that are gone must be at hand before anybody misses them.
-        return self.memory.documents.precomputed.model_of(None if embedder is None else maker_by(embedder))
+        return self.memory.documents.vector_identity(None if embedder is None else maker_by(embedder))
 
     def of_nodes(self, nodes: Sequence[BaseNode]) -> Maker:
         """What made the embeddings that nodes come with: `GIVEN` where nothing at hand did.

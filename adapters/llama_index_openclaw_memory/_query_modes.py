@@ -61,19 +61,16 @@ def _by_vectors(makers: Makers, query: VectorStoreQuery, where: Where | None) ->
 
 
 def _nearest(makers: Makers, vector: Sequence[float], k: int, where: Where | None) -> Found:
-    own = makers.is_own(makers.model_there())
-    precomputed = makers.memory.documents.precomputed
-    found = precomputed.nearest(vector, k, where=where)
-    if not own:
-        return found
-    # What has no vector of its own is found by its chunks: people's notes, and what came without one.
-    least = found[-1][1] if len(found) == k else -1.0
+    documents, there = makers.memory.documents, makers.model_there()
+    if there is not None:
+        return documents.vector_search(vector, k, identity=there, where=where)
+    if not makers.is_own(None):
+        return []
     try:
-        others = makers.memory.documents.near(vector, k, where=where, beside=precomputed.paths(), least=least)
+        return documents.vector_search(vector, k, where=where)
     except EmbedderError:
         # Before the first node is added, nothing says what makes the vectors: the memory has none of these dimensions.
-        return found
-    return sorted([*found, *others], key=lambda pair: -pair[1])[:k]
+        return []
 
 
 def _by_words(makers: Makers, query: VectorStoreQuery, where: Where | None) -> Found:
@@ -132,12 +129,10 @@ _MODES: Mapping[VectorStoreQueryMode, Callable[[Makers, VectorStoreQuery, Where 
 
 def _with_vectors(makers: Makers, found: Sequence[Document]) -> list[tuple[Document, Vector]]:
     """Documents with the vectors they came with, or else those of their chunks; without those that have none."""
-    documents = makers.memory.documents
-    rows = documents.precomputed.vectors(found)
-    if makers.is_own(makers.model_there()):
-        lacking = [at for at, row in enumerate(rows) if row is None]
-        for at, row in zip(lacking, documents.vectors([found[at] for at in lacking]), strict=True):
-            rows[at] = row
+    there = makers.model_there()
+    if there is None and not makers.is_own(None):
+        return []
+    rows = makers.memory.documents.vectors(found, there)
     return [(one, row) for one, row in zip(found, rows, strict=True) if row is not None]
 
 

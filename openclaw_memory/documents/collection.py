@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from openclaw_memory.documents.precomputed import Precomputed
 from openclaw_memory.documents.validation import (
     OURS,
+    UNLIKE,
     WIDER,
     Where,
+    above_text,
     check_ids,
     check_k,
+    check_question,
     chunks_of,
     distinct,
     document_in,
     overlaps,
     owned,
+    rows_of,
     stored_hits,
     unit_of,
+    unit_rows,
 )
-from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError, WorkspaceError
+from openclaw_memory.documents.vectors import DocumentVectors, row_identity, vector_of_file
+from openclaw_memory.errors import (
+    CorruptIndexError,
+    EmbedderError,
+    InvalidInputError,
+    QueryError,
+    StoreError,
+    SyncBusyError,
+    WorkspaceError,
+)
 from openclaw_memory.indexing.service import Upkeep
+from openclaw_memory.store.location import is_current
 from openclaw_memory.text.terms import query_terms
 from openclaw_memory.types import Document, Embedder, Maker, Source, Store, StoredChunk
 from openclaw_memory.workspace import Workspace, documents
@@ -34,13 +48,14 @@ from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 from openclaw_memory.workspace.scan import notes_below
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from openclaw_memory.search import SearchResults
-    from openclaw_memory.types import Vector
+    from openclaw_memory.types import Matrix, Vector
 
 # The most that one search brings; see `Memory.search`.
 MOST_RESULTS = 1000
+
+# An index that is deleted again and again while it is asked is built again so often for one question.
+_ATTEMPTS = 5
 
 _Result = TypeVar("_Result")
 
@@ -59,25 +74,20 @@ class Documents:
         upkeep: Upkeep,
         search: Callable[..., SearchResults],
         embedder: Callable[[], Embedder | None],
-        index_path: Path | None = None,
     ) -> None:
-        """`upkeep` keeps the index of the workspace; `search` is `Memory.search`, `embedder` asks the same index.
-
-        `index_path` is the file of that index: the vectors that come with documents are indexed beside it.
-        """
+        """`upkeep` keeps the index of the workspace; `search` is `Memory.search`, `embedder` asks the same index."""
         self._workspace, self._upkeep, self._search, self._embedder = workspace, upkeep, search, embedder
         self._root, self._rules = workspace.root, workspace.rules
         self._known = Known(self._root, self._rules)
-        self.precomputed = Precomputed(workspace, upkeep, self._at, index_path)
-        """The vectors that came with documents; see `Precomputed`."""
+        self._vectors = DocumentVectors(workspace, self._known, upkeep, self._reading)
 
     # --- by id ---------------------------------------------------------------------------------------------------
 
-    def add(self, given: Iterable[Document], vectors: Any = None, maker: Maker | None = None) -> list[str]:
+    def add(self, given: Iterable[Document], vectors: Any = None, source: Maker | None = None) -> list[str]:
         """Write documents, each in the place of the one with its id, and index them; returns their ids in order.
 
-        `vectors`, shape (n, dims) and of any length each, come with them, made by `maker`: `precomputed` finds the
-        documents by them. Without any, only the memory's own index does.
+        `vectors`, shape (n, dims) and of any length each, come with them, made by `source`: `vector_search` finds the
+        documents by them, under its identity. Without any, only the memory's own index does.
 
         Of several with one id the last one counts. Nothing is written where one of them cannot be. A document whose
         file a person has damaged is mended so. A text, or a text in the metadata, that is the old one as it is shown,
@@ -100,25 +110,63 @@ class Documents:
                 raise InvalidInputError(
                     f"a field of document {one.id!r} cannot be called {min(ours)!r}: call it another name"
                 )
-        if vectors is not None and maker is None:
-            raise EmbedderError("vectors came without word of what made them: give maker=Maker(identity, model)")
-        if added and vectors is not None and maker is not None:
-            with self.precomputed.turn():
-                rows = self.precomputed.checked(vectors, len(added), maker)
-                paths = self._put(added, self.precomputed.above(rows, maker)).paths
-                self.precomputed.index({paths[one.id]: row for one, row in zip(added, rows, strict=True)}, maker)
-        elif added:
+        if vectors is not None and source is None:
+            raise EmbedderError("vectors came without word of what made them: give source=Maker(identity, model)")
+        if self._upkeep.is_syncing_here:
+            raise SyncBusyError("a sync is under way in this very thread: a progress callback may search, not add")
+        if not added:
+            return []
+        self._vectors.use(source)
+        if vectors is None or source is None:
             self._put(added, [{}] * len(added))
+        else:
+            self._put_with_vectors(added, rows_of(vectors, len(added)), source)
         return [one.id for one in added]
 
-    def _put(self, added: Sequence[Document], about: Sequence[Mapping[str, Any]]) -> Upserted:
+    def _put(
+        self, added: Sequence[Document], about: Sequence[Mapping[str, Any]], vectors: tuple[str, int] | None = None
+    ) -> Upserted:
+        """Write documents with more fields `about` each; `vectors` are the model and dimensions of their vectors."""
         wanted = {
             one.id: ({"metadata": one.metadata, **one.fields, **more}, one.text)
             for one, more in zip(added, about, strict=True)
         }
-        if written := self._told(documents.upsert, wanted, self._known):
+        written: Upserted = self._told(documents.upsert, wanted, self._known, vectors)
+        if written and vectors is None:
             self._upkeep.sync()
         return written
+
+    def _put_with_vectors(self, added: Sequence[Document], rows: Matrix, source: Maker) -> None:
+        import numpy as np
+
+        model, units = (source.identity, rows.shape[1]), unit_rows(rows)
+        above = [above_text(row, source.identity, in_file=source.make is None) for row in rows]
+        written = self._put(added, above, model)
+        latest = {one.id: at for at, one in enumerate(added)}
+        same = [at for doc_id, at in latest.items() if written.paths[doc_id] not in written.changed]
+        stored = self.vectors(self.get([added[at].id for at in same]), source.identity)
+        # What the source would not make again of this document is kept in its file.
+        odd = [
+            at
+            for at, row in zip(same, stored, strict=True)
+            if row is not None and float(np.linalg.norm(row - units[at])) > UNLIKE
+        ]
+        if source.make is not None and odd:
+            self._put(
+                [added[at] for at in odd], [above_text(rows[at], source.identity, in_file=True) for at in odd], model
+            )
+        keys = {
+            one.key: units[latest[doc_id]]
+            for doc_id, path in written.paths.items()
+            if (one := written.embeddings[path]).vector is None and latest[doc_id] not in odd
+        }
+        identity = f"{source.identity}#{rows.shape[1]}"
+
+        def prepare(store: Store) -> None:
+            if keys:
+                store.add_vectors([*keys], np.array([*keys.values()]), identity)
+
+        self._upkeep.sync(prepare=prepare)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """The documents with these ids, in their order; unknown ones are left out. A citation is an id as well.
@@ -181,11 +229,7 @@ class Documents:
         if look:
             with suppress(WorkspaceError):  # what cannot be looked at is among the files that are left out
                 self._paths()
-        return [self._known.unread[path] for path in sorted(self._known.unread)] + self.precomputed.told()
-
-    def close(self) -> None:
-        """Close what is open beside the memory's own index."""
-        self.precomputed.close()
+        return [self._known.unread[path] for path in sorted(self._known.unread)] + self._vectors.in_words()
 
     # --- by what they say ----------------------------------------------------------------------------------------
 
@@ -250,44 +294,75 @@ class Documents:
 
         return self._reading(best) if terms else []
 
-    def near(
+    def vector_search(
         self,
         vector: Vector | Sequence[float],
         k: int,
         *,
+        identity: str | None = None,
+        vector_source: Maker | None = None,
         where: Where | None = None,
-        beside: Collection[str] = (),
-        least: float = -1.0,
     ) -> list[tuple[Document, float]]:
-        """The k documents nearest to a vector, shape (dims,), nearest first, with the cosine of the nearest chunk.
+        """The k documents nearest to a vector, shape (dims,), nearest first, with their cosines.
 
-        These are the vectors of the memory's own index; those that came with documents are in `precomputed`. What is in
-        the files `beside`, and what has a cosine below `least`, is left out.
+        Without an `identity` they go by the nearest of their chunks in the memory's own index. With the identity of
+        the model that made the vector, documents that came with vectors of this model go by these, exactly; all else
+        goes by its chunks, if the memory's own index is of this model too. With a vector of zeros, the question's or a
+        document's, the cosine counts as 0. `vector_source` makes those again that are gone, if it is of this identity.
 
         Raises:
             QueryError: k is less than 1, or the vector is not of numbers.
-            EmbedderError: the vector is not of the index's dimensions, or holds a NaN or an infinity.
+            EmbedderError: the vector has other dimensions than those it is compared with, or is not finite.
         """
         check_k(k)
         unit = unit_of(vector)
+        if identity is None:
+            return self._reading(lambda store: self._by_chunks(store, unit, k, where))
+        self._vectors.restore(vector_source)
 
-        def nearest(store: Store) -> list[tuple[Document, float]]:
-            by_vector = partial(store.search_vector, unit)
-            return distinct(self._hits(stored_hits(store, by_vector, WIDER * k, least), beside), k, where)
+        def search() -> list[tuple[Document, float]]:
+            return self._reading(lambda store: self._by_own_vectors(store, unit, k, identity, where))
 
-        return self._reading(nearest)
+        found = search()
+        if self._vectors.are_current(document for document, _ in found):
+            return found
+        # A person has changed what was found: its vector is that of another text.
+        with suppress(SyncBusyError, StoreError):
+            self._upkeep.sync(wait=0)
+        self._vectors.restore(None)
+        return search()
 
-    def vectors(self, found: Sequence[Document]) -> list[Vector | None]:
-        """A unit vector for each document, shape (dims,): the mean of those of its chunks; None where it has none."""
+    def vectors(self, found: Sequence[Document], identity: str | None = None) -> list[Vector | None]:
+        """A unit vector for each document, shape (dims,), or None where it has none.
+
+        It is the mean of those of its chunks. With an `identity` it is the one of this model that the document came
+        with, or else that mean, if the memory's own index is of this model too.
+        """
         import numpy as np
 
-        def means(store: Store) -> list[Vector | None]:
-            of_each = [[stored.id for stored in chunks_of(store, document)] for document in found]
-            stored = store.vectors([at for ids in of_each for at in ids])
-            rows = [[stored[at] for at in ids if at in stored] for ids in of_each]
-            return [unit_of(np.sum(some, axis=0)) if some else None for some in rows]
+        def all_of(store: Store) -> list[Vector | None]:
+            own = row_identity(store.identities(), identity) if identity is not None else None
+            rows = [None if own is None else vector_of_file(store, one.path, own) for one in found]
+            if identity is not None and not _is_of(store, identity):
+                return rows
+            means = [[*store.vectors([stored.id for stored in chunks_of(store, one)]).values()] for one in found]
+            return [
+                unit_of(np.sum(mean, axis=0)) if row is None and mean else row
+                for row, mean in zip(rows, means, strict=True)
+            ]
 
-        return self._reading(means)
+        return self._reading(all_of)
+
+    def vector_identity(self, vector_source: Maker | None = None) -> str | None:
+        """The identity of the model whose vectors documents came with, None where none did.
+
+        It is that of `vector_source`, which makes those again that are gone, or else the commonest one.
+        """
+        return self._vectors.restore(vector_source)
+
+    def missing_vectors(self) -> int:
+        """How many documents cannot be found by the vectors they came with; `damaged` says why."""
+        return sum(self._vectors.missing().values())
 
     # --- by path -------------------------------------------------------------------------------------------------
 
@@ -356,11 +431,23 @@ class Documents:
     def _reading(self, work: Callable[[Store], _Result]) -> _Result:
         """What `work` returns of the index as it is now, built first where there is none, and healed where damaged."""
 
-        def read() -> _Result:
-            self._upkeep.make_searchable()
-            self._upkeep.look()
-            with self._upkeep.store().snapshot() as frozen:
-                return work(frozen)
+        def read(attempts: int = _ATTEMPTS) -> _Result:
+            store: Store | None = None
+            try:
+                store = self._upkeep.store()
+                self._upkeep.make_searchable()
+                self._upkeep.look()
+                store = self._upkeep.store()
+                with store.snapshot() as frozen:
+                    meta = frozen.meta()
+                    if attempts == 1 or (meta is not None and meta.complete):
+                        return work(frozen)
+            except CorruptIndexError:
+                raise
+            except StoreError:
+                if attempts == 1 or (store is not None and self._upkeep.is_store(store) and is_current(store)):
+                    raise
+            return read(attempts - 1)  # the index was deleted or replaced under this question
 
         return self._upkeep.healing(read)[0]
 
@@ -371,20 +458,51 @@ class Documents:
             stored = self._reading(lambda store: store.meta())
             if embedder is None or stored is None or stored.identity != embedder.identity:
                 return []
-            return self.near(embedder.embed_query(query), k, where=where)
+            return self.vector_search(embedder.embed_query(query), k, where=where)
         except EmbedderError:  # keywords have answered in its place
             return []
 
-    def _hits(
-        self, hits: Iterable[tuple[StoredChunk, float]], beside: Collection[str] = ()
-    ) -> Iterator[tuple[Document | None, float]]:
-        """What the chunks are of that a search found, without what is in the files `beside`."""
+    def _by_chunks(
+        self,
+        store: Store,
+        unit: Vector,
+        k: int,
+        where: Where | None,
+        least: float = -1.0,
+        left_out: Callable[[str], bool] | None = None,
+    ) -> list[tuple[Document, float]]:
+        """The k documents with the nearest chunks down to a cosine of `least`, without what is in files `left_out`."""
+        hits = stored_hits(store, partial(store.search_vector, unit), WIDER * k, least)
+        wanted = (hit for hit in hits if left_out is None or not left_out(hit[0].path))
+        return distinct(self._hits(wanted), k, where)
+
+    def _by_own_vectors(
+        self, store: Store, unit: Vector, k: int, identity: str, where: Where | None
+    ) -> list[tuple[Document, float]]:
+        """As `vector_search` with an identity, of one state of the index."""
+        own = row_identity(store.identities(), identity)
+        found: list[tuple[Document, float]] = []
+        if own is not None:
+            check_question(unit, int(own.rpartition("#")[2]))
+            by_vector = partial(store.search_vector, unit, identity=own)
+            hits = stored_hits(store, by_vector, k if where is None else WIDER * k)
+            found = distinct(((self._of_model(hit.path, identity), score) for hit, score in hits), k, where)
+        if not _is_of(store, identity):
+            return found
+        least = found[-1][1] if len(found) == k else -1.0
+        has_own = cache(lambda path: own is not None and vector_of_file(store, path, own) is not None)
+        others = self._by_chunks(store, unit, k, where, least, has_own)
+        return sorted([*found, *others], key=lambda pair: -pair[1])[:k]
+
+    def _of_model(self, path: str, identity: str) -> Document | None:
+        document = self.at(path)
+        return document if document is not None and document.model == identity else None
+
+    def _hits(self, hits: Iterable[tuple[StoredChunk, float]]) -> Iterator[tuple[Document | None, float]]:
+        """What the chunks are of that a search found."""
         for stored, score in hits:
             chunk = stored.chunk
-            if stored.path in beside:
-                yield None, score
-            else:
-                yield self._found(stored.path, chunk.start_line, chunk.end_line, chunk.text, stored.source), score
+            yield self._found(stored.path, chunk.start_line, chunk.end_line, chunk.text, stored.source), score
 
     def _paths(self, wanted: Sequence[str] = ()) -> dict[str, list[str]]:
         named = [doc_id for doc_id in wanted if doc_id.strip()]
@@ -411,3 +529,9 @@ class Documents:
             if (document := document_in(path, seen)) is not None:
                 return document
         return document_of(path, start, end, text, source)
+
+
+def _is_of(store: Store, identity: str) -> bool:
+    """Whether the vectors of the chunks are of a model."""
+    meta = store.meta()
+    return meta is not None and meta.identity == identity

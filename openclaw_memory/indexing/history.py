@@ -4,43 +4,17 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from openclaw_memory.errors import OpenClawMemoryError
-from openclaw_memory.types import Skipped, Store, SyncReport
+from openclaw_memory.types import Skipped, SyncReport
 from openclaw_memory.types.results import SyncFailure, SyncRecord
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 
 # The names under which a store keeps them (`Store.note`).
-LAST_SYNC, LAST_ERROR, DOCUMENTS, UNFINISHED = "last_sync", "last_error", "documents", "unfinished"
+LAST_SYNC, LAST_ERROR = "last_sync", "last_error"
 # Files that are named with their reasons; more would make a note of every sync grow with the workspace.
 MOST_FILES = 100
-
-
-def begun(store: Callable[[], Store]) -> bool:
-    """Note that a sync is at work; whether it is known that the one before it, of any process, came to its end."""
-    try:
-        before = store().noted(UNFINISHED)
-        store().note(UNFINISHED, "a sync")
-    except (OpenClawMemoryError, OSError):  # the sync itself meets it, and tells it
-        return False
-    return not before
-
-
-def notes_of(report: SyncReport, reason: str, started: float, *, is_sure: bool) -> dict[str, str]:
-    """What is kept of a sync that came to its end, by name: see `record_of`.
-
-    `documents` is something new each time that files among the documents have changed; and where that is not sure, as
-    the sync before this one broke off.
-    """
-    notes = {LAST_SYNC: record_of(report, reason, started), UNFINISHED: ""}
-    changed = (*report.added, *report.changed, *report.removed)
-    if not is_sure or any(path.startswith(f"{DOCUMENTS_FOLDER}/") for path in changed):
-        notes[DOCUMENTS] = os.urandom(8).hex()
-    return notes
 
 
 def record_of(report: SyncReport, reason: str, started: float) -> str:

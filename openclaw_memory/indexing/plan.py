@@ -120,7 +120,7 @@ def all_passes(parts: Parts, *, force: bool, alone: bool) -> SyncReport:
     # What others have embedded and not yet written is nobody's, and must not be taken from them.
     if alone and report.embedded and report.ok:
         # Vectors in no use are looked for among all chunks: in a large index not before some have come together.
-        chunks = store.chunk_count()
+        chunks = store.chunk_count() + sum(rows for rows, _ in store.identities().values())
         if store.prune(max(rules.max_entries, chunks + chunks // 64)):
             store.prune(rules.max_entries)
     return replace(report, seconds=time.perf_counter() - started)

@@ -22,7 +22,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
 )
 from openclaw_memory.indexing.background import Background, Courtesy
-from openclaw_memory.indexing.history import LAST_ERROR, begun, notes_of, record_of_error
+from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of, record_of_error
 from openclaw_memory.indexing.staleness import Lag
 from openclaw_memory.store.location import is_current
 from openclaw_memory.types import FileRecord, Progress, Store, SyncReport
@@ -211,8 +211,12 @@ class Upkeep:
         progress: Callable[[Progress], None] | None = None,
         wait: float | None = None,
         reason: str = "manual",
+        prepare: Callable[[Store], None] | None = None,
     ) -> SyncReport:
-        """Sync, healing a damaged index; see `Memory.sync`. `reason` says what asked for it, in the status."""
+        """Sync, healing a damaged index; see `Memory.sync`. `reason` says what asked for it, in the status.
+
+        `prepare` is called with the store first, when no other process can change it.
+        """
         from openclaw_memory.indexing.lock import one_at_a_time
 
         if self.is_syncing_here:
@@ -223,11 +227,11 @@ class Upkeep:
         end = None if wait is None else time.monotonic() + wait
         turn = one_at_a_time(self._keeping.index_path, wait, self._told_to_wait(progress))
         with turn as alone, self._alone_here(end):
-            written, started, is_sure = self._lag.written, time.time(), begun(self.store) and not force
+            written, started = self._lag.written, time.time()
             if force:
                 self._lag.mistrust()
             try:
-                work = partial(self._one_sync, force, progress, alone)
+                work = partial(self._one_sync, force, progress, alone, prepare)
                 report, healed = self._healing(work, self._heal)
             except (Ended, KeyboardInterrupt, SystemExit):
                 self._lag.mistrust()
@@ -241,8 +245,7 @@ class Upkeep:
             if (words := healed or self._healed) is not None:
                 report, self._healed = replace(report, rebuilt=words), None
             self.last, self.last_error, self._lacking = report, None, None
-            for name, note in notes_of(report, reason, started, is_sure=is_sure).items():
-                self._note(name, note)
+            self._note(LAST_SYNC, record_of(report, reason, started))
             self._lag.synced(report, written)
             return report
 
@@ -315,11 +318,19 @@ class Upkeep:
             self._sync_thread = None
             self._syncing.release()
 
-    def _one_sync(self, force: bool, progress: Callable[[Progress], None] | None, alone: bool) -> SyncReport:
+    def _one_sync(
+        self,
+        force: bool,
+        progress: Callable[[Progress], None] | None,
+        alone: bool,
+        prepare: Callable[[Store], None] | None,
+    ) -> SyncReport:
         from openclaw_memory.indexing.plan import all_passes, parts_of
 
         kept = self._keeping
         store = self.store()
+        if prepare is not None:
+            prepare(store)
         embedder, trouble = kept.embedders.for_sync(store.meta(), force=force)
         parts = parts_of(
             kept.workspace,

@@ -28,6 +28,7 @@ from openclaw_memory.types import (
     StoreStats,
     gather_candidates,
 )
+from openclaw_memory.types.where import Where
 
 if TYPE_CHECKING:
     import apsw
@@ -279,14 +280,28 @@ class SqliteStore:
             )
 
     def search_text(
-        self, terms: Sequence[str], k: int, *, match: Literal["any", "all"] = "any", source: Source | None = None
+        self,
+        terms: Sequence[str],
+        k: int,
+        *,
+        match: Literal["any", "all"] = "any",
+        source: Source | None = None,
+        where: Where | None = None,
     ) -> list[Hit]:
         """The k best chunks by BM25 over segmented terms, of which the first 64 count."""
         with self._connections.read() as db:
-            return fts.search(db, terms, k, match, source)
+            if where and not rows.has_metadata(db):
+                return []
+            return fts.search(db, terms, k, match, source, where)
 
     def search_vector(
-        self, vector: Vector, k: int, *, source: Source | None = None, identity: str | None = None
+        self,
+        vector: Vector,
+        k: int,
+        *,
+        source: Source | None = None,
+        identity: str | None = None,
+        where: Where | None = None,
     ) -> list[Hit]:
         """The k chunks nearest to a unit vector, scored by exact cosine; with an `identity`, rows that have that one.
 
@@ -299,9 +314,9 @@ class SqliteStore:
             if identity is not None:
                 return document_rows.nearest(db, self._document_cache, vector, k, source, identity)
             dims = _dims(db)
-            if dims is None:
+            if dims is None or (where and not rows.has_metadata(db)):
                 return []
-            return vectors.nearest(db, vector, dims, k, source, use_codes=self._vector_error is None)
+            return vectors.nearest(db, vector, dims, k, source, where, use_codes=self._vector_error is None)
 
     def similarities(self, vector: Vector, chunk_ids: Sequence[int]) -> Mapping[int, float]:
         """Cosine similarity of these chunks with a unit vector; chunks without a vector are left out.

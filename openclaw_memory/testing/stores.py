@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from openclaw_memory.types import Matrix, Source
+    from openclaw_memory.types import Matrix, Scalar, Source, Where
 
 _DIMS = 8
 
@@ -141,7 +141,8 @@ def _check_chunks(store: Store) -> None:
     for path in store.files():
         own = _ids_of(store, path)
         assert [found.id for found in store.file_chunks(path)] == own, "file_chunks must keep their order"
-        assert own == list(range(own[0], own[0] + 5)), f"ids of one file must be consecutive, not {own}"
+        places = [found.ordinal for found in store.chunks(own)]
+        assert places == [0, 1, 2, 3, 4], f"ordinals must be positions in the file, from 0, not {places}"
     stored = store.chunks([*reversed(ids), max(ids) + 1000, ids[0]])
     assert [chunk.id for chunk in stored] == sorted(ids), "chunks must come once each, by id, the unknown left out"
     first = stored[0]
@@ -185,6 +186,32 @@ def _check_candidates(store: Store) -> None:
     assert not store.candidates(replace(request, terms=[])).hits, "without terms neither leg runs"
     store.remove_files([path for path in store.files() if path.startswith("sessions/")])
     assert len(store.candidates(request).hits) == 1, "a source without files is not searched"
+
+
+def _check_where(store: Store) -> None:
+    vectors = _filled(store)
+    years: list[Scalar | None] = [1999, 2000.5, True, "2001", None]
+    rows = [_made_row(at, f"every y{at}", key=_made_key(at)) for at in range(5)]
+    dated: list[dict[str, Scalar]] = [{} if year is None else {"year": year, "kind": "note"} for year in years]
+    rows = [replace(row, chunk=replace(row.chunk, metadata=one)) for row, one in zip(rows, dated, strict=True)]
+    store.replace_files([(_made_record("memory/dated.md"), rows)])
+    cases: list[tuple[Where, list[int]]] = [
+        ({"year": 1999}, [0]),
+        ({"year": (">", 1999)}, [1]),
+        ({"year": ("<=", 2000.5)}, [0, 1]),
+        ({"year": True}, [2]),
+        ({"year": ("in", ["2001", "2002"])}, [3]),
+        ({"year": ("!=", 1999)}, [1]),
+        ({"kind": "note"}, [0, 1, 2, 3]),
+        ({"kind": "note", "year": "2001"}, [3]),
+        ({"other": 1}, []),
+    ]
+    for where, places in cases:
+        found = store.candidates(CandidateRequest(["every"], vectors[0], where=where)).hits
+        ids = {chunk_id for one in found for chunk_id in one.text}
+        assert sorted(chunk.ordinal for chunk in store.chunks(ids)) == places, f"where={where} must find {places}"
+        legs = (store.search_text(["every"], 99, where=where), store.search_vector(vectors[0], 99, where=where))
+        assert [{hit.chunk_id for hit in leg} for leg in legs] == [ids, ids], f"where={where} must filter both legs"
 
 
 def _check_text(store: Store) -> None:
@@ -549,6 +576,7 @@ _CHECKS: tuple[Callable[[Store], None], ...] = (
     _check_refusals,
     _check_chunks,
     _check_candidates,
+    _check_where,
     _check_text,
     _check_terms,
     _check_cosine,

@@ -21,6 +21,7 @@ from openclaw_memory.types.index import (
 from openclaw_memory.types.protocols import Embedder, ServiceEmbedder, Store, WordVectorEmbedder
 from openclaw_memory.types.results import Progress, SearchResult, Status, SyncReport
 from openclaw_memory.types.tools import Tool, ToolAnswer
+from openclaw_memory.types.where import Condition, Scalar, Where, conditions, matches
 
 __all__ = [
     "SOURCES",
@@ -28,6 +29,7 @@ __all__ = [
     "Candidates",
     "Chunk",
     "ChunkRow",
+    "Condition",
     "Document",
     "Embedder",
     "Excerpt",
@@ -38,6 +40,7 @@ __all__ = [
     "Matrix",
     "MemoryFile",
     "Progress",
+    "Scalar",
     "SearchResult",
     "ServiceEmbedder",
     "Skipped",
@@ -51,6 +54,9 @@ __all__ = [
     "Tool",
     "ToolAnswer",
     "Vector",
+    "Where",
     "WordVectorEmbedder",
+    "conditions",
     "gather_candidates",
+    "matches",
 ]

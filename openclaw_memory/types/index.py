@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory.types.files import Source
+from openclaw_memory.types.where import Scalar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +27,7 @@ class Chunk:
     `start_char` is the offset of `text` in the file, in characters. `context` is what the lines themselves do not say
     (file date, title, heading path); it is embedded and indexed with the text, and never shown as part of it.
     `section` is the line that opens its section, 0 where they are not told apart: an answer never spans two.
+    `metadata` holds the fields that searches can filter by.
     """
 
     start_line: int
@@ -34,6 +36,7 @@ class Chunk:
     text: str
     context: str = ""
     section: int = 0
+    metadata: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
 
     @property
     def embedding_text(self) -> str:
@@ -42,12 +45,13 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk as it comes back from a store. Ids of chunks that came together are consecutive."""
+    """A chunk as it comes back from a store. `ordinal` is its position among the chunks of its file, from 0."""
 
     id: int
     path: str
     source: Source
     chunk: Chunk
+    ordinal: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Literal, Protocol, runtime_checkable
 from openclaw_memory.types.candidates import CandidateRequest, Candidates
 from openclaw_memory.types.files import Source
 from openclaw_memory.types.index import ChunkRow, FileRecord, Hit, IndexMeta, Matrix, StoredChunk, StoreStats, Vector
+from openclaw_memory.types.where import Where
 
 
 @runtime_checkable
@@ -61,8 +62,8 @@ class ServiceEmbedder(Embedder, Protocol):
 class Store(Protocol):
     """Keeps files, chunks, terms and vectors, and finds chunks again. `testing.check_store` is its contract.
 
-    Each method that writes is one transaction. Scores of `search_text` are BM25 (larger is better, > 0), those of
-    `search_vector` are cosine similarities. A store is safe to call from several threads.
+    Each method that writes is one transaction. Scores of `search_text` are above 0, and larger is better; those
+    of `search_vector` are cosine similarities. A store is safe to call from several threads.
     """
 
     def meta(self) -> IndexMeta | None:
@@ -160,15 +161,33 @@ class Store(Protocol):
         ...
 
     def search_text(
-        self, terms: Sequence[str], k: int, *, match: Literal["any", "all"] = "any", source: Source | None = None
+        self,
+        terms: Sequence[str],
+        k: int,
+        *,
+        match: Literal["any", "all"] = "any",
+        source: Source | None = None,
+        where: Where | None = None,
     ) -> list[Hit]:
-        """The k best chunks by BM25 over terms that `text.py` has segmented."""
+        """Return the k best chunks for segmented terms, best first; a larger score is better, and all are above 0.
+
+        With `where`, only chunks whose `Chunk.metadata` meets the filter are found.
+        """
         ...
 
     def search_vector(
-        self, vector: Vector, k: int, *, source: Source | None = None, identity: str | None = None
+        self,
+        vector: Vector,
+        k: int,
+        *,
+        source: Source | None = None,
+        identity: str | None = None,
+        where: Where | None = None,
     ) -> list[Hit]:
-        """The k chunks nearest to a unit vector; with an `identity`, the rows that came under it, and no chunks."""
+        """The k chunks nearest to a unit vector; with an `identity`, the rows that came under it, and no chunks.
+
+        `where` filters chunks by their metadata.
+        """
         ...
 
     def similarities(self, vector: Vector, chunk_ids: Sequence[int]) -> Mapping[int, float]:

@@ -164,10 +164,10 @@ def no_text(file):
 def test_a_file_that_is_no_document_any_more_is_left_out_of_what_is_found(indexed, becomes):
     documents = indexed.documents
     vector = indexed.embedder.embed_query("The walrus sleeps.")
-    assert ids(documents.near(vector, 1)) == ids(documents.find("walrus", 1)) == ["walrus"]
+    assert ids(documents.vector_search(vector, 1)) == ids(documents.find("walrus", 1)) == ["walrus"]
     becomes(indexed.workspace.root / "memory/notes/walrus.md")
     assert ids(documents.find("walrus", 2)) == ["mill"]
-    assert ids(documents.near(vector, 2)) == ["mill"]
+    assert ids(documents.vector_search(vector, 2)) == ["mill"]
     assert ids(documents.get(["walrus", "mill"])) == ["mill"]
     documents.add([Document("walrus", "The walrus is awake.")])
     assert [one.text for one in documents.get(["walrus"])] == ["The walrus is awake."]
@@ -261,19 +261,19 @@ def test_nothing_in_the_metadata_reaches_into_the_text(documents, memory, opened
 
 def test_the_nearest_to_a_vector_are_found_each_once(documents, memory):
     documents.add([Document("long", "\n\n".join(f"# {n}\n\nThe mill by the river, part {n}." for n in range(40)))])
-    found = documents.near(memory.embedder.embed_query("The venue is the old mill by the river."), 3)
+    found = documents.vector_search(memory.embedder.embed_query("The venue is the old mill by the river."), 3)
     assert ids(found) == ["venue", "long", "launch"]
     assert found[0][1] == pytest.approx(1, abs=1e-3)
-    assert ids(documents.near(np.ones(256), 2, where=lambda one: one.metadata.get("n") == 1)) == ["launch"]
+    assert ids(documents.vector_search(np.ones(256), 2, where=lambda one: one.metadata.get("n") == 1)) == ["launch"]
 
 
 def test_a_vector_is_scaled_and_one_that_does_not_fit_is_refused(documents, memory):
     vector = memory.embedder.embed_query("mill")
-    assert [score for _, score in documents.near(vector * 7, 2)] == pytest.approx(
-        [score for _, score in documents.near(vector.tolist(), 2)], abs=1e-6
+    assert [score for _, score in documents.vector_search(vector * 7, 2)] == pytest.approx(
+        [score for _, score in documents.vector_search(vector.tolist(), 2)], abs=1e-6
     )
     with pytest.raises(EmbedderError, match="dimensions"):
-        documents.near([1.0, 2.0], 1)
+        documents.vector_search([1.0, 2.0], 1)
 
 
 @pytest.mark.parametrize(
@@ -285,14 +285,14 @@ def test_a_vector_is_scaled_and_one_that_does_not_fit_is_refused(documents, memo
 )
 def test_a_vector_is_of_finite_numbers(documents, number, error):
     with pytest.raises(error, match=r"a vector must be|NaN or an infinity"):
-        documents.near([number, *[0.5] * 255], 1)
+        documents.vector_search([number, *[0.5] * 255], 1)
 
 
 def test_a_vector_of_huge_numbers_is_scaled_as_well(documents, memory):
     vector = memory.embedder.embed_query("mill").astype(np.float64)
-    scores = [score for _, score in documents.near(vector, 3)]
+    scores = [score for _, score in documents.vector_search(vector, 3)]
     for factor in (1e-300, 1e300):
-        assert [score for _, score in documents.near(vector * factor, 3)] == pytest.approx(scores)
+        assert [score for _, score in documents.vector_search(vector * factor, 3)] == pytest.approx(scores)
 
 
 def test_each_document_has_a_unit_vector_where_it_has_any(documents, memory):
@@ -310,7 +310,7 @@ def test_without_vectors_keywords_answer_and_places_are_filled(tmp_path):
         memory.documents.add([Document("a", "the old mill"), Document("b", "the ferry")])
         assert ids(memory.documents.find("ferry", 2)) == ["b", "a"]
         assert ids(memory.documents.find("ferry", 2, min_score=0.1)) == ["b"]
-        assert memory.documents.near([1.0, 0.0], 2) == []
+        assert memory.documents.vector_search([1.0, 0.0], 2) == []
         assert memory.documents.vectors(memory.documents.get(["a"])) == [None]
 
 
@@ -324,7 +324,7 @@ def test_secrets_are_masked_in_what_is_returned_and_kept_in_the_file(documents, 
         *documents.find("zeppelin", 1),
         documents.fetch("memory/store/s.md"),
         *documents.below("memory/store"),
-        *documents.near(memory.embedder.embed_query("zeppelin key"), 2),
+        *documents.vector_search(memory.embedder.embed_query("zeppelin key"), 2),
     ]
     assert KEY not in repr(shown)
     assert KEY in (memory.workspace.root / "memory/notes/s.md").read_text()
@@ -356,7 +356,7 @@ def test_what_was_masked_does_not_take_the_place_of_the_secret(documents, memory
 def test_a_secret_in_a_persons_lines_is_masked_however_they_are_found(memory):
     (memory.workspace.root / "MEMORY.md").write_text(f"The zeppelin key is {KEY}.\n")
     memory.sync()
-    near = memory.documents.near(memory.embedder.embed_query("zeppelin key"), 1)
+    near = memory.documents.vector_search(memory.embedder.embed_query("zeppelin key"), 1)
     found = memory.documents.find("zeppelin key", 1)
     assert ids(near) == ids(found) == ["MEMORY.md#L1"]
     assert KEY not in repr([*near, *found])
@@ -429,7 +429,7 @@ def test_metadata_are_a_mapping(documents, metadata):
     [
         lambda d: d.find("x", 0),
         lambda d: d.find("x", True),
-        lambda d: d.near([1.0], 0),
+        lambda d: d.vector_search([1.0], 0),
         lambda d: d.get("launch"),
         lambda d: d.delete("launch"),
         lambda d: d.delete([1]),
@@ -490,7 +490,7 @@ def test_a_memory_that_is_closed_says_so(documents, memory):
         lambda: documents.add([Document("x", "y")]),
         lambda: documents.get(["x"]),
         lambda: documents.find("x", 1),
-        lambda: documents.near([1.0], 1),
+        lambda: documents.vector_search([1.0], 1),
         lambda: list(documents.all()),
         lambda: documents.put("memory/x.md", {}, ""),
     ):
@@ -564,3 +564,20 @@ def test_lines_that_are_shown_already_do_not_come_once_more_to_fill_up(memory, d
     assert spans
     for at, (path, start, end) in enumerate(spans):
         assert all(path != other or end < first or last < start for other, first, last in spans[at + 1 :])
+
+
+def test_words_alone_find_documents_and_lines(documents, memory):
+    memory.append("The ferry leaves at nine.\n", date="2026-01-02")
+    memory.sync()
+    assert sorted(ids(documents.matching("ferry", 5))) == ["launch", "memory/2026-01-02.md#L1-L3"]
+    scores = [score for _, score in documents.matching("ferry launch", 5)]
+    assert scores == sorted(scores, reverse=True)
+    assert min(scores) > 0
+    assert ids(documents.matching("ferry", 5, where=lambda one: one.metadata.get("n") == 1)) == ["launch"]
+    assert documents.matching("   ", 5) == []
+    with pytest.raises(QueryError, match="string"):
+        documents.matching(None, 5)
+
+
+def test_what_does_not_fit_is_not_among_all(documents):
+    assert sorted(ids(documents.all(lambda one: one.metadata["n"] > 1))) == ["empty", "venue"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -93,6 +94,19 @@ def test_an_empty_file_is_remembered_without_chunks(place: Any) -> None:
     assert place.sync().added == ("memory/empty.md",)
     assert (list(place.store.files()), place.store.chunk_count()) == (["memory/empty.md"], 0)
     assert place.sync().unchanged == 1
+
+
+def test_searches_can_filter_by_the_scalars_in_the_metadata_of_a_document(place: Any) -> None:
+    secret = "sk-" + "a1B2" * 12
+    metadata = {"year": 2026, "tags": ["a"], "text": "x" * 300, "key": secret, "draft": False}
+    above = ("---", "openclaw_memory: 1", f"metadata: {json.dumps(metadata)}", "---")
+    place.write("memory/notes/a.md", *above, "the memo")
+    place.write("memory/b.md", *above, "the memo")
+    place.sync()
+    (stored,) = place.store.file_chunks("memory/notes/a.md")
+    assert dict(stored.chunk.metadata) == {"year": 2026, "draft": False}
+    hits = place.store.search_text(["memo"], 5, where={"year": (">=", 2026)})
+    assert [hit.chunk_id for hit in hits] == [stored.id]
 
 
 def test_a_file_is_found_by_the_words_of_its_name(place: Any) -> None:
