@@ -155,7 +155,8 @@ class ScriptedLLM(TextOnlyLLM, FunctionCallingLLM):
         **kwargs: Any,  # noqa: ARG002
     ) -> list[ToolSelection]:
         """Return the calls in a reply."""
-        calls = [block for block in response.message.blocks if ToolCallBlock and isinstance(block, ToolCallBlock)]
+        blocks: list[Any] = list(response.message.blocks)
+        calls = [block for block in blocks if ToolCallBlock and isinstance(block, ToolCallBlock)]
         found = [
             ToolSelection(tool_id=call.tool_call_id or "", tool_name=call.tool_name, tool_kwargs=call.tool_kwargs)
             for call in calls

@@ -40,7 +40,7 @@ from openclaw_memory.errors import (
 from openclaw_memory.indexing.service import Upkeep
 from openclaw_memory.store.location import is_current
 from openclaw_memory.text.terms import query_terms
-from openclaw_memory.types import Document, Embedder, Maker, Source, Store, StoredChunk
+from openclaw_memory.types import Document, Embedder, Source, Store, StoredChunk, VectorSource
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.document_cache import Known, check_names_no_file, cited_lines, document_of
 from openclaw_memory.workspace.documents import Fields, Upserted
@@ -83,7 +83,7 @@ class Documents:
 
     # --- by id ---------------------------------------------------------------------------------------------------
 
-    def add(self, given: Iterable[Document], vectors: Any = None, source: Maker | None = None) -> list[str]:
+    def add(self, given: Iterable[Document], vectors: Any = None, source: VectorSource | None = None) -> list[str]:
         """Write documents, each in the place of the one with its id, and index them; returns their ids in order.
 
         `vectors`, shape (n, dims) and of any length each, come with them, made by `source`: `vector_search` finds the
@@ -111,7 +111,9 @@ class Documents:
                     f"a field of document {one.id!r} cannot be called {min(ours)!r}: call it another name"
                 )
         if vectors is not None and source is None:
-            raise EmbedderError("vectors came without word of what made them: give source=Maker(identity, model)")
+            raise EmbedderError(
+                "vectors came without word of what made them: give source=VectorSource(identity, model)"
+            )
         if self._upkeep.is_syncing_here:
             raise SyncBusyError("a sync is under way in this very thread: a progress callback may search, not add")
         if not added:
@@ -136,7 +138,7 @@ class Documents:
             self._upkeep.sync()
         return written
 
-    def _put_with_vectors(self, added: Sequence[Document], rows: Matrix, source: Maker) -> None:
+    def _put_with_vectors(self, added: Sequence[Document], rows: Matrix, source: VectorSource) -> None:
         import numpy as np
 
         model, units = (source.identity, rows.shape[1]), unit_rows(rows)
@@ -189,7 +191,7 @@ class Documents:
             found.append(document)
         return [owned(document) for document in found if document is not None]
 
-    def at(self, path: str) -> Document | None:
+    def read(self, path: str) -> Document | None:
         """The document, for reading alone, that a file holds now; None where it holds none, or cannot be read."""
         seen = self._known.text_at(path)
         return None if seen is None else document_in(path, seen)
@@ -213,7 +215,7 @@ class Documents:
             self._upkeep.sync()
         return gone
 
-    def all(self, where: Where | None = None) -> Iterator[Document]:
+    def iterate(self, where: Where | None = None) -> Iterator[Document]:
         """Every document that fits, each once, in the order of their files; what a person wrote is none here."""
         self._upkeep.check_open()
         for doc_id, paths in self._paths().items():
@@ -233,7 +235,7 @@ class Documents:
 
     # --- by what they say ----------------------------------------------------------------------------------------
 
-    def find(
+    def search(
         self,
         query: str,
         k: int,
@@ -273,7 +275,7 @@ class Documents:
         rest = ((document_in(path, seen), 0.0) for path, _ in listed if (seen := self._known.text_at(path)))
         return distinct(chain(found, by_vector, rest), k, where)
 
-    def matching(
+    def keyword_search(
         self, query: str, k: int, *, where: Where | None = None, source: Source | None = None
     ) -> list[tuple[Document, float]]:
         """The k documents that have words of the question, best first, with the BM25 of the best chunk in them, > 0.
@@ -300,7 +302,7 @@ class Documents:
         k: int,
         *,
         identity: str | None = None,
-        vector_source: Maker | None = None,
+        vector_source: VectorSource | None = None,
         where: Where | None = None,
     ) -> list[tuple[Document, float]]:
         """The k documents nearest to a vector, shape (dims,), nearest first, with their cosines.
@@ -353,7 +355,7 @@ class Documents:
 
         return self._reading(all_of)
 
-    def vector_identity(self, vector_source: Maker | None = None) -> str | None:
+    def vector_identity(self, vector_source: VectorSource | None = None) -> str | None:
         """The identity of the model whose vectors documents came with, None where none did.
 
         It is that of `vector_source`, which makes those again that are gone, or else the commonest one.
@@ -495,7 +497,7 @@ class Documents:
         return sorted([*found, *others], key=lambda pair: -pair[1])[:k]
 
     def _of_model(self, path: str, identity: str) -> Document | None:
-        document = self.at(path)
+        document = self.read(path)
         return document if document is not None and document.model == identity else None
 
     def _hits(self, hits: Iterable[tuple[StoredChunk, float]]) -> Iterator[tuple[Document | None, float]]:

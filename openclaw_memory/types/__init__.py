@@ -5,7 +5,7 @@ frameworks exchange with a memory; `protocols` are the parts that can be replace
 """
 
 from openclaw_memory.types.candidates import CandidateRequest, Candidates, SourceHits, gather_candidates
-from openclaw_memory.types.documents import Document, Maker
+from openclaw_memory.types.documents import Document, VectorSource
 from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source
 from openclaw_memory.types.index import (
     Chunk,
@@ -36,7 +36,6 @@ __all__ = [
     "FileRecord",
     "Hit",
     "IndexMeta",
-    "Maker",
     "Matrix",
     "MemoryFile",
     "Progress",
@@ -54,6 +53,7 @@ __all__ = [
     "Tool",
     "ToolAnswer",
     "Vector",
+    "VectorSource",
     "Where",
     "WordVectorEmbedder",
     "conditions",
