@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Excerpt, Progress, Source, Status, SyncReport
     from openclaw_memory.workspace.bootstrap import Bootstrap
 
+__all__ = ["AsyncMemory", "in_thread"]
+
 P = ParamSpec("P")
 T = TypeVar("T")
 

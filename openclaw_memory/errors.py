@@ -29,6 +29,26 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable
 
+__all__ = [
+    "ConfigError",
+    "ConflictError",
+    "CorruptIndexError",
+    "EmbedderError",
+    "IndexLockedError",
+    "InvalidInputError",
+    "MissingExtraError",
+    "NewerIndexError",
+    "NotFoundError",
+    "OpenClawMemoryError",
+    "PathNotAllowedError",
+    "QueryError",
+    "StoreError",
+    "SyncBusyError",
+    "UndecodableError",
+    "WorkspaceError",
+    "WriteError",
+]
+
 _REMEDIES = {
     errno.EACCES: "get the right to write there",
     errno.EPERM: "get the right to write there",

@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from openclaw_memory.config import MemoryConfig, SessionsConfig, settings_of
-from openclaw_memory.config.config import agent_places
+from openclaw_memory.config import MemoryConfig, SessionsConfig
+from openclaw_memory.config.config import agent_places, settings_of
 from openclaw_memory.embeddings.selection import EmbedderChoice, EmbedderSelector, embedders_of, handed_in, sent_to
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.flush.state import FlushRegistry

@@ -17,7 +17,8 @@ from openclaw_memory.types import IndexMeta, Source, Store, WordVectorEmbedder
 if TYPE_CHECKING:
     import datetime
 
-    from openclaw_memory.search import SearchResults, WordVectors
+    from openclaw_memory.search import SearchResults
+    from openclaw_memory.search.line_features import WordVectors
     from openclaw_memory.workspace import Workspace
 
 
@@ -79,7 +80,7 @@ class Retriever:
         now: datetime.datetime | None,
     ) -> SearchResults:
         """Return the results from one state of the index, built with `stored`."""
-        from openclaw_memory.search import search
+        from openclaw_memory.search.search import search
 
         embedder, reason, stale = self._for_search(store, stored)
         results = search(

@@ -13,7 +13,8 @@ from adapter_readmes import EXAMPLE
 from openclaw_memory import JournalConfig, Memory, SessionsConfig, Status, SyncConfig
 from openclaw_memory.cli.doctor import examine
 from openclaw_memory.config import CompactionConfig, PruningConfig
-from openclaw_memory.conversation import compaction, compaction_threshold, flush_threshold
+from openclaw_memory.conversation import compaction, compaction_threshold
+from openclaw_memory.conversation.thresholds import flush_threshold
 from openclaw_memory.flush import flush
 from openclaw_memory.indexing import staleness, watcher
 from openclaw_memory.store import integrity

@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openclaw_memory.config import MemoryConfig, settings_of
+from openclaw_memory.config import MemoryConfig
+from openclaw_memory.config.config import settings_of
 from openclaw_memory.embeddings.selection import EmbedderChoice, embedders_of
 from openclaw_memory.errors import QueryError, WriteError
 from openclaw_memory.evaluation.dataset import Question, check_evidence, folded, read_questions

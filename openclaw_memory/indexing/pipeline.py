@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from openclaw_memory.chunking import chunk, moved_down
 from openclaw_memory.config import ChunkingConfig
-from openclaw_memory.embeddings import vector_key
 from openclaw_memory.embeddings.stream import Embedded, asks_service, stream
+from openclaw_memory.embeddings.vectors import vector_key
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, UndecodableError
 from openclaw_memory.indexing.background import no_hurry
 from openclaw_memory.indexing.changes import UNREAD_SIZE

@@ -6,7 +6,7 @@ frameworks exchange with a memory; `protocols` are the parts that can be replace
 
 from openclaw_memory.types.candidates import CandidateRequest, Candidates, SourceHits, gather_candidates
 from openclaw_memory.types.documents import Document, VectorSource
-from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source, citation, cited
+from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source
 from openclaw_memory.types.index import (
     Chunk,
     ChunkRow,
@@ -57,8 +57,6 @@ __all__ = [
     "VectorSource",
     "Where",
     "WordVectorEmbedder",
-    "citation",
-    "cited",
     "conditions",
     "gather_candidates",
     "matches",

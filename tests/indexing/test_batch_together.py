@@ -10,10 +10,10 @@ import filelock
 import pytest
 from batch_place import Place
 
-from openclaw_memory.embeddings import vector_key
 from openclaw_memory.embeddings.batch import state
 from openclaw_memory.embeddings.batch.api import JobState
 from openclaw_memory.embeddings.batch.jobs import Batch
+from openclaw_memory.embeddings.vectors import vector_key
 from openclaw_memory.errors import StoreError
 from openclaw_memory.types import SyncReport
 

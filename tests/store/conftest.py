@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from openclaw_memory.store import SCHEMA_VERSION, SqliteStore
+from openclaw_memory.store import SqliteStore
+from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, IndexMeta
 
 META = IndexMeta("check", "model", "check/model", None, {"style": "headings"}, SCHEMA_VERSION)

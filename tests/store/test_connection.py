@@ -10,7 +10,8 @@ import apsw
 import pytest
 
 from openclaw_memory.errors import CorruptIndexError, IndexLockedError, NewerIndexError, StoreError
-from openclaw_memory.store import SCHEMA_VERSION, SqliteStore, connection
+from openclaw_memory.store import SqliteStore, connection
+from openclaw_memory.store.schema import SCHEMA_VERSION
 
 
 def test_files_and_folders_it_makes_are_for_their_owner_alone(path, build):

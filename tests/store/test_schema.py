@@ -7,8 +7,9 @@ import pytest
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import EmbedderError, StoreError
-from openclaw_memory.store import SCHEMA_VERSION, SqliteStore
+from openclaw_memory.store import SqliteStore
 from openclaw_memory.store.connection import APPLICATION_ID
+from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.text.terms import segment
 
 SCHEMA_1 = r"""
