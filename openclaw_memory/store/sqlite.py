@@ -204,11 +204,6 @@ class SqliteStore:
         with self._connections.read() as db:
             return rows.files(db)
 
-    def missing_vectors(self) -> Mapping[str, int]:
-        """How many files lack vectors, by the reason."""
-        with self._connections.read() as db:
-            return rows.missing_vectors(db)
-
     def replace_files(
         self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]], made_for: IndexMeta | None = None
     ) -> None:
@@ -368,18 +363,6 @@ class SqliteStore:
                 return []
             return vectors.nearest(db, vector, dims, k, source, where, use_codes=self._vector_error is None)
 
-    def similarities(self, vector: Vector, chunk_ids: Sequence[int]) -> Mapping[int, float]:
-        """Cosine similarity of these chunks with a unit vector; chunks without a vector are left out.
-
-        Raises:
-            EmbedderError: the vector has other dimensions than the index, or holds a NaN.
-        """
-        from openclaw_memory.store import vectors
-
-        with self._connections.read() as db:
-            dims = _dims(db)
-            return {} if dims is None else vectors.similarities(db, vector, dims, chunk_ids)
-
     def vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
         """The vectors of these chunks, each of shape (dims,); chunks without a vector are left out."""
         from openclaw_memory.store import vectors
@@ -404,11 +387,6 @@ class SqliteStore:
         with self._connections.read() as db:
             yield self._pinned(db)
 
-    def holds(self, source: Source) -> bool:
-        """Whether any file of this source is indexed."""
-        with self._connections.read() as db:
-            return bool(fetch(db, "SELECT 1 FROM files WHERE source = ? LIMIT 1", (source,)))
-
     def set_meta(self, name: str, text: str) -> None:
         """Keep a short text under a name, through every build."""
         with self._connections.write() as db:
@@ -419,11 +397,6 @@ class SqliteStore:
         with self._connections.read() as db:
             return rows.noted(db, name)
 
-    def paths(self) -> list[str]:
-        """The path of every indexed file, in no order."""
-        with self._connections.read() as db:
-            return [path for (path,) in fetch(db, "SELECT path FROM files")]
-
     def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
         """All chunks of one file, in the order of its lines; with an `identity`, the rows that have that one."""
         with self._connections.read() as db:
@@ -433,16 +406,6 @@ class SqliteStore:
         """How many rows there are of each identity other than the index's own, and how many of them have vectors."""
         with self._connections.read() as db:
             return document_rows.identities(db, self._document_cache)
-
-    def document_frequencies(self, terms: Iterable[str]) -> Mapping[str, int]:
-        """In how many chunks each term occurs, in text or context (0 when in none)."""
-        with self._connections.read() as db:
-            return fts.document_frequencies(db, terms)
-
-    def chunk_count(self) -> int:
-        """How many chunks there are."""
-        with self._connections.read() as db:
-            return _count(db, "SELECT count(*) FROM chunks")
 
     @contextmanager
     def lock(self, name: str, wait: float | None = None, notify: Callable[[str], None] | None = None) -> Iterator[bool]:

@@ -97,10 +97,6 @@ class Store(Protocol):
         """Every indexed file by its path."""
         ...
 
-    def missing_vectors(self) -> Mapping[str, int]:
-        """How many files lack vectors, by the reason."""
-        ...
-
     def replace_files(
         self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]], made_for: IndexMeta | None = None
     ) -> None:
@@ -178,10 +174,6 @@ class Store(Protocol):
         """
         ...
 
-    def similarities(self, vector: Vector, chunk_ids: Sequence[int]) -> Mapping[int, float]:
-        """Cosine similarity of these chunks with a unit vector; chunks without a vector are left out."""
-        ...
-
     def vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
         """The vectors of these chunks, each of shape (dims,); chunks without a vector are left out."""
         ...
@@ -190,28 +182,12 @@ class Store(Protocol):
         """These chunks, in ascending order of id; unknown ids are left out."""
         ...
 
-    def holds(self, source: Source) -> bool:
-        """Whether any file of this source is indexed."""
-        ...
-
-    def paths(self) -> list[str]:
-        """The path of every indexed file, in no order."""
-        ...
-
     def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
         """All chunks of one file, in the order of its lines; with an `identity`, its rows under that one."""
         ...
 
     def identities(self) -> Mapping[str, tuple[int, int]]:
         """How many rows came under each identity (`ChunkRow.identity`), and how many of them have their vectors."""
-        ...
-
-    def document_frequencies(self, terms: Iterable[str]) -> Mapping[str, int]:
-        """In how many chunks each term occurs (0 when in none)."""
-        ...
-
-    def chunk_count(self) -> int:
-        """How many chunks there are."""
         ...
 
     def lock(
