@@ -492,7 +492,7 @@ def test_a_fallback_that_stands_in_is_announced(notes: Path, caplog: pytest.LogC
     with caplog.at_level(logging.WARNING), with_fallback(notes, Wanted(broken=True)) as memory:
         memory.sync()
     (record,) = caplog.records
-    assert record.getMessage().startswith("hashing stands in for wanted: ")
+    assert record.getMessage().startswith("hashing takes the place of wanted: ")
 
 
 def test_a_sync_that_gets_vectors_ends_the_silence(notes: Path) -> None:

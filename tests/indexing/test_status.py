@@ -164,7 +164,7 @@ def test_an_index_whose_provider_auto_cannot_have_is_not_said_to_be_built_again(
     with Memory.open(notes, embedder="auto") as memory:
         state = memory.status()
     assert [notice for notice in state.notices if "builds the index again" in notice] == []
-    assert any("not to be had: the key is gone" in notice for notice in state.notices)
+    assert any("not available: the key is gone" in notice for notice in state.notices)
 
 
 def note(memory: Memory, name: str, text: str) -> None:
