@@ -16,7 +16,7 @@ from openclaw_memory.errors import ConfigError, EmbedderError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from importlib.metadata import EntryPoints
+    from importlib.metadata import EntryPoint
 
     from openclaw_memory.config import EmbeddingConfig
     from openclaw_memory.types import Embedder, Matrix, Vector
@@ -134,7 +134,7 @@ def check_provider(name: str) -> None:
     Raises:
         ConfigError: It is unknown; the message names those that are known.
     """
-    if name not in {"auto", "none", *OWN_PROVIDERS} and not _installed(name=name):
+    if name not in {"auto", "none", *OWN_PROVIDERS} and not _installed(name):
         raise ConfigError(_unknown(name))
 
 
@@ -217,7 +217,7 @@ def _factory(name: str) -> Callable[..., Any]:
     if name in OWN_PROVIDERS:
         create: Callable[..., Any] = import_module(f"openclaw_memory.embeddings.{name}").create
         return create
-    for point in _installed(name=name):
+    for point in _installed(name):
         try:
             loaded: Callable[..., Any] = point.load()
         except EmbedderError:
@@ -230,10 +230,11 @@ def _factory(name: str) -> Callable[..., Any]:
     raise EmbedderError(_unknown(name))
 
 
-def _installed(**wanted: str) -> EntryPoints:
+def _installed(name: str | None = None) -> list[EntryPoint]:
+    """Return the providers of other packages, or those of that name."""
     from importlib.metadata import entry_points
 
-    return entry_points(group=ENTRY_POINT_GROUP).select(**wanted)
+    return [point for point in entry_points(group=ENTRY_POINT_GROUP) if name in {None, point.name}]
 
 
 def _unknown(name: str) -> str:
