@@ -171,7 +171,7 @@ def first_index(folder: Path) -> dict[str, float]:
     with Memory.open(folder, embedder=embedder) as memory:
         memory.sync()
         seconds = time.process_time() - started - embedder.seconds
-        stats = opened_store(memory).stats()
+        stats = opened_store(memory).describe()
     return {
         "seconds": seconds,
         "embedding": embedder.seconds,
@@ -264,7 +264,7 @@ def in_fresh_process(work: Callable[..., dict[str, float]], *arguments: Any) -> 
 
 
 def opened_store(memory: Memory) -> Store:
-    return memory._upkeep.store()  # what lies behind the door is what is measured
+    return memory._service.store()  # what lies behind the door is what is measured
 
 
 def median(runs: Sequence[dict[str, float]], name: str) -> float:

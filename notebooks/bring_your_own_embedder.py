@@ -271,8 +271,8 @@ models = {
 sizes = pd.DataFrame(
     {
         "chunks": status.chunks,
-        "dimensions": status.vector["dims"] or 0,
-        "bytes of a vector": 4 * (status.vector["dims"] or 0),
+        "dimensions": status.vector.dims or 0,
+        "bytes of a vector": 4 * (status.vector.dims or 0),
         "index (MB)": megabytes([INDEXES / f"{name}.sqlite"]),
         "model (MB)": megabytes(models.get(name, [])),
     }
@@ -407,7 +407,7 @@ for name, embedder in (("static model", static), ("trigrams", embedders["trigram
                 "search before the sync": f"{first.mode}, stale" if first and first.stale else "",
                 "why the sync built again": report.rebuilt or "",
                 "texts embedded": report.embedded,
-                "dimensions in the index": memory.status().vector["dims"],
+                "dimensions in the index": memory.status().vector.dims,
                 "search after it": memory.search("bilge pump").mode,
             }
         )

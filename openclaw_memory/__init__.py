@@ -42,6 +42,7 @@ from openclaw_memory._lazy import late_names
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncMemory",
     "ChunkingConfig",
     "Embedder",
     "EmbeddingConfig",
@@ -65,6 +66,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from openclaw_memory.aio import AsyncMemory
     from openclaw_memory.config import (
         ChunkingConfig,
         EmbeddingConfig,
@@ -85,6 +87,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives: a name is imported when it is first asked for, so that a program pays for what it uses.
 _MODULES = {
+    "aio": ("AsyncMemory",),
     "config": (
         "ChunkingConfig",
         "EmbeddingConfig",

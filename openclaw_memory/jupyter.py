@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults
     from openclaw_memory.search.results import Explanation
 
-__all__ = ["MemoryMagics", "load_ipython_extension", "progress", "unload_ipython_extension"]
+__all__ = ["load_ipython_extension", "progress"]
 
 _Given = ParamSpec("_Given")
 _Answer = TypeVar("_Answer")
@@ -73,13 +73,13 @@ def _in_one_line(magic: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
     """A magic whose errors of ours are shown as IPython shows wrong usage: the message, and no traceback."""
 
     @wraps(magic)
-    def told(*given: _Given.args, **named: _Given.kwargs) -> _Answer:
+    def reported(*given: _Given.args, **named: _Given.kwargs) -> _Answer:
         try:
             return magic(*given, **named)
         except OpenClawMemoryError as error:
             raise UsageError(str(error)) from error
 
-    return told
+    return reported
 
 
 class AskedLine(MagicAssign):
@@ -90,7 +90,7 @@ class AskedLine(MagicAssign):
 
     @classmethod
     def find(cls, tokens_by_line: Sequence[Sequence[TokenInfo]]) -> AskedLine | None:
-        """The first line that asks; strings, comments and the bodies of cell magics are none."""
+        """The first line that asks; strings, comments and the bodies of cell magics do not ask."""
         for line in tokens_by_line:
             code = [token for token in line if token.type not in _NO_CODE]
             for at, (sign, name) in enumerate(pairwise(code)):

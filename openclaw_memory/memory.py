@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from openclaw_memory.config import MemoryConfig, SessionsConfig, settings_of
-from openclaw_memory.config.config import agent_places
+from openclaw_memory.config import MemoryConfig, SessionsConfig
+from openclaw_memory.config.config import agent_places, settings_of
 from openclaw_memory.embeddings.selection import EmbedderChoice, EmbedderSelector, embedders_of, handed_in, sent_to
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.flush.state import FlushRegistry
@@ -44,27 +44,19 @@ class Memory:
         embedder: Embedder | EmbedderSelector | Callable[[], Embedder | None] | None,
         config: MemoryConfig | None = None,
         *,
-        index_path: Path | None = None,
         notices: Sequence[str] = (),
     ) -> None:
-        """Put a memory together from its parts.
-
-        `index_path` is the file behind `store`, shown by `status`; a damaged index can be set aside and built again
-        only if it is given and `store` is a function. `notices` are words that `status` repeats.
-        """
+        """Put a memory together from its parts. `notices` are words that `status` repeats."""
         self.workspace = workspace
         self.config = settings_of(config)
-        self.index_path = index_path
         self._notices = (*self.config.notices, *notices)
         self._flushes = FlushRegistry()
         self._embedders = handed_in(embedder, self.config.embedding)
-        from openclaw_memory.indexing.service import Keeping, Upkeep
-        from openclaw_memory.retriever import Asking
+        from openclaw_memory.indexing.service import IndexParts, IndexService
+        from openclaw_memory.retriever import Retriever
 
-        make_store, ready = (store, None) if callable(store) else (None, store)
-        keeping = Keeping(workspace, self._embedders, self.config, index_path, make_store)
-        self._upkeep = Upkeep(keeping, ready)
-        self._asking = Asking(workspace, self._upkeep, self._embedders, self.config)
+        self._service = IndexService(IndexParts(workspace, self._embedders, self.config, store))
+        self._retriever = Retriever(workspace, self._service, self._embedders, self.config)
 
     @classmethod
     def open(
@@ -97,10 +89,9 @@ class Memory:
         index, notices = (Path(index_path).expanduser(), ()) if index_path else index_place(workspace.root)
         return cls(
             replace(workspace, rules=settings.files, sessions=settings.sessions, journal=settings.journal),
-            lambda: SqliteStore.open(index),
+            lambda: SqliteStore(index),
             embedders_of(embedder, settings.embedding),
             settings,
-            index_path=index,
             notices=notices,
         )
 
@@ -136,7 +127,7 @@ class Memory:
         progress: Callable[[Progress], None] | None = None,
         wait: float | None = None,
     ) -> SyncReport:
-        """Bring the index up to date with the files. See `openclaw_memory.indexing.sync` for what the report tells.
+        """Bring the index up to date with the files. See `SyncReport` for what it returns.
 
         `force` builds it again. That, like every building again, happens beside the index that answers, which goes on
         until the new one takes its place. A damaged index is kept under another name and built again; `rebuilt` says
@@ -144,18 +135,19 @@ class Memory:
         long as it takes. What `progress` raises ends the sync, and the index stays as it was.
 
         Raises:
-            WorkspaceError, StoreError: as `openclaw_memory.indexing.sync`.
+            WorkspaceError: the folder has gone; nothing is removed from the index.
+            StoreError: the index cannot be written.
             SyncBusyError: another sync was not done after `wait` seconds, or this is called by `progress`.
         """
-        return self._upkeep.sync(force, progress, wait)
+        return self._service.sync(force, progress, wait)
 
     def sync_soon(self) -> None:
         """Begin a sync in the background, as a search does that notices changed files; nothing where there is no index.
 
         Writes through the tools or a flush do this by themselves. `config.sync.on_search` turns it off.
         """
-        self._upkeep.check_open()
-        self._upkeep.soon()
+        self._service.check_open()
+        self._service.soon()
 
     def search(
         self,
@@ -183,7 +175,7 @@ class Memory:
         from openclaw_memory.search.query import validate_request, with_time_zone
 
         rules = validate_request(self.config.search, query, max_results, min_score, source)
-        return self._asking.answer(query, rules, source, explain=explain, now=with_time_zone(now))
+        return self._retriever.answer(query, rules, source, explain=explain, now=with_time_zone(now))
 
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
         """Lines of a memory file, or of a citation, from disk; `start` is 1-based. `next_start` of the answer leads on.
@@ -193,7 +185,7 @@ class Memory:
             NotFoundError: there is no such file, or no such line.
             InvalidInputError: `start` or `lines` is not a whole number above zero.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         return self.workspace.excerpt(path, start=start, lines=lines)
 
     def append(
@@ -212,10 +204,10 @@ class Memory:
             InvalidInputError, WriteError, PathNotAllowedError: as `Workspace.append`.
             StoreError: the memory is closed.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         written = self.workspace.append(text, date=date, title=title, skip_existing=skip_existing)
         if not written.existed:
-            self._upkeep.wrote()
+            self._service.record_write()
         return written
 
     def edit(self, path: str, start: int, end: int, text: str, *, seen: str | Excerpt) -> Excerpt:
@@ -225,9 +217,9 @@ class Memory:
             ConflictError, WriteError, InvalidInputError, NotFoundError, PathNotAllowedError: as `Workspace.edit`.
             StoreError: the memory is closed.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         written = self.workspace.edit(path, start, end, text, seen=seen)
-        self._upkeep.wrote()
+        self._service.record_write()
         return written
 
     def delete(self, path: str, start: int, end: int, *, seen: str | Excerpt) -> None:
@@ -237,9 +229,9 @@ class Memory:
             ConflictError, WriteError, InvalidInputError, NotFoundError, PathNotAllowedError: as `Workspace.delete`.
             StoreError: the memory is closed.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         self.workspace.delete(path, start, end, seen=seen)
-        self._upkeep.wrote()
+        self._service.record_write()
 
     def promote(
         self, path: str, start: int, end: int, *, section: str | None = None, seen: str | Excerpt | None = None
@@ -250,17 +242,17 @@ class Memory:
             ConflictError, WriteError, InvalidInputError, NotFoundError, PathNotAllowedError: as `Workspace.promote`.
             StoreError: the memory is closed.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         written = self.workspace.promote(path, start, end, section=section, seen=seen)
         if not written.existed:
-            self._upkeep.wrote()
+            self._service.record_write()
         return written
 
     def bootstrap(
         self, *, private: bool = True, max_chars: int | None = None, now: datetime.datetime | None = None
     ) -> Bootstrap:
         """What an agent reads at the start of a session. See `Workspace.bootstrap`; `private` is no group chat."""
-        self._upkeep.check_open()
+        self._service.check_open()
         return self.workspace.bootstrap(private=private, max_chars=max_chars, now=now)
 
     def session_log(self, session_id: str, *, parent_session: str | None = None) -> SessionLog:
@@ -269,7 +261,7 @@ class Memory:
         Raises:
             InvalidInputError: the id is empty.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         return self.workspace.session_log(session_id, parent_session=parent_session)
 
     def flush(
@@ -287,7 +279,7 @@ class Memory:
         Raises:
             InvalidInputError: the key is empty.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         from openclaw_memory.flush.flush import Flush
 
         return Flush(
@@ -297,16 +289,22 @@ class Memory:
             window=window,
             session_id=session_id,
             chat_type=chat_type,
-            wrote=self._upkeep.soon,
+            wrote=self._service.soon,
             registry=self._flushes,
         )
+
+    @property
+    def index_path(self) -> Path | None:
+        """The file of the index; None where it is kept in another way."""
+        location = self._service.describe().location
+        return Path(location) if location and "://" not in location else None
 
     @cached_property
     def documents(self) -> Documents:
         """What frameworks add to this memory: documents with ids and metadata, each a Markdown file of its own."""
         from openclaw_memory.documents import Documents
 
-        return Documents(self.workspace, self._upkeep, self.search, lambda: self.embedder, self.index_path)
+        return Documents(self.workspace, self._service, self.search, lambda: self.embedder)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -315,9 +313,8 @@ class Memory:
         Raises:
             EmbedderError: it cannot be had.
         """
-        self._upkeep.check_open()
-        store = self._upkeep.store() if self._upkeep.there_is_an_index() else None
-        return self._embedders.for_search(store.meta() if store else None)
+        self._service.check_open()
+        return self._embedders.for_search(self._service.store().meta())
 
     def watch(self) -> Watcher:
         """Follow the files from now on: whatever changes is indexed a moment later, in the background.
@@ -328,7 +325,7 @@ class Memory:
         Raises:
             StoreError: the memory is closed.
         """
-        return self._upkeep.watch()
+        return self._service.watch()
 
     def status(self, *, deep: bool = False) -> Status:
         """What is indexed, with what, and whatever works less well than it could. It changes nothing.
@@ -339,36 +336,35 @@ class Memory:
             WorkspaceError: the folder has gone.
             CorruptIndexError: the index is damaged; `sync(force=True)` builds a new one.
         """
-        self._upkeep.check_open()
-        from openclaw_memory.indexing import describe, somebody_is_at_work
+        self._service.check_open()
+        from openclaw_memory.indexing import describe
         from openclaw_memory.indexing.status import status
 
         notices = [*self._notices, *self.documents.damaged(look=deep)]
         embedder = wanted = None
-        store = self._upkeep.store() if self._upkeep.there_is_an_index() else None
+        store = self._service.store()
         try:
-            embedder = self._embedders.for_search(store.meta() if store else None)
+            embedder = self._embedders.for_search(store.meta())
             wanted = describe(embedder, self.config.chunking)
         except EmbedderError as error:
             notices.append(f"no embedder, search is by keywords: {error}")
         if embedder is not None and (receiver := sent_to(embedder)) is not None:
             notices.append(receiver)
-        if somebody_is_at_work(self.index_path):
+        if self._service.is_locked():
             notices.append("a sync is under way")
         return status(
             self.workspace,
             store,
             embedder,
             wanted,
-            index_path=self.index_path,
             requested_provider=self._embedders.requested,
-            passed_over=self._embedders.unavailable,
-            last=self._upkeep.last,
+            unavailable=self._embedders.unavailable,
+            last=self._service.last,
             notices=notices,
             deep=deep,
             config=self.config,
-            last_error=self._upkeep.last_error,
-            watcher=self._upkeep.told_of_watcher(),
+            last_error=self._service.last_error,
+            watcher=self._service.watcher_state(),
             flush=self._flushes.failures(transcripts_place(self.workspace.root, self.workspace.sessions)),
         )
 
@@ -377,10 +373,8 @@ class Memory:
 
         A sync that runs in another thread ends with a StoreError; the next one goes on from there.
         """
-        self._upkeep.close()
+        self._service.close()
         self._embedders.close()
-        if "documents" in vars(self):
-            self.documents.close()
 
     def __enter__(self) -> Self:
         return self

@@ -18,7 +18,7 @@ from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
 from openclaw_memory.embeddings.remote.limits import Limits
 from openclaw_memory.embeddings.remote.retry import RetryPolicy
-from openclaw_memory.indexing import sync
+from openclaw_memory.indexing.plan import SyncParts, sync
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Progress, Store, SyncReport
 from openclaw_memory.workspace import Workspace
@@ -161,10 +161,11 @@ class Place:
         """One sync as another process would do it: nothing is kept in between but files."""
         config = MemoryConfig(chunking=self.chunking, embedding=EmbeddingConfig(batch=use))  # type: ignore[arg-type]
         embedder = self.service.embedder()
-        given = {"index_path": self.index, "progress": self.steps.append} | options
+        force = options.pop("force", False)
+        given = {"progress": self.steps.append, "patience": self.patience()} | options
         try:
             with self.opened() as store:
-                return sync(Workspace.open(self.root), store, embedder, config, patience=self.patience(), **given)
+                return sync(SyncParts(Workspace.open(self.root), store, embedder, config, **given), force=force)
         finally:
             embedder.close()
 

@@ -17,7 +17,6 @@ from typing import Any
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import SyncConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.indexing.recovery import why_damaged
 from openclaw_memory.store import SqliteStore
 
 ROOT = Path(__file__).parents[1]
@@ -84,8 +83,8 @@ class Scores(dict[tuple[str, int], float]):
 
 def content(index: Path) -> dict[str, Any]:
     """Everything a sound index says: of each file its hash and its chunks, and how they are found. No ids, no times."""
-    assert why_damaged(index) is None
     with closing(SqliteStore.open(index)) as store:
+        assert store.verify() == ()
         names = {
             found.id: (path, found.chunk.start_line) for path in store.paths() for found in store.file_chunks(path)
         }

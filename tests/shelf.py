@@ -9,7 +9,7 @@ VECTOR = np.array([1.0], np.float32)  # of every query: a vector of one number i
 
 def stored(at, path, text="the boiler", start_line=1, start_char=0):
     source = "sessions" if path.startswith("sessions/") else "memory"
-    return StoredChunk(at, path, source, Chunk(start_line, start_line + text.count("\n"), start_char, text))
+    return StoredChunk(at, path, source, Chunk(start_line, start_line + text.count("\n"), start_char, text), at)
 
 
 class Shelf:
@@ -31,10 +31,12 @@ class Shelf:
         hits = [Hit(at, score) for at, score in self.legs[leg].items()]
         return [hit for hit in hits if source is None or self.all[hit.chunk_id].source == source][:k]
 
-    def search_text(self, _terms, k, *, match="any", source=None):
+    def search_text(self, _terms, k, *, match="any", source=None, where=None):
+        assert where is None
         return self._hits(match, k, source)
 
-    def search_vector(self, _vector, k, *, source=None):
+    def search_vector(self, _vector, k, *, source=None, where=None):
+        assert where is None
         return self._hits("vector", k, source)
 
     def vectors(self, ids):

@@ -129,4 +129,4 @@ def one_filter(**wanted):
 
 
 def identity(memory):
-    return memory.documents.precomputed.identity
+    return memory.documents.vector_identity()

@@ -22,7 +22,7 @@ LAYERS = (
     {"indexing", "search"},
     {"conversation", "flush"},
     {"memory", "retriever", "documents"},
-    {"tools", "cli", "testing", "evaluation", "jupyter", "__main__"},
+    {"aio", "tools", "cli", "testing", "evaluation", "jupyter", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 PURE = {"text", "chunking"}
@@ -31,15 +31,17 @@ PUBLIC_MODULES = {
     f"openclaw_memory{name}"
     for name in (
         "",
+        ".aio",
         ".config",
         ".embeddings",
         ".errors",
         ".evaluation",
         ".jupyter",
-        "._lazy",
-        "._log",
         ".conversation",
+        ".documents",
         ".flush",
+        ".search",
+        ".store",
         ".testing",
         ".tools",
         ".types",

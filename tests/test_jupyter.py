@@ -111,7 +111,7 @@ def test_appending_the_same_cell_again_adds_nothing(shell, notes):
 def test_the_status_of_the_notebooks_memory(shell, memory):
     memory.sync()
     assert result_of(shell, "%memory_status").files == 4
-    assert result_of(shell, "%memory_status --deep").vector["verified"] is True
+    assert result_of(shell, "%memory_status --deep").vector.verified is True
 
 
 @pytest.mark.usefixtures("memory")

@@ -296,10 +296,10 @@ def test_the_status_names_what_is_indexed_what_is_dirty_and_what_is_skipped(memo
     assert (status.files, status.sources["memory"][0], status.mode) == (4, 4, "hybrid")
     assert {"MEMORY.md", "memory/new.md"} <= set(status.dirty)
     assert {"memory/link.md", "memory/odd.md"} <= {file.path for file in status.skipped}
-    assert status.vector["available"]
-    assert status.vector["verified"]
-    assert status.fts["verified"]
-    assert status.cache["entries"] > 0
+    assert status.vector.available
+    assert status.vector.verified
+    assert status.fts.verified
+    assert status.cache.entries > 0
     assert status.engine
 
 

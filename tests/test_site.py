@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PUBLIC = [
     *(f"openclaw_memory{name}" for name in ("", ".config", ".embeddings", ".errors", ".evaluation", ".jupyter")),
-    *(f"openclaw_memory{name}" for name in (".sessions", ".testing", ".tools", ".types")),
+    *(f"openclaw_memory{name}" for name in (".flush", ".testing", ".tools", ".types")),
     "langchain_openclaw_memory",
     "llama_index_openclaw_memory",
 ]

@@ -1,4 +1,4 @@
-"""Which part of a conversation had its flush, told by what its messages say: their ids do not outlive every run."""
+"""Which part of a conversation was flushed, by what its messages say: their ids do not outlive every run."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Talk(NamedTuple):
 
 
 def talk_of(messages: Iterable[BaseMessage]) -> Talk | None:
-    """The fingerprints of a conversation; None where there is none."""
+    """The fingerprints of a conversation; None for an empty one."""
     talk = without_system(messages)
     if not talk:
         return None

@@ -1,9 +1,9 @@
-"""The silent turn: a model is shown a conversation and writes down what should last, and nobody else hears of it."""
+"""Run the silent turn: show a model a conversation, and have it write down what should last."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context, copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from openclaw_memory.flush import (
     FLUSH_TAG,
     MAX_STEPS,
     ModelTurn,
+    adrive_flush,
     answer_tool_call,
     as_single_prompt,
     drive_flush,
@@ -35,10 +36,8 @@ if TYPE_CHECKING:
 
 Model = Runnable[Any, Any]
 Counter = Callable[[Sequence[BaseMessage]], int]
-# What the work of a turn asks for, a model and what it is shown, and what it is given for that.
+# A model, and what it is shown.
 Request = tuple[Model, list[BaseMessage]]
-Reply = BaseMessage | str
-Asking = Generator[Request, Reply, None]
 Talk = list[BaseMessage] | str  # messages, or the text of a conversation or of a part of it
 
 SOURCE = "openclaw_flush"  # in `lc_source`, by which traces tell calls that no user asked for
@@ -48,41 +47,33 @@ _OF_TOOLS = frozenset({"tools", "tool_choice"})  # what binding tools to a model
 def flush(turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], *, room: int | None, count: Counter) -> None:
     """Have `model` write down what should last of `messages`, until `turn` is done.
 
-    The model runs outside of the run that this is called in: its callbacks and streams see nothing. What does not fit
-    into `room` tokens, None for no limit that is known, is shown in parts. An error of the model ends up in `turn`.
+    The model runs outside of the current run: its callbacks and streams see nothing. What does not fit into `room`
+    tokens (None: no known limit) is shown in parts. An error of the model ends up in `turn`.
     """
     config = _config()
-    work = _work(turn, model, messages, room, count)
-    step: Callable[[], Any] = lambda: next(work)  # noqa: E731 - the next step differs from case to case
-    while (request := _next(step)) is not None:
-        asked, shown = request
-        try:
-            reply = _alone().run(asked.invoke, shown, config)
-        except Exception as error:  # noqa: BLE001 - it is told to the turn
-            step = _throwing(work, error)
-        else:
-            step = _sending(work, reply)
+
+    def ask(request: Request) -> Any:
+        return _alone().run(request[0].invoke, request[1], config)
+
+    begin = partial(_model_turn, turn, quiet(model))
+    drive_flush(turn, without_loose_ends(messages), begin, ask, room=room, size=partial(_size, count), text=_text)
 
 
 async def aflush(
     turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], *, room: int | None, count: Counter
 ) -> None:
-    """`flush` that waits for the model; files are written in a thread."""
+    """`flush` that awaits the model; files are written in a thread."""
     config = _config()
-    work = _work(turn, model, messages, room, count)
-    step: Callable[[], Any] = lambda: next(work)  # noqa: E731 - as in flush
-    while (request := await asyncio.to_thread(_next, step)) is not None:
-        asked, shown = request
-        try:
-            reply = await asyncio.create_task(_asked(asked, shown, config), context=_alone())
-        except Exception as error:  # noqa: BLE001 - it is told to the turn
-            step = _throwing(work, error)
-        else:
-            step = _sending(work, reply)
 
+    async def invoke(asked: Model, shown: list[BaseMessage]) -> Any:
+        return await asked.ainvoke(shown, config)
 
-async def _asked(model: Model, shown: list[BaseMessage], config: RunnableConfig) -> Any:
-    return await model.ainvoke(shown, config)
+    async def ask(request: Request) -> Any:
+        return await asyncio.create_task(invoke(*request), context=_alone())
+
+    begin = partial(_model_turn, turn, quiet(model))
+    talk = without_loose_ends(messages)
+    await adrive_flush(turn, talk, begin, ask, room=room, size=partial(_size, count), text=_text)
 
 
 def _config() -> RunnableConfig:
@@ -93,22 +84,6 @@ def _config() -> RunnableConfig:
     return {"run_name": "memory_flush", "tags": [FLUSH_TAG, "nostream"], "metadata": metadata}
 
 
-def _next(step: Callable[[], Any]) -> Any:
-    # A StopIteration cannot leave a thread that somebody awaits.
-    try:
-        return step()
-    except StopIteration:
-        return None
-
-
-def _sending(work: Asking, reply: BaseMessage | str) -> Callable[[], Any]:
-    return lambda: work.send(reply)
-
-
-def _throwing(work: Asking, error: Exception) -> Callable[[], Any]:
-    return lambda: work.throw(error)
-
-
 def _alone() -> Context:
     """The current context, but for the run that is under way in it."""
     context = copy_context()
@@ -116,16 +91,8 @@ def _alone() -> Context:
     return context
 
 
-def _work(turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], room: int | None, count: Counter) -> Asking:
-    talk = without_loose_ends(messages)
-    asked = quiet(model)
-    return drive_flush(
-        turn, talk, lambda part: _silent_turn(turn, asked, part), room=room, size=partial(_size, count), text=_text
-    )
-
-
-def _silent_turn(turn: FlushTurn, model: Model, talk: Talk) -> ModelTurn:
-    """One look at a conversation: what the model said last, or that it is silent once it has written something."""
+def _model_turn(turn: FlushTurn, model: Model, talk: Talk) -> ModelTurn:
+    """One turn at a conversation: returns what the model said last, or `NO_REPLY` once it has written something."""
     bound, can_call = _with_tool(model, turn)
     shown = _shown(turn, talk, can_call)
     wrote, said = False, ""
@@ -203,7 +170,7 @@ def quiet(model: Model) -> Model:
 def chat_model(model: Model | str) -> Model:
     """The model that `model` names, or is: a name as that of `init_chat_model`, for example `openai:gpt-5-mini`.
 
-    For whoever takes a model in a constructor, so that a wrong one is told there and not by a flush that fails.
+    For constructors, so that a wrong model is an error there and not a failed flush later.
 
     Raises:
         ConfigError: there is no such model, or a package that it needs is missing.

@@ -61,7 +61,7 @@ def openclaw_message(message: BaseMessage) -> dict[str, Any] | None:
 
 
 def without_loose_ends(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
-    """The talk without system prompts, tool calls that nobody answered, and answers to calls that are not there.
+    """The messages without system prompts, tool calls without an answer, and answers to calls that are not there.
 
     Providers refuse a request with either of the latter.
     """
@@ -86,7 +86,7 @@ def without_loose_ends(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
 
 
 def _with_calls(message: AIMessage, ids: set[str]) -> AIMessage:
-    # Made anew: providers write calls into the content, too, and each in a way of its own.
+    # A new message: providers write calls into the content, too, and each in a way of its own.
     return AIMessage(
         message.text,
         tool_calls=[call for call in message.tool_calls if call["id"] in ids],

@@ -50,7 +50,7 @@ def reached(trigger: Trigger, messages: int, tokens: int, window: int | None) ->
 
 
 def needs_window(trigger: Trigger) -> bool:
-    """Whether it is never reached where nobody knows the window of the model."""
+    """Whether it can only be reached where the window of the model is known."""
     return all("fraction" in clause for clause in clauses_of(trigger))
 
 

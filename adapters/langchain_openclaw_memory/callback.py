@@ -53,7 +53,7 @@ class MemoryFlushCallback(BaseCallbackHandler):
     """
 
     raise_error = False
-    # In an asynchronous run, its work is done in a thread that the run waits for: nothing else stands still meanwhile.
+    # In an asynchronous run, its work is done in a thread that the run waits for: the event loop goes on meanwhile.
     run_inline = False
 
     def __init__(
@@ -116,11 +116,11 @@ class MemoryFlushCallback(BaseCallbackHandler):
         talk = without_system(messages)
         if FLUSH_TAG in (tags or ()) or not talk:
             return
-        told = metadata or {}
-        if told.get("lc_source") == SUMMARY_SOURCE:
-            self._detector.summary_started(_key(told), talk)
+        about = metadata or {}
+        if about.get("lc_source") == SUMMARY_SOURCE:
+            self._detector.summary_started(_key(about), talk)
         else:
-            self._detector.began(run_id, _key(told), talk)
+            self._detector.began(run_id, _key(about), talk)
 
     def _saving(self, key: str, talk: Sequence[BaseMessage], tokens: int, compacting: bool) -> Callable[[], bool]:
         name = self.session_key or key.partition("\n")[0] or "main"

@@ -33,7 +33,8 @@ from langchain_openclaw_memory._store_items import (
     path_of,
 )
 from openclaw_memory import Memory
-from openclaw_memory.errors import ConfigError, InvalidInputError, SyncBusyError
+from openclaw_memory.aio import in_thread
+from openclaw_memory.errors import InvalidInputError, SyncBusyError
 
 # The notes of people and of other namespaces are found as well: so many times more are asked for with each look.
 _WIDER = 4
@@ -66,12 +67,12 @@ class OpenClawStore(BaseStore):
         """`fields` are the paths of a value that can be found by a search, where `put` names none; "$" is all of it.
 
         Raises:
-            ConfigError: `memory` is no memory.
+            TypeError: `memory` is not a `Memory`.
         """
         given: object = memory
         if not isinstance(given, Memory):
             wrong = repr(given) if isinstance(given, str | None) else f"a {type(given).__name__}"
-            raise ConfigError(f"OpenClawStore takes a Memory, not {wrong}: OpenClawStore(Memory.open(PATH))")
+            raise TypeError(f"OpenClawStore takes a Memory, not {wrong}: OpenClawStore(Memory.open(PATH))")
         self._memory = memory
         self._fields = tuple(fields)
         # The items of files, while these are as they were: the fields are the same object then.
@@ -101,9 +102,7 @@ class OpenClawStore(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """As `batch`, in a thread: the event loop goes on meanwhile."""
-        import asyncio
-
-        return await asyncio.to_thread(self.batch, list(ops))
+        return await in_thread(self.batch, list(ops))
 
     def _read(self, op: Op) -> Result:
         if isinstance(op, GetOp):

@@ -2,7 +2,7 @@
 
 # No `from __future__ import annotations`: LangGraph reads the annotations of the state at run time.
 
-import asyncio
+import logging
 import warnings
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Mapping
@@ -43,13 +43,15 @@ from langchain_openclaw_memory._trigger import (
     needs_window,
     reached,
 )
-from openclaw_memory._log import warn
+from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import flush_due, is_overflow
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:
     from openclaw_memory import Memory
+
+_log = logging.getLogger(__name__)
 
 _REMEMBERED = 256  # flushes that are kept in mind for where no graph state holds their marks
 _WAITING = 64  # conversations at once that wait for the model that is to be asked
@@ -67,7 +69,7 @@ class MemoryFlushState(AgentState[Any]):
 
 
 class _Look(NamedTuple):
-    """What a look at the conversation found: the flush that is due, and what its mark is; what the state is told."""
+    """What a look at the conversation found: the flush that is due, and its mark; what is written to the state."""
 
     wanted: Wanted | None = None
     mark: Mark | None = None
@@ -91,7 +93,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
     `configurable={"run_kind": "heartbeat"}` or `"cli"` are not flushed.
 
     Raises:
-        ConfigError: an argument is none of these, or nobody knows the window, and there is no `trigger`.
+        ConfigError: an argument is invalid, or the window is unknown and there is no `trigger`.
         InvalidInputError: `session_key` is empty.
     """
 
@@ -136,7 +138,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         `summarization` in the list of middleware.
 
         Raises:
-            ConfigError: `summarization` is no `SummarizationMiddleware`; or nobody knows the window, and it has no
+            ConfigError: `summarization` is not a `SummarizationMiddleware`; or the window is unknown, and it has no
                 trigger.
 
         Warns:
@@ -161,13 +163,13 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         return made
 
     def before_model(self, state: MemoryFlushState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
-        """Flush where it is due; the state is told of it."""
+        """Flush where it is due, and mark it in the state."""
         look = self._look(state)
         return self._update(look, look.wanted is not None and save(look.wanted))
 
     async def abefore_model(self, state: MemoryFlushState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
-        """Flush where it is due; the state is told of it. What looks at files does so in a thread."""
-        look = await asyncio.to_thread(self._look, state)
+        """Flush where it is due, and mark it in the state. Files are read in a thread."""
+        look = await in_thread(self._look, state)
         return self._update(look, look.wanted is not None and await asave(look.wanted))
 
     def wrap_model_call(
@@ -189,13 +191,13 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """Flush with the model that the agent asks, where no other is given; and where it is shown too much."""
-        look = await asyncio.to_thread(self._waited, request) if self.model is None else _Look()
+        look = await in_thread(self._waited, request) if self.model is None else _Look()
         update = self._update(look, look.wanted is not None and await asave(look.wanted))
         try:
             response = await handler(request)
         except Exception as error:
             if is_overflow(error):
-                last = await asyncio.to_thread(self._due, request.state, self.model or request.model, overflow=True)
+                last = await in_thread(self._due, request.state, self.model or request.model, overflow=True)
                 self._update(last, last.wanted is not None and await asave(last.wanted))
             raise
         return _with_update(response, update)
@@ -228,12 +230,12 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         return self._due({**request.state, "messages": before}, request.model)
 
     def _due(self, state: Mapping[str, Any], model: Model, *, overflow: bool = False) -> _Look:
-        """The flush that is due; none where it cannot be told, which is said."""
+        """The flush that is due; none where that cannot be determined, which is logged."""
         try:
             return self._wanted(state["messages"], state, model, overflow=overflow)
         except Exception as error:  # noqa: BLE001 - a counter, a file: no flush ever breaks the turn of the user
-            self._told.add("order")  # why a summary may come first is told here
-            words = f"whether memories are to be saved could not be told: {type(error).__name__}: {error}"
+            self._told.add("order")  # this warning explains why a summary may come first
+            words = f"could not determine whether a flush is due: {type(error).__name__}: {error}"
             self._say_once(type(error).__name__, words)
             return _Look()
 
@@ -257,7 +259,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         marks = [Mark(*marker)] if marker else self._marks_of(key)
         lost = len(without_system(messages[:taken]))
         had = next((mark for mark in marks if talk.had_its_flush(mark, lost)), None)
-        if had is not None:  # the state is not told of a flush whose run failed
+        if had is not None:  # the state has no mark of a flush whose run failed
             return _Look(update={} if marker else {"memory_flush_marker": list(had)})
         # Conversations without a thread may run at once: none of them waits for the flush of another.
         name = key if is_named else f"{key}:{talk.first}"
@@ -268,14 +270,14 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         return self.trigger is not None and reached(self.trigger, messages, tokens, window)
 
     def _seen(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """What the state is told where the conversation was compacted since the latest look, which is noted."""
+        """What to write to the state where the conversation was compacted since the latest look, which is noted."""
         messages: list[AnyMessage] = state["messages"]
         summary, seen = summary_of(messages), state.get("memory_flush_seen")
         if seen and seen[0] == summary:
             return {}
         reply = last_reply(messages) if seen else None
         told = {"memory_flush_seen": [summary, (reply.id if reply else None) or ""]}
-        # Without a state that outlives the run nobody knows when the summary was made.
+        # Without a state that outlives the run it is unknown when the summary was made.
         if not seen or summary == NO_SUMMARY:
             return told
         config = run_config()
@@ -296,7 +298,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         return [mark for known, mark in self._marks.copy() if known == key]
 
     def _update(self, look: _Look, held: bool) -> dict[str, Any] | None:
-        """What the state is told after a look, whose flush was `held` or not."""
+        """What to write to the state after a look, whose flush was `held` or not."""
         update = dict(look.update)
         if look.wanted is not None and look.mark is not None and held:
             self._marks.append((look.key, look.mark))  # a state may be gone with its run
@@ -312,14 +314,14 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
     def _say_once(self, topic: str, words: str) -> None:
         if topic not in self._told:
             self._told.add(topic)
-            warn(words)
+            _log.warning(words)
 
     def _unknown_window(self, model: Model) -> str | None:
         """Why no flush would ever be due with this model, if so."""
         if self.window or window_of(model) or (self.trigger is not None and not needs_window(self.trigger)):
             return None
         return (
-            f"nobody knows how many tokens {type(model).__name__} can read, so that no flush would be due: give "
+            f"unknown context window of {type(model).__name__}, so no flush would be due: pass "
             'window=200_000, trigger=("tokens", 100_000), a model with profile={"max_input_tokens": 200_000}, or '
             "make it with MemoryFlushMiddleware.before(summarization, memory=...)"
         )
@@ -352,7 +354,7 @@ def _without_summary(summarization: Any, window: int | None) -> str | None:
 def _outdated(messages: list[AnyMessage], state: Mapping[str, Any]) -> str | None:
     """The id of the reply that was there when the latest summary was first seen.
 
-    What its provider counted may be gone: whether it is from before or after the summary, nobody can tell.
+    What its provider counted may be gone: whether it is from before or after the summary is unknown.
     """
     seen = state.get("memory_flush_seen")
     if not seen:

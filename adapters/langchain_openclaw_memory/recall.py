@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain_core.messages import HumanMessage
-from langchain_core.runnables.config import run_in_executor
 
 from langchain_openclaw_memory._messages import is_summary, openclaw_messages
 from langchain_openclaw_memory._session import run_config, session_of, thread_of
+from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import FLUSH_TAG
 from openclaw_memory.tools import checked_memory, question_in, recall
@@ -95,7 +95,7 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        turn, shown = await run_in_executor(None, self._with_memories, request)
+        turn, shown = await in_thread(self._with_memories, request)
         return self._answered(turn, await handler(shown))
 
     def _with_memories(self, request: ModelRequest[Any]) -> tuple[_Turn | None, ModelRequest[Any]]:

@@ -6,12 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables.config import run_in_executor
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema  # noqa: TC002 - pydantic reads the annotation at run time
 
 from langchain_openclaw_memory._documents import documents_of
 from openclaw_memory import Memory
+from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import QueryError
 from openclaw_memory.types import Source
 
@@ -67,4 +67,4 @@ class OpenClawRetriever(BaseRetriever):
         source: Source | None = None,
     ) -> list[Document]:
         wishes = partial(self._get_relevant_documents, k=k, min_score=min_score, source=source)
-        return await run_in_executor(None, wishes, query, run_manager=run_manager.get_sync())
+        return await in_thread(wishes, query, run_manager=run_manager.get_sync())

@@ -2,7 +2,6 @@
 
 # No `from __future__ import annotations`: RunnableLambda reads those of the functions it is given.
 
-import asyncio
 import inspect
 from collections.abc import Callable
 from importlib.metadata import version
@@ -18,6 +17,7 @@ from langchain_core.runnables.base import coerce_to_runnable
 from langchain_openclaw_memory._flush import Wanted, asave, compacted, save
 from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._session import flushed_session, run_config
+from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def flushing_summarizer(
     made = chat_model(summarizer) if isinstance(summarizer, str) else summarizer
     writer = chat_model(model) if model is not None else made
     if not isinstance(writer, Runnable) or (model is None and not isinstance(writer, BaseChatModel)):
-        raise ConfigError(f"{summarizer!r} is no chat model, so that nobody can write the memories: give model=")
+        raise ConfigError(f"{summarizer!r} is not a chat model, so that no model can write the memories: pass model=")
     inner: Any = _as_langchain_does(made, summary_prompt) if isinstance(made, BaseChatModel) else made
     summarise: Runnable[list[AnyMessage], str] = coerce_to_runnable(inner)
 
@@ -73,7 +73,7 @@ def flushing_summarizer(
         due = wanted(messages)
         await asave(due)
         summary = await summarise.ainvoke(messages, config)
-        await asyncio.to_thread(compacted, memory, due.key, due.session_id)
+        await in_thread(compacted, memory, due.key, due.session_id)
         return summary
 
     return RunnableLambda(flush_then_summarise, afunc=aflush_then_summarise, name="flushing_summarizer")

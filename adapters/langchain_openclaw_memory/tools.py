@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig  # noqa: TC002 - LangChain looks for it in `_run` at run time
-from langchain_core.runnables.config import run_in_executor
 from langchain_core.tools import BaseTool, BaseToolkit
 from pydantic import ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema  # noqa: TC002 - pydantic reads the annotation at run time
@@ -16,6 +15,7 @@ from langchain_openclaw_memory._documents import documents_of
 from langchain_openclaw_memory._session import session_of
 from openclaw_memory import Memory
 from openclaw_memory import tools as core
+from openclaw_memory.aio import in_thread
 from openclaw_memory.types import Source, Tool, ToolAnswer
 
 
@@ -37,7 +37,7 @@ class MemoryTool(BaseTool):
         return answer.text, _artifact(answer)
 
     async def _arun(self, /, *, config: RunnableConfig, **arguments: Any) -> tuple[str, Any]:
-        return await run_in_executor(None, partial(self._run, config=config, **arguments))
+        return await in_thread(partial(self._run, config=config, **arguments))
 
 
 class OpenClawToolkit(BaseToolkit):

@@ -2,7 +2,7 @@
 
 # No `from __future__ import annotations`: LangGraph reads the annotations of hooks at run time.
 
-import asyncio
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -17,13 +17,15 @@ from langgraph.runtime import Runtime
 
 from langchain_openclaw_memory._messages import is_summary, openclaw_message
 from langchain_openclaw_memory._session import run_config, thread_of
-from openclaw_memory._log import warn
+from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import conversation, estimated_tokens
 from openclaw_memory.errors import ConfigError, InvalidInputError, OpenClawMemoryError
 from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:
     from openclaw_memory import Memory
+
+_log = logging.getLogger(__name__)
 
 _SESSIONS = 64  # whose entries are kept in mind; those of others are read again from their logs
 
@@ -78,7 +80,7 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Write what came since the latest call of the model, in a thread."""
-        await asyncio.to_thread(self._write, state["messages"], self._session())
+        await in_thread(self._write, state["messages"], self._session())
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Write the reply."""
@@ -86,7 +88,7 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Write the reply, in a thread."""
-        await asyncio.to_thread(self._write, state["messages"], self._session())
+        await in_thread(self._write, state["messages"], self._session())
 
     def _session(self) -> str:
         session = self.session_id or thread_of(run_config())
@@ -117,7 +119,7 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _tell(self, what: str, words: str) -> None:
         if what not in self._told:
             self._told.add(what)
-            warn(words)
+            _log.warning(words)
 
     def _of(self, session: str) -> _Known:
         with self._lock:

@@ -41,10 +41,10 @@ class OpenClawVectorStore(VectorStore):
         """A store over a memory that is open.
 
         Raises:
-            ConfigError: it is something else.
+            TypeError: `memory` is not a `Memory`.
         """
         if not isinstance(memory, Memory):
-            raise ConfigError(
+            raise TypeError(
                 f"OpenClawVectorStore takes a Memory, not {_named(memory)}: OpenClawVectorStore(Memory.open(PATH)), or "
                 "OpenClawVectorStore.from_texts(texts, embedding, workspace=PATH)"
             )
@@ -144,7 +144,7 @@ class OpenClawVectorStore(VectorStore):
             PathNotAllowedError: an id is the citation of a person's own lines. Nothing was deleted.
         """
         _refuse(kwargs, "delete")
-        self._documents.delete([one.id for one in self._documents.all()] if ids is None else ids)
+        self._documents.delete([one.id for one in self._documents.iterate()] if ids is None else ids)
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
@@ -178,7 +178,7 @@ class OpenClawVectorStore(VectorStore):
             QueryError: an argument has a wrong type or value.
         """
         _refuse(kwargs, "similarity_search")
-        found = self._documents.find(query, k, where=_where(filter), min_score=min_score, source=source)
+        found = self._documents.search(query, k, where=_where(filter), min_score=min_score, source=source)
         return [(_shown(one), score) for one, score in found]
 
     def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
@@ -210,7 +210,11 @@ class OpenClawVectorStore(VectorStore):
             return _is_of(one, source) and (where is None or where(one))
 
         # A cosine may be below 0: without a least score there are k of k documents.
-        return [one for one, cosine in self._documents.near(embedding, k, where=counts) if not 0 < min_score > cosine]
+        return [
+            one
+            for one, cosine in self._documents.vector_search(embedding, k, where=counts)
+            if not 0 < min_score > cosine
+        ]
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         return _within_bounds

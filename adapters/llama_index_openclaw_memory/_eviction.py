@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from llama_index_openclaw_memory import _flush_model
 from llama_index_openclaw_memory._messages import as_text
-from openclaw_memory._log import warn
 from openclaw_memory.conversation import Message, compaction_threshold, cut, estimated_tokens
 from openclaw_memory.errors import StoreError
 from openclaw_memory.flush import Flush, messages_since, run_flush, transcribed
@@ -24,13 +23,15 @@ if TYPE_CHECKING:
     from openclaw_memory import Memory
     from openclaw_memory.flush import FlushTurn
 
+_log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 # Of the end of a transcript, so many bytes are read for each token that is wanted of it: entries say about 150 bytes
-# beside their words, of which the shortest have a few tokens.
+# apart from their words, of which the shortest have a few tokens.
 _BYTES_PER_TOKEN = 64
 _BATCH = 100  # messages are written at once: what a disk refuses costs each attempt no more than these
-# How long the end of a session waits for a turn that somebody else in the program holds: longer than most models take.
+# How long the end of a session waits for a turn that another thread of the program holds: longer than most models take.
 _PATIENCE_SECONDS = 60.0
 _LOOK_SECONDS = 0.05
 
@@ -44,13 +45,40 @@ class _Session:
     path: str = ""  # of the transcript that the next two are about
     start: int = 0  # the byte where it begins that no flush has looked at
     tokens: int = 0  # about as many are there of it
-    failed: bool = False  # the latest writing, which is told once
+    failed: bool = False  # the latest writing, which is logged once
     writing: threading.Lock = field(default_factory=threading.Lock)
     flushing: threading.Lock = field(default_factory=threading.Lock)
 
 
+class Workers:
+    """Threads that the end of the program waits for."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Run `work` in a thread of its own, and here where there can be no more threads, as at the program's end."""
+        # No daemon: what is being written when the program ends is written to its end.
+        thread = threading.Thread(target=copy_context().run, args=(work,), name="openclaw-memory-flush", daemon=False)
+        try:
+            with self._lock:
+                thread.start()
+                self._threads = [*(other for other in self._threads if other.is_alive()), thread]
+        except RuntimeError:
+            work()
+
+    def settle(self) -> None:
+        """Wait until all work is done."""
+        with self._lock:
+            threads = list(self._threads)
+        for thread in threads:
+            if thread is not threading.current_thread():
+                thread.join()
+
+
 class Ejected:
-    """What was ejected of all sessions. Messages are written, and flushes held, in threads of their own.
+    """What was ejected of all sessions. Messages are written, and flushes run, in threads of their own.
 
     What waits for a flush is what the transcript has below the latest one. So nothing of it is lost with the program,
     and programs that share a session see what the others have looked at.
@@ -59,15 +87,15 @@ class Ejected:
     def __init__(self, memory: Memory, llm: LLM | None, flush_tokens: int) -> None:
         self._memory, self._llm, self._flush_tokens = memory, llm, flush_tokens
         self._flushes = llm is not None and memory.config.compaction.flush
-        self._lock = threading.Lock()  # for the next two
+        self._lock = threading.Lock()
         self._sessions: dict[str, _Session] = {}
-        self._threads: list[threading.Thread] = []
+        self._workers = Workers()
         self._told: set[str] = set()
 
     def take(self, key: str, messages: Sequence[Message]) -> Future[None]:
-        """Take messages, which from here on nobody can stop from being written; done when they are, or could not be.
+        """Take messages, whose writing cannot be stopped from here on; done when they are written, or could not be.
 
-        A flush that is due is begun then, and nobody waits for it.
+        A flush that is due begins then, without being waited for.
         """
         session = self._session(key, messages)
         written: Future[None] = Future()
@@ -81,21 +109,21 @@ class Ejected:
             self._flush_what_is_due(session)
             self._forget(session)
 
-        self._begin(work)
+        self._workers.start(work)
         return written
 
     def begun(self, work: Callable[[], T]) -> Future[T]:
-        """Work in a thread of its own, which goes on where nobody waits for it any more."""
+        """Work in a thread of its own, which goes on where its result is no longer awaited."""
         done: Future[T] = Future()
         done.set_running_or_notify_cancel()
 
-        def told() -> None:
+        def run() -> None:
             try:
                 done.set_result(work())
             except BaseException as error:  # noqa: BLE001 - it is raised where the result is waited for
                 done.set_exception(error)
 
-        self._begin(told)
+        self._workers.start(run)
         return done
 
     def keys(self) -> list[str]:
@@ -114,22 +142,7 @@ class Ejected:
 
     def settle(self) -> None:
         """Wait until all that is under way is over."""
-        with self._lock:
-            threads = list(self._threads)
-        for thread in threads:
-            if thread is not threading.current_thread():
-                thread.join()
-
-    def _begin(self, work: Callable[[], None]) -> None:
-        # No daemon: what is being written when the program ends is written to its end.
-        run = partial(copy_context().run, work)
-        thread = threading.Thread(target=run, name="openclaw-memory-ejected", daemon=False)
-        try:
-            with self._lock:
-                thread.start()
-                self._threads = [*(other for other in self._threads if other.is_alive()), thread]
-        except RuntimeError:  # there are no more threads to be had, or the program ends: rather late than never
-            work()
+        self._workers.settle()
 
     def _session(self, key: str, messages: Sequence[Message]) -> _Session:
         with self._lock:
@@ -158,7 +171,7 @@ class Ejected:
                     written = transcribed(flush.log, batch)
                     del session.unwritten[: len(batch)]
                     session.tokens += estimated_tokens(written) if self._flushes else 0
-            except Exception as error:  # noqa: BLE001 - it is told, and tried again with the next messages
+            except Exception as error:  # noqa: BLE001 - it is logged, and tried again with the next messages
                 self._not_written(session, flush, error)
                 return
             if session.failed:
@@ -169,7 +182,7 @@ class Ejected:
     def _not_written(self, session: _Session, flush: Flush | None, error: Exception) -> None:
         why = f"{len(session.unwritten)} ejected messages are not in the transcript, and wait in memory: {error}"
         if not session.failed:
-            warn(f"session {session.key!r}: {why}")
+            _log.warning(f"session {session.key!r}: {why}")
         session.failed = True
         if flush is not None:
             flush.save(flush_error=why)
@@ -199,7 +212,7 @@ class Ejected:
         words = f"the transcript of session {flush.key!r} cannot be read for its flush: {type(error).__name__}"
         if words not in self._told:
             self._told.add(words)
-            warn(f"{words}: {error}")
+            _log.warning(f"{words}: {error}")
 
     # --- the flush ---
 
@@ -214,14 +227,14 @@ class Ejected:
                 return
 
     def _flush_in_time(self, session: _Session) -> None:
-        """Flush whatever waits, after a turn of this session that somebody else in the program holds, if need be."""
+        """Flush whatever waits, after a turn of this session that another thread of the program holds, if need be."""
         until, was_held = time.monotonic() + _PATIENCE_SECONDS, True
         while not self._hold(session, 1) and was_held:  # once more where that turn ended in between
             flush = self._flush(session)
             was_held = flush.is_held
             if was_held and time.monotonic() > until:
                 why = f"not held, as another one takes over {_PATIENCE_SECONDS:g} s: what waits is in {flush.log.path}"
-                warn(f"the flush of session {session.key!r} was {why}")
+                _log.warning(f"the flush of session {session.key!r} was {why}")
                 flush.save(flush_error=why)
                 return
             if was_held:

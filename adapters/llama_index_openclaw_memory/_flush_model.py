@@ -1,4 +1,4 @@
-"""The silent turn: a model is shown a conversation and writes down what should last, and nobody else hears of it."""
+"""Run the silent turn: show a model a conversation, and have it write down what should last."""
 
 from __future__ import annotations
 
@@ -38,29 +38,24 @@ def flush(turn: FlushTurn, llm: LLM, talk: Talk, *, room: int | None, count: Cou
     """Have `llm` write down what should last of `talk`, until `turn` is done; an error of the model ends up in `turn`.
 
     What does not fit into `room` tokens (None: no limit that is known) is shown in parts; `count` counts the tokens of
-    a text. The instrumentation's events of these calls bear the tag `FLUSH_TAG`, by which handlers know them.
+    a text. The instrumentation's events of these calls have the tag `FLUSH_TAG`, by which handlers know them.
 
-    The model is asked without `await` where it can be, in a thread where a loop is not to stand still: many
+    The model is asked without `await` where it can be, in a thread where a loop must go on: many
     integrations keep a client that belongs to the loop in which it was made, and `Memory.put` has a new loop for each
     call.
     """
     if not isinstance(talk, str) and not (is_whole(talk) and _is_all_said(talk)):
-        talk = _text(talk)  # providers refuse calls that nobody answered, and answers to calls that are not there
-    work = drive_flush(
-        turn, talk, partial(_look, turn, llm), room=room, size=lambda part: count(_text(part)), text=_text
-    )
+        talk = _text(talk)  # providers refuse calls without an answer, and answers to calls that are not there
     with instrument_tags({**active_instrument_tags.get(), FLUSH_TAG: True}):
-        step: Callable[[], Any] = partial(next, work)
-        while (ask := _next(step)) is not None:
-            try:
-                reply = ask()
-            except (KeyboardInterrupt, SystemExit):
-                raise
-            except BaseException as error:  # noqa: BLE001 - it is told to the turn, also where a model's task was cancelled
-                told = error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
-                step = partial(work.throw, told)
-            else:
-                step = partial(work.send, reply)
+        drive_flush(
+            turn,
+            talk,
+            partial(_model_turn, turn, llm),
+            lambda ask: ask(),
+            room=room,
+            size=lambda part: count(_text(part)),
+            text=_text,
+        )
 
 
 def window_of(llm: LLM) -> int | None:
@@ -72,17 +67,10 @@ def window_of(llm: LLM) -> int | None:
     return size if size > 0 else None
 
 
-def _next(step: Callable[[], Any]) -> Any:
-    try:
-        return step()
-    except StopIteration:
-        return None
-
-
-def _look(turn: FlushTurn, llm: Any, talk: Talk) -> ModelTurn:
-    """One look at a conversation: what the model said last, or that it is silent once it has written something."""
+def _model_turn(turn: FlushTurn, llm: Any, talk: Talk) -> ModelTurn:
+    """One turn at a conversation: returns what the model said last, or `NO_REPLY` once it has written something."""
     if not (llm.metadata.is_function_calling_model and hasattr(llm, "chat_with_tools")):
-        return (yield from _look_without_tools(turn, llm, talk))
+        return (yield from _turn_without_tools(turn, llm, talk))
     tool = MemoryTool(lambda _key: turn.tool, "")
     shown = _shown(turn, talk, can_call=True)
     wrote, said = False, ""
@@ -124,7 +112,7 @@ def _asked(llm: Any, name: str, *arguments: Any, **options: Any) -> ChatResponse
     return waited
 
 
-def _look_without_tools(turn: FlushTurn, llm: LLM, talk: Talk) -> ModelTurn:
+def _turn_without_tools(turn: FlushTurn, llm: LLM, talk: Talk) -> ModelTurn:
     """The look of a model that cannot call tools: what it says is what it wants to save."""
     reply: ChatResponse = yield partial(_asked, llm, "chat", _shown(turn, talk, can_call=False))
     said = reply.message.content or ""

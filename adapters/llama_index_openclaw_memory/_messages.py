@@ -20,7 +20,7 @@ _SPEAKERS = {"user": "User", "assistant": "Assistant"}
 def openclaw_messages(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
     """The messages as OpenClaw writes them, without those of the program; an answer has the name of the tool called.
 
-    One that cannot be read stands there with the reason.
+    One that cannot be read is replaced by the reason.
     """
     found: list[dict[str, Any]] = []
     names: dict[str, str] = {}
@@ -63,7 +63,7 @@ def openclaw_message(message: ChatMessage) -> dict[str, Any] | None:
 def calls_of(message: ChatMessage) -> list[tuple[str, str, dict[str, Any]]]:
     """The tool calls of a message: the id, the tool's name and the arguments of each.
 
-    They stand in its blocks, or where older integrations put them, in `additional_kwargs` in OpenAI's shape; many write
+    They are in its blocks, or where older integrations put them, in `additional_kwargs` in OpenAI's shape; many write
     them into both.
     """
     blocks: list[Any] = [block for block in message.blocks if _kind(block) == "tool_call"]
@@ -110,7 +110,7 @@ def _calls_in(message: Message) -> list[Mapping[str, Any]]:
 
 
 def words_of(message: ChatMessage) -> str:
-    """The text of a message, and below it what stands for the rest that it shows: an address, or `[image]`."""
+    """The text of a message, and below it what represents the rest that it shows: an address, or `[image]`."""
     blocks = list(_flat(message.blocks))
     texts = [block.text for block in blocks if isinstance(block, TextBlock)]
     shown = " ".join(filter(None, map(_shown, blocks)))
@@ -129,7 +129,7 @@ def _flat(blocks: Iterable[Any]) -> Iterator[Any]:
 
 
 def _shown(block: Any) -> str:
-    """What stands for a block without words: its address, its kind, or "" for what is no part of what was said."""
+    """What represents a block without words: its address, its kind, or "" where it is not part of what was said."""
     if (kind := _kind(block)) not in _SHOWN_BY_ADDRESS:
         return ""
     address = _text(block.url)
@@ -141,7 +141,7 @@ def _kind(block: Any) -> str:
 
 
 def _older(call: Any) -> tuple[str, str, dict[str, Any]] | None:
-    """A tool call in OpenAI's shape, an object or a dictionary; None for what is none."""
+    """A tool call in OpenAI's shape, an object or a dictionary; None for anything else."""
     function = _of(call, "function")
     name = _of(function, "name") or _of(call, "name")
     if not name:

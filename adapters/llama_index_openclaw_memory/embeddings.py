@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Self
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from pydantic import PrivateAttr
 
+from openclaw_memory.aio import in_thread
 from openclaw_memory.embeddings import FrameworkEmbedder, load_embedder
 from openclaw_memory.errors import ConfigError, EmbedderError
 
@@ -103,13 +103,13 @@ class OpenClawEmbedding(BaseEmbedding):
         return vectors
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
-        return await asyncio.to_thread(self._get_query_embedding, query)
+        return await in_thread(self._get_query_embedding, query)
 
     async def _aget_text_embedding(self, text: str) -> list[float]:
-        return await asyncio.to_thread(self._get_text_embedding, text)
+        return await in_thread(self._get_text_embedding, text)
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return await asyncio.to_thread(self._get_text_embeddings, texts)
+        return await in_thread(self._get_text_embeddings, texts)
 
 
 class LlamaIndexEmbedder(FrameworkEmbedder):

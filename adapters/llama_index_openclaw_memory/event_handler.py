@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
-import threading
 from collections.abc import Callable, Sequence
-from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +25,12 @@ from llama_index_instrumentation import root_dispatcher
 from llama_index_instrumentation.events.span import SpanDropEvent
 from pydantic import Field, PrivateAttr
 
+from llama_index_openclaw_memory._eviction import Workers
 from llama_index_openclaw_memory._flush_model import flush, window_of
 from llama_index_openclaw_memory._messages import as_text, calls_of, openclaw_messages
 from llama_index_openclaw_memory._token_usage import reported_tokens
 from openclaw_memory import Memory
-from openclaw_memory._log import warn
+from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import compaction_threshold
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Reading, run_flush
@@ -38,6 +38,8 @@ from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:
     from llama_index.core.instrumentation.events import BaseEvent
+
+_log = logging.getLogger(__name__)
 
 SESSION_TAG = "session_key"  # by this tag of the instrumentation a call says which session it belongs to
 _PARALLEL = 16  # conversations in one session at once: without tags, all of a program are in one
@@ -93,8 +95,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
     token_counter: Callable[[str], int] = Field(exclude=True)
     _detector: ConversationDetector[ChatMessage] = PrivateAttr()
     _told: set[type[Exception]] = PrivateAttr(default_factory=set)
-    _under_way: list[threading.Thread] = PrivateAttr(default_factory=list)
-    _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
+    _workers: Workers = PrivateAttr(default_factory=Workers)
 
     def __init__(
         self,
@@ -143,7 +144,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
             if type(error) in self._told:
                 return
             self._told.add(type(error))
-            warn(f"a call of an LLM could not be watched for the flush: {type(error).__name__}: {error}")
+            _log.warning(f"a call of an LLM could not be watched for the flush: {type(error).__name__}: {error}")
 
     def flush(self, session_key: str | None = None) -> None:
         """Have written down, at the end of a session, what no flush was shown; by default of all sessions.
@@ -155,18 +156,15 @@ class MemoryFlushEventHandler(BaseEventHandler):
 
     async def aflush(self, session_key: str | None = None) -> None:
         """`flush` that lets the loop go on."""
-        await asyncio.to_thread(self.flush, session_key)
+        await in_thread(self.flush, session_key)
 
     def settle(self) -> None:
         """Wait until every flush that is under way is over."""
-        with self._lock:
-            threads = list(self._under_way)
-        for thread in threads:
-            thread.join()
+        self._workers.settle()
 
     async def asettle(self) -> None:
         """`settle` that lets the loop go on."""
-        await asyncio.to_thread(self.settle)
+        await in_thread(self.settle)
 
     def _hear(self, event: BaseEvent) -> None:
         detector, call = self._detector, event.span_id
@@ -186,7 +184,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
             case ExceptionEvent():
                 detector.failed(call, event.exception)
             case SpanDropEvent():
-                # It is told of while the error is being handled, and itself has nothing but its text.
+                # The event comes while the error is being handled, and has only its text.
                 detector.failed(call, sys.exception() or RuntimeError(event.err_str))
 
     def _began(self, event: LLMChatStartEvent | LLMCompletionStartEvent, messages: Sequence[ChatMessage]) -> None:
@@ -228,21 +226,13 @@ class MemoryFlushEventHandler(BaseEventHandler):
         )
 
     def _hold(self, work: Callable[[], None]) -> None:
-        """Hold a flush: at once, or in a thread where a loop would stand still meanwhile."""
+        """Run a flush: at once, or in a thread where it would block an event loop."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             work()
-            return
-        # No daemon: what is being written when the program ends is written to its end.
-        thread = threading.Thread(target=copy_context().run, args=(work,), name="openclaw-memory-flush", daemon=False)
-        try:
-            thread.start()
-        except RuntimeError:  # there are no more threads to be had, or the program ends: rather late than never
-            work()
-            return
-        with self._lock:
-            self._under_way = [*(other for other in self._under_way if other.is_alive()), thread]
+        else:
+            self._workers.start(work)
 
 
 def _text(talk: Sequence[ChatMessage]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +20,7 @@ from pydantic import Field, PrivateAttr
 from llama_index_openclaw_memory._eviction import Ejected
 from llama_index_openclaw_memory._messages import openclaw_messages, words_of
 from openclaw_memory import Memory
-from openclaw_memory._log import warn
+from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import own_words
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.tools import checked_memory, question_in, recall, with_fewer_results
@@ -27,7 +28,9 @@ from openclaw_memory.tools import checked_memory, question_in, recall, with_fewe
 if TYPE_CHECKING:
     from openclaw_memory.types import Source
 
-MAIN = "main"  # OpenClaw's name for the session of whoever names none
+_log = logging.getLogger(__name__)
+
+MAIN = "main"  # OpenClaw's name for the session where none is named
 _SESSIONS = 64  # whose latest block is kept
 
 
@@ -37,7 +40,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     Every message that `Memory` ejects is written to a transcript at once, word for word and with secrets masked, where
     searches find it. With an `llm`, a silent turn is held over what was ejected since the last one, once that has
     `flush_tokens` tokens or more: the model writes what should last into today's note. `flush` holds one for the rest,
-    at the end of a session. Nothing of this raises: what fails is told in the log and in `memory.status().flush`, and
+    at the end of a session. Nothing of this raises: what fails is in the log and in `memory.status().flush`, and
     what the disk does not take is held in memory, and tried again with the next messages.
 
     Nobody waits for the model: a flush is held in a thread of its own, whether `Memory` is called with `await` or
@@ -116,7 +119,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     ) -> None:
         """Keep messages, and begin a flush where one is due. The messages are not changed; nothing is raised.
 
-        They are in the transcript when it returns; nobody waits for the flush.
+        They are in the transcript when it returns; the flush is not waited for.
         """
         if self.accept_short_term_memory or not from_short_term_memory:
             await self._take(messages, session_id)
@@ -135,7 +138,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     def flush(self, session_id: str | None = None) -> None:
         """Hold a flush of what was ejected since the last one, at the end of a session; by default of all sessions.
 
-        A flush of the session that is under way is waited for; where somebody else in the program holds one, for up to
+        A flush of the session that is under way is waited for; where another thread of the program holds one, for up to
         a minute. What `Memory` has not ejected is no part of it: where its conversation is over, hand it to `aput`
         before.
         """
@@ -157,7 +160,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     # --- what is recalled ---
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        return await asyncio.to_thread(self._recalled, messages or [], block_kwargs.get("session_id"))
+        return await in_thread(self._recalled, messages or [], block_kwargs.get("session_id"))
 
     def _recalled(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
         is_from_user = [message.role == MessageRole.USER for message in messages]
@@ -217,7 +220,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         words = f"{what}: {type(error).__name__}"
         if words not in self._told:
             self._told.add(words)
-            warn(f"{words}: {error}")
+            _log.warning(f"{words}: {error}")
 
 
 def _question(message: ChatMessage) -> str:

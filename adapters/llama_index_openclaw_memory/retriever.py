@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.settings import Settings
 
 from llama_index_openclaw_memory._results import nodes_of
+from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.tools import checked_memory
 from openclaw_memory.types import SOURCES
@@ -77,11 +77,11 @@ class OpenClawRetriever(BaseRetriever):
         return nodes_of(found, self._about)
 
     def _about(self, path: str) -> Mapping[str, Any]:
-        document = self.memory.documents.at(path)
+        document = self.memory.documents.read(path)
         return document.metadata if document else {}
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await asyncio.to_thread(self._retrieve, query_bundle)
+        return await in_thread(self._retrieve, query_bundle)
 
 
 def _is_number(value: object, kind: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,6 +15,7 @@ from llama_index.core.workflow import Context
 from pydantic import BaseModel, ConfigDict, create_model
 
 from openclaw_memory import tools as core
+from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class MemoryTool(FunctionTool):
         key = self.session_key
         if key is None and context is not None:
             key = await _session_of(context)
-        return await asyncio.to_thread(self._output, key, args, kwargs)
+        return await in_thread(self._output, key, args, kwargs)
 
     def _output(self, key: str | None, args: Sequence[Any], kwargs: dict[str, Any]) -> ToolOutput:
         tool = self.tool_for(key)

@@ -20,7 +20,7 @@ OK, FAILED = 0, 2  # 1 is a command's own: nothing found, or problems found
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and leave the process with its exit code.
 
-    Codes: 0 done; 1 nothing found, or problems found; 2 wrong usage or an error, told in one line on stderr, and
+    Codes: 0 done; 1 nothing found, or problems found; 2 wrong usage or an error, in one line on stderr, and
     with `--json` as an object on stdout; 130 interrupted.
     """
     use_one_thread()
@@ -51,7 +51,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _wants_json(arguments: Sequence[str] | None) -> bool:
-    """Whether an error is to be told in JSON too: one of wrong usage comes before the options are known."""
+    """Whether to report an error in JSON too: one of wrong usage comes before the options are known."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     return "--json" in given[: given.index("--") if "--" in given else None]
 

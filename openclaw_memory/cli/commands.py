@@ -19,7 +19,7 @@ from openclaw_memory.cli.output import (
 )
 from openclaw_memory.cli.watch import watch
 from openclaw_memory.display.tables import clean
-from openclaw_memory.types import cited
+from openclaw_memory.types.files import cited
 
 if TYPE_CHECKING:
     from openclaw_memory.types import SyncReport
@@ -176,9 +176,9 @@ def search(
         else:
             hint = f"; {results.filtered} below the minimum score: --min-score 0 shows them" if results.filtered else ""
             click.echo(f"nothing found{hint}", err=True)
-        if told := results.reason or advice:
-            note(told)
-        if stale and not (trouble and _has_told(told, report)):
+        if reason := results.reason or advice:
+            note(reason)
+        if stale and not (trouble and _explains(reason, report)):
             note(trouble or f"the index is behind the files: run `openclaw-memory index{place.options}`")
     return 0 if results else 1
 
@@ -248,9 +248,9 @@ def doctor(place: Place) -> int:
     return 1 if problems else 0
 
 
-def _has_told(told: str, report: SyncReport | None) -> bool:
-    """Whether all that a sync could not do is told already: files that wait for vectors, and why."""
-    return report is not None and not report.failed and all(file.reason in told for file in report.waiting)
+def _explains(reason: str, report: SyncReport | None) -> bool:
+    """Whether a reason names all that a sync could not do: files that wait for vectors, and why."""
+    return report is not None and not report.failed and all(file.reason in reason for file in report.waiting)
 
 
 for command in (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +13,6 @@ from openclaw_memory.cli.output import paint, say, say_json, say_results
 if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults
     from openclaw_memory.types import SyncReport
-
-NOTES = Path(__file__).parents[1] / "data" / "demo"
 
 # What to look at in each answer, and the question.
 QUESTIONS = (
@@ -29,10 +26,11 @@ SHOWN = 2  # results for each question: enough to see that the right one comes f
 def run_demo(*, as_json: bool) -> int:
     """Index a copy of the notes in a temporary folder, ask, and show the answers; returns the exit code."""
     from openclaw_memory.memory import Memory
+    from openclaw_memory.testing import sample_workspace
 
     with tempfile.TemporaryDirectory(prefix="openclaw-memory-demo-") as folder:
         workspace = Path(folder) / "notes"
-        shutil.copytree(NOTES, workspace)
+        sample_workspace(workspace)
         with Memory.open(workspace) as memory:
             report = memory.sync()
             answers = [(why, question, memory.search(question, max_results=SHOWN)) for why, question in QUESTIONS]

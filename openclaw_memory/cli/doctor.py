@@ -218,7 +218,7 @@ def _syncs(state: Status, files: Sequence[MemoryFile], options: str) -> Iterator
     from openclaw_memory.indexing.history import moment
 
     newest = max(files, key=lambda file: file.mtime_ns, default=None)
-    if newest is not None and newest.path in behind(state) and moment(newest.mtime_ns / 1e9) > state.last_sync["at"]:
+    if newest is not None and newest.path in behind(state) and moment(newest.mtime_ns / 1e9) > state.last_sync.at:
         remedy = f"Run `openclaw-memory index{options}`, or keep `openclaw-memory watch{options}` running."
         yield Finding("last sync", "note", f"{last_sync(state)}; {newest.path} was written since", remedy)
     elif state.last_error is None:
@@ -230,10 +230,10 @@ def _syncs(state: Status, files: Sequence[MemoryFile], options: str) -> Iterator
 
 def _embedder(state: Status, missing: str) -> Finding:
     """What makes the vectors; `missing` says why there is none, where one is wanted."""
-    if state.vector.get("answers") is False:
+    if state.vector.answers is False:
         remedy = "Search goes on by keywords. Check that the service is up and the key is right, or choose another one."
-        return Finding("embedder", "problem", str(state.vector.get("error")), remedy)
-    if state.vector.get("enabled"):
+        return Finding("embedder", "problem", str(state.vector.error), remedy)
+    if state.vector.enabled:
         if state.requested_provider in {state.provider, "auto"}:
             return Finding("embedder", "ok", f"{in_use(state)}: it answers")
         remedy = f"The next sync asks {state.requested_provider} again."
@@ -268,27 +268,27 @@ def _index(state: Status, options: str, rebuild: str) -> Iterator[Finding]:
         yield Finding("index", "problem", f"{index} is damaged: {'; '.join(state.problems)}", rebuild)
     else:
         yield Finding("index", "ok", f"{index} is sound")
-    if error := state.fts.get("error"):
+    if error := state.fts.error:
         yield Finding("keyword search", "problem", str(error), rebuild)
     else:
         yield Finding("keyword search", "ok", "answers a query")
-    if state.vector.get("answers"):  # otherwise the embedder is the problem
+    if state.vector.answers:  # otherwise the embedder is the problem
         yield _vectors(state, options, rebuild)
 
 
 def _vectors(state: Status, options: str, rebuild: str) -> Finding:
     vector = state.vector
-    error, path = vector.get("error"), vector.get("path")
-    if vector.get("fits") is False:
+    error, path = vector.error, vector.path
+    if vector.fits is False:
         remedy = (
             f"Choose the model that made the index, or delete {state.index_path} and run "
             f"`openclaw-memory index{options}`: the index is made from the files, and nothing is lost."
         )
         return Finding("vector search", "problem", str(error), remedy)
-    if not vector.get("available") or vector.get("verified") is False:
+    if not vector.available or vector.verified is False:
         detail = str(error or "a query found nothing, though chunks are indexed")
         return Finding("vector search", "problem", detail, rebuild)
-    if "verified" not in vector:
+    if vector.verified is None:
         remedy = f"Run `openclaw-memory index{options}`; the notes below say more."
         return Finding("vector search", "note", "the index holds no vectors of this embedder yet", remedy)
     if error:
@@ -382,13 +382,13 @@ def file_system(index: Path, mounts: str) -> Iterator[Finding]:
 
 def leftovers(index: Path, options: str) -> Iterator[Finding]:
     """Find damaged indexes that were kept, and what builds that were cut short have left."""
-    from openclaw_memory.indexing import somebody_is_at_work
+    from openclaw_memory.store import SqliteStore
     from openclaw_memory.store.shadow import leftovers as cut_short
 
     if kept := sorted(index.parent.glob(f"{glob.escape(index.name)}.damaged-*")):
         remedy = f"Nothing needs them: rm {shlex.quote(str(index))}.damaged-*"
         yield Finding("leftovers", "note", f"{_named(kept)}: kept when damaged", remedy)
-    if (cut := cut_short(index)) and somebody_is_at_work(index):
+    if (cut := cut_short(index)) and "sync" in SqliteStore(index).describe(counts=False).locked:
         yield Finding("leftovers", "ok", "none: the index is being built again just now")
     elif cut:
         remedy = f"The next sync removes them: `openclaw-memory index{options}`."

@@ -30,7 +30,7 @@ def make_workspace(folder: Path) -> list[str]:
     What exists is left as it is. Folders are for the owner alone (0700), files too (0600).
 
     Raises:
-        WorkspaceError: the folder cannot be made or written, or a file stands in its place.
+        WorkspaceError: the folder cannot be made or written, or a file is in its place.
     """
     made: list[str] = []
     with _told(folder):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Progress, SyncReport
 
 INTERRUPTED = 130  # the exit code of what Ctrl-C has ended, as shells have it: 128 + SIGINT
-# A question, or a note that is written, does not stand still for longer while another process syncs.
+# A search or a write waits no longer than this while another process syncs.
 WAIT_SECONDS = 1.0
 
 

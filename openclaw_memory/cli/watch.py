@@ -34,13 +34,13 @@ def watch(place: Place, seconds: float | None) -> int:
     """
     if seconds is not None and not seconds > 0:
         raise click.BadParameter(f"{seconds:g} is no time to watch: give seconds above 0", param_hint="--for")
-    tell = say_json_line if place.as_json else _say_in_a_line
+    show = say_json_line if place.as_json else _say_in_a_line
     with place.open() as memory:
         try:
-            is_told = _catch_up(memory, tell, hidden=place.as_json)
+            is_shown = _catch_up(memory, show, hidden=place.as_json)
             with memory.watch() as watcher:
                 try:
-                    _follow(watcher, seconds, tell, is_told=is_told)
+                    _follow(watcher, seconds, show, is_shown=is_shown)
                 except KeyboardInterrupt:
                     if watcher.is_behind and watcher.last_error is None:
                         note("ending after the step under way; what is not indexed yet is left to the next sync")
@@ -49,18 +49,18 @@ def watch(place: Place, seconds: float | None) -> int:
     return 0
 
 
-def _catch_up(memory: Memory, tell: Callable[[SyncReport], None], *, hidden: bool) -> bool:
-    """Sync with a bar, as the first index may take long; whether that was told."""
+def _catch_up(memory: Memory, show: Callable[[SyncReport], None], *, hidden: bool) -> bool:
+    """Sync with a bar, as the first index may take long; returns whether its report was shown."""
     try:
         with progress_bar(hidden=hidden, say_waiting=True) as progress:
-            tell(memory.sync(progress=progress))
-    except OpenClawMemoryError:  # the watcher meets it too, tells it, and tries again
+            show(memory.sync(progress=progress))
+    except OpenClawMemoryError:  # the watcher meets it too, reports it, and tries again
         return False
     return True
 
 
-def _follow(watcher: Watcher, seconds: float | None, tell: Callable[[SyncReport], None], *, is_told: bool) -> None:
-    """Tell each sync on stdout, and what the watcher does and why it cannot on stderr."""
+def _follow(watcher: Watcher, seconds: float | None, show: Callable[[SyncReport], None], *, is_shown: bool) -> None:
+    """Show each sync on stdout, and what the watcher does and why it cannot on stderr."""
     until = float("inf") if seconds is None else time.monotonic() + seconds
     syncs, state, error = 0, "starting", None
     skipped: tuple[Skipped, ...] = ()
@@ -72,9 +72,9 @@ def _follow(watcher: Watcher, seconds: float | None, tell: Callable[[SyncReport]
             note(state)
         if watcher.syncs != syncs and watcher.last is not None:
             syncs = watcher.syncs
-            if not is_told or _did_something(watcher.last) or watcher.last.skipped != skipped:
-                tell(watcher.last)
-                is_told = True
+            if not is_shown or _did_something(watcher.last) or watcher.last.skipped != skipped:
+                show(watcher.last)
+                is_shown = True
             skipped = watcher.last.skipped
         if watcher.last_error != error:
             error = watcher.last_error

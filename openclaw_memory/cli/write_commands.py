@@ -11,7 +11,7 @@ import click
 from openclaw_memory.cli.options import INTERRUPTED, Followed, Place, placed, synced
 from openclaw_memory.cli.output import note, paint, plain, say, say_json
 from openclaw_memory.display.tables import clean
-from openclaw_memory.types import citation, cited
+from openclaw_memory.types.files import citation, cited
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
@@ -57,7 +57,7 @@ def _is_item(argument: str) -> bool:
 @click.argument("text", nargs=-1, required=True)
 @click.option("--date", metavar="YYYY-MM-DD", help="The day of the note. Default: today.")
 @click.option("--title", metavar="TEXT", help="A heading for the note.")
-@click.option("--skip-existing", is_flag=True, help="Add nothing that stands in the day's file already.")
+@click.option("--skip-existing", is_flag=True, help="Add nothing that the day's file holds already.")
 @placed
 def append(place: Place, text: tuple[str, ...], date: str | None, title: str | None, skip_existing: bool) -> int:
     """Add a note to the day's file, and index it.
@@ -82,7 +82,7 @@ def edit(place: Place, lines: str, text: tuple[str, ...], seen: str) -> int:
     """Replace lines of a note, if they still are what you saw.
 
     PATH#L3-L4 is a citation as `search` prints it, with the first and the last line; of one line it is PATH#L3. TEXT is
-    what stands there then. `-` in its place reads it from standard input.
+    the new text. `-` in its place reads it from standard input.
 
     A text that begins with a dash, but not with a dash and a space, is written last, after `--`.
 

@@ -1,8 +1,8 @@
 """Settings: one frozen `MemoryConfig` made of small parts, two presets, and the reading of TOML in layers.
 
 `MemoryConfig()` finds most in the fewest characters; `MemoryConfig.openclaw()` has OpenClaw's own numbers. Both run
-through the same code: they differ in data alone. A value out of range is clamped, with a word about it in `notices`;
-a value of the wrong type, or a key nobody knows, is a `ConfigError`.
+through the same code: they differ in data alone. A value out of range is clamped, with a line about it in `notices`;
+a value of the wrong type, or an unknown key, is a `ConfigError`.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ class MemoryConfig:
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str], *, agent: str | None = None) -> Self:
-        """Read `[defaults]`, then `[agents.<agent>]` over it, key by key. `preset = "openclaw"` may stand in either.
+        """Read `[defaults]`, then `[agents.<agent>]` over it, key by key. `preset = "openclaw"` may be in either.
 
-        An agent that the file does not name has the defaults, and a word about it in `notices`.
+        An agent that the file does not name has the defaults, and a line about it in `notices`.
 
         Raises:
             ConfigError: the file cannot be read, is not TOML, has an unknown key or a value of the wrong type.
@@ -139,7 +139,7 @@ class MemoryConfig:
         """Apply a file found inside a workspace: it may set chunking, globs, extra paths and debounce, nothing else.
 
         Extra paths are added if they lie inside, and neither are the agent's own rules nor lead into folders that are
-        passed over. Its `exclude` adds to this one's, and brings back nothing; its `include` counts where this has
+        skipped. Its `exclude` adds to this one's, and brings back nothing; its `include` counts where this has
         none. What it may not set is left as it was and named in `notices`. A missing file changes nothing.
 
         Raises:
@@ -190,7 +190,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise ConfigError(f"the settings file {path} does not exist: correct its name, or leave it out") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read as TOML: {error}; mend the file or leave it out") from error
+        raise ConfigError(f"{path} cannot be read as TOML: {error}; fix the file or leave it out") from error
 
 
 def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -103,7 +103,7 @@ class SyncConfig:
     With `before_search` a search waits where a first index has to be built, or finished; without it, it answers from
     what there is. `on_open` and `on_search` sync in the background, the latter where files have changed since the last
     look; `interval_seconds` does so again and again (0: never). The watcher waits until nothing has happened for
-    `debounce_seconds`, and looks at all files every `rescan_seconds` whatever it was told.
+    `debounce_seconds`, and scans all files every `rescan_seconds`, with events or without.
     """
 
     before_search: bool = True
@@ -262,7 +262,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 
 _PATHS = frozenset({"files.extra_paths", "sessions.folder"})
-# More than this of a wrong value helps nobody, and it may be a key that was put in the wrong place.
+# More than this of a wrong value does not help, and it may be a key that was put in the wrong place.
 _MOST_SHOWN, _BEGINNING = 24, 12
 
 

@@ -38,7 +38,7 @@ def may_be_of_the_agent(name: str) -> bool:
 
 
 def settable(tables: Mapping[str, Any], files: FilesConfig) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """What of these tables a workspace may set beside its caller's `files`, and in words what it may not."""
+    """What of these tables a workspace may set, given its caller's `files`, and the names of what it may not."""
     allowed: dict[str, dict[str, Any]] = {}
     refused: list[str] = []
     for part, table in tables.items():
@@ -65,7 +65,7 @@ def _beside(files: FilesConfig, table: dict[str, Any], refused: list[str]) -> di
         )
     # A file counts that matches any glob of `include`: each further one would let in more.
     if files.include and (globs := given.pop("include", None)) is not None and globs != list(files.include):
-        refused.append("files.include beside the caller's own")
+        refused.append("files.include next to the caller's own")
     return given
 
 

@@ -43,7 +43,7 @@ ASKED_CHARS = 1_500
 class Compacted:
     """What became of a conversation. `messages` is how it goes on, a new list.
 
-    `summarised` are the messages that `summary` stands for, `kept` those that follow it as they were; sizes are in
+    `summarised` are the messages that `summary` replaces, `kept` those that follow it as they were; sizes are in
     tokens. Where nothing was done, `summary` is None and `why` says why. `entry_id` is that of the entry in the log.
     """
 
@@ -60,7 +60,7 @@ class Compacted:
 def should_compact(tokens: int, window: int | None, rules: CompactionConfig | None = None) -> bool:
     """Whether a conversation of so many tokens leaves less of the window free than the rules reserve.
 
-    Of a window that nobody knows (None), nobody can say so.
+    False where the window is unknown (None).
     """
     threshold = compaction_threshold(window, rules or CompactionConfig())
     return threshold is not None and tokens > threshold
@@ -69,7 +69,7 @@ def should_compact(tokens: int, window: int | None, rules: CompactionConfig | No
 def cut(messages: Sequence[Message], keep_tokens: int, count: Count = estimated_tokens) -> int:
     """Where the part begins that is kept: the fewest last messages that have `keep_tokens`, at least one; 0 for all.
 
-    No tool call is on another side than one of its answers, whatever stands between them, and the kept part begins
+    No tool call is on another side than one of its answers, whatever is between them, and the kept part begins
     with no tool's answer.
     """
     at, tokens = len(messages), 0
@@ -114,13 +114,13 @@ def compact(
     It goes on with the system messages that were summarised over, the summary as a message of the role `user` and the
     type `compaction`, the user's last message where it is older than what is kept, and the last messages that have
     `rules.keep_recent_tokens`. Of a `window` (tokens) they take at most what is free there, if the last message does;
-    of a message of the user that does not fit in beside them, the beginning and the end stay. A summary of before is
+    of a message of the user that does not fit in as well, the beginning and the end stay. A summary of before is
     summarised with the rest. Where the conversation would not get shorter, nothing is done.
 
     `before` is called with the messages that are about to be lost, before `summarise` is, and `after` with the outcome;
     where nothing is done neither is called, unless it is the summary that turns out too long.
     With a `log`, a `compaction` entry is added to it, from which `conversation` builds the same list again: the
-    messages bear the ids of their entries then, as `logged` gives them.
+    messages have the ids of their entries then, as `logged` gives them.
 
     Raises:
         InvalidInputError: the messages to keep are not in the log, or the summary is no text. Nothing was changed.
@@ -134,7 +134,7 @@ def compact(
     lost = tuple(message for message in older if message.get("role") != "system")
     asked = _asked_again(older, kept, _asked_chars(older, kept, free, count))
     is_all_there_is = all(message is asked or _is_summary(message) for message in lost)
-    # An empty summary is the shortest of all: without a gain even so, nobody is asked for one.
+    # An empty summary is the shortest of all: without a gain even so, none is made.
     if is_all_there_is or count(_going_on(older, asked, kept, "")) >= tokens:
         return Compacted(held, tokens, tokens, kept=tuple(held), why=_why_not(rules))
     place = _place_in_log(log, kept) if log is not None else {}
@@ -149,8 +149,8 @@ def compact(
     if left >= tokens:
         why = f"with the summary of {len(summary):,} characters there would be {left:,} tokens instead of {tokens:,}"
         return Compacted(held, tokens, tokens, kept=tuple(held), why=why)
-    told = {**place, "tokensBefore": tokens, "summary": summary, **_cut_to(asked)}
-    entry_id = log.append_entry("compaction", **told) if log is not None else None
+    entry = {**place, "tokensBefore": tokens, "summary": summary, **_cut_to(asked)}
+    entry_id = log.append_entry("compaction", **entry) if log is not None else None
     going_on = _going_on(older, asked, kept, summary, entry_id)
     done = Compacted(going_on, tokens, left, summary, lost, tuple(kept), entry_id)
     if after is not None:
@@ -172,12 +172,12 @@ def _going_on(
 ) -> list[Message]:
     """A conversation after a compaction; `older` is what stood before the messages that are kept."""
     lasting = [message for message in older if message.get("role") == "system"]
-    told: dict[str, Any] = {"role": "user", "type": "compaction", "content": SUMMARY.format(summary=summary)}
-    return [*lasting, told | ({"id": entry_id} if entry_id else {}), *([asked] if asked else []), *kept]
+    message: dict[str, Any] = {"role": "user", "type": "compaction", "content": SUMMARY.format(summary=summary)}
+    return [*lasting, message | ({"id": entry_id} if entry_id else {}), *([asked] if asked else []), *kept]
 
 
 def _last_asked(older: Sequence[Message], kept: Sequence[Message]) -> Message | None:
-    """What the user said last, where that is older than what is kept: without it, nobody knows what is being done."""
+    """What the user said last, where that is older than what is kept: it says what is being done."""
     if any(map(is_from_user, kept)):
         return None
     return next(filter(is_from_user, reversed(older)), None)
@@ -249,7 +249,7 @@ def logged(log: SessionLog, message: Message) -> Message:
 def conversation(log: SessionLog, leaf: str | None = None) -> list[Message]:
     """The messages of a log as the model saw them: after a compaction its summary, what it kept, and what followed.
 
-    Each bears the `id` of its entry. `leaf` is the entry in which the branch ends, by default the last one. Hidden
+    Each has the `id` of its entry. `leaf` is the entry in which the branch ends, by default the last one. Hidden
     messages of programs (`custom_message`) are there too, in the role `user`. A compaction whose first kept message
     cannot be read any more does not count: what was said before it is there again, and nothing is lost.
 

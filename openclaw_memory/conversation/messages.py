@@ -26,7 +26,7 @@ def text_of(message: Message) -> str:
 
 
 def own_words(text: str) -> str:
-    """A text without the fenced blocks that were recalled into it; as it is where there are none."""
+    """A text without the fenced blocks that were recalled into it; unchanged where it has none."""
     said = without_fenced(text)
     return text if said == text else said.strip()
 
@@ -87,7 +87,7 @@ def in_short(text: str, head: int, tail: int, what: str) -> str:
         f"\n[... {cut:,} of {len(text):,} characters of {what} were cut here: "
         f"the first {head:,} and the last {tail:,} are shown ...]\n"
     )
-    # A cut that saves less than its note takes is none: a text that bears the note already is so left as it is.
+    # Nothing is cut where the note is longer than what it saves: a text that was cut before stays as it is.
     return text if cut < 2 * len(note) else text[:head] + note + text[len(text) - tail :]
 
 

@@ -60,7 +60,7 @@ class AskResult:
 def is_overflow(error: BaseException) -> bool:
     """Whether a model was asked with more than its window holds, by the type and the words of the error.
 
-    What led to the error is looked at too. A limit on how much may be asked in a minute is none.
+    What led to the error is looked at too. A rate limit is not an overflow.
     """
     seen: list[BaseException] = []
     at: BaseException | None = error
@@ -92,7 +92,7 @@ def ask_with_compaction(
     `ask` is given the messages and returns the reply; with a `log`, one that `logged` has added to it. Where it raises
     because the window is full (`is_overflow`), the conversation is compacted, of which about the last half is kept at
     most, and asked once more. After a reply that leaves less free than `rules` reserve it is compacted as well, unless
-    nobody knows the window (None). The rest is as for `compact`.
+    the window is unknown (None). The rest is as for `compact`.
 
     Raises:
         Exception: whatever `ask` raises, the second time at the latest; the log then knows of the compaction, and
@@ -124,7 +124,7 @@ def ask_with_compaction(
         return AskResult(reply, held, tuple(done))
     try:
         compacted = shorten(window)
-    except Exception as error:  # noqa: BLE001 - the reply is there, and its caller is told
+    except Exception as error:  # noqa: BLE001 - the reply is there, and the result has the error
         return AskResult(reply, held, tuple(done), error)
     done += [compacted] if compacted.summary is not None else []
     return AskResult(reply, compacted.messages, tuple(done))

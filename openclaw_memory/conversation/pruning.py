@@ -29,7 +29,7 @@ def prune(
 
     `window` is in tokens; `count` says how many a list of one message takes. `idle_seconds` is how long ago the model
     was last asked: up to `rules.ttl_seconds` nothing is shortened, since its provider still holds the messages in a
-    cache that any change makes worthless. None means that nobody knows, as after a restart: then they are shortened.
+    cache that any change makes worthless. None means unknown, as after a restart: then they are shortened.
 
     From `rules.soft_ratio` of the window on, long answers keep their beginning and end around a note of what was cut.
     Where that leaves `rules.hard_ratio` or more, answers are replaced by `rules.placeholder`, the oldest first, until

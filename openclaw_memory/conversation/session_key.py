@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 ChatType: TypeAlias = Literal["direct", "group", "room", "channel"]
 
 # The parts of a key that say that several people read along, and what kind of chat each is; the first one counts. A
-# thread is none: it may be one of a direct chat, and that of a group has the group's part before it.
+# thread does not count: it may be one of a direct chat, and that of a group has the group's part before it.
 _SEVERAL: tuple[tuple[str, ChatType], ...] = (
     ("channel", "channel"),
     ("guild", "channel"),

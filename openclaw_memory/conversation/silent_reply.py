@@ -1,4 +1,4 @@
-"""The silent reply: `NO_REPLY` says that there is nothing to say, and reaches nobody, streamed in pieces or whole."""
+"""The silent reply: `NO_REPLY` says that there is nothing to say, and is never shown, streamed in pieces or whole."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _may_say_nothing(text: str) -> bool:
 def _tail(text: str, may_go_on: bool = False) -> int:
     """Where the tokens begin that a text ends with, and the blank before them; with `may_go_on` those it may end with.
 
-    The end of the text where there are none.
+    The end of the text where it has no tokens there.
     """
     end = len(text)
     if may_go_on:
@@ -155,6 +155,6 @@ def _tail(text: str, may_go_on: bool = False) -> int:
 
 
 def _blank(text: str, at: int) -> int | None:
-    """Where the first blank stands among the marks before a place, None where there is none."""
+    """The index of the first blank among the marks before a place, or None."""
     start = len(text[:at].rstrip(_AROUND))
     return next((place for place in range(start, at) if text[place].isspace()), None)

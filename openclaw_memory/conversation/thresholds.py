@@ -16,7 +16,7 @@ SMALLEST_WINDOW = 1_024
 def reserve(window: int | None, rules: CompactionConfig) -> int:
     """The tokens kept free for the answer: `reserve_tokens`, at least the floor, of a window at most a quarter.
 
-    `window` is in tokens; None and what is not above 0 mean that nobody knows it.
+    `window` is in tokens; None and what is not above 0 mean unknown.
     """
     wanted = max(rules.reserve_tokens, rules.reserve_tokens_floor)
     return min(wanted, window // 4) if window is not None and window > 0 else wanted
@@ -30,14 +30,14 @@ def soft(window: int | None, rules: CompactionConfig) -> int:
 
 
 def compaction_threshold(window: int | None, rules: CompactionConfig) -> int | None:
-    """A conversation of more tokens than this is compacted; None where nobody knows the window."""
+    """A conversation of more tokens than this is compacted; None where the window is unknown."""
     return window - reserve(window, rules) if window is not None and window > 0 else None
 
 
 def flush_threshold(window: int | None, rules: CompactionConfig) -> int | None:
     """From so many tokens on a flush is due: window - reserve - soft threshold, of 200,000 by default 176,000.
 
-    None where nobody knows the window, or the turn of a flush would not fit into it.
+    None where the window is unknown, or the turn of a flush would not fit into it.
     """
     if window is None or window < SMALLEST_WINDOW:
         return None

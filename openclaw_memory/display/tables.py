@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Notes come from anywhere: C0 and C1 controls could drive a terminal, bidirectional controls could make it show another
 # text than the one that is there, and lone surrogates cannot be written at all.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-# What Okabe and Ito chose so that everybody can tell them apart; the plots have the same two.
+# Okabe and Ito chose them so that everybody can distinguish them; the plots have the same two.
 KEYWORD_COLOUR, VECTOR_COLOUR = "#0072b2", "#e69f00"
 _CELL = "text-align:left;vertical-align:top;padding:4px 10px"
 _BAR = "height:4px"
@@ -35,7 +35,7 @@ class Markup(str):
 
 
 def table(caption: str | Markup, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """An HTML table below its caption, which stands alone where there are no rows; what is no `Markup` is escaped."""
+    """An HTML table below its caption, or the caption alone without rows; what is not `Markup` is escaped."""
     head = _row("th", columns)
     body = "".join(_row("td", row) for row in rows)
     above = f'<div style="text-align:left;padding:4px 10px">{_cell(caption)}</div>'

@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from openclaw_memory.documents.precomputed import Precomputed
 from openclaw_memory.documents.validation import (
     OURS,
+    UNLIKE,
     WIDER,
     Where,
+    above_text,
     check_ids,
     check_k,
+    check_question,
     chunks_of,
     distinct,
     document_in,
     overlaps,
     owned,
+    rows_of,
     stored_hits,
     unit_of,
+    unit_rows,
 )
-from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError, WorkspaceError
-from openclaw_memory.indexing.service import Upkeep
+from openclaw_memory.documents.vectors import DocumentVectors, row_identity, vector_of_file
+from openclaw_memory.errors import (
+    EmbedderError,
+    IndexReplacedError,
+    InvalidInputError,
+    QueryError,
+    StoreError,
+    SyncBusyError,
+    WorkspaceError,
+)
+from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.text.terms import query_terms
-from openclaw_memory.types import Document, Embedder, Maker, Source, Store, StoredChunk
+from openclaw_memory.types import Document, Embedder, Source, Store, StoredChunk, VectorSource
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.document_cache import Known, check_names_no_file, cited_lines, document_of
 from openclaw_memory.workspace.documents import Fields, Upserted
@@ -34,13 +47,12 @@ from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 from openclaw_memory.workspace.scan import notes_below
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from openclaw_memory.search import SearchResults
-    from openclaw_memory.types import Vector
+    from openclaw_memory.types import Matrix, Vector
 
 # The most that one search brings; see `Memory.search`.
 MOST_RESULTS = 1000
+
 
 _Result = TypeVar("_Result")
 
@@ -56,28 +68,23 @@ class Documents:
     def __init__(
         self,
         workspace: Workspace,
-        upkeep: Upkeep,
+        service: IndexService,
         search: Callable[..., SearchResults],
         embedder: Callable[[], Embedder | None],
-        index_path: Path | None = None,
     ) -> None:
-        """`upkeep` keeps the index of the workspace; `search` is `Memory.search`, `embedder` asks the same index.
-
-        `index_path` is the file of that index: the vectors that come with documents are indexed beside it.
-        """
-        self._workspace, self._upkeep, self._search, self._embedder = workspace, upkeep, search, embedder
+        """`service` keeps the index of the workspace; `search` is `Memory.search`, `embedder` asks the same index."""
+        self._workspace, self._service, self._search, self._embedder = workspace, service, search, embedder
         self._root, self._rules = workspace.root, workspace.rules
         self._known = Known(self._root, self._rules)
-        self.precomputed = Precomputed(workspace, upkeep, self._at, index_path)
-        """The vectors that came with documents; see `Precomputed`."""
+        self._vectors = DocumentVectors(workspace, self._known, service, self._reading)
 
     # --- by id ---------------------------------------------------------------------------------------------------
 
-    def add(self, given: Iterable[Document], vectors: Any = None, maker: Maker | None = None) -> list[str]:
+    def add(self, given: Iterable[Document], vectors: Any = None, source: VectorSource | None = None) -> list[str]:
         """Write documents, each in the place of the one with its id, and index them; returns their ids in order.
 
-        `vectors`, shape (n, dims) and of any length each, come with them, made by `maker`: `precomputed` finds the
-        documents by them. Without any, only the memory's own index does.
+        `vectors`, shape (n, dims) and of any length each, come with them, made by `source`: `vector_search` finds the
+        documents by them, under its identity. Without any, only the memory's own index does.
 
         Of several with one id the last one counts. Nothing is written where one of them cannot be. A document whose
         file a person has damaged is mended so. A text, or a text in the metadata, that is the old one as it is shown,
@@ -91,7 +98,7 @@ class Documents:
             EmbedderError: the vectors are not finite, or of other dimensions or another model than those that came
                 before. Nothing was written.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         added = list(given)
         for one in added:
             if not isinstance(one.metadata, Mapping):
@@ -100,25 +107,65 @@ class Documents:
                 raise InvalidInputError(
                     f"a field of document {one.id!r} cannot be called {min(ours)!r}: call it another name"
                 )
-        if vectors is not None and maker is None:
-            raise EmbedderError("vectors came without word of what made them: give maker=Maker(identity, model)")
-        if added and vectors is not None and maker is not None:
-            with self.precomputed.turn():
-                rows = self.precomputed.checked(vectors, len(added), maker)
-                paths = self._put(added, self.precomputed.above(rows, maker)).paths
-                self.precomputed.index({paths[one.id]: row for one, row in zip(added, rows, strict=True)}, maker)
-        elif added:
+        if vectors is not None and source is None:
+            raise EmbedderError(
+                "vectors came without word of what made them: give source=VectorSource(identity, model)"
+            )
+        if self._service.is_syncing_here:
+            raise SyncBusyError("a sync is under way in this very thread: a progress callback may search, not add")
+        if not added:
+            return []
+        self._vectors.use(source)
+        if vectors is None or source is None:
             self._put(added, [{}] * len(added))
+        else:
+            self._put_with_vectors(added, rows_of(vectors, len(added)), source)
         return [one.id for one in added]
 
-    def _put(self, added: Sequence[Document], about: Sequence[Mapping[str, Any]]) -> Upserted:
+    def _put(
+        self, added: Sequence[Document], about: Sequence[Mapping[str, Any]], vectors: tuple[str, int] | None = None
+    ) -> Upserted:
+        """Write documents with more fields `about` each; `vectors` are the model and dimensions of their vectors."""
         wanted = {
             one.id: ({"metadata": one.metadata, **one.fields, **more}, one.text)
             for one, more in zip(added, about, strict=True)
         }
-        if written := self._told(documents.upsert, wanted, self._known):
-            self._upkeep.sync()
+        written: Upserted = self._told(documents.upsert, wanted, self._known, vectors)
+        if written and vectors is None:
+            self._service.sync()
         return written
+
+    def _put_with_vectors(self, added: Sequence[Document], rows: Matrix, source: VectorSource) -> None:
+        import numpy as np
+
+        model, units = (source.identity, rows.shape[1]), unit_rows(rows)
+        above = [above_text(row, source.identity, in_file=source.make is None) for row in rows]
+        written = self._put(added, above, model)
+        latest = {one.id: at for at, one in enumerate(added)}
+        same = [at for doc_id, at in latest.items() if written.paths[doc_id] not in written.changed]
+        stored = self.vectors(self.get([added[at].id for at in same]), source.identity)
+        # What the source would not make again of this document is kept in its file.
+        odd = [
+            at
+            for at, row in zip(same, stored, strict=True)
+            if row is not None and float(np.linalg.norm(row - units[at])) > UNLIKE
+        ]
+        if source.make is not None and odd:
+            self._put(
+                [added[at] for at in odd], [above_text(rows[at], source.identity, in_file=True) for at in odd], model
+            )
+        keys = {
+            one.key: units[latest[doc_id]]
+            for doc_id, path in written.paths.items()
+            if (one := written.embeddings[path]).vector is None and latest[doc_id] not in odd
+        }
+        identity = f"{source.identity}#{rows.shape[1]}"
+
+        def prepare(store: Store) -> None:
+            if keys:
+                store.add_vectors([*keys], np.array([*keys.values()]), identity)
+
+        self._service.sync(prepare=prepare)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """The documents with these ids, in their order; unknown ones are left out. A citation is an id as well.
@@ -127,7 +174,7 @@ class Documents:
             InvalidInputError: an id is no string.
             WorkspaceError: a file cannot be read.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         check_ids(ids)
         there: dict[str, list[str]] | None = None
         found: list[Document | None] = []
@@ -141,7 +188,7 @@ class Documents:
             found.append(document)
         return [owned(document) for document in found if document is not None]
 
-    def at(self, path: str) -> Document | None:
+    def read(self, path: str) -> Document | None:
         """The document, for reading alone, that a file holds now; None where it holds none, or cannot be read."""
         seen = self._known.text_at(path)
         return None if seen is None else document_in(path, seen)
@@ -153,7 +200,7 @@ class Documents:
             PathNotAllowedError: an id is a path or a citation, not the id of a document. Nothing was removed.
             WriteError: a file could not be removed.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         check_ids(ids)
         there = self._paths(ids)
         for doc_id in ids:
@@ -162,12 +209,12 @@ class Documents:
         gone = [doc_id for doc_id in dict.fromkeys(ids) if doc_id in there]
         if gone:
             self._told(documents.remove, [path for doc_id in gone for path in there[doc_id]])
-            self._upkeep.sync()
+            self._service.sync()
         return gone
 
-    def all(self, where: Where | None = None) -> Iterator[Document]:
+    def iterate(self, where: Where | None = None) -> Iterator[Document]:
         """Every document that fits, each once, in the order of their files; what a person wrote is none here."""
-        self._upkeep.check_open()
+        self._service.check_open()
         for doc_id, paths in self._paths().items():
             document = self._at(paths[0], doc_id)
             if document is not None and (where is None or where(document)):
@@ -181,15 +228,11 @@ class Documents:
         if look:
             with suppress(WorkspaceError):  # what cannot be looked at is among the files that are left out
                 self._paths()
-        return [self._known.unread[path] for path in sorted(self._known.unread)] + self.precomputed.told()
-
-    def close(self) -> None:
-        """Close what is open beside the memory's own index."""
-        self.precomputed.close()
+        return [self._known.unread[path] for path in sorted(self._known.unread)] + self._vectors.in_words()
 
     # --- by what they say ----------------------------------------------------------------------------------------
 
-    def find(
+    def search(
         self,
         query: str,
         k: int,
@@ -229,7 +272,7 @@ class Documents:
         rest = ((document_in(path, seen), 0.0) for path, _ in listed if (seen := self._known.text_at(path)))
         return distinct(chain(found, by_vector, rest), k, where)
 
-    def matching(
+    def keyword_search(
         self, query: str, k: int, *, where: Where | None = None, source: Source | None = None
     ) -> list[tuple[Document, float]]:
         """The k documents that have words of the question, best first, with the BM25 of the best chunk in them, > 0.
@@ -250,44 +293,75 @@ class Documents:
 
         return self._reading(best) if terms else []
 
-    def near(
+    def vector_search(
         self,
         vector: Vector | Sequence[float],
         k: int,
         *,
+        identity: str | None = None,
+        vector_source: VectorSource | None = None,
         where: Where | None = None,
-        beside: Collection[str] = (),
-        least: float = -1.0,
     ) -> list[tuple[Document, float]]:
-        """The k documents nearest to a vector, shape (dims,), nearest first, with the cosine of the nearest chunk.
+        """The k documents nearest to a vector, shape (dims,), nearest first, with their cosines.
 
-        These are the vectors of the memory's own index; those that came with documents are in `precomputed`. What is in
-        the files `beside`, and what has a cosine below `least`, is left out.
+        Without an `identity` they go by the nearest of their chunks in the memory's own index. With the identity of
+        the model that made the vector, documents that came with vectors of this model go by these, exactly; all else
+        goes by its chunks, if the memory's own index is of this model too. With a vector of zeros, the question's or a
+        document's, the cosine counts as 0. `vector_source` makes those again that are gone, if it is of this identity.
 
         Raises:
             QueryError: k is less than 1, or the vector is not of numbers.
-            EmbedderError: the vector is not of the index's dimensions, or holds a NaN or an infinity.
+            EmbedderError: the vector has other dimensions than those it is compared with, or is not finite.
         """
         check_k(k)
         unit = unit_of(vector)
+        if identity is None:
+            return self._reading(lambda store: self._by_chunks(store, unit, k, where))
+        self._vectors.restore(vector_source)
 
-        def nearest(store: Store) -> list[tuple[Document, float]]:
-            by_vector = partial(store.search_vector, unit)
-            return distinct(self._hits(stored_hits(store, by_vector, WIDER * k, least), beside), k, where)
+        def search() -> list[tuple[Document, float]]:
+            return self._reading(lambda store: self._by_own_vectors(store, unit, k, identity, where))
 
-        return self._reading(nearest)
+        found = search()
+        if self._vectors.are_current(document for document, _ in found):
+            return found
+        # A person has changed what was found: its vector is that of another text.
+        with suppress(SyncBusyError, StoreError):
+            self._service.sync(wait=0)
+        self._vectors.restore(None)
+        return search()
 
-    def vectors(self, found: Sequence[Document]) -> list[Vector | None]:
-        """A unit vector for each document, shape (dims,): the mean of those of its chunks; None where it has none."""
+    def vectors(self, found: Sequence[Document], identity: str | None = None) -> list[Vector | None]:
+        """A unit vector for each document, shape (dims,), or None where it has none.
+
+        It is the mean of those of its chunks. With an `identity` it is the one of this model that the document came
+        with, or else that mean, if the memory's own index is of this model too.
+        """
         import numpy as np
 
-        def means(store: Store) -> list[Vector | None]:
-            of_each = [[stored.id for stored in chunks_of(store, document)] for document in found]
-            stored = store.vectors([at for ids in of_each for at in ids])
-            rows = [[stored[at] for at in ids if at in stored] for ids in of_each]
-            return [unit_of(np.sum(some, axis=0)) if some else None for some in rows]
+        def all_of(store: Store) -> list[Vector | None]:
+            own = row_identity(store.identities(), identity) if identity is not None else None
+            rows = [None if own is None else vector_of_file(store, one.path, own) for one in found]
+            if identity is not None and not _is_of(store, identity):
+                return rows
+            means = [[*store.vectors([stored.id for stored in chunks_of(store, one)]).values()] for one in found]
+            return [
+                unit_of(np.sum(mean, axis=0)) if row is None and mean else row
+                for row, mean in zip(rows, means, strict=True)
+            ]
 
-        return self._reading(means)
+        return self._reading(all_of)
+
+    def vector_identity(self, vector_source: VectorSource | None = None) -> str | None:
+        """The identity of the model whose vectors documents came with, None where none did.
+
+        It is that of `vector_source`, which makes those again that are gone, or else the commonest one.
+        """
+        return self._vectors.restore(vector_source)
+
+    def missing_vectors(self) -> int:
+        """How many documents cannot be found by the vectors they came with; `damaged` says why."""
+        return sum(self._vectors.missing().values())
 
     # --- by path -------------------------------------------------------------------------------------------------
 
@@ -305,7 +379,7 @@ class Documents:
                 Nothing was written.
             WriteError: one would be larger than `files.max_bytes` (nothing was written), or could not be written.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         wanted = [Fields(*one) for one in given]
         for path, fields, text in wanted:
             for name, value in {**fields, "text": text}.items():
@@ -321,7 +395,7 @@ class Documents:
         Raises:
             PathNotAllowedError: the path can be none of a memory file.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         content = self._known.look(path).content
         return None if content is None else (content.fields, content.text)
 
@@ -332,12 +406,12 @@ class Documents:
             PathNotAllowedError: a person's own file is there.
             WriteError: it could not be removed.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         return bool(self._told(documents.remove, paths))
 
     def below(self, folder: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
         """Path, fields (for reading alone) and text of each document below a folder of `memory/`, in path order."""
-        self._upkeep.check_open()
+        self._service.check_open()
         for path, content in documents.below(self._root, self._rules, self._known, folder):
             yield path, content.fields, content.text
 
@@ -351,18 +425,20 @@ class Documents:
             return written
         finally:
             if written is None or written:
-                self._upkeep.wrote()
+                self._service.record_write()
 
     def _reading(self, work: Callable[[Store], _Result]) -> _Result:
         """What `work` returns of the index as it is now, built first where there is none, and healed where damaged."""
 
         def read() -> _Result:
-            self._upkeep.make_searchable()
-            self._upkeep.look()
-            with self._upkeep.store().snapshot() as frozen:
+            self._service.make_searchable()
+            self._service.is_behind()
+            with self._service.store().snapshot() as frozen:
+                if frozen.meta() is None and not self._service.is_syncing_here:
+                    raise IndexReplacedError("the index was deleted when it had just been built; search again")
                 return work(frozen)
 
-        return self._upkeep.healing(read)[0]
+        return self._service.recovering(read)[0]
 
     def _near(self, query: str, k: int, where: Where | None) -> list[tuple[Document, float]]:
         """What is near to a question by its vector alone, as far as this index can be asked for that now."""
@@ -371,20 +447,51 @@ class Documents:
             stored = self._reading(lambda store: store.meta())
             if embedder is None or stored is None or stored.identity != embedder.identity:
                 return []
-            return self.near(embedder.embed_query(query), k, where=where)
+            return self.vector_search(embedder.embed_query(query), k, where=where)
         except EmbedderError:  # keywords have answered in its place
             return []
 
-    def _hits(
-        self, hits: Iterable[tuple[StoredChunk, float]], beside: Collection[str] = ()
-    ) -> Iterator[tuple[Document | None, float]]:
-        """What the chunks are of that a search found, without what is in the files `beside`."""
+    def _by_chunks(
+        self,
+        store: Store,
+        unit: Vector,
+        k: int,
+        where: Where | None,
+        least: float = -1.0,
+        left_out: Callable[[str], bool] | None = None,
+    ) -> list[tuple[Document, float]]:
+        """The k documents with the nearest chunks down to a cosine of `least`, without what is in files `left_out`."""
+        hits = stored_hits(store, partial(store.search_vector, unit), WIDER * k, least)
+        wanted = (hit for hit in hits if left_out is None or not left_out(hit[0].path))
+        return distinct(self._hits(wanted), k, where)
+
+    def _by_own_vectors(
+        self, store: Store, unit: Vector, k: int, identity: str, where: Where | None
+    ) -> list[tuple[Document, float]]:
+        """As `vector_search` with an identity, of one state of the index."""
+        own = row_identity(store.identities(), identity)
+        found: list[tuple[Document, float]] = []
+        if own is not None:
+            check_question(unit, int(own.rpartition("#")[2]))
+            by_vector = partial(store.search_vector, unit, identity=own)
+            hits = stored_hits(store, by_vector, k if where is None else WIDER * k)
+            found = distinct(((self._of_model(hit.path, identity), score) for hit, score in hits), k, where)
+        if not _is_of(store, identity):
+            return found
+        least = found[-1][1] if len(found) == k else -1.0
+        has_own = cache(lambda path: own is not None and vector_of_file(store, path, own) is not None)
+        others = self._by_chunks(store, unit, k, where, least, has_own)
+        return sorted([*found, *others], key=lambda pair: -pair[1])[:k]
+
+    def _of_model(self, path: str, identity: str) -> Document | None:
+        document = self.read(path)
+        return document if document is not None and document.model == identity else None
+
+    def _hits(self, hits: Iterable[tuple[StoredChunk, float]]) -> Iterator[tuple[Document | None, float]]:
+        """What the chunks are of that a search found."""
         for stored, score in hits:
             chunk = stored.chunk
-            if stored.path in beside:
-                yield None, score
-            else:
-                yield self._found(stored.path, chunk.start_line, chunk.end_line, chunk.text, stored.source), score
+            yield self._found(stored.path, chunk.start_line, chunk.end_line, chunk.text, stored.source), score
 
     def _paths(self, wanted: Sequence[str] = ()) -> dict[str, list[str]]:
         named = [doc_id for doc_id in wanted if doc_id.strip()]
@@ -411,3 +518,9 @@ class Documents:
             if (document := document_in(path, seen)) is not None:
                 return document
         return document_of(path, start, end, text, source)
+
+
+def _is_of(store: Store, identity: str) -> bool:
+    """Whether the vectors of the chunks are of a model."""
+    meta = store.meta()
+    return meta is not None and meta.identity == identity

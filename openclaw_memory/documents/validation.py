@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError
-from openclaw_memory.text.front_matter import EMBEDDING, MODEL
+from openclaw_memory.text.front_matter import EMBEDDING, MODEL, VECTOR
 from openclaw_memory.types import Document, Hit, Store, StoredChunk
 from openclaw_memory.workspace.document_cache import Seen, copied
 from openclaw_memory.workspace.documents import name_of
@@ -47,6 +48,14 @@ def unit_of(vector: Any) -> Vector:
     return unit
 
 
+def unit_rows(rows: Matrix) -> Matrix:
+    """Vectors scaled to length 1, as `unit_of` scales each."""
+    import numpy as np
+
+    units: Matrix = np.stack([unit_of(row) for row in rows])
+    return units
+
+
 def rows_of(vectors: Any, count: int) -> Matrix:
     """Vectors that came with `count` documents, as float32 of shape (count, dims).
 
@@ -67,6 +76,25 @@ def rows_of(vectors: Any, count: int) -> Matrix:
     return rows
 
 
+def above_text(row: Vector, model: str, *, in_file: bool) -> dict[str, Any]:
+    """What the front matter says of the vector that comes with a document; the vector itself where it is `in_file`."""
+    about = {MODEL: model, "dims": len(row)}
+    return {EMBEDDING: {**about, VECTOR: b64encode(row.astype("<f4").tobytes()).decode()} if in_file else about}
+
+
+def check_question(unit: Vector, dims: int) -> None:
+    """Raise EmbedderError where a question is not of `dims` dimensions, or not finite."""
+    import numpy as np
+
+    if unit.shape != (dims,):
+        raise EmbedderError(
+            f"the query vector has shape {unit.shape}, the vectors that came with documents have {dims} dimensions: "
+            "embed the question with the model of the documents"
+        )
+    if not np.isfinite(unit).all():
+        raise EmbedderError("the query vector holds a NaN or an infinity; check the embedder")
+
+
 def check_ids(ids: object) -> None:
     """Raise InvalidInputError where ids are no list of strings."""
     if not isinstance(ids, Sequence) or isinstance(ids, str) or not all(isinstance(one, str) for one in ids):
@@ -83,6 +111,8 @@ Where: TypeAlias = Callable[[Document], bool]
 
 # Whoever filters, or has long documents, needs more than are wanted: so many times more with each look.
 WIDER = 16
+# Two unit vectors that lie further apart are not of one text by one model, whatever rounding does to them.
+UNLIKE = 0.1
 # What stands above the text for this library itself.
 OURS = frozenset({"id", "metadata", EMBEDDING})
 

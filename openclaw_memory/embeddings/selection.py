@@ -151,7 +151,7 @@ class EmbedderSelector:
                 fallback = self.fallback()
             except EmbedderError as second:
                 return None, f"{error}; and the fallback: {second}"
-            warn(f"{self.rules.fallback} takes the place of {self.requested}: {error}")
+            warn(f"{self.rules.fallback} replaces {self.requested}: {error}")
             return _announced(fallback, stored), None
         self.unavailable.pop(self.requested, None)
         return _announced(wanted, stored), None
@@ -190,7 +190,7 @@ def unavailable_reason(stored: IndexMeta | None, unavailable: Mapping[str, str])
     """Return why the provider that made an index is unavailable; None where it was not passed over."""
     if stored is None or (reason := unavailable.get(stored.provider)) is None:
         return None
-    return f"the index is of {stored.provider}, which is not available: {reason}; fix that, or sync with force"
+    return f"the index is of {stored.provider}, which is unavailable: {reason}; fix that, or sync with force"
 
 
 def unguarded(embedder: T) -> T | Embedder:

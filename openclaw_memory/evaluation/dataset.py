@@ -1,4 +1,4 @@
-"""Labelled questions: what a question is, how a file holds them, and whether their evidence stands in the notes."""
+"""Labelled questions: what a question is, how a file holds them, and whether the notes hold their evidence."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Question:
 def read_questions(path: str | os.PathLike[str], memory: Memory | None = None) -> list[Question]:
     """Questions from a file of JSON lines: `{"question": "...", "evidence": ["..."], "language": "", "kind": ""}`.
 
-    All but `question` may be left out; empty lines are passed over. With a `memory`, its notes must hold the evidence.
+    All but `question` may be left out; empty lines are skipped. With a `memory`, its notes must hold the evidence.
 
     Raises:
-        QueryError: a line is not of that form, or evidence stands in no note; the message names the line or the quote.
+        QueryError: a line is not of that form, or no note holds the evidence; the message names the line or the quote.
     """
     place = Path(path).expanduser()
     try:
@@ -52,7 +52,7 @@ def read_questions(path: str | os.PathLike[str], memory: Memory | None = None) -
 
 
 def check_evidence(memory: Memory, questions: Iterable[Question]) -> None:
-    """Whether each quote stands in a note or a transcript of the memory, as its files are now.
+    """Check that a note or a transcript of the memory, as its files are now, holds each quote.
 
     Raises:
         QueryError: one does not; the message names the quote and its question.

@@ -1,6 +1,6 @@
 """How well a memory answers labelled questions, and which settings answer them best: for your notes, or the lab's.
 
-A question is labelled with quotes from the notes. It counts as answered as far as the quotes stand in what a search
+A question is labelled with quotes from the notes. It counts as answered as far as the quotes are in what a search
 shows, however the notes are cut into chunks; a question that the notes do not answer should show nothing.
 """
 
@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openclaw_memory.config import MemoryConfig, settings_of
+from openclaw_memory.config import MemoryConfig
+from openclaw_memory.config.config import settings_of
 from openclaw_memory.embeddings.selection import EmbedderChoice, embedders_of
 from openclaw_memory.errors import QueryError, WriteError
 from openclaw_memory.evaluation.dataset import Question, check_evidence, folded, read_questions
@@ -38,7 +39,7 @@ def evaluate(
     """Ask a memory all questions, after a sync; `now` is what the age of notes is counted from.
 
     Raises:
-        QueryError: there are no questions, or evidence stands in no note.
+        QueryError: there are no questions, or no note holds the evidence.
     """
     asked = list(questions)
     if not asked:
@@ -68,7 +69,7 @@ def compare(
     takes that of each setting. What the workspace's own file says of chunking does not count here: the settings do.
 
     Raises:
-        QueryError: there are no questions or no settings, or evidence stands in no note.
+        QueryError: there are no questions or no settings, or no note holds the evidence.
         ConfigError: one of the settings is no MemoryConfig.
         WorkspaceError: `workspace` is missing or is not a folder.
     """
@@ -101,7 +102,7 @@ def _opened(workspace: str | os.PathLike[str], embedder: EmbedderChoice, config:
     usual = Memory.open(workspace, embedder=embedder, config=quiet, index_path=index)
     settings = replace(usual.config, chunking=config.chunking)
     embedders = embedders_of(embedder, settings.embedding)
-    return Memory(usual.workspace, lambda: SqliteStore.open(index), embedders, settings, index_path=index)
+    return Memory(usual.workspace, SqliteStore(index), embedders, settings)
 
 
 def copy_lab(folder: str | os.PathLike[str]) -> list[Question]:

@@ -13,7 +13,7 @@ from openclaw_memory.evaluation.dataset import Question
 if TYPE_CHECKING:
     import pandas
 
-# What settings are chosen by. Silence is none of them: who never answers is always silent where it is right.
+# What settings are chosen by. Silence is not one of them: a search without any answer is always silent.
 Measure: TypeAlias = Literal["shown", "first"]
 _SHARES = ("shown", "first", "silent")
 # By how many questions more than it does worse on a setting has to do better to be chosen: with ten questions, settings
@@ -55,7 +55,7 @@ class Evaluation:
 
     @property
     def shown(self) -> float:
-        """The mean share, 0..1, of the evidence that stands in the snippets; NaN without a question that has any."""
+        """The mean share, 0..1, of the evidence that the snippets hold; NaN without a question that has any."""
         return mean(row.shown for row in self.rows if row.shown is not None)
 
     @property
@@ -77,7 +77,7 @@ class Evaluation:
         """On how many questions with evidence this does better than `other`, and on how many worse.
 
         Raises:
-            QueryError: the other was asked other questions, or nobody knows the measure.
+            QueryError: the other was asked other questions, or the measure is unknown.
         """
         if measure not in get_args(Measure):
             known = " or ".join(map(repr, get_args(Measure)))

@@ -9,21 +9,18 @@ __all__ = [
     "MAX_STEPS",
     "ConversationDetector",
     "Flush",
-    "FlushRegistry",
     "FlushTurn",
     "ModelTurn",
     "Reading",
-    "SessionState",
     "abort_flush",
+    "adrive_flush",
     "answer_tool_call",
     "as_single_prompt",
     "drive_flush",
     "messages_since",
     "prompt_of",
-    "read_states",
     "run_flush",
     "transcribed",
-    "update_state",
 ]
 
 if TYPE_CHECKING:
@@ -32,6 +29,7 @@ if TYPE_CHECKING:
         MAX_STEPS,
         ModelTurn,
         abort_flush,
+        adrive_flush,
         answer_tool_call,
         as_single_prompt,
         drive_flush,
@@ -39,18 +37,16 @@ if TYPE_CHECKING:
         run_flush,
     )
     from openclaw_memory.flush.flush import FLUSH_TAG, Flush, FlushTurn
-    from openclaw_memory.flush.state import FlushRegistry, SessionState, read_states, update_state
     from openclaw_memory.flush.verbatim import messages_since, transcribed
 
 # The module of each public name, imported at its first use.
 _MODULES = {
     "detector": ["ConversationDetector", "Reading"],
     "driver": [
-        *("MAX_STEPS", "ModelTurn", "abort_flush", "answer_tool_call"),
+        *("MAX_STEPS", "ModelTurn", "abort_flush", "adrive_flush", "answer_tool_call"),
         *("as_single_prompt", "drive_flush", "prompt_of", "run_flush"),
     ],
     "flush": ["FLUSH_TAG", "Flush", "FlushTurn"],
-    "state": ["FlushRegistry", "SessionState", "read_states", "update_state"],
     "verbatim": ["messages_since", "transcribed"],
 }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import asyncio
+from collections.abc import Awaitable, Callable, Generator
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory._log import warn
@@ -14,12 +16,12 @@ if TYPE_CHECKING:
     from openclaw_memory.flush.flush import FlushTurn
 
 
-# One turn of a model at a conversation: yields requests for replies, in the form its driver knows, and returns what the
-# model said last.
+# One turn of a model at a conversation: yields requests, in the form its driver knows, is sent the replies, and returns
+# what the model said last.
 ModelTurn: TypeAlias = Generator[Any, Any, str]
 
-MAX_STEPS = 8  # replies of a model in one look; more calls than that save nothing new
-# Below so many tokens a conversation is not cut again: a model that takes no more than this is not to be helped.
+MAX_STEPS = 8  # replies of a model in one turn; more calls than that save nothing new
+# A conversation is not cut into parts of fewer tokens: no model that takes less can save anything.
 SMALLEST_PART = 256
 _PART = "This is the conversation, or a part of it, as text:"
 _WITHOUT_TOOLS = (
@@ -31,18 +33,79 @@ _WITHOUT_TOOLS = (
 def drive_flush(
     turn: FlushTurn,
     talk: Any,
-    look: Callable[[Any], ModelTurn],
+    model_turn: Callable[[Any], ModelTurn],
+    ask: Callable[[Any], Any],
     *,
     room: int | None,
     size: Callable[[Any], int],
     text: Callable[[Any], str],
-) -> Generator[Any, Any, None]:
-    """All attempts of a flush; whatever a look asks for is yielded, and its reply sent or its error thrown in.
+) -> None:
+    """Run all attempts of a flush; what `ask` raises fails an attempt, unless it ends the program.
 
-    `talk` is the conversation: messages of a framework, or its text. What has more than `room` tokens (None: no limit
-    that is known) is looked at in parts, as text; so is what a model finds too long, and what an attempt failed at. A
-    part that is done is not shown again by the next attempt. `size` counts the tokens of a talk, `text` writes it out.
+    A conversation of more than `room` tokens is shown in parts, as text; so is one that a model finds too long, and one
+    at which an attempt failed. A part that is done is not shown again.
+
+    Args:
+        turn: The turn to run to its end.
+        talk: The conversation: messages of a framework, or its text.
+        model_turn: Begins one turn of the model at a conversation or a part of it.
+        ask: Answers a request of such a turn.
+        room: The tokens that the model can be shown at once; None where unknown.
+        size: Counts the tokens of a conversation or a part of it.
+        text: Writes a conversation out.
     """
+    work = _attempts(turn, talk, model_turn, room, size, text)
+    step: Callable[[], Any] = partial(next, work)
+    while (request := _request(step)) is not None:
+        try:
+            reply = ask(request)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - reported to the turn, also where a model's task was cancelled
+            why = error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
+            step = partial(work.throw, why)
+        else:
+            step = partial(work.send, reply)
+
+
+async def adrive_flush(
+    turn: FlushTurn,
+    talk: Any,
+    model_turn: Callable[[Any], ModelTurn],
+    ask: Callable[[Any], Awaitable[Any]],
+    *,
+    room: int | None,
+    size: Callable[[Any], int],
+    text: Callable[[Any], str],
+) -> None:
+    """`drive_flush` that awaits the model, and reads and writes files in a thread."""
+    work = _attempts(turn, talk, model_turn, room, size, text)
+    step: Callable[[], Any] = partial(next, work)
+    while (request := await asyncio.to_thread(_request, step)) is not None:
+        try:
+            reply = await ask(request)
+        except Exception as error:  # noqa: BLE001 - as in drive_flush
+            step = partial(work.throw, error)
+        else:
+            step = partial(work.send, reply)
+
+
+def _request(step: Callable[[], Any]) -> Any:
+    """The next request, None at the end: a StopIteration cannot leave a thread that is awaited."""
+    try:
+        return step()
+    except StopIteration:
+        return None
+
+
+def _attempts(
+    turn: FlushTurn,
+    talk: Any,
+    model_turn: Callable[[Any], ModelTurn],
+    room: int | None,
+    size: Callable[[Any], int],
+    text: Callable[[Any], str],
+) -> Generator[Any, Any, None]:
     left: list[Any] = []
     is_first = True
     while turn.open:
@@ -50,8 +113,8 @@ def drive_flush(
             left = left or ([talk] if room is None or size(talk) <= room else parts(text(talk), room, size))
             if not is_first:
                 left = [part if isinstance(part, str) else text(part) for part in left]
-            reply = yield from _parts_in_turn(left, look, size, text)
-        except Exception as error:  # noqa: BLE001 - whatever a model, its tool or a counter raises is told to the turn
+            reply = yield from _parts_in_turn(left, model_turn, size, text)
+        except Exception as error:  # noqa: BLE001 - whatever a model, its tool or a counter raises fails the attempt
             turn.failed(error)
         else:
             turn.replied(reply)
@@ -59,13 +122,13 @@ def drive_flush(
 
 
 def _parts_in_turn(
-    left: list[Any], look: Callable[[Any], ModelTurn], size: Callable[[Any], int], text: Callable[[Any], str]
+    left: list[Any], model_turn: Callable[[Any], ModelTurn], size: Callable[[Any], int], text: Callable[[Any], str]
 ) -> ModelTurn:
-    """A look at each part; those that came to something are taken from `left`, but for the last one."""
+    """A turn of the model at each part; those that are done are removed from `left`, but for the last one."""
     while True:
         part = left[0]
         try:
-            reply = yield from look(part)
+            reply = yield from model_turn(part)
         except Exception as error:
             if not (is_overflow(error) and (tokens := size(part)) > SMALLEST_PART):
                 raise
@@ -74,27 +137,27 @@ def _parts_in_turn(
         if len(left) == 1:
             return reply
         if not is_silent(reply):
-            # Told as an error: notes of another part would make the turn take this reply for a good one.
+            # Notes of another part would make the turn accept this reply.
             raise RuntimeError(f"the model answered a part of the conversation with {reply[:80]!r}, and wrote no note")
         left.pop(0)
 
 
 def prompt_of(turn: FlushTurn, *, can_call: bool) -> str:
-    """What to ask a model after the conversation; one that cannot call tools is asked for the notes themselves."""
+    """What to ask a model after the conversation; without tools, for the notes themselves."""
     return turn.prompt if can_call else f"{turn.prompt}\n\n{_WITHOUT_TOOLS}"
 
 
 def as_single_prompt(turn: FlushTurn, text: str, *, can_call: bool) -> str:
-    """A conversation as text, with what is said before and after it, for one message of the user's.
+    """A conversation as text with its prompts, for a single message of the user.
 
-    Every provider takes that: some want roles to alternate, no user after a tool, no system prompt, or no call of a
-    tool that is not theirs.
+    Every provider accepts that: some want roles to alternate, no user after a tool, no system prompt, or no call of a
+    tool that they do not know.
     """
     return f"{turn.system_prompt}\n\n{_PART}\n\n{text}\n\n{prompt_of(turn, can_call=can_call)}"
 
 
 def answer_tool_call(turn: FlushTurn, name: str | None, arguments: object) -> ToolAnswer:
-    """What a call of a tool in the turn of a flush is answered with; it has written then, where that is `ok`."""
+    """Run a tool call of the model; the answer is `ok` where something was written."""
     if name != turn.tool.name:
         return _invalid(f"there is no tool {name!r} here: {turn.tool.name} is the only one")
     if not isinstance(arguments, dict):
@@ -122,10 +185,17 @@ def _invalid(error: str) -> ToolAnswer:
 
 
 def run_flush(key: str, begin: Callable[[], FlushTurn | None], drive: Callable[[FlushTurn], object]) -> bool:
-    """Have the turn driven that `begin` gives for session `key`; True where one was held, whatever came of it.
+    """Run one flush of session `key`; raises nothing but what ends the program.
 
-    False where there is none to be held, or it could not begin: that is said. It raises nothing but what ends the
-    program; where the turn fails, its messages are kept verbatim.
+    Where the turn fails, its messages are kept verbatim.
+
+    Args:
+        key: The session.
+        begin: Returns the turn, None where there is none to hold.
+        drive: Runs the turn to its end.
+
+    Returns:
+        Whether a turn was held, whatever its outcome. An error before that is logged.
     """
     turn: FlushTurn | None = None
     try:
@@ -134,13 +204,13 @@ def run_flush(key: str, begin: Callable[[], FlushTurn | None], drive: Callable[[
             drive(turn)
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # noqa: BLE001 - a flush that fails, or a model that gives up its task, breaks nothing
+    except BaseException as error:  # noqa: BLE001 - a failed flush, or a model that cancels its task, breaks nothing
         return abort_flush(key, turn, error)
     return turn is not None
 
 
 def abort_flush(key: str, turn: FlushTurn | None, error: BaseException) -> bool:
-    """End a turn that whoever drove it broke off with `error`; False where there is none, and that is said."""
+    """End a turn that its driver broke off with `error`; without a turn, log the error and return False."""
     if turn is None:
         warn(f"the flush of session {key!r} failed: {error}")
         return False

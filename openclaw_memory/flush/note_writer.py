@@ -129,7 +129,7 @@ class _Section(NamedTuple):
 def missing(text: str, note: str, title: str, others: Iterable[tuple[str, str]] = ()) -> str:
     """The sections of a text that a note does not have, "" where it has them all; ready to be added at its end.
 
-    A section is all that stands below a heading, or above the first one: its lines may depend on each other, and so it
+    A section is all text below a heading, or above the first one: its lines may depend on each other, and so it
     is there as a whole, line after line below the same headings, or is added as a whole. `title` is the heading of the
     note, `# 2026-11-21`, which says nothing of what follows it. What is added brings its headings along; where they
     cannot end those at the end of the note, the title does, once more. A section that begins with the lines that the
@@ -168,7 +168,7 @@ def _sections(text: str, title: str) -> tuple[list[_Section], list[str]]:
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
-    """Each line of a text, and what will end the code that goes on behind it, "" where it is none."""
+    """Each line of a text, and the fence of the code block that it is in, "" outside of one."""
     fence = ""
     for line in map(str.rstrip, text.split("\n")):
         mark = _FENCE.match(line)
@@ -180,7 +180,7 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _holds(there: _Section, wanted: _Section) -> bool:
-    """Whether all lines of a section stand in another one, one after the other; blank ones do not matter."""
+    """Whether another section has all lines of a section in a row; blank ones do not matter."""
     if there.path != wanted.path:
         return False
     lines, sought = list(filter(None, there.lines)), list(filter(None, wanted.lines))
@@ -198,7 +198,7 @@ def _behind(end: list[str], lines: list[str]) -> list[str]:
 
 
 def _way(at: Headings, to: Headings, title: str) -> Headings:
-    """The headings to be written behind some lines, so that what follows stands below other ones."""
+    """The headings to write so that the lines that follow are below `to` instead of `at`."""
     same = next((n for n, (one, other) in enumerate(zip(at, to, strict=False)) if one != other), min(len(at), len(to)))
     if same == len(at) or (same < len(to) and _level(to[same]) <= _level(at[same])):
         return to[same:]

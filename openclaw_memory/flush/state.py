@@ -306,7 +306,7 @@ def _make_folders(folder: Place) -> None:
 
 
 def _read(folder: Place) -> tuple[dict[str, Any], os.stat_result | None]:
-    """What the file holds, and what it was when it was read, None where there is none."""
+    """What the file holds, and its `stat` when it was read; None where it does not exist."""
     place = _place(folder)
     try:
         with opened(place, FilesConfig(max_bytes=_MAX_BYTES)) as descriptor:

@@ -18,9 +18,9 @@ from openclaw_memory.workspace.transcripts.writer import SessionLog
 _UNHEARD = frozenset({"system", "developer"})
 # A summary, and what a program put into the conversation, are entries of other types.
 _NO_MESSAGES = frozenset({"compaction", "custom_message"})
-# What a log says of a message beside the message itself.
+# What a log entry holds apart from the message itself.
 _OF_THE_ENTRY = frozenset({"id", "timestamp"})
-_ENTRY_BYTES = 1_024  # more than an entry says beside its message
+_ENTRY_BYTES = 1_024  # more than an entry holds apart from its message
 # What is left of a text that is too long for an entry: it fits also where each character takes twelve bytes, as those
 # that are escaped in pairs do.
 _HEAD_CHARS, _TAIL_CHARS = 600_000, 90_000
@@ -82,7 +82,7 @@ def transcribed(log: SessionLog, messages: Sequence[Message]) -> list[Message]:
 
 
 def messages_since(log: SessionLog, start: int) -> list[Message]:
-    """The messages that stand in the log from the byte `start` on, with their ids; all where it is shorter than that.
+    """The messages in the log from the byte `start` on, with their ids; all where it is shorter than that.
 
     Raises:
         PathNotAllowedError, WorkspaceError: as `SessionLog.entries`.

@@ -49,7 +49,7 @@ class Background:
             thread.join(STOP_SECONDS)
 
     def _run(self) -> None:
-        # A thread that is not alive was left behind by a fork, or ended by an error that nobody could foresee.
+        # A thread that is not alive was left behind by a fork, or ended by an unforeseen error.
         if (self._thread is None or not self._thread.is_alive()) and not self._stopped:
             self._thread = threading.Thread(target=self._loop, name="openclaw-memory sync", daemon=True)
             self._thread.start()
@@ -78,7 +78,7 @@ LONGEST_WAIT_SECONDS = 0.1
 
 
 def no_hurry() -> None:
-    """Wait for nobody."""
+    """Do not wait."""
 
 
 class Courtesy:

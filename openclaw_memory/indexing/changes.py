@@ -58,7 +58,7 @@ def compare(files: Iterable[MemoryFile], known: Mapping[str, FileRecord]) -> Dif
         record = known.get(file.path)
         if record is None:
             fresh.append(file)
-        elif record.lacks is not None or not same_stamp(file, record):
+        elif record.vectors_missing is not None or not same_stamp(file, record):
             touched.append(file)
         elif _in_doubt(record):
             doubtful.append(file)

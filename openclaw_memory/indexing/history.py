@@ -4,45 +4,21 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
-from openclaw_memory.errors import OpenClawMemoryError
-from openclaw_memory.types import Skipped, Store, SyncReport
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
+from openclaw_memory.types import Skipped, SyncReport
+from openclaw_memory.types.results import SyncFailure, SyncRecord
 
-# The names under which a store keeps them (`Store.note`).
-LAST_SYNC, LAST_ERROR, DOCUMENTS, UNFINISHED = "last_sync", "last_error", "documents", "unfinished"
+# The names under which a store keeps them (`Store.set_meta`).
+LAST_SYNC, LAST_ERROR = "last_sync", "last_error"
 # Files that are named with their reasons; more would make a note of every sync grow with the workspace.
 MOST_FILES = 100
 
 
-def begun(store: Callable[[], Store]) -> bool:
-    """Note that a sync is at work; whether it is known that the one before it, of any process, came to its end."""
-    try:
-        before = store().noted(UNFINISHED)
-        store().note(UNFINISHED, "a sync")
-    except (OpenClawMemoryError, OSError):  # the sync itself meets it, and tells it
-        return False
-    return not before
-
-
-def notes_of(report: SyncReport, reason: str, started: float, *, is_sure: bool) -> dict[str, str]:
-    """What is kept of a sync that came to its end, by name: see `record_of`.
-
-    `documents` is something new each time that files among the documents have changed; and where that is not sure, as
-    the sync before this one broke off.
-    """
-    notes = {LAST_SYNC: record_of(report, reason, started), UNFINISHED: ""}
-    changed = (*report.added, *report.changed, *report.removed)
-    if not is_sure or any(path.startswith(f"{DOCUMENTS_FOLDER}/") for path in changed):
-        notes[DOCUMENTS] = os.urandom(8).hex()
-    return notes
-
-
 def record_of(report: SyncReport, reason: str, started: float) -> str:
-    """The note of a sync that came to its end, as JSON; `told` reads it.
+    """The note of a sync that came to its end, as JSON; `sync_record` reads it.
 
     `reason` is what it ran for ("manual", "background", "watcher"), `started` when, in seconds since
     1970. The note counts files in `added`, `changed`, `removed`, `unchanged` and `waiting`; `failed` and `skipped` name
@@ -71,19 +47,31 @@ def record_of_error(error: BaseException | str, at: float) -> str:
     return json.dumps({"at": moment(at), "error": str(error) or type(error).__name__})
 
 
-def told(record: str | None) -> Mapping[str, Any] | None:
-    """What a note says; None where there is none, or it is not one of these."""
+def sync_record(record: str | None) -> SyncRecord | None:
+    """Read a note of `record_of`; None where there is none, or it is not one of these."""
+    said = _read(record)
+    if said is None:
+        return None
+    known = {item.name: said[item.name] for item in fields(SyncRecord) if said.get(item.name) is not None}
+    named = {name: known[name] for name in ("failed", "skipped") if isinstance(known.get(name), dict)}
+    return SyncRecord(**{**known, "failed": {}, "skipped": {}, **named})
+
+
+def sync_failure(record: str | None) -> SyncFailure | None:
+    """Read a note of `record_of_error`; text that is not a note is an error itself, of an unknown time."""
+    said = _read(record)
+    if said is not None:
+        return SyncFailure(said["at"], str(said.get("error")))
+    return SyncFailure(None, record) if record else None
+
+
+def _read(record: str | None) -> Mapping[str, Any] | None:
     try:
         said = json.loads(record or "null")
         at = datetime.datetime.fromisoformat(said["at"])
     except (ValueError, TypeError, KeyError):
         return None
     return said if isinstance(said, dict) and at.tzinfo is not None else None
-
-
-def told_of_error(record: str | None) -> Mapping[str, Any] | None:
-    """What a note of an error says; words that are no note are an error themselves, of an unknown time."""
-    return told(record) or ({"at": None, "error": record} if record else None)
 
 
 def moment(seconds: float) -> str:

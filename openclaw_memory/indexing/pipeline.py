@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from base64 import b64decode
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,13 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from openclaw_memory.chunking import chunk, moved_down
 from openclaw_memory.config import ChunkingConfig
-from openclaw_memory.embeddings import vector_key
 from openclaw_memory.embeddings.stream import Embedded, asks_service, stream
+from openclaw_memory.embeddings.vectors import vector_key
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, UndecodableError
 from openclaw_memory.indexing.background import no_hurry
 from openclaw_memory.indexing.changes import UNREAD_SIZE
 from openclaw_memory.text.fence import without_fenced
-from openclaw_memory.text.front_matter import matter_end
+from openclaw_memory.text.front_matter import Embedding, embedding_of, matter_end, parsed
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.text.terms import segment
 from openclaw_memory.types import (
@@ -32,12 +33,16 @@ from openclaw_memory.types import (
     Skipped,
     Store,
 )
+from openclaw_memory.types.where import Scalar, kind_of
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.dates import date_terms, is_date_title, note_date
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES, Part
 
 if TYPE_CHECKING:
     import datetime
+
+    from openclaw_memory.types import Vector
 
 
 # A transaction holds so many files, or as many as give so many chunks: it bounds both memory and the time that
@@ -47,6 +52,7 @@ CHUNKS_PER_WRITE = 512
 # Beside a service transactions are short: nothing is asked for while one lasts, and what it waits for may be lost.
 FILES_BESIDE_SERVICE = 8
 CHUNKS_BESIDE_SERVICE = 64
+MAX_METADATA_CHARS = 256  # a longer text is not filtered by
 
 
 @dataclass(slots=True)
@@ -150,10 +156,18 @@ class Run:
     def _note(self, file: MemoryFile) -> Iterator[Piece | FileRecord]:
         record, text = read(self.workspace, file)
         known = None if self.anew else self.before.get(file.path)
-        if known is not None and (known.hash, known.source, known.lacks) == (record.hash, record.source, None):
+        if known is not None and (known.hash, known.source, known.vectors_missing) == (
+            record.hash,
+            record.source,
+            None,
+        ):
             yield record
         else:
-            yield Piece(record, rows(text, file.path, self.chunking, vectors=self.embedder is not None))
+            found = rows(text, file.path, self.chunking, vectors=self.embedder is not None)
+            embedding = _embedding_in(file.path, text)
+            if embedding is not None:
+                found.append(ChunkRow(Chunk(1, 1, 0, ""), "", "", embedding.key, embedding.identity))
+            yield Piece(record, found, embedding=embedding)
 
     def _transcript(self, file: MemoryFile) -> Iterator[Piece | FileRecord]:
         vectors, size = self.embedder is not None, self._limits()[1]
@@ -166,9 +180,9 @@ class Run:
     def _known_transcript(self, file: MemoryFile) -> FileRecord | None:
         """The record from which the reading goes on; None where vectors are lacking that may be had now."""
         known = self.before.get(file.path)
-        if known is None or known.lacks is None:
+        if known is None or known.vectors_missing is None:
             return known
-        return replace(known, lacks=str(self.embedder)) if isinstance(self.embedder, EmbedderError) else None
+        return replace(known, vectors_missing=str(self.embedder)) if isinstance(self.embedder, EmbedderError) else None
 
     def _limits(self) -> tuple[int, int]:
         """How many files, or chunks, make a group."""
@@ -180,7 +194,7 @@ class Run:
         return len(batch) >= files or sum(len(piece.rows) for piece in batch) >= chunks
 
     def _opened(self, batch: list[Piece], done: int) -> Iterator[tuple[str, str]]:
-        texts = {row.vector_key: row.chunk.embedding_text for row in _all_rows(batch) if row.vector_key is not None}
+        texts = {key: row.chunk.embedding_text for key, row in _embedded(_all_rows(batch))}
         known = self.store.known_vectors(texts, self.meta.identity) if texts else set()
         missing = [key for key in texts if key not in known]
         self._groups.append(Group(batch, set(missing), done))
@@ -208,6 +222,7 @@ class Run:
         while self._groups and self._groups[0].missing.isdisjoint(self._asked):
             group = self._groups.popleft()
             pieces = [self._without_lacking(piece, group.missing) for piece in group.pieces]
+            self._keep_given(piece.embedding for piece in pieces if piece.embedding is not None)
             if whole := [(piece.record, piece.rows) for piece in pieces if piece.from_line == 1]:
                 self.store.replace_files(whole, self.meta)
             for piece in pieces:
@@ -217,19 +232,30 @@ class Run:
                     self._count(piece.record)
             tell(group.done)
 
+    def _keep_given(self, embeddings: Iterable[Embedding]) -> None:
+        """Store the vectors that are in the front matter of documents."""
+        import numpy as np
+
+        given: dict[str, dict[str, Vector]] = {}
+        for one in embeddings:
+            if (vector := _decoded(one)) is not None:
+                given.setdefault(one.identity, {})[one.key] = vector
+        for identity, vectors in given.items():
+            self.store.add_vectors(list(vectors), np.stack(list(vectors.values())), identity)
+
     def _without_lacking(self, piece: Piece, missing: set[str]) -> Piece:
         """The piece with no vector key where no vector could be had; its record says what the file lacks so far."""
         record, found = piece.record, piece.rows
-        keys = [row.vector_key for row in found if row.vector_key is not None]
+        keys = [key for key, _ in _embedded(found)]
         lacking = dict.fromkeys(key for key in keys if key in missing and key in self.lacking)
-        lacks = self._lacks.get(record.path, record.lacks)
+        lacks = self._lacks.get(record.path, record.vectors_missing)
         if lacking:
             found = [replace(row, vector_key=None) if row.vector_key in lacking else row for row in found]
             lacks = self.lacking[next(iter(lacking))]
         if lacks is None:
             return piece
         self._lacks[record.path] = lacks
-        return piece._replace(record=replace(record, lacks=lacks), rows=found)
+        return piece._replace(record=replace(record, vectors_missing=lacks), rows=found)
 
     def _count(self, record: FileRecord) -> None:
         known = self.before.get(record.path)
@@ -239,8 +265,8 @@ class Run:
             self.changed.append(record.path)
         else:
             self.unchanged += 1
-        if record.lacks is not None:
-            self.waiting.append(Skipped(record.path, record.lacks))
+        if record.vectors_missing is not None:
+            self.waiting.append(Skipped(record.path, record.vectors_missing))
 
 
 def reason(error: Exception) -> str:
@@ -253,11 +279,17 @@ def _all_rows(batch: Sequence[Piece]) -> Iterator[ChunkRow]:
     return (row for piece in batch for row in piece.rows)
 
 
+def _embedded(found: Iterable[ChunkRow]) -> Iterator[tuple[str, ChunkRow]]:
+    """The rows whose vectors the embedder makes, with their keys: the others came with their documents."""
+    return ((row.vector_key, row) for row in found if row.vector_key is not None and row.identity is None)
+
+
 class Piece(NamedTuple):
     """What is written of a file at once: its rows from line `from_line` on, and its record once they are there.
 
     A note is one piece, a long transcript several. Until the `last` one is written, the record has no size: its stamp
-    tells that there is more. `left_out` says which lines of the file could not be read.
+    tells that there is more. `left_out` says which lines of the file could not be read, `embedding` what the front
+    matter of a document says of the vector that came with it.
     """
 
     record: FileRecord
@@ -265,6 +297,7 @@ class Piece(NamedTuple):
     from_line: int = 1
     last: bool = True
     left_out: str = ""
+    embedding: Embedding | None = None
 
 
 def read(workspace: Workspace, file: MemoryFile) -> tuple[FileRecord, str]:
@@ -290,7 +323,45 @@ def rows(text: str, path: str, rules: ChunkingConfig, *, vectors: bool) -> list[
     day = note_date(path)
     above = matter_end(text)  # nothing in a document's fields may reach into its text
     pieces = chunk(text[:above] + redact(without_fenced(text[above:])), path, rules, note_date=day)
+    if metadata := _metadata(text) if above and path.startswith(f"{DOCUMENTS_FOLDER}/") else {}:
+        pieces = [replace(piece, metadata=metadata) for piece in pieces]
     return _rows(pieces, path, day, vectors=vectors)
+
+
+def _metadata(text: str) -> dict[str, Scalar]:
+    """Return what the front matter of a document says under `metadata`, as far as searches can filter by it.
+
+    Nested values, long texts and secrets are left out: each chunk of the file keeps a copy.
+    """
+    document = parsed(text)
+    found = document.fields.get("metadata") if document else None
+    if not isinstance(found, dict):
+        return {}
+    return {name: value for name, value in found.items() if kind_of(name) and kind_of(value) and _is_short(value)}
+
+
+def _is_short(value: Scalar) -> bool:
+    return not isinstance(value, str) or (len(value) <= MAX_METADATA_CHARS and redact(value) == value)
+
+
+def _embedding_in(path: str, text: str) -> Embedding | None:
+    """What a document says of the vector that came with it; None of any other file."""
+    matter = parsed(text) if path.startswith(f"{DOCUMENTS_FOLDER}/") else None
+    return None if matter is None else embedding_of(text, matter.fields)
+
+
+def _decoded(embedding: Embedding) -> Vector | None:
+    """The unit vector, shape (dims,), that a file holds; None where it holds none, or a damaged one."""
+    import numpy as np
+
+    try:
+        numbers = np.frombuffer(b64decode(embedding.vector or "", validate=True), dtype="<f4").astype(np.float64)
+    except ValueError:
+        return None
+    if not numbers.size or numbers.size != embedding.dims or not np.isfinite(numbers).all():
+        return None
+    unit: Vector = (numbers / (np.linalg.norm(numbers) or 1.0)).astype(np.float32)
+    return unit
 
 
 def transcript_rows(part: Part, path: str, rules: ChunkingConfig, *, vectors: bool) -> list[ChunkRow]:
@@ -321,8 +392,8 @@ def transcript_pieces(
             found, from_line = [], 0
         found += transcript_rows(part, file.path, rules, vectors=vectors)
         from_line = from_line or part.first_line
-        lacks = None if part.first_line == 1 else record.lacks  # a file that was rewritten lacks nothing yet
-        record = replace(record, hash=str(part.mark), lacks=lacks)
+        lacks = None if part.first_line == 1 else record.vectors_missing  # a file that was rewritten lacks nothing yet
+        record = replace(record, hash=str(part.mark), vectors_missing=lacks)
         if part.unreadable:
             unreadable.append((part.first_unreadable, part.unreadable))
     yield Piece(record, found, from_line, left_out=_left_out(unreadable)) if from_line else record
@@ -341,7 +412,7 @@ def _left_out(unreadable: Sequence[tuple[int, int]]) -> str:
 
 def _record(file: MemoryFile, known: FileRecord | None = None) -> FileRecord:
     """What is known of a file before it is read: its stamp now, and the content that the index holds of it."""
-    digest, lacks = (known.hash, known.lacks) if known else ("", None)
+    digest, lacks = (known.hash, known.vectors_missing) if known else ("", None)
     return FileRecord(file.path, file.source, digest, file.size, file.mtime_ns, file.inode, time.time_ns(), lacks)
 
 

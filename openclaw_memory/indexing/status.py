@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import probed, unavailable_reason
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError, StoreError
 from openclaw_memory.indexing.changes import compare
 from openclaw_memory.indexing.fingerprint import outdated
-from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, MOST_FILES, told, told_of_error
+from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, MOST_FILES, sync_failure, sync_record
 from openclaw_memory.indexing.staleness import NOTHING_YET
 from openclaw_memory.types import (
     Embedder,
@@ -23,28 +21,35 @@ from openclaw_memory.types import (
     Skipped,
     Status,
     Store,
-    StoreStats,
+    StoreInfo,
     SyncReport,
+)
+from openclaw_memory.types.results import (
+    BatchStatus,
+    CacheStatus,
+    DiskUsage,
+    KeywordStatus,
+    SyncFailure,
+    SyncRecord,
+    VectorStatus,
 )
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace import Scan, Workspace
 
 
-NO_STATS = StoreStats(0, 0, 0, {}, "none", None, 0, {})
 # Services word the same failure in as many ways as there are requests (each names its own): so many are told.
 REASONS = 3
 
 
 def status(
     workspace: Workspace,
-    store: Store | None,
+    store: Store,
     embedder: Embedder | None,
     wanted: IndexMeta | None,
     *,
-    index_path: Path | None,
     requested_provider: str,
-    passed_over: Mapping[str, str],
+    unavailable: Mapping[str, str],
     last: SyncReport | None,
     notices: Sequence[str],
     deep: bool = False,
@@ -55,16 +60,16 @@ def status(
 ) -> Status:
     """Compare the workspace with its index by stamps, and ask the store what works.
 
-    `store` is None where nothing has been indexed yet, `wanted` where the embedder cannot be had (`notices` then say
-    why). `last` is the report of this process's latest sync; of other processes' syncs the notes in the store tell.
-    `last_error` is the note of what ended that sync (`records.record_of_error`), or just the words, None where it came
-    to its end. `config` tells how many vectors are kept, and whether batches are wanted; `watcher` and `flush` are
+    `wanted` is None where the embedder is unavailable (`notices` then say why). `last` is the report of this
+    process's latest sync; those of other processes are noted in the store. `last_error` is the note of what ended that
+    sync (`history.record_of_error`), or just the words, None where it came to its end. `config` says how many vectors
+    are kept, and whether batches are wanted; `watcher` and `flush` are
     repeated.
 
     With `deep`, the embedder is asked and both legs of the search are tried with a real query, what fails is told in
-    `fts` and `vector`, and the whole index is checked. `vector["answers"]` is said of the embedder alone,
-    `vector["verified"]` only where the index has vectors of its model, and `vector["fits"]` is False where the
-    embedder's vectors cannot be compared with those, as of other dimensions.
+    `fts` and `vector`, and the whole index is checked. `vector.answers` is said of the embedder alone,
+    `vector.verified` only where the index has vectors of its model, and `vector.fits` is False where the embedder's
+    vectors cannot be compared with those, as of other dimensions.
 
     Raises:
         WorkspaceError: the folder has gone.
@@ -72,30 +77,32 @@ def status(
     """
     rules = config or MemoryConfig()
     scan = workspace.scan()
-    stats = store.stats() if store else NO_STATS
-    stored = store.meta() if store else None
-    lacking = store.lacking() if store else {}
-    last_sync = told(store.noted(LAST_SYNC)) if store else None
+    stats, stored, lacking = store.describe(), store.meta(), store.missing_vectors()
+    last_sync = sync_record(store.get_meta(LAST_SYNC))
     failed, skipped = _named("failed", last, last_sync), _named("skipped", last, last_sync)
-    words = [*notices, *_state_in_words(stored, wanted, passed_over), *told_of_lacking(lacking)]
+    words = [*notices, *_state_in_words(stored, wanted, unavailable), *told_of_lacking(lacking)]
     words += [f"{path} could not be indexed: {reason}" for path, reason in failed.items()]
     words += [f"the flush of session {key!r} failed: {reason}" for key, reason in (flush or {}).items()]
     words += filter(None, [workspace.advice(len(scan.files))])
     meta = wanted or stored
     matches = embedder is not None and (stored is None or stored.identity == embedder.identity)
     speaks = matches and (not lacking or _holds_vectors(store, stored))
-    tried = _tried(embedder, store if speaks else None, stats) if deep and embedder is not None else {}
-    known = store.files() if store else {}
+    vector = _vector(embedder, stats, stored)
+    if deep and embedder is not None:
+        vector = _tried(vector, embedder, store if speaks else None, stats)
+    fails = vector.answers is False or vector.fits is not None
+    known = store.files()
     dirty = why_behind(workspace, scan, known, {**failed, **skipped})
     seen = {file.path for file in scan.skipped}
     return Status(
         workspace=str(workspace.root),
-        index_path=str(index_path) if index_path else "",
+        backend=stats.backend,
+        index_path=stats.location,
         provider=meta.provider if meta else "",
         model=meta.model if meta else "",
         requested_provider=requested_provider,
-        passed_over=dict(passed_over),
-        mode="hybrid" if speaks and tried.get("available", True) else "keyword",
+        unavailable=dict(unavailable),
+        mode="hybrid" if speaks and not fails else "keyword",
         files=stats.files,
         chunks=stats.chunks,
         sources=stats.sources,
@@ -104,35 +111,31 @@ def status(
             *scan.skipped,
             *(Skipped(path, why) for path, why in skipped.items() if path in dirty and path not in seen),
         ),
-        vector={**_vector(embedder, stats, stored), **tried},
-        fts=_fts(store, try_it=deep),
-        cache={
-            "enabled": embedder is not None,
-            "entries": stats.vectors,
-            "max_entries": rules.embedding.max_entries,
-        },
+        vector=vector,
+        fts=_fts(store if stats.exists else None, try_it=deep),
+        cache=CacheStatus(embedder is not None, stats.vectors, rules.embedding.max_entries),
         index_bytes=stats.size_bytes,
         notices=tuple(dict.fromkeys(words)),
         engine=stats.engine,
-        problems=store.problems() if deep and store else (),
+        problems=store.verify() if deep else (),
         waiting=waiting(scan.files, known),
         extra_paths=workspace.rules.extra_paths,
-        fallback=_fallback(embedder, requested_provider, passed_over),
-        batch=_batch(rules, embedder, index_path),
+        fallback=_fallback(embedder, requested_provider, unavailable),
+        batch=_batch(rules, embedder, store),
         last_sync=last_sync,
         last_error=_last_error(store, last_sync, last_error),
         watcher=watcher,
-        bytes=_bytes(scan.files, index_path, stats),
+        bytes=_bytes(scan.files, stats),
         flush=dict(flush or {}),
     )
 
 
 def _state_in_words(
-    stored: IndexMeta | None, wanted: IndexMeta | None, passed_over: Mapping[str, str]
+    stored: IndexMeta | None, wanted: IndexMeta | None, unavailable: Mapping[str, str]
 ) -> Iterator[str]:
     if stored is None:
         yield NOTHING_YET
-    elif lost := unavailable_reason(stored, passed_over):
+    elif lost := unavailable_reason(stored, unavailable):
         yield lost
     elif wanted is not None and (reason := outdated(stored, wanted)):
         yield f"the next sync builds the index again: {reason}"
@@ -155,90 +158,85 @@ def told_of_lacking(counts: Mapping[str, int]) -> list[str]:
     return lines
 
 
-def _named(what: str, last: SyncReport | None, last_sync: Mapping[str, Any] | None) -> dict[str, str]:
+def _named(what: str, last: SyncReport | None, last_sync: SyncRecord | None) -> dict[str, str]:
     """The files that the latest sync left out as `failed` or `skipped`, with their reasons.
 
     A sync ends with its note: where that is another one's than the report, the report is older.
     """
     here = {file.path: file.reason for file in getattr(last, what)} if last else {}
-    noted = (last_sync or {}).get(what)
-    if not isinstance(noted, dict):
+    if last_sync is None:
         return here
+    noted: Mapping[str, str] = getattr(last_sync, what)
     is_of_the_report = len(noted) == MOST_FILES and noted.items() <= here.items()  # it names no more than these
-    return here if is_of_the_report else noted
+    return here if is_of_the_report else dict(noted)
 
 
-def _last_error(
-    store: Store | None, last_sync: Mapping[str, Any] | None, last_error: str | None
-) -> Mapping[str, Any] | None:
+def _last_error(store: Store, last_sync: SyncRecord | None, last_error: str | None) -> SyncFailure | None:
     """What ended the latest sync, here or in another process; None where a later one came to its end."""
-    error = told_of_error(last_error) or (told(store.noted(LAST_ERROR)) if store else None)
-    if error is None or (last_sync is not None and error["at"] is not None and last_sync["at"] >= error["at"]):
+    error = sync_failure(last_error) or sync_failure(store.get_meta(LAST_ERROR))
+    if error is None or (last_sync is not None and error.at is not None and last_sync.at >= error.at):
         return None
     return error
 
 
-def _fallback(embedder: Embedder | None, requested: str, passed_over: Mapping[str, str]) -> Mapping[str, str] | None:
-    """Which provider another one stands in for, and why; what `auto` chose stands in for none."""
+def _fallback(embedder: Embedder | None, requested: str, unavailable: Mapping[str, str]) -> Mapping[str, str] | None:
+    """Return which provider another one replaces, and why; what `auto` chose replaces none."""
     if embedder is None or requested in {"auto", embedder.provider}:
         return None
-    built = f"the index was built by {embedder.provider} when {requested} was not to be had; the next sync asks again"
-    return {"from": requested, "reason": passed_over.get(requested, built)}
+    built = f"the index was built by {embedder.provider} when {requested} was unavailable; the next sync asks again"
+    return {"from": requested, "reason": unavailable.get(requested, built)}
 
 
-def _batch(rules: MemoryConfig, embedder: Embedder | None, index_path: Path | None) -> Mapping[str, Any]:
+def _batch(rules: MemoryConfig, embedder: Embedder | None, store: Store) -> BatchStatus:
     """How missing vectors are left to the batch API of the embedder's service, and what is under way there."""
     mode = rules.embedding.batch
     if mode == "off":
-        return {"enabled": False, "mode": mode}
+        return BatchStatus(enabled=False, mode=mode)
     from openclaw_memory.embeddings.batch.jobs import FAILURE_LIMIT, Patience, batch_api
     from openclaw_memory.embeddings.batch.state import Known, load, path_of
+    from openclaw_memory.indexing.plan import batch_place
 
-    patience, offered = Patience(), batch_api(embedder) is not None
+    patience, offered, index_path = Patience(), batch_api(embedder) is not None, batch_place(store)
     known, error = Known(), None
     if embedder is not None and index_path is not None:
         try:
             known = load(path_of(index_path)).get(embedder.identity, known)
         except (StoreError, ValueError) as damage:
             error = f"{path_of(index_path)}: {damage}"
-    return {
-        "enabled": offered and index_path is not None and known.failures < FAILURE_LIMIT,
-        "mode": mode,
-        "provider": embedder.provider if embedder else None,
-        "jobs": len(known.jobs),
-        "texts": sum(len(job.keys) for job in known.jobs),
-        "failures": known.failures,
-        "limit": FAILURE_LIMIT,
-        "wait": mode == "wait",
-        "min_texts": patience.min_texts,
-        "poll_seconds": patience.poll_seconds,
-        "timeout_seconds": patience.wait_seconds,
-        "concurrency": rules.embedding.batch_concurrency,
-        "error": error,
-    }
+    return BatchStatus(
+        enabled=offered and index_path is not None and known.failures < FAILURE_LIMIT,
+        mode=mode,
+        provider=embedder.provider if embedder else None,
+        jobs=len(known.jobs),
+        texts=sum(len(job.keys) for job in known.jobs),
+        failures=known.failures,
+        limit=FAILURE_LIMIT,
+        wait=mode == "wait",
+        min_texts=patience.min_texts,
+        poll_seconds=patience.poll_seconds,
+        timeout_seconds=patience.wait_seconds,
+        concurrency=rules.embedding.batch_concurrency,
+        error=error,
+    )
 
 
-def _bytes(files: Sequence[MemoryFile], index_path: Path | None, stats: StoreStats) -> Mapping[str, int]:
-    try:
-        log_bytes = os.stat(f"{index_path}-wal").st_size
-    except OSError:  # the last connection that closes removes it
-        log_bytes = 0
-    return {
-        "index": max(stats.size_bytes - log_bytes, 0),
-        "log": log_bytes,
-        "notes": sum(file.size for file in files if file.source == "memory"),
-        "sessions": sum(file.size for file in files if file.source == "sessions"),
-    }
+def _bytes(files: Sequence[MemoryFile], stats: StoreInfo) -> DiskUsage:
+    return DiskUsage(
+        index=stats.size_bytes - stats.log_bytes,
+        log=stats.log_bytes,
+        notes=sum(file.size for file in files if file.source == "memory"),
+        sessions=sum(file.size for file in files if file.source == "sessions"),
+    )
 
 
-def _vector(embedder: Embedder | None, stats: StoreStats, stored: IndexMeta | None) -> Mapping[str, Any]:
-    return {
-        "enabled": embedder is not None,
-        "available": embedder is not None and stats.vector_path != "none",
-        "path": stats.vector_path,
-        "error": stats.vector_error,
-        "dims": stored.dims if stored else None,
-    }
+def _vector(embedder: Embedder | None, stats: StoreInfo, stored: IndexMeta | None) -> VectorStatus:
+    return VectorStatus(
+        enabled=embedder is not None,
+        available=embedder is not None and stats.vector_path != "none",
+        path=stats.vector_path,
+        error=stats.vector_error,
+        dims=stored.dims if stored else None,
+    )
 
 
 def _holds_vectors(store: Store | None, stored: IndexMeta | None) -> bool:
@@ -250,32 +248,30 @@ def _holds_vectors(store: Store | None, stored: IndexMeta | None) -> bool:
     return bool(store.search_vector(np.eye(1, stored.dims, dtype=np.float32)[0], 1))
 
 
-def _tried(embedder: Embedder, store: Store | None, stats: StoreStats) -> Mapping[str, Any]:
-    """What an answer of the embedder shows; `store` is None where there are no vectors to compare it with."""
+def _tried(vector: VectorStatus, embedder: Embedder, store: Store | None, stats: StoreInfo) -> VectorStatus:
+    """Complete `vector` by asking the embedder; without a `store` its answer is compared with nothing."""
     try:
-        vector = probed(embedder)
+        probe = probed(embedder)
     except EmbedderError as error:
-        return {"available": False, "error": str(error), "answers": False}
+        return replace(vector, available=False, error=str(error), answers=False)
     if store is None:
-        return {"answers": True}
+        return replace(vector, answers=True)
     try:
-        hits = store.search_vector(vector, 1)
+        hits = store.search_vector(probe, 1)
     except OpenClawMemoryError as error:
         fits = not isinstance(error, EmbedderError)
-        return {"available": False, "error": str(error), "answers": True, "fits": fits}
-    return {"answers": True, "verified": bool(hits) or stats.chunks == 0}
+        return replace(vector, available=False, error=str(error), answers=True, fits=fits)
+    return replace(vector, answers=True, verified=bool(hits) or stats.chunks == 0)
 
 
-def _fts(store: Store | None, *, try_it: bool) -> Mapping[str, Any]:
-    state: dict[str, Any] = {"enabled": True, "available": store is not None}
-    if try_it and store is not None:
-        try:
-            store.search_text(["memory"], 1)
-        except OpenClawMemoryError as error:
-            state.update(available=False, error=str(error))
-        else:
-            state["verified"] = True
-    return state
+def _fts(store: Store | None, *, try_it: bool) -> KeywordStatus:
+    if not try_it or store is None:
+        return KeywordStatus(available=store is not None)
+    try:
+        store.search_text(["memory"], 1)
+    except OpenClawMemoryError as error:
+        return KeywordStatus(available=False, error=str(error))
+    return KeywordStatus(available=True, verified=True)
 
 
 NEW, CHANGED, GONE = "new", "changed since it was indexed", "gone from disk"
@@ -305,9 +301,9 @@ def why_behind(
 
 def waiting(files: tuple[MemoryFile, ...], known: Mapping[str, FileRecord]) -> tuple[Skipped, ...]:
     """The files that the index follows in all but their vectors, and why it lacks those."""
-    lacks = {path: record.lacks for path, record in known.items() if record.lacks is not None}
+    lacks = {path: record.vectors_missing for path, record in known.items() if record.vectors_missing is not None}
     lacking = [file for file in files if file.path in lacks]
-    changed = set(compare(lacking, {path: replace(known[path], lacks=None) for path in lacks}).dirty)
+    changed = set(compare(lacking, {path: replace(known[path], vectors_missing=None) for path in lacks}).dirty)
     return tuple(Skipped(file.path, lacks[file.path]) for file in lacking if file.path not in changed)
 
 

@@ -88,11 +88,11 @@ def lines_of(chunks: Sequence[StoredChunk]) -> list[Line]:
         for text in stored.chunk.text.split("\n"):
             if stored.path != before[0] or start >= end:
                 # Between chunks that follow one another there are blank lines at most.
-                if section != before or (start > end + 1 and stored.id != last + 1):
+                if section != before or (start > end + 1 and stored.ordinal != last + 1):
                     block += 1
                 text_of_line = text.removesuffix("\r")
                 lines.append(Line(stored.path, stored.source, number, start, text_of_line, block, stored.chunk.context))
-                before, end, last = section, start + max(len(text), 1), stored.id
+                before, end, last = section, start + max(len(text), 1), stored.ordinal
             number, start = number + 1, start + len(text) + 1
     return lines
 

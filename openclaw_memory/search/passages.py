@@ -260,11 +260,11 @@ def _features(given: RerankInput, chunks: Sequence[StoredChunk], lines: Sequence
 
 def _keyword_scores(chunks: Sequence[StoredChunk], lines: Sequence[Line], text: Mapping[int, float]) -> Floats:
     """Return for each line the best keyword score of a chunk that holds it, as a share of the best of all; 0..1."""
-    paths = {stored.id: stored.path for stored in chunks}
+    by_place = {(stored.path, stored.ordinal): text.get(stored.id, 0.0) for stored in chunks}
     scores: dict[int, float] = {}
     for stored in chunks:
-        around = [at for at in (stored.id - 1, stored.id + 1) if paths.get(at) == stored.path]
-        scores[stored.id] = text.get(stored.id, 0.0) + NEIGHBOUR_SHARE * sum(text.get(at, 0.0) for at in around)
+        around = [by_place.get((stored.path, at), 0.0) for at in (stored.ordinal - 1, stored.ordinal + 1)]
+        scores[stored.id] = text.get(stored.id, 0.0) + NEIGHBOUR_SHARE * sum(around)
     of_lines = _best_by_line(chunks, lines, scores)
     return of_lines / max(float(of_lines.max()), 1e-9)
 

@@ -114,7 +114,7 @@ class Explained:
 
     `keyword` and `vector` are what the words and their meaning brought to it before age took its part; `decay` is 1
     where age does not count. `kept` is False where the threshold took the answer, whose `rank` is then None.
-    `features` are all parts that the search has told of, by name (`SearchResult.parts`).
+    `features` are all parts that the search has reported, by name (`SearchResult.parts`).
     """
 
     rank: int | None

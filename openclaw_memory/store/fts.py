@@ -8,8 +8,10 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Literal
 
 from openclaw_memory.store.connection import fetch
+from openclaw_memory.store.rows import where_sql
 from openclaw_memory.text.terms import MAX_TERM_CHARS
 from openclaw_memory.types import Hit, Source
+from openclaw_memory.types.where import Where, conditions
 
 if TYPE_CHECKING:
     import apsw
@@ -25,10 +27,10 @@ RANKED = f"""
 SELECT chunk_terms.rowid, -bm25(chunk_terms, 1.0, {CONTEXT_WEIGHT}) AS score FROM chunk_terms
 WHERE chunk_terms MATCH ? ORDER BY score DESC, chunk_terms.rowid LIMIT ?
 """
-RANKED_IN_SOURCE = f"""
+FILTERED = f"""
 SELECT chunk_terms.rowid, -bm25(chunk_terms, 1.0, {CONTEXT_WEIGHT}) AS score FROM chunk_terms
 CROSS JOIN chunks ON chunks.id = chunk_terms.rowid CROSS JOIN files ON files.id = chunks.file_id
-WHERE chunk_terms MATCH ? AND files.source = ? ORDER BY score DESC, chunk_terms.rowid LIMIT ?
+WHERE chunk_terms MATCH ? AND (? IS NULL OR files.source = ?) {{where}} ORDER BY score DESC, chunk_terms.rowid LIMIT ?
 """
 
 # For each term one seek: the cross join keeps SQLite from reading all terms instead.
@@ -41,20 +43,25 @@ FOLD_ASCII = str.maketrans(ascii_uppercase, ascii_lowercase)  # as FTS5's own as
 
 
 def search(
-    db: apsw.Connection, terms: Sequence[str], k: int, match: Literal["any", "all"], source: Source | None
+    db: apsw.Connection,
+    terms: Sequence[str],
+    k: int,
+    match: Literal["any", "all"],
+    source: Source | None,
+    where: Where | None = None,
 ) -> list[Hit]:
-    """The k best chunks, best first; equal scores in order of id."""
+    """Return the k best chunks, best first; equal scores in order of id."""
     asked = _usable(terms)[:MAX_TERMS]
     if not asked or k < 1:
         return []
     if source is not None and not fetch(db, "SELECT 1 FROM files WHERE source <> ? LIMIT 1", (source,)):
         source = None
     if match == "all":
-        return _ranked(db, " AND ".join(map(_quoted, asked)), k, source)
+        return _ranked(db, " AND ".join(map(_quoted, asked)), k, source, where)
     telling = _telling(db, asked)
-    hits = _ranked(db, " OR ".join(map(_quoted, telling)), k, source) if telling else []
+    hits = _ranked(db, " OR ".join(map(_quoted, telling)), k, source, where) if telling else []
     if len(hits) < k and len(telling) < len(asked):
-        hits = _ranked(db, " OR ".join(map(_quoted, asked)), k, source)
+        hits = _ranked(db, " OR ".join(map(_quoted, asked)), k, source, where)
     return hits
 
 
@@ -65,11 +72,12 @@ def document_frequencies(db: apsw.Connection, terms: Iterable[str]) -> dict[str,
     return {term: int(counts.get(held, 0)) for term, held in usable.items()}
 
 
-def _ranked(db: apsw.Connection, expression: str, k: int, source: Source | None) -> list[Hit]:
-    if source is None:
+def _ranked(db: apsw.Connection, expression: str, k: int, source: Source | None, where: Where | None) -> list[Hit]:
+    if source is None and not where:
         rows = fetch(db, RANKED, (expression, k))
     else:
-        rows = fetch(db, RANKED_IN_SOURCE, (expression, source, k))
+        sql, values = where_sql(conditions(where))
+        rows = fetch(db, FILTERED.format(where=sql), (expression, source, source, *values, k))
     return [Hit(*row) for row in rows]
 
 

@@ -14,6 +14,7 @@ from openclaw_memory.errors import StoreError
 from openclaw_memory.store.connection import damaged, fetch
 from openclaw_memory.store.schema import CHUNK_IDS
 from openclaw_memory.types import SOURCES, Chunk, ChunkRow, FileRecord, IndexMeta, StoredChunk
+from openclaw_memory.types.where import ORDERED, Condition, Scalar
 
 if TYPE_CHECKING:
     import apsw
@@ -26,32 +27,47 @@ FINISH = """
 UPDATE meta SET value = json_set(value, '$.building', NULL) WHERE key = ? AND value ->> '$.building' = ?
 """
 SHA256 = re.compile("[0-9a-f]{64}")
-SINCE_SCHEMA = 3  # tables of older versions have none
+CHECKSUMS_SINCE, ORDINALS_SINCE = 3, 5  # versions of the tables; older ones have none
 # A chunk whose file is not there is read too, and found to be damaged.
 COLUMNS = "chunks.id, files.path, files.source, start_line, end_line, start_char, text, context, section"
-ALL = f"SELECT {COLUMNS}, checksum FROM chunks LEFT JOIN files ON files.id = chunks.file_id"
+ALL = f"SELECT {COLUMNS}, {{more}} FROM chunks LEFT JOIN files ON files.id = chunks.file_id"
 MOST_TOLD = 10  # as many as SQLite's own check is asked for
 FILE_COLUMNS = ("path", "source", "hash", "size", "mtime_ns", "inode", "checked_ns", "lacks")
 CHUNKS = f"""
-SELECT {COLUMNS}, {{checksum}} FROM json_each(?) AS wanted
+SELECT {COLUMNS}, {{more}} FROM json_each(?) AS wanted
 CROSS JOIN chunks ON chunks.id = wanted.value
 LEFT JOIN files ON files.id = chunks.file_id ORDER BY chunks.id
 """
+# A number is bound as JSON, so that SQLite reads it as it reads those in the metadata.
+FIELD = """
+AND EXISTS (SELECT 1 FROM json_each(chunks.metadata) AS field WHERE field.key = ? AND field.type IN ({{types}})
+AND field.atom {compared})
+"""
+CONDITIONS = {
+    **{sign: FIELD.format(compared=f"{sign} (SELECT atom FROM json_each(?))") for sign in ORDERED},
+    "in": FIELD.format(compared="IN (SELECT atom FROM json_each(?))"),
+    "not in": FIELD.format(compared="NOT IN (SELECT atom FROM json_each(?))"),
+}
+JSON_TYPES = {"text": "'text'", "number": "'integer', 'real'", "bool": "'true', 'false'"}
 ADD_FILE = f"INSERT INTO files ({', '.join(FILE_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 STAMP = """
 UPDATE files SET hash = ?3, size = ?4, mtime_ns = ?5, inode = ?6, checked_ns = ?7, lacks = ?8
 WHERE path = ?1
 """
 ADD_CHUNK = """
-INSERT INTO chunks (id, file_id, vector_id, start_line, end_line, start_char, section, checksum, context, text)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO chunks (
+  id, file_id, vector_id, start_line, end_line, start_char, section, ordinal, metadata, checksum, context, text
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 # Ids of a file's chunks grow with their lines: looking back from the last one reads no more than is wanted, and one.
 CHUNKS_FROM_LINE = """
-SELECT id, file_id, vector_id, start_line, end_line, start_char, section, checksum, context, text FROM chunks
-WHERE file_id = ?1 AND id > coalesce(
+SELECT id, file_id, vector_id, start_line, end_line, start_char, section, ordinal, metadata, checksum, context, text
+FROM chunks WHERE file_id = ?1 AND id > coalesce(
   (SELECT id FROM chunks WHERE file_id = ?1 AND start_line < ?2 ORDER BY id DESC LIMIT 1), 0
 ) ORDER BY id
+"""
+NEXT_ORDINAL = """
+SELECT ordinal + 1 FROM chunks WHERE file_id = ? AND start_line < ? ORDER BY id DESC LIMIT 1
 """
 LAST_IDS = f"SELECT coalesce(({CHUNK_IDS}), 0), coalesce((SELECT max(id) FROM chunks), 0)"
 CHUNKS_OF = "SELECT id FROM chunks WHERE file_id = (SELECT id FROM files WHERE path = ?)"
@@ -98,7 +114,7 @@ def finish(db: apsw.Connection, build: str) -> None:
     db.execute(FINISH, (META_KEY, build))
 
 
-def lacking(db: apsw.Connection) -> dict[str, int]:
+def missing_vectors(db: apsw.Connection) -> dict[str, int]:
     """How many files lack vectors, by the reason."""
     if "lacks" not in _file_columns(db):
         return {}
@@ -119,9 +135,7 @@ def chunks(db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
         CorruptIndexError: one of them is not what was written.
     """
     wanted = (json.dumps(sorted(set(ids))),)
-    if are_there(db):
-        return list(checked(db, fetch(db, CHUNKS.format(checksum="checksum"), wanted)))
-    return [stored_chunk(row) for row in fetch(db, CHUNKS.format(checksum="NULL"), wanted)]
+    return list(checked(db, fetch(db, CHUNKS.format(more=_more_columns(db)), wanted)))
 
 
 def file_chunks(db: apsw.Connection, path: str) -> list[StoredChunk]:
@@ -134,22 +148,22 @@ def add_file(
 ) -> range:
     """Add a file and its chunks; returns their ids, consecutive and never used before."""
     db.execute(ADD_FILE, _columns(record))
-    return add_chunks(db, db.last_insert_rowid(), record, rows, vector_ids)
+    return add_chunks(db, db.last_insert_rowid(), record, list(enumerate(rows)), vector_ids)
 
 
 def add_chunks(
     db: apsw.Connection,
     file_id: int,
     record: FileRecord,
-    rows: Sequence[ChunkRow],
+    rows: Sequence[tuple[int, ChunkRow]],
     vector_ids: Mapping[str, int | None],
 ) -> range:
-    """Add chunks to a file, whose id and record are given; returns their ids, consecutive and never used before."""
+    """Add chunks, each with its ordinal, to a file; return their ids, which were never used before."""
     first = last_id(db) + 1
     ids = range(first, first + len(rows))
-    numbered = list(zip(ids, rows, strict=True))
-    db.executemany(ADD_CHUNK, (_chunk_columns(file_id, record, *one, vector_ids) for one in numbered))
-    _add_terms(db, numbered)
+    columns = (_chunk_columns(file_id, record, one, *row, vector_ids) for one, row in zip(ids, rows, strict=True))
+    db.executemany(ADD_CHUNK, columns)
+    _add_terms(db, zip(ids, (row for _, row in rows), strict=True))
     return ids
 
 
@@ -200,11 +214,13 @@ def extend_file(
         raise StoreError(f"{record.path} is not indexed, and cannot be extended from line {from_line}: sync again")
     ((file_id,),) = found
     there = fetch(db, CHUNKS_FROM_LINE, (file_id, from_line))
+    ((first,),) = fetch(db, NEXT_ORDINAL, (file_id, from_line)) or [(0,)]
+    placed = list(enumerate(rows, first))
     same = [
         (old[0], row)
-        for old, row in takewhile(
-            lambda pair: pair[0] == _chunk_columns(file_id, record, pair[0][0], pair[1], vector_ids),
-            zip(there, rows, strict=False),
+        for old, (_, row) in takewhile(
+            lambda pair: pair[0] == _chunk_columns(file_id, record, pair[0][0], *pair[1], vector_ids),
+            zip(there, placed, strict=False),
         )
     ]
     removed, lost = _without_terms(db, [(old[0], old[2]) for old in there[len(same) :]])
@@ -213,7 +229,7 @@ def extend_file(
     db.executemany("DELETE FROM chunk_terms WHERE rowid = ?", ((chunk_id,) for chunk_id, _ in same))
     _add_terms(db, same)
     stamp_files(db, [record])
-    return removed, lost, list(add_chunks(db, file_id, record, rows[len(same) :], vector_ids))
+    return removed, lost, list(add_chunks(db, file_id, record, placed[len(same) :], vector_ids))
 
 
 def note(db: apsw.Connection, name: str, text: str) -> None:
@@ -258,7 +274,7 @@ def _record(db: apsw.Connection, row: tuple[Any, ...]) -> FileRecord:
     record = FileRecord(path, source, digest.hex() if isinstance(digest, bytes) else digest, *rest)
     numbers = (record.size, record.mtime_ns, record.inode, record.checked_ns)
     sound = isinstance(path, str) and isinstance(record.hash, str) and set(map(type, numbers)) == {int}
-    if source not in SOURCES or not sound or not isinstance(record.lacks, str | None):
+    if source not in SOURCES or not sound or not isinstance(record.vectors_missing, str | None):
         raise damaged(db.filename, f"the record of {record.path!r} is odd")
     return record
 
@@ -274,13 +290,19 @@ def _file_columns(db: apsw.Connection) -> list[str]:
 
 
 def _chunk_columns(
-    file_id: int, record: FileRecord, chunk_id: int, row: ChunkRow, vector_ids: Mapping[str, int | None]
+    file_id: int,
+    record: FileRecord,
+    chunk_id: int,
+    ordinal: int,
+    row: ChunkRow,
+    vector_ids: Mapping[str, int | None],
 ) -> tuple[int | str | None, ...]:
     vector_id = None if row.vector_key is None else vector_ids[row.vector_key]
     chunk = row.chunk
-    crc = checksum(StoredChunk(chunk_id, record.path, record.source, chunk))
+    metadata = json.dumps(dict(chunk.metadata), ensure_ascii=False, sort_keys=True) if chunk.metadata else None
+    crc = checksum(StoredChunk(chunk_id, record.path, record.source, chunk, ordinal), ordinal, metadata)
     place = chunk.start_line, chunk.end_line, chunk.start_char, chunk.section
-    return chunk_id, file_id, vector_id, *place, crc, chunk.context, chunk.text
+    return chunk_id, file_id, vector_id, *place, ordinal, metadata, crc, chunk.context, chunk.text
 
 
 def _columns(record: FileRecord) -> tuple[str, str, str | bytes, int, int, int, int, str | None]:
@@ -292,17 +314,24 @@ def _columns(record: FileRecord) -> tuple[str, str, str | bytes, int, int, int, 
         record.mtime_ns,
         record.inode,
         record.checked_ns,
-        record.lacks,
+        record.vectors_missing,
     )
 
 
-def are_there(db: apsw.Connection) -> bool:
-    """Whether the chunks of this index have checksums."""
+def has_metadata(db: apsw.Connection) -> bool:
+    """Return whether the chunks of this index have metadata; tables of older versions have none."""
     ((version,),) = fetch(db, "PRAGMA user_version")
-    return bool(version >= SINCE_SCHEMA)
+    return bool(version >= ORDINALS_SINCE)
 
 
-def checksum(stored: StoredChunk) -> int:
+def _more_columns(db: apsw.Connection) -> str:
+    """Return ordinal, metadata and checksum as columns; NULL for what tables of older versions do not have."""
+    ((version,),) = fetch(db, "PRAGMA user_version")
+    place = "ordinal, metadata" if version >= ORDINALS_SINCE else "NULL, NULL"
+    return f"{place}, {'checksum' if version >= CHECKSUMS_SINCE else 'NULL'}"
+
+
+def checksum(stored: StoredChunk, *more: int | str | None) -> int:
     """CRC-32 of everything a chunk is cited and found with, its id and its file included; signed, to fit four bytes."""
     chunk = stored.chunk
     values = (
@@ -315,14 +344,43 @@ def checksum(stored: StoredChunk) -> int:
         chunk.section,
         chunk.context,
         chunk.text,
+        *more,
     )
     crc = zlib.crc32("\0".join(map(str, values)).encode())
     return crc - (1 << 32) if crc >> 31 else crc
 
 
 def stored_chunk(row: tuple[Any, ...]) -> StoredChunk:
-    """The chunk of a row of `COLUMNS`."""
-    return StoredChunk(row[0], row[1], row[2], Chunk(*row[3:9]))
+    """Return the chunk of a row of `COLUMNS`, ordinal, metadata and checksum."""
+    # In tables of older versions the ids of chunks that follow one another do so too.
+    ordinal = row[0] if row[9] is None else row[9]
+    chunk = Chunk(row[3], row[4], row[5], row[6], row[7], row[8], _metadata(row[10]))
+    return StoredChunk(row[0], row[1], row[2], chunk, ordinal)
+
+
+def _metadata(written: Any) -> dict[str, Scalar]:
+    """Return the metadata of a row; none where it cannot be read, which its checksum then shows."""
+    if written is None:
+        return {}
+    try:
+        found = json.loads(written)
+    except (TypeError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def where_sql(wanted: Sequence[Condition]) -> tuple[str, list[str]]:
+    """Return conditions on the metadata of chunks as SQL, to be added to others, and its bindings."""
+    bindings: list[str] = []
+    for one in wanted:
+        several = one.operator in {"in", "not in"}
+        bindings += [one.field, json.dumps(one.values if several else one.values[0], ensure_ascii=False)]
+    return "".join(CONDITIONS[one.operator].format(types=JSON_TYPES[one.kind]) for one in wanted), bindings
+
+
+def _is_sound(row: tuple[Any, ...], stored: StoredChunk) -> bool:
+    """Return whether a row is what was written, as far as tables of its version can show it."""
+    return row[11] is None or checksum(stored, *(() if row[9] is None else (row[9], row[10]))) == row[11]
 
 
 def checked(db: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> Iterator[StoredChunk]:
@@ -333,16 +391,15 @@ def checked(db: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> Iterator[St
     """
     for row in rows:
         stored = stored_chunk(row)
-        if checksum(stored) != row[9]:
+        if not _is_sound(row, stored):
             raise damaged(db.filename, f"chunk {stored.id} of {stored.path!r} is not what was written")
         yield stored
 
 
 def problems(db: apsw.Connection) -> Iterator[str]:
     """What is wrong with the chunks of the whole index, in words."""
-    if are_there(db):
-        wrong = 0
-        for row in db.execute(ALL):
-            stored = stored_chunk(row)
-            if checksum(stored) != row[9] and (wrong := wrong + 1) <= MOST_TOLD:
-                yield f"chunk {stored.id} of {stored.path!r} is not what was written"
+    wrong = 0
+    for row in db.execute(ALL.format(more=_more_columns(db))):
+        stored = stored_chunk(row)
+        if not _is_sound(row, stored) and (wrong := wrong + 1) <= MOST_TOLD:
+            yield f"chunk {stored.id} of {stored.path!r} is not what was written"

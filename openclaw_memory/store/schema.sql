@@ -30,6 +30,8 @@ CREATE TABLE chunks (
   end_line INTEGER NOT NULL,
   start_char INTEGER NOT NULL,
   section INTEGER NOT NULL,
+  ordinal INTEGER NOT NULL, -- position among the chunks of its file, from 0
+  metadata TEXT, -- a JSON object of scalars to filter by; NULL for none
   checksum INTEGER NOT NULL, -- CRC-32 of all that a chunk says, its file included
   context TEXT NOT NULL,
   text TEXT NOT NULL

@@ -16,8 +16,10 @@ import numpy as np
 
 from openclaw_memory.errors import EmbedderError, StoreError
 from openclaw_memory.store.connection import fetch
+from openclaw_memory.store.rows import where_sql
 from openclaw_memory.store.vector_cache import as_json
 from openclaw_memory.types import Hit, Source
+from openclaw_memory.types.where import Where, conditions
 
 if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
@@ -68,22 +70,32 @@ CROSS JOIN files ON files.id = chunks.file_id
 EMBEDDING_PAGE = """
 SELECT chunks.id, vectors.embedding, files.source FROM chunks
 JOIN vectors ON vectors.id = chunks.vector_id JOIN files ON files.id = chunks.file_id
-WHERE chunks.id > ?1 AND (?2 IS NULL OR files.source = ?2) ORDER BY chunks.id LIMIT ?3
+WHERE chunks.id > ? AND (? IS NULL OR files.source = ?) {where} ORDER BY chunks.id LIMIT ?
 """
 
 
 def nearest(
-    db: apsw.Connection, vector: Vector, dims: int, k: int, source: Source | None, *, use_codes: bool
+    db: apsw.Connection,
+    vector: Vector,
+    dims: int,
+    k: int,
+    source: Source | None,
+    where: Where | None = None,
+    *,
+    use_codes: bool,
 ) -> list[Hit]:
-    """The k chunks of the highest cosine, best first; equal scores in order of id. A zero vector is near to nothing."""
+    """Return the k chunks of the highest cosine, best first; equal scores in order of id.
+
+    A zero vector is near to nothing. With `where`, the vectors of all chunks that meet it are compared.
+    """
     query = checked(vector, dims)
     if k < 1 or not query.any():
         return []
     wanted = k + _slack(db)
-    if use_codes and wanted <= VEC0_MAX_K and codes_match(db, dims):
+    if use_codes and not where and wanted <= VEC0_MAX_K and codes_match(db, dims):
         pages: Iterable[Page] = [_candidate_page(db, query, wanted, source, dims)]
     else:
-        pages = (page(rows, dims) for rows in _row_pages(db, source))
+        pages = (page(rows, dims) for rows in _row_pages(db, source, where))
     best: list[Hit] = []
     for ids, matrix in pages:
         scores = np.clip(matrix @ query, -1, 1)
@@ -323,10 +335,14 @@ def _chosen(db: apsw.Connection, ids: Iterable[int], dims: int) -> Page:
     return page(fetch(db, EMBEDDINGS, (as_json(ids),)), dims)
 
 
-def _row_pages(db: apsw.Connection, source: Source | None) -> Iterator[list[tuple[Any, ...]]]:
-    """Rows (chunk id, embedding, source) of all chunks that have a vector, in ascending order of id."""
+def _row_pages(
+    db: apsw.Connection, source: Source | None, where: Where | None = None
+) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield rows (chunk id, embedding, source) of all chunks that have a vector, in ascending order of id."""
     last = 0
-    while rows := fetch(db, EMBEDDING_PAGE, (last, source, SCAN_ROWS)):
+    sql, values = where_sql(conditions(where))
+    statement = EMBEDDING_PAGE.format(where=sql)
+    while rows := fetch(db, statement, (last, source, source, *values, SCAN_ROWS)):
         yield rows
         last = _after(last, rows)
 

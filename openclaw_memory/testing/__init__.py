@@ -1,6 +1,7 @@
-"""Shipped for tests: checks that hold an embedder or a store of your own to its contract."""
+"""For your tests: the contracts of an embedder and a store as checks, and fakes that need no model and no network."""
 
 from openclaw_memory.testing.embedders import check_embedder
+from openclaw_memory.testing.fakes import RecordingEmbedder, sample_workspace
 from openclaw_memory.testing.stores import check_store
 
-__all__ = ["check_embedder", "check_store"]
+__all__ = ["RecordingEmbedder", "check_embedder", "check_store", "sample_workspace"]

@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -47,6 +48,36 @@ class Matter(NamedTuple):
     fields: dict[str, Any]
     text: str
     damage: tuple[str, ...] = ()
+
+
+class Embedding(NamedTuple):
+    """What the front matter of a document says of the vector that came with it.
+
+    `vector` is the vector itself in base64, None where its model can make it again. `key` is the SHA-256 of what it is
+    made of: of those numbers, or else of the whole file.
+    """
+
+    model: str
+    dims: int
+    key: str
+    vector: str | None
+
+    @property
+    def identity(self) -> str:
+        """The name under which a store keeps it: vectors of one model and another length are never compared."""
+        return f"{self.model}#{self.dims}"
+
+
+def embedding_of(file: str, fields: Mapping[str, Any]) -> Embedding | None:
+    """What a file, whose fields these are, says of the vector that came with it; None where none did."""
+    said = fields.get(EMBEDDING)
+    if not isinstance(said, dict) or not said.get(MODEL):
+        return None
+    dims, vector = said.get("dims"), said.get(VECTOR)
+    vector = None if vector is None else str(vector)
+    made_of = file if vector is None else vector
+    key = sha256(made_of.encode("utf-8", "surrogatepass")).hexdigest()
+    return Embedding(str(said[MODEL]), dims if isinstance(dims, int) else 0, key, vector)
 
 
 def matter_end(text: str) -> int:

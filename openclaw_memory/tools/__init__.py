@@ -4,40 +4,15 @@
 is relevant before a model is asked, `recall_section` the words for its instructions.
 """
 
-from openclaw_memory.conversation.session_key import chat_type
 from openclaw_memory.tools.handlers import memory_tools
 from openclaw_memory.tools.prompt import question_in, recall, recall_section, with_fewer_results
-from openclaw_memory.tools.schemas import (
-    MEMORY_APPEND_DESCRIPTION,
-    MEMORY_APPEND_SCHEMA,
-    MEMORY_EDIT_DESCRIPTION,
-    MEMORY_EDIT_SCHEMA,
-    MEMORY_FORGET_DESCRIPTION,
-    MEMORY_FORGET_SCHEMA,
-    MEMORY_GET_DESCRIPTION,
-    MEMORY_GET_SCHEMA,
-    MEMORY_SEARCH_DESCRIPTION,
-    MEMORY_SEARCH_SCHEMA,
-)
-from openclaw_memory.tools.visibility import checked_memory, shows_citations
+from openclaw_memory.tools.visibility import checked_memory
 
 __all__ = [
-    "MEMORY_APPEND_DESCRIPTION",
-    "MEMORY_APPEND_SCHEMA",
-    "MEMORY_EDIT_DESCRIPTION",
-    "MEMORY_EDIT_SCHEMA",
-    "MEMORY_FORGET_DESCRIPTION",
-    "MEMORY_FORGET_SCHEMA",
-    "MEMORY_GET_DESCRIPTION",
-    "MEMORY_GET_SCHEMA",
-    "MEMORY_SEARCH_DESCRIPTION",
-    "MEMORY_SEARCH_SCHEMA",
-    "chat_type",
     "checked_memory",
     "memory_tools",
     "question_in",
     "recall",
     "recall_section",
-    "shows_citations",
     "with_fewer_results",
 ]

@@ -93,7 +93,7 @@ def within(results: Iterable[SearchResult], max_chars: int) -> tuple[tuple[Searc
 def _cut(result: SearchResult, stop: int) -> SearchResult:
     lines = result.snippet.count("\n") + 1
     snippet = result.snippet[:stop]
-    # Of a transcript lines may be left out in between: its end is where it was, since nobody knows better.
+    # Of a transcript lines may be left out in between: its end stays where it was.
     is_true = lines == result.end_line - result.start_line + 1
     end = result.start_line + snippet.count("\n") if is_true else result.end_line
     return replace(result, snippet=snippet, end_line=end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -15,12 +16,13 @@ from openclaw_memory.errors import (
     PathNotAllowedError,
     WriteError,
 )
-from openclaw_memory.text.fence import fenced
-from openclaw_memory.tools import schemas
+from openclaw_memory.text.fence import fenced, without_recalled
+from openclaw_memory.text.redaction import redact
 from openclaw_memory.tools.budget import found, within
-from openclaw_memory.tools.sanitize import Written, fit_to_write
+from openclaw_memory.tools.schemas import TOOL_DESCRIPTIONS, TOOL_SCHEMAS, checked_arguments
 from openclaw_memory.tools.visibility import Audience, audience_of, check_path, check_source, checked_memory
-from openclaw_memory.types import Excerpt, Source, Tool, ToolAnswer, cited
+from openclaw_memory.types import Excerpt, Source, Tool, ToolAnswer
+from openclaw_memory.types.files import cited
 from openclaw_memory.workspace.paths import is_transcript
 from openclaw_memory.workspace.safe_read import DEFAULT_CHARS
 
@@ -39,6 +41,7 @@ STATUSES: tuple[tuple[type[OpenClawMemoryError], str], ...] = (
 
 # As many digits of a hash as `Workspace.edit` wants to see: a model copies short words without mistakes.
 HASH_DIGITS = 12
+_GAP = re.compile(r"\n{3,}")
 
 
 class Host(NamedTuple):
@@ -59,14 +62,20 @@ def memory_tools(
 ) -> tuple[Tool, ...]:
     """The tools of a memory for one session: memory_search and memory_get, and those that write.
 
-    `session_key` is OpenClaw's: in a group or channel, as the key or `sessions.json` knows it, neither MEMORY.md,
-    USER.md nor transcripts are shown, and citations only where `config.recall.citations` is `on`. `append` adds
-    memory_append, `edit` adds memory_edit and memory_forget. What a call answers has a `status`: `ok`; what a model can
-    mend, `invalid`, `not_found`, `not_allowed` or `stale`; or `unavailable` and `failed`. Every one but `ok` comes with
-    an `error` in words. With `source` "memory" no transcript is searched or read, with "sessions" no note.
+    An answer has a `status`: `ok`; `invalid`, `not_found`, `not_allowed` or `stale`, which a model can correct; or
+    `unavailable` and `failed`. Every one but `ok` comes with an `error`.
+
+    Args:
+        memory: The memory.
+        session_key: OpenClaw's. In a group or channel, as the key or `sessions.json` says, neither MEMORY.md, USER.md
+            nor transcripts are shown, and citations only where `config.recall.citations` is `on`.
+        edit: Whether to add memory_edit and memory_forget.
+        append: Whether to add memory_append.
+        source: With "memory" no transcript is searched or read, with "sessions" no note.
 
     Raises:
-        ConfigError: `memory` is no memory, or `source` is unknown.
+        TypeError: `memory` is not a memory.
+        ConfigError: `source` is unknown.
     """
     checked_memory(memory)
     check_source(source)
@@ -75,32 +84,17 @@ def memory_tools(
         # Asked with each call: that a session is a group's may be written down after its first messages.
         return Host(memory, audience_of(memory, session_key, source), edit)
 
-    tools = [
-        _tool("memory_search", schemas.MEMORY_SEARCH_DESCRIPTION, schemas.MEMORY_SEARCH_SCHEMA, _search, host),
-        _tool("memory_get", schemas.MEMORY_GET_DESCRIPTION, schemas.MEMORY_GET_SCHEMA, _get, host),
-    ]
-    if append:
-        tools.append(
-            _tool("memory_append", schemas.MEMORY_APPEND_DESCRIPTION, schemas.MEMORY_APPEND_SCHEMA, _append, host)
-        )
-    if edit:
-        tools += [
-            _tool("memory_edit", schemas.MEMORY_EDIT_DESCRIPTION, schemas.MEMORY_EDIT_SCHEMA, _edit, host),
-            _tool("memory_forget", schemas.MEMORY_FORGET_DESCRIPTION, schemas.MEMORY_FORGET_SCHEMA, _forget, host),
-        ]
-    return tuple(tools)
+    names = ["memory_search", "memory_get"]
+    names += ["memory_append"] if append else []
+    names += ["memory_edit", "memory_forget"] if edit else []
+    return tuple(
+        Tool(name, TOOL_DESCRIPTIONS[name], TOOL_SCHEMAS[name], partial(_answer, name, host)) for name in names
+    )
 
 
-Call = Callable[[Host, Mapping[str, Any]], ToolAnswer]
-
-
-def _tool(name: str, description: str, schema: Mapping[str, Any], call: Call, host: Callable[[], Host]) -> Tool:
-    return Tool(name, description, schema, partial(_answer, schema, call, host))
-
-
-def _answer(schema: Mapping[str, Any], call: Call, host: Callable[[], Host], given: Any) -> ToolAnswer:
+def _answer(name: str, host: Callable[[], Host], given: Any) -> ToolAnswer:
     try:
-        return call(host(), schemas.checked_arguments(schema, given))
+        return _CALLS[name](host(), checked_arguments(TOOL_SCHEMAS[name], given))
     except OpenClawMemoryError as error:
         return _refusal(error)
 
@@ -153,20 +147,21 @@ def _get(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
 
 
 def _append(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
-    written, title = fit_to_write(given["text"]), fit_to_write(given.get("title") or "")
-    excerpt = host.memory.append(_words(written), title=title.text, skip_existing=True)
+    (text, redacted), (title, redacted_title) = _sanitized(given["text"]), _sanitized(given.get("title") or "")
+    excerpt = host.memory.append(_checked_text(text), title=title, skip_existing=True)
     host.memory.sync_soon()
     data = {"status": "ok", "path": excerpt.path, "lines": f"{excerpt.start_line}-{excerpt.end_line}"}
-    about = {"existed": excerpt.existed, "redacted": written.redacted or title.redacted}
+    about = {"existed": excerpt.existed, "redacted": redacted or redacted_title}
     return ToolAnswer(data | about | _citation(excerpt, host.audience), excerpt)
 
 
 def _edit(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
     check_path(host.memory.workspace, given["path"], host.audience)
-    written, end = fit_to_write(given["text"]), given["from"] + given["lines"] - 1
-    excerpt = host.memory.edit(given["path"], given["from"], end, _words(written), seen=given["hash"])
+    text, redacted = _sanitized(given["text"])
+    end = given["from"] + given["lines"] - 1
+    excerpt = host.memory.edit(given["path"], given["from"], end, _checked_text(text), seen=given["hash"])
     host.memory.sync_soon()
-    data = {"status": "ok", **_place(excerpt), "hash": excerpt.hash[:HASH_DIGITS], "redacted": written.redacted}
+    data = {"status": "ok", **_place(excerpt), "hash": excerpt.hash[:HASH_DIGITS], "redacted": redacted}
     return ToolAnswer(data | _citation(excerpt, host.audience), excerpt)
 
 
@@ -188,12 +183,21 @@ def _cited(given: Mapping[str, Any]) -> tuple[str, int | None, int | None]:
     return path, first, lines or last - first + 1
 
 
-def _words(written: Written) -> str:
-    if not written.text.strip():
+def _sanitized(text: str) -> tuple[str, bool]:
+    """Remove recalled memory from a text and mask its secrets; return it, and whether there were any."""
+    kept = without_recalled(text)
+    if kept != text:
+        kept = _GAP.sub("\n\n", kept).strip("\n")
+    safe = redact(kept)
+    return safe, safe != kept
+
+
+def _checked_text(text: str) -> str:
+    if not text.strip():
         raise InvalidInputError(
             "text has nothing but blanks and what the memory has shown: write it in words of your own"
         )
-    return written.text
+    return text
 
 
 def _place(excerpt: Excerpt) -> dict[str, Any]:
@@ -213,3 +217,12 @@ def _origin(found: Any, audience: Audience) -> str:
 def _said(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The facts that there is something to say about: what is false, 0 or None costs a model's attention."""
     return {name: value for name, value in facts.items() if value}
+
+
+_CALLS: Mapping[str, Callable[[Host, Mapping[str, Any]], ToolAnswer]] = {
+    "memory_search": _search,
+    "memory_get": _get,
+    "memory_append": _append,
+    "memory_edit": _edit,
+    "memory_forget": _forget,
+}

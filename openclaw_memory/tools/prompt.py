@@ -69,9 +69,9 @@ def recall(
 ) -> str:
     """What the memory knows of `query`, in one fenced block for a model to read before it answers; "" for nothing.
 
-    Each snippet stands below its citation, where the session has these. They hold at most `max_chars` characters
+    Each snippet is shown below its citation, where the session has these. They hold at most `max_chars` characters
     together, `config.recall.max_chars` by default; `max_results`, `min_score` and `source` are those of
-    `Memory.search`. What is found in a transcript and stands in the messages `in_view`, which the model is shown
+    `Memory.search`. What is found in a transcript and is in the messages `in_view`, which the model is shown
     anyway, is left out, and so is what is private where several people read along: see `memory_tools`.
 
     Raises:

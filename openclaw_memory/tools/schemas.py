@@ -1,4 +1,4 @@
-"""What a model is told of each tool, its JSON schema, and the check of what it then sends."""
+"""The description and JSON schema of each tool, and the check of what a model then sends."""
 
 from __future__ import annotations
 
@@ -16,31 +16,34 @@ _HOW_TO_CHANGE = (
     "they are now, and their hash."
 )
 
-MEMORY_SEARCH_DESCRIPTION = (
-    "Mandatory recall step: before answering anything about prior work, decisions, dates, people, preferences or "
-    "todos, search the memory (MEMORY.md, memory/*.md, past conversations). Ask for one thing at a time, with the "
-    "names and dates that it is about. Returns the best snippets with path, lines and score; use memory_get to read "
-    "what stands around one. If nothing fits, try other words once; if your confidence is low after that, say that "
-    f"you checked. {_IS_DATA}"
-)
-MEMORY_GET_DESCRIPTION = (
-    "Read lines of a memory file as they are on disk. Use it after memory_search, to pull only the lines that you "
-    "need: give the `path` of a result, and as `from` the first of its `lines`. Without `lines` you get at most "
-    f"{DEFAULT_LINES} of them; `nextFrom` says where to read on. {_IS_DATA}"
-)
-MEMORY_APPEND_DESCRIPTION = (
-    "Save what is worth remembering at the end of today's note, memory/YYYY-MM-DD.md: decisions, facts, preferences, "
-    "people, dates, todos, and whatever the user asks you to remember. Write short sentences that can be understood "
-    "alone: names instead of pronouns, dates instead of 'tomorrow'. No secrets, and nothing that the memory has "
-    "just shown you. Lines that stand there already are not added again: `existed` says so."
-)
-MEMORY_EDIT_DESCRIPTION = (
-    f"Replace lines of a note that are wrong or out of date. {_HOW_TO_CHANGE} Transcripts cannot be changed."
-)
-MEMORY_FORGET_DESCRIPTION = (
-    "Remove lines of a note for good. Only where the user has asked for it, and has confirmed the very lines. "
-    f"{_HOW_TO_CHANGE} Transcripts cannot be changed."
-)
+# What a model reads of each tool, by its name.
+TOOL_DESCRIPTIONS: Mapping[str, str] = {
+    "memory_search": (
+        "Mandatory recall step: before answering anything about prior work, decisions, dates, people, preferences or "
+        "todos, search the memory (MEMORY.md, memory/*.md, past conversations). Ask for one thing at a time, with the "
+        "names and dates that it is about. Returns the best snippets with path, lines and score; use memory_get to "
+        "read what stands around one. If nothing fits, try other words once; if your confidence is low after that, say "
+        f"that you checked. {_IS_DATA}"
+    ),
+    "memory_get": (
+        "Read lines of a memory file as they are on disk. Use it after memory_search, to pull only the lines that you "
+        "need: give the `path` of a result, and as `from` the first of its `lines`. Without `lines` you get at most "
+        f"{DEFAULT_LINES} of them; `nextFrom` says where to read on. {_IS_DATA}"
+    ),
+    "memory_append": (
+        "Save what is worth remembering at the end of today's note, memory/YYYY-MM-DD.md: decisions, facts, "
+        "preferences, people, dates, todos, and whatever the user asks you to remember. Write short sentences that can "
+        "be understood alone: names instead of pronouns, dates instead of 'tomorrow'. No secrets, and nothing that the "
+        "memory has just shown you. Lines that stand there already are not added again: `existed` says so."
+    ),
+    "memory_edit": (
+        f"Replace lines of a note that are wrong or out of date. {_HOW_TO_CHANGE} Transcripts cannot be changed."
+    ),
+    "memory_forget": (
+        "Remove lines of a note for good. Only where the user has asked for it, and has confirmed the very lines. "
+        f"{_HOW_TO_CHANGE} Transcripts cannot be changed."
+    ),
+}
 
 
 def _object(required: tuple[str, ...], **properties: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -62,32 +65,35 @@ _HASH = {
     "description": "The `hash` that memory_get gave for exactly these lines.",
 }
 
-MEMORY_SEARCH_SCHEMA = _object(
-    ("query",),
-    query={"type": "string", "minLength": 1, "description": "What you want to know, as a question or in keywords."},
-    maxResults={"type": "integer", "minimum": 1, "maximum": 100, "description": "The most results to return."},
-    minScore={"type": "number", "minimum": 0, "maximum": 1, "description": "Leave out results that score less."},
-)
-MEMORY_GET_SCHEMA = _object(
-    ("path",),
-    path=_PATH,
-    from_={**_FROM, "description": "The first line to read; lines count from 1, which is the default."},
-    lines={**_LINES, "description": f"How many lines to read; {DEFAULT_LINES} by default."},
-)
-MEMORY_APPEND_SCHEMA = _object(
-    ("text",),
-    text={"type": "string", "minLength": 1, "description": "What to remember, in Markdown."},
-    title={"type": "string", "description": "A heading of its own for the text, which gets the time too."},
-)
-MEMORY_EDIT_SCHEMA = _object(
-    ("path", "from", "lines", "text", "hash"),
-    path=_PATH,
-    from_=_FROM,
-    lines=_LINES,
-    text={"type": "string", "minLength": 1, "description": "What is to stand there instead: any number of lines."},
-    hash=_HASH,
-)
-MEMORY_FORGET_SCHEMA = _object(("path", "from", "lines", "hash"), path=_PATH, from_=_FROM, lines=_LINES, hash=_HASH)
+# The JSON schema of the arguments of each tool, by its name.
+TOOL_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    "memory_search": _object(
+        ("query",),
+        query={"type": "string", "minLength": 1, "description": "What you want to know, as a question or in keywords."},
+        maxResults={"type": "integer", "minimum": 1, "maximum": 100, "description": "The most results to return."},
+        minScore={"type": "number", "minimum": 0, "maximum": 1, "description": "Leave out results that score less."},
+    ),
+    "memory_get": _object(
+        ("path",),
+        path=_PATH,
+        from_={**_FROM, "description": "The first line to read; lines count from 1, which is the default."},
+        lines={**_LINES, "description": f"How many lines to read; {DEFAULT_LINES} by default."},
+    ),
+    "memory_append": _object(
+        ("text",),
+        text={"type": "string", "minLength": 1, "description": "What to remember, in Markdown."},
+        title={"type": "string", "description": "A heading of its own for the text, which gets the time too."},
+    ),
+    "memory_edit": _object(
+        ("path", "from", "lines", "text", "hash"),
+        path=_PATH,
+        from_=_FROM,
+        lines=_LINES,
+        text={"type": "string", "minLength": 1, "description": "What is to stand there instead: any number of lines."},
+        hash=_HASH,
+    ),
+    "memory_forget": _object(("path", "from", "lines", "hash"), path=_PATH, from_=_FROM, lines=_LINES, hash=_HASH),
+}
 
 
 def checked_arguments(schema: Mapping[str, Any], given: Any) -> dict[str, Any]:

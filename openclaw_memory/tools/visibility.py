@@ -30,8 +30,8 @@ _PRIVATE_NAMES = frozenset(name.casefold() for name in (*ROOT_NOTES, LOWER_CASE_
 class Audience:
     """Who reads an answer, and what of.
 
-    `private` says that the user alone reads it; `citations` that they see where it stands; `source` that it is of notes
-    ("memory") or of transcripts ("sessions") alone, None of both. `unknown` says why nobody knows who reads it, which
+    `private` says that the user alone reads it; `citations` that they see file and lines; `source` that it is of notes
+    ("memory") or of transcripts ("sessions") alone, None of both. `unknown` says why it is unknown who reads it, which
     then counts as several people; "" where that is known.
     """
 
@@ -55,7 +55,7 @@ def checked_memory(memory: object) -> Memory:
 
 
 def check_source(source: object) -> None:
-    """Raise ConfigError where nobody knows such a source."""
+    """Raise ConfigError for an unknown source."""
     if source is not None and source not in SOURCES:
         raise ConfigError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
 
@@ -66,7 +66,7 @@ def audience_of(memory: Memory, session_key: str | None, source: Source | None =
     That file is read again once it has changed.
 
     Raises:
-        ConfigError: nobody knows such a `source`.
+        ConfigError: `source` is unknown.
     """
     check_source(source)
     mode = memory.config.recall.citations
@@ -76,7 +76,7 @@ def audience_of(memory: Memory, session_key: str | None, source: Source | None =
             is_several = _is_several(memory, session_key)
         except OpenClawMemoryError as error:
             is_several = not names_one(session_key)
-            unknown = f"nobody knows who reads along: {error}" if is_several else ""
+            unknown = f"it is unknown who reads along: {error}" if is_several else ""
     citations = shows_citations(mode, session_key) and (mode == "on" or not is_several)
     return Audience(not (is_several or names_several(session_key)), citations, source, unknown)
 

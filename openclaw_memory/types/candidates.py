@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from openclaw_memory.types.files import SOURCES, Source
 from openclaw_memory.types.index import Hit, StoredChunk, Vector
+from openclaw_memory.types.where import Where, conditions, matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class CandidateRequest:
         counted: The terms whose document frequencies are wanted.
         choose: Picks from the hits of all sources the ids of the chunks to return.
         named: Whether the file of a path is wanted because the query names it; None where no file is.
+        where: A filter on the metadata of chunks.
     """
 
     terms: Sequence[str]
@@ -56,6 +58,7 @@ class CandidateRequest:
     counted: Sequence[str] = ()
     choose: Callable[[Sequence[SourceHits]], Iterable[int]] = _nothing
     named: Callable[[str], bool] | None = None
+    where: Where | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +84,18 @@ class Legs(Protocol):
     """The part of `Store` that `gather_candidates` calls."""
 
     def search_text(
-        self, terms: Sequence[str], k: int, *, match: Literal["any", "all"] = "any", source: Source | None = None
+        self,
+        terms: Sequence[str],
+        k: int,
+        *,
+        match: Literal["any", "all"] = "any",
+        source: Source | None = None,
+        where: Where | None = None,
     ) -> list[Hit]: ...
 
-    def search_vector(self, vector: Vector, k: int, *, source: Source | None = None) -> list[Hit]: ...
+    def search_vector(
+        self, vector: Vector, k: int, *, source: Source | None = None, where: Where | None = None
+    ) -> list[Hit]: ...
 
     def vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]: ...
 
@@ -118,25 +129,27 @@ def gather_candidates(
     Raises:
         EmbedderError: The vector does not fit the index.
     """
-    held = [source for source in SOURCES if source in set(sources)]
+    held: list[Source] = [source for source in SOURCES if source in set(sources)]
     # One source alone needs no filter, which costs time.
     wanted: Sequence[Source | None] = held if request.source is None and len(held) > 1 else [request.source]
     hits = [_hits(store, request, source) for source in wanted] if request.terms else []
-    named = [store.file_chunks(path) for path in paths() if request.named(path)] if request.named else []
+    filters = conditions(request.where)
+    files = [store.file_chunks(path) for path in paths() if request.named(path)] if request.named else []
+    named = [file for file in files if all(matches(stored.chunk.metadata, filters) for stored in file)]
     return Candidates(hits, store.chunks(request.choose(hits)), frequencies, chunk_count, named)
 
 
 def _hits(store: Legs, request: CandidateRequest, source: Source | None) -> SourceHits:
     """What both legs find in one source, or in all of them where it is None."""
-    found = store.search_text(request.terms, request.text_hits, match=request.match, source=source)
+    where = request.where
+    found = store.search_text(request.terms, request.text_hits, match=request.match, source=source, where=where)
     if request.match == "all" and len(found) < request.enough:
-        found = [*store.search_text(request.terms, request.text_hits, match="any", source=source), *found]
+        found = [*store.search_text(request.terms, request.text_hits, match="any", source=source, where=where), *found]
     text = {hit.chunk_id: hit.score for hit in found}
     if request.vector is None:
         return SourceHits(text, None)
-    vector = {
-        hit.chunk_id: hit.score for hit in store.search_vector(request.vector, request.vector_hits, source=source)
-    }
+    near = store.search_vector(request.vector, request.vector_hits, source=source, where=where)
+    vector = {hit.chunk_id: hit.score for hit in near}
     if text and not vector:  # no chunk has a vector yet, or that of the query is zero
         return SourceHits(text, None)
     others = [chunk_id for chunk_id in text if chunk_id not in vector] if request.all_cosines else []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from openclaw_memory.types.files import citation
-from openclaw_memory.types.protocols import Matrix
+from openclaw_memory.types.index import Matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Maker:
+class VectorSource:
     """What makes the vectors that documents come with; vectors of two identities are never compared.
 
     `identity` is as that of an `Embedder`, `model` its name for people. `make` returns vectors, shape (n, dims), for n

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory.types.files import Source
+from openclaw_memory.types.where import Scalar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +27,7 @@ class Chunk:
     `start_char` is the offset of `text` in the file, in characters. `context` is what the lines themselves do not say
     (file date, title, heading path); it is embedded and indexed with the text, and never shown as part of it.
     `section` is the line that opens its section, 0 where they are not told apart: an answer never spans two.
+    `metadata` holds the fields that searches can filter by.
     """
 
     start_line: int
@@ -34,6 +36,7 @@ class Chunk:
     text: str
     context: str = ""
     section: int = 0
+    metadata: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
 
     @property
     def embedding_text(self) -> str:
@@ -42,12 +45,13 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk as it comes back from a store. Ids of chunks that came together are consecutive."""
+    """A chunk as it comes back from a store. `ordinal` is its position among the chunks of its file, from 0."""
 
     id: int
     path: str
     source: Source
     chunk: Chunk
+    ordinal: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ class FileRecord:
 
     `checked_ns` is when its content was last read, by the wall clock.
 
-    `lacks` says why some of its rows have no vectors yet, in words; None when they have all.
+    `vectors_missing` says why some of its rows have no vectors yet, in words; None when they have all.
     """
 
     path: str
@@ -85,7 +89,7 @@ class FileRecord:
     mtime_ns: int
     inode: int
     checked_ns: int
-    lacks: str | None = None
+    vectors_missing: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,7 @@ class IndexMeta:
     """What an index was built with. A difference means that its chunks must be built again.
 
     `building` names the build that is under way, or was cut short: the index then holds a part of the files. It is
-    None from `Store.finish` until the next `Store.reset`.
+    None once that build is published.
     """
 
     provider: str
@@ -118,14 +122,24 @@ class IndexMeta:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreStats:
-    """How much an index holds and which paths of the engine are alive. `sources` counts (files, chunks)."""
+class StoreInfo:
+    """What an index is: its kind, where it is kept, and, as far as they were asked for, counts and sizes.
 
-    files: int
-    chunks: int
-    vectors: int
-    sources: Mapping[str, tuple[int, int]]
-    vector_path: str
-    vector_error: str | None
-    size_bytes: int
-    engine: Mapping[str, str]
+    `location` is a path or a URL without secrets, "" where there is none; `exists` says whether anything is kept there
+    yet. `locked` names the locks that are held now, by any thread or process. `sources` counts (files, chunks);
+    `vector_path` and `engine` say which paths of the engine work. `size_bytes` takes in the `log_bytes`.
+    """
+
+    backend: str
+    location: str = ""
+    exists: bool = True
+    locked: frozenset[str] = frozenset()
+    files: int = 0
+    chunks: int = 0
+    vectors: int = 0
+    sources: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    vector_path: str = "none"
+    vector_error: str | None = None
+    size_bytes: int = 0
+    log_bytes: int = 0
+    engine: Mapping[str, str] = field(default_factory=dict)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol, runtime_checkable
 
 from openclaw_memory.types.candidates import CandidateRequest, Candidates
 from openclaw_memory.types.files import Source
-from openclaw_memory.types.index import ChunkRow, FileRecord, Hit, IndexMeta, Matrix, StoredChunk, StoreStats, Vector
+from openclaw_memory.types.index import ChunkRow, FileRecord, Hit, IndexMeta, Matrix, StoredChunk, StoreInfo, Vector
+from openclaw_memory.types.where import Where
 
 
 @runtime_checkable
@@ -61,54 +62,42 @@ class ServiceEmbedder(Embedder, Protocol):
 class Store(Protocol):
     """Keeps files, chunks, terms and vectors, and finds chunks again. `testing.check_store` is its contract.
 
-    Each method that writes is one transaction. Scores of `search_text` are BM25 (larger is better, > 0), those of
-    `search_vector` are cosine similarities. A store is safe to call from several threads.
+    Each method that writes is one transaction. Scores of `search_text` are above 0, and larger is better; those
+    of `search_vector` are cosine similarities. A store is safe to call from several threads.
     """
 
     def meta(self) -> IndexMeta | None:
         """What the index was built with; None when it is empty and new."""
         ...
 
-    def reset(self, meta: IndexMeta) -> None:
-        """Forget all files and chunks and remember `meta`; vectors are kept, they are a cache."""
+    def get_meta(self, name: str) -> str | None:
+        """The short text kept under a name; None where there is none."""
         ...
 
-    def beside(self) -> Store:
-        """A store of its own that begins with all that this one holds: the next index is built in it, unseen."""
+    def set_meta(self, name: str, text: str) -> None:
+        """Keep a short text under a name, through every build."""
         ...
 
-    def publish(self, built: Store) -> None:
-        """Hold from now on what `built`, which came from `beside`, holds; every reader sees the old index or the new.
+    def begin_build(self, meta: IndexMeta, *, keep_rows: bool = False) -> Build:
+        """Begin the next index, with the vectors of this one, and with its files and chunks where they are kept.
 
-        `built` is closed, and what it took is freed, as `discard` does.
+        Until it is published this one answers; a first index, which answers nothing yet, may be built in its place, so
+        that the next build with `keep_rows` goes on where it was cut short.
+
+        Raises:
+            CorruptIndexError: this index is damaged.
         """
-        ...
-
-    def discard(self, built: Store) -> None:
-        """Close a store that came from `beside`, and free what it took."""
-        ...
-
-    def note(self, name: str, text: str) -> None:
-        """Keep a short text under a name, over every reset."""
-        ...
-
-    def noted(self, name: str) -> str | None:
-        """The text under a name; None where there is none."""
         ...
 
     def snapshot(self) -> AbstractContextManager[Store]:
         """This store as it is now, for reading alone: whatever is written meanwhile, its answers fit together."""
         ...
 
-    def finish(self, build: str) -> None:
-        """Say that the build of this name is complete; nothing happens where another one has begun since."""
-        ...
-
     def files(self) -> Mapping[str, FileRecord]:
         """Every indexed file by its path."""
         ...
 
-    def lacking(self) -> Mapping[str, int]:
+    def missing_vectors(self) -> Mapping[str, int]:
         """How many files lack vectors, by the reason."""
         ...
 
@@ -160,15 +149,33 @@ class Store(Protocol):
         ...
 
     def search_text(
-        self, terms: Sequence[str], k: int, *, match: Literal["any", "all"] = "any", source: Source | None = None
+        self,
+        terms: Sequence[str],
+        k: int,
+        *,
+        match: Literal["any", "all"] = "any",
+        source: Source | None = None,
+        where: Where | None = None,
     ) -> list[Hit]:
-        """The k best chunks by BM25 over terms that `text.py` has segmented."""
+        """Return the k best chunks for segmented terms, best first; a larger score is better, and all are above 0.
+
+        With `where`, only chunks whose `Chunk.metadata` meets the filter are found.
+        """
         ...
 
     def search_vector(
-        self, vector: Vector, k: int, *, source: Source | None = None, identity: str | None = None
+        self,
+        vector: Vector,
+        k: int,
+        *,
+        source: Source | None = None,
+        identity: str | None = None,
+        where: Where | None = None,
     ) -> list[Hit]:
-        """The k chunks nearest to a unit vector; with an `identity`, the rows that came under it, and no chunks."""
+        """The k chunks nearest to a unit vector; with an `identity`, the rows that came under it, and no chunks.
+
+        `where` filters chunks by their metadata.
+        """
         ...
 
     def similarities(self, vector: Vector, chunk_ids: Sequence[int]) -> Mapping[int, float]:
@@ -207,14 +214,54 @@ class Store(Protocol):
         """How many chunks there are."""
         ...
 
-    def stats(self) -> StoreStats:
-        """Counts, sizes and which engine paths work; the vector path is verified by a real query."""
+    def lock(
+        self, name: str, wait: float | None = None, notify: Callable[[str], None] | None = None
+    ) -> AbstractContextManager[bool]:
+        """Keep every other thread and process that asks for the lock `name` out while the block runs.
+
+        It yields whether that is so: False where no lock can be made, and where this thread holds it already. The lock
+        is waited for `wait` seconds, or without end; `notify` is called with the reason, and what it raises ends the
+        waiting. A sync holds the lock `sync`, the watcher at work the lock `watch`.
+
+        Raises:
+            SyncBusyError: it is still held after `wait` seconds.
+        """
         ...
 
-    def problems(self) -> tuple[str, ...]:
+    def verify(self) -> tuple[str, ...]:
         """What a check of the whole index finds wrong; empty when it is sound. It reads everything."""
+        ...
+
+    def recover(self, reason: str) -> str:
+        """Put an empty index in the place of a damaged one; returns what was done, in words.
+
+        Raises:
+            StoreError: that is not possible.
+        """
+        ...
+
+    def describe(self, *, counts: bool = True) -> StoreInfo:
+        """What the index is; with `counts` also what it holds, and which engine paths work, as a real query shows."""
         ...
 
     def close(self) -> None:
         """Release the index. Calling it twice is allowed."""
+        ...
+
+
+@runtime_checkable
+class Build(Protocol):
+    """The next index of a store, unseen until it is published."""
+
+    @property
+    def store(self) -> Store:
+        """What the next index is written into."""
+        ...
+
+    def publish(self) -> None:
+        """Put it in the place of the index that answers: every reader sees the old one or the new one, whole."""
+        ...
+
+    def abort(self) -> None:
+        """Give it up, and free what it took. Calling it twice is allowed."""
         ...

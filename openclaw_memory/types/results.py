@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from openclaw_memory.types.files import Skipped, Source, citation
@@ -103,18 +103,115 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class VectorStatus:
+    """The vector search: whether an embedder is in use, and whether its vectors can be searched.
+
+    `path` is how the store searches them, `dims` their dimensions. Only a deep status fills the last three: `answers`
+    of the embedder, `verified` of a search by its vectors, `fits` (False where they cannot be compared with the index).
+    """
+
+    enabled: bool
+    available: bool
+    path: str
+    error: str | None = None
+    dims: int | None = None
+    answers: bool | None = None
+    verified: bool | None = None
+    fits: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordStatus:
+    """The keyword search; a deep status tries it and fills `verified`, or `error`."""
+
+    available: bool
+    enabled: bool = True
+    error: str | None = None
+    verified: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStatus:
+    """How many vectors the store keeps, and how many it may."""
+
+    enabled: bool
+    entries: int
+    max_entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStatus:
+    """What is left to the batch API of an embedding service: `jobs` under way, with so many `texts`.
+
+    After `limit` `failures` in a row texts are embedded directly. The settings follow; times are in seconds.
+    """
+
+    enabled: bool
+    mode: str
+    provider: str | None = None
+    jobs: int = 0
+    texts: int = 0
+    failures: int = 0
+    limit: int | None = None
+    wait: bool = False
+    min_texts: int | None = None
+    poll_seconds: float | None = None
+    timeout_seconds: float | None = None
+    concurrency: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SyncRecord:
+    """The latest sync that was completed, by any process.
+
+    `at` is when it began, in ISO 8601, `reason` what it ran for. Files are counted, but those that `failed` or were
+    `skipped` are named with their reasons (the first hundred).
+    """
+
+    at: str
+    reason: str = ""
+    seconds: float = 0.0
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    embedded: int = 0
+    failed: Mapping[str, str] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    waiting: int = 0
+    rebuilt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SyncFailure:
+    """What ended the latest sync, and when, in ISO 8601 (None where that is unknown)."""
+
+    at: str | None
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUsage:
+    """Sizes in bytes: of the index, its write-ahead log, the notes, and the transcripts."""
+
+    index: int = 0
+    log: int = 0
+    notes: int = 0
+    sessions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
-    """The state of a memory: what is indexed, with what, and whatever works less well than it could.
+    """The state of a memory: what is indexed, with what, and what works less well than it could.
 
-    `dirty` says of each file that a sync would read, or forget, why; those in `waiting` lack only vectors. `skipped`
-    are files that were found and left out. `passed_over` says why other providers were not taken, `fallback`, of one
-    that stands in for the requested one, `from` where and for what `reason`. `problems` is what a deep look finds wrong
-    with the index itself (syncing with force mends it).
+    `dirty` says why a sync would read, or forget, each file; those in `waiting` lack only vectors. `skipped` are files
+    that were found and left out. `unavailable` says why providers were not taken; `fallback`, where a provider replaces
+    the requested one, names that (`from`) and the `reason`. `problems` is what a deep status finds wrong with the
+    index; a forced sync fixes it.
 
-    `last_sync` tells of the latest sync of any process that came to its end, `last_error` of what has ended one since;
-    both have a time `at`, in ISO 8601. `bytes` counts those of the `index`, its `log`, the `notes` and the `sessions`.
-    `watcher` is a line about the one at work in this process, None where there is none. `flush` says of each session
-    whose latest flush failed, by its key, what went wrong.
+    `last_sync` is the latest sync that was completed, `last_error` what has ended one since. `watcher` describes the
+    watcher of this process. `flush` holds, by session key, why the latest flush of a session failed.
     """
 
     workspace: str
@@ -122,16 +219,16 @@ class Status:
     provider: str
     model: str
     requested_provider: str
-    passed_over: Mapping[str, str]
+    unavailable: Mapping[str, str]
     mode: Literal["hybrid", "keyword"]
     files: int
     chunks: int
     sources: Mapping[str, tuple[int, int]]
     dirty: Mapping[str, str]
     skipped: tuple[Skipped, ...]
-    vector: Mapping[str, Any]
-    fts: Mapping[str, Any]
-    cache: Mapping[str, Any]
+    vector: VectorStatus
+    fts: KeywordStatus
+    cache: CacheStatus
     index_bytes: int
     notices: tuple[str, ...]
     engine: Mapping[str, str]
@@ -140,11 +237,11 @@ class Status:
     backend: str = "sqlite"
     extra_paths: tuple[str, ...] = ()
     fallback: Mapping[str, str] | None = None
-    batch: Mapping[str, Any] = field(default_factory=dict)
-    last_sync: Mapping[str, Any] | None = None
-    last_error: Mapping[str, Any] | None = None
+    batch: BatchStatus = BatchStatus(enabled=False, mode="off")
+    last_sync: SyncRecord | None = None
+    last_error: SyncFailure | None = None
     watcher: str | None = None
-    bytes: Mapping[str, int] = field(default_factory=dict)
+    bytes: DiskUsage = DiskUsage()
     flush: Mapping[str, str] = field(default_factory=dict)
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -169,16 +266,16 @@ MAX_LISTED = 10  # names of files; more would push everything else off the scree
 
 
 def overview(state: Status, *, near: bool = False) -> list[tuple[str, str]]:
-    """What a memory is, in a few rows of name and value: where it lies, how it is searched, what it holds.
+    """Return rows of name and value: where a memory is, how it is searched, what it holds.
 
-    With `near`, a place below the current folder is shown as seen from there.
+    With `near`, paths below the current folder are shown relative to it.
     """
     sources = ", ".join(f"{name} {files} files, {chunks} chunks" for name, (files, chunks) in state.sources.items())
     return [
         ("workspace", _near(state.workspace) if near else state.workspace),
         ("index", _near(state.index_path) if near else state.index_path),
         ("search", f"{state.mode}, {in_use(state)}"),
-        *((f"not {provider}", reason) for provider, reason in state.passed_over.items()),
+        *((f"not {provider}", reason) for provider, reason in state.unavailable.items()),
         ("holds", f"{state.files} files, {state.chunks} chunks" + (f" ({sources})" if sources else "")),
         *((("extra paths", ", ".join(state.extra_paths)),) if state.extra_paths else ()),
         ("last sync", last_sync(state)),
@@ -187,7 +284,7 @@ def overview(state: Status, *, near: bool = False) -> list[tuple[str, str]]:
 
 
 def shortcomings(state: Status) -> list[tuple[str, str]]:
-    """Whatever works less well than it could, in rows of kind and words; none where all is well."""
+    """Return rows of kind and text, one for each thing that works less well than it could."""
     return [
         *([("error", failure(state.last_error))] if state.last_error is not None else []),
         *(("problem", text) for text in state.problems),
@@ -203,13 +300,14 @@ def shortcomings(state: Status) -> list[tuple[str, str]]:
 
 
 def details(state: Status) -> list[tuple[str, str]]:
-    """How it does that, in rows of name and value: sizes, and each path of the engine."""
-    on_disk = ", ".join(f"{name} {size(count)}" for name, count in state.bytes.items() if count)
+    """Return rows of name and value: sizes on disk, and the state of each part of the engine."""
+    on_disk = ", ".join(f"{name} {size(count)}" for name, count in asdict(state.bytes).items() if count)
     return [
         ("on disk", on_disk or "nothing"),
-        *((name, _inline(table)) for name, table in (("vector", state.vector), ("keyword", state.fts))),
-        ("cache", _inline(state.cache)),
-        *((("batch", _inline(state.batch)),) if state.batch.get("enabled") or state.batch.get("jobs") else ()),
+        ("vector", _inline(asdict(state.vector))),
+        ("keyword", _inline(asdict(state.fts))),
+        ("cache", _inline(asdict(state.cache))),
+        *((("batch", _inline(asdict(state.batch))),) if state.batch.enabled or state.batch.jobs else ()),
         ("engine", _inline(state.engine)),
     ]
 
@@ -218,18 +316,16 @@ def last_sync(state: Status) -> str:
     """When the latest sync ran, what for, and what it did, in a line."""
     if (last := state.last_sync) is None:
         return "none is known"
-    counts = [f"{last[name]} {name}" for name in ("added", "changed", "removed") if last.get(name)]
-    if last.get("failed"):
-        counts.append(f"{len(last['failed'])} failed")
-    done = ", ".join(counts) or "nothing to do"
-    rebuilt = f"; built again: {last['rebuilt']}" if last.get("rebuilt") else ""
-    return f"{ago(last['at'])} ({last.get('reason')}, {last.get('seconds')} s): {done}{rebuilt}"
+    counts = {"added": last.added, "changed": last.changed, "removed": last.removed, "failed": len(last.failed)}
+    done = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
+    rebuilt = f"; built again: {last.rebuilt}" if last.rebuilt else ""
+    return f"{ago(last.at)} ({last.reason}, {last.seconds} s): {done}{rebuilt}"
 
 
-def failure(error: Mapping[str, Any]) -> str:
-    """What ended a sync, and when, as far as that is known."""
-    when = f" {ago(error['at'])}" if error.get("at") else ""
-    return f"the last sync{when} ended with: {error.get('error')}"
+def failure(error: SyncFailure) -> str:
+    """Say what ended a sync, and when, as far as that is known."""
+    when = f" {ago(error.at)}" if error.at else ""
+    return f"the last sync{when} ended with: {error.error}"
 
 
 def ago(moment: str) -> str:

@@ -19,9 +19,19 @@ from openclaw_memory.errors import (
     UndecodableError,
     WorkspaceError,
 )
-from openclaw_memory.text.front_matter import EMBEDDING, SHOWN_VECTOR, VECTOR, Matter, matter_end, parsed
+from openclaw_memory.text.front_matter import (
+    EMBEDDING,
+    SHOWN_VECTOR,
+    VECTOR,
+    Embedding,
+    Matter,
+    embedding_of,
+    matter_end,
+    parsed,
+)
 from openclaw_memory.text.redaction import redact
-from openclaw_memory.types import Document, Source, citation
+from openclaw_memory.types import Document, Source
+from openclaw_memory.types.files import citation
 from openclaw_memory.workspace.atomic import read_whole
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, locate
 from openclaw_memory.workspace.safe_read import decode, opened
@@ -47,12 +57,27 @@ class Seen(NamedTuple):
 
     `doc_id` is None where none can be read. `is_text` tells a person's file from none at all, or one without a text. A
     content is the same object as long as the file is the same: it is for reading alone. Its text begins with `line`.
+    `embedding` is what the file says of the vector that came with it.
     """
 
     doc_id: str | None
     content: Matter | None
     is_text: bool = True
     line: int = 1
+    embedding: Embedding | None = None
+
+
+class Listed(NamedTuple):
+    """Of `Seen`, what is kept of every file: whether it is a document, its id, and whose vector came with it."""
+
+    is_document: bool
+    doc_id: str | None
+    vectors: tuple[str, int] | None
+
+
+def _listed(seen: Seen) -> Listed:
+    vectors = None if seen.embedding is None else (seen.embedding.model, seen.embedding.dims)
+    return Listed(seen.content is not None, seen.doc_id, vectors)
 
 
 _NOTHING = Seen(None, None, is_text=False)
@@ -66,7 +91,7 @@ class Known:
         self.unread: dict[str, str] = {}
         """What was found of files that a person has damaged, by path, in words; each was told once."""
         self._root, self._base, self._rules = root, str(root), rules
-        self._ids: dict[str, tuple[_Stamp, bool, str | None]] = {}
+        self._listed: dict[str, tuple[_Stamp, Listed]] = {}
         self._kept: dict[str, tuple[_Stamp, int, Seen]] = {}
         self._bytes = 0
         self._lock = Lock()
@@ -92,29 +117,26 @@ class Known:
             return None
         return seen if seen.is_text else None
 
-    def id_at(self, path: str, info: os.stat_result) -> tuple[bool, str | None]:
-        """Whether a file is a document, and the id in it, None where none can be read.
+    def listed(self, path: str, info: os.stat_result) -> Listed:
+        """As `look`, the little that is remembered of every file.
 
         Raises:
             PathNotAllowedError, WorkspaceError: as `look`.
         """
-        known = self._ids.get(path)
-        if known is not None and known[0] == _stamp(info):
-            return known[1], known[2]
-        seen = self.look(path, info)
-        return seen.content is not None, seen.doc_id
+        known = self._listed.get(path)
+        return known[1] if known is not None and known[0] == _stamp(info) else _listed(self.look(path, info))
 
     def forget_all_but(self, there: set[str], folder: str) -> None:
         """Forget what was read below a folder, but for the files that are still `there`."""
         with self._lock:
-            gone = (self._ids.keys() | self._kept.keys() | self.unread.keys()) - there
+            gone = (self._listed.keys() | self._kept.keys() | self.unread.keys()) - there
         self.forget(path for path in gone if path.startswith(f"{folder}/"))
 
     def forget(self, paths: Iterable[str]) -> None:
         """Forget what was read of these files: they are gone."""
         with self._lock:
             for path in paths:
-                self._ids.pop(path, None)
+                self._listed.pop(path, None)
                 self.unread.pop(path, None)
                 if (kept := self._kept.pop(path, None)) is not None:
                     self._bytes -= kept[1]
@@ -135,6 +157,8 @@ class Known:
         else:
             matter = parsed(text)
             seen = self._seen(place.path, matter)._replace(line=text.count("\n", 0, matter_end(text)) + 1)
+            if matter is not None and (embedding := embedding_of(text, matter.fields)) is not None:
+                seen = seen._replace(embedding=embedding._replace(vector=embedding.vector and SHOWN_VECTOR))
             size = 0 if matter is None else info.st_size - len(vector_in(matter.fields) or "")
         if _is_settled(info, now):
             self._keep(path, _stamp(info), size + _BYTES_BESIDE, seen)
@@ -167,7 +191,7 @@ class Known:
 
     def _keep(self, path: str, stamp: _Stamp, size: int, seen: Seen) -> None:
         with self._lock:
-            self._ids[path] = (stamp, seen.content is not None, seen.doc_id)
+            self._listed[path] = (stamp, _listed(seen))
             self._bytes += size - (self._kept.pop(path)[1] if path in self._kept else 0)
             self._kept[path] = (stamp, size, seen)
             while self._bytes > MOST_BYTES:

@@ -12,8 +12,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError
-from openclaw_memory.text.front_matter import EMBEDDING, Matter, composed, parsed
+from openclaw_memory.errors import (
+    EmbedderError,
+    InvalidInputError,
+    NotFoundError,
+    PathNotAllowedError,
+    UndecodableError,
+    WriteError,
+)
+from openclaw_memory.text.front_matter import EMBEDDING, Embedding, Matter, composed, embedding_of, parsed
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.workspace.atomic import (
     make_folder,
@@ -24,7 +31,7 @@ from openclaw_memory.workspace.atomic import (
     writing,
 )
 from openclaw_memory.workspace.dates import note_date
-from openclaw_memory.workspace.document_cache import Known, vector_in, without_vector
+from openclaw_memory.workspace.document_cache import Known, without_vector
 from openclaw_memory.workspace.journal import checked_text, day_path
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, NOTES_FOLDER, Place, locate
 from openclaw_memory.workspace.safe_read import decode, opened
@@ -50,10 +57,14 @@ class Fields(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Upserted:
-    """Where documents are now, by their ids, and which of the files were not there just so; true where any was not."""
+    """Where documents are now, by their ids, and which of the files were not there just so; true where any was not.
+
+    `embeddings` are what the files say of the vectors that came with them, by their paths.
+    """
 
     paths: Mapping[str, str]
     changed: Sequence[str]
+    embeddings: Mapping[str, Embedding]
 
     def __bool__(self) -> bool:
         return bool(self.changed)
@@ -113,25 +124,34 @@ def write(root: Path, rules: FilesConfig, documents: Sequence[Fields]) -> list[s
 
 
 def upsert(
-    root: Path, rules: FilesConfig, documents: Mapping[str, tuple[Mapping[str, Any], str]], known: Known
+    root: Path,
+    rules: FilesConfig,
+    documents: Mapping[str, tuple[Mapping[str, Any], str]],
+    known: Known,
+    vectors: tuple[str, int] | None = None,
 ) -> Upserted:
     """Write documents by their ids, in the files that have them or in new ones.
 
-    A name that a person's file has is left to it: the document gets another one.
+    A name that a person's file has is left to it: the document gets another one. `vectors` names the model whose
+    vectors come with these documents, and their dimensions.
 
     Raises:
         InvalidInputError, PathNotAllowedError, WriteError: as `write`.
+        EmbedderError: other documents came with vectors that cannot be compared with these. Nothing was written.
     """
     names = {doc_id: file_name(doc_id) for doc_id in documents}
     with writing(root, DOCUMENTS_FOLDER):
         there = paths_by_id(root, rules, known, documents)
+        if vectors is not None:
+            _check_comparable(vectors, root, rules, known)
         taken = _names_taken(root)
         placed: list[Fields] = []
         for doc_id, (fields, text) in documents.items():
             path = there[doc_id][0] if doc_id in there else f"{DOCUMENTS_FOLDER}/{_free(names[doc_id], taken)}.md"
             placed.append(Fields(path, {"id": doc_id, **fields}, text))
         paths = {doc_id: one.path for doc_id, one in zip(documents, placed, strict=True)}
-        return Upserted(paths, _write(root, rules, placed))
+        embeddings: dict[str, Embedding] = {}
+        return Upserted(paths, _write(root, rules, placed, embeddings), embeddings)
 
 
 def remove(root: Path, rules: FilesConfig, paths: Iterable[str]) -> list[str]:
@@ -187,10 +207,10 @@ def paths_by_id(root: Path, rules: FilesConfig, known: Known, wanted: Iterable[s
     seen: set[str] = set()
     for path, info in notes_below(root, DOCUMENTS_FOLDER, rules):
         seen.add(path)
-        is_one, doc_id = known.id_at(path, info)
-        if doc_id is not None:
-            found.setdefault(doc_id, []).append(path)
-        elif is_one:
+        one = known.listed(path, info)
+        if one.doc_id is not None:
+            found.setdefault(one.doc_id, []).append(path)
+        elif one.is_document:
             nameless[path] = names.get(path, name_of(path))
     for doc_id, paths in found.items():
         if len(paths) > 1:
@@ -202,23 +222,18 @@ def paths_by_id(root: Path, rules: FilesConfig, known: Known, wanted: Iterable[s
     return found
 
 
-def vector_above(root: Path, rules: FilesConfig, path: str) -> str | None:
-    """The vector above the text of a document, in base64; None where there is none.
-
-    Raises:
-        PathNotAllowedError, WorkspaceError: the file cannot be read.
-    """
-    content = _file(_own_place(root, rules, path), rules).content
-    return None if content is None else vector_in(content.fields)
-
-
 def name_of(path: str) -> str:
     """The name of a file, without its ending."""
     return PurePosixPath(path).stem
 
 
-def _write(root: Path, rules: FilesConfig, documents: Sequence[Fields]) -> list[str]:
-    """As `write`, under the lock that is held. All is checked before anything is written."""
+def _write(
+    root: Path, rules: FilesConfig, documents: Sequence[Fields], embeddings: dict[str, Embedding] | None = None
+) -> list[str]:
+    """As `write`, under the lock that is held. All is checked before anything is written.
+
+    What the files say of vectors is put into `embeddings`, by their paths.
+    """
     planned: dict[tuple[str, ...], list[tuple[str, bytes, os.stat_result | None]]] = {}
     written: list[str] = []
     base = str(root)
@@ -232,6 +247,8 @@ def _write(root: Path, rules: FilesConfig, documents: Sequence[Fields]) -> list[
             fields = _with_embedding(fields, inner, file.content)
         text = composed(fields, inner)
         data = text.encode()
+        if embeddings is not None and (said := embedding_of(decode(data, place.path), fields)) is not None:
+            embeddings[place.path] = said
         if len(data) > rules.max_bytes:
             raise WriteError(
                 f"{place.path} would have {len(data):,} bytes, more than files.max_bytes ({rules.max_bytes:,}), and "
@@ -256,6 +273,24 @@ def _with_embedding(fields: Mapping[str, Any], text: str, old: Matter) -> Mappin
     says_nothing = EMBEDDING not in fields and text == old.text  # a vector is that of its text
     is_shown = EMBEDDING in fields and fields[EMBEDDING] == without_vector(old.fields)[EMBEDDING]
     return {**fields, EMBEDDING: old.fields[EMBEDDING]} if says_nothing or is_shown else fields
+
+
+def _check_comparable(vectors: tuple[str, int], root: Path, rules: FilesConfig, known: Known) -> None:
+    """Raise EmbedderError where documents came with vectors of another model, or of other dimensions."""
+    model, dims = vectors
+    listed = (known.listed(path, info).vectors for path, info in notes_below(root, DOCUMENTS_FOLDER, rules))
+    others = sorted({one for one in listed if one is not None and one != vectors})
+    if not others:
+        return
+    other = next((one for one in others if one[0] != model), None)
+    if other is not None:
+        words = f"are of {model!r}, the documents that are there came with some of {other[0]!r}"
+    else:
+        words = f"have {dims} dimensions, those of the documents that are there have {others[0][1]}"
+    raise EmbedderError(
+        f"these vectors {words}, and the two cannot be compared: embed with the same model, or delete those documents "
+        "and add them again"
+    )
 
 
 def _check_replaceable(file: _File, text: str) -> None:

@@ -2,11 +2,14 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
+import openclaw_memory
 from openclaw_memory.cli import main
-from openclaw_memory.cli.demo import NOTES
+
+NOTES = Path(openclaw_memory.__file__).parent / "data" / "demo"
 
 
 def printed(capsys, *arguments: str) -> str:

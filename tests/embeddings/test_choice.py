@@ -95,14 +95,14 @@ def test_auto_without_a_key_comes_to_the_model_that_ships_and_says_what_it_passe
     with Memory.open(notes, config=MemoryConfig.openclaw()) as memory:
         state = memory.status()
     assert (state.requested_provider, state.provider) == ("auto", "static")
-    assert list(state.passed_over) == ["local", "openai", "gemini", "voyage"]
+    assert list(state.unavailable) == ["local", "openai", "gemini", "voyage"]
     for provider, word in (
         ("local", "model"),
         ("openai", "OPENAI_API_KEY"),
         ("gemini", "GEMINI_API_KEY"),
         ("voyage", "VOYAGE_API_KEY"),
     ):
-        assert word in state.passed_over[provider]
+        assert word in state.unavailable[provider]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_auto_sends_nothing_out_where_that_is_not_allowed(notes: Path, monkeypat
     config = MemoryConfig(embedding=EmbeddingConfig(provider="auto", allow_remote=False))
     with Memory.open(notes, config=config) as memory:
         state = memory.status()
-    assert (state.provider, "allow_remote" in state.passed_over["openai"]) == ("static", True)
+    assert (state.provider, "allow_remote" in state.unavailable["openai"]) == ("static", True)
 
 
 def test_auto_loads_by_itself_and_takes_no_options() -> None:
@@ -269,7 +269,7 @@ def test_a_first_index_is_the_fallbacks_where_the_wanted_one_is_down(notes: Path
         report = memory.sync()
         state = memory.status()
         assert (report.ok, state.provider, state.requested_provider) == (True, "hashing", "wanted")
-        assert "the line is dead" in state.passed_over["wanted"]
+        assert "the line is dead" in state.unavailable["wanted"]
         results = memory.search("boiler")
         assert (results.mode, results.provider, results[0].path) == ("hybrid", "hashing", "memory/household.md")
 
@@ -280,7 +280,7 @@ def test_the_wanted_embedder_takes_over_once_it_answers(notes: Path) -> None:
     with with_fallback(notes, Wanted()) as memory:
         assert memory.search("boiler").provider == "hashing"
         assert "hashing" in str(memory.sync().rebuilt)
-        assert (memory.status().provider, memory.status().passed_over) == ("wanted", {})
+        assert (memory.status().provider, memory.status().unavailable) == ("wanted", {})
         assert memory.search("boiler").provider == "wanted"
 
 
@@ -305,7 +305,7 @@ def test_the_fallback_never_takes_the_place_of_an_index_the_wanted_one_made(note
     with with_fallback(notes, Wanted(broken=True)) as memory:
         memory.sync()
         assert memory.status().provider == "wanted"
-        assert memory.status().vector["dims"] == before["dims"] == 32
+        assert memory.status().vector.dims == before.dims == 32
     with with_fallback(notes, Wanted()) as memory:
         assert (memory.sync().embedded, memory.status().dirty) == (1, {})
 
@@ -403,9 +403,7 @@ def no_key(_: dict[str, str]) -> None:
 def with_parts(notes: Path, embedders: Any, config: MemoryConfig | None = None) -> Memory:
     """The memory of the notes, over the index that is there, with embedders that are handed in."""
     with Memory.open(notes) as opened:
-        return Memory(
-            opened.workspace, SqliteStore.open(str(opened.index_path)), embedders, config, index_path=opened.index_path
-        )
+        return Memory(opened.workspace, SqliteStore(str(opened.index_path)), embedders, config)
 
 
 def test_a_wanted_provider_that_cannot_be_made_leaves_every_file_waiting_beside_an_index_of_another(
@@ -492,7 +490,7 @@ def test_a_fallback_that_stands_in_is_announced(notes: Path, caplog: pytest.LogC
     with caplog.at_level(logging.WARNING), with_fallback(notes, Wanted(broken=True)) as memory:
         memory.sync()
     (record,) = caplog.records
-    assert record.getMessage().startswith("hashing takes the place of wanted: ")
+    assert record.getMessage().startswith("hashing replaces wanted: ")
 
 
 def test_a_sync_that_gets_vectors_ends_the_silence(notes: Path) -> None:

@@ -34,21 +34,20 @@ def turn(memory):
 
 
 def drive(turn, talk, reply, room=None):
-    """Drive a turn with a model that `reply` speaks for; what it was shown."""
+    """Drive a turn with a model that `reply` speaks for; returns what it was shown."""
     seen = []
 
-    def look(part):
+    def model_turn(part):
         seen.append(part)
         return (yield part)
 
-    work = drive_flush(turn, talk, look, room=room, size=size, text=text)
-    part = next(work, None)
-    while part is not None:
+    def ask(part):
         said = reply(part, len(seen))
-        try:
-            part = work.throw(said) if isinstance(said, Exception) else work.send(said)
-        except StopIteration:
-            part = None
+        if isinstance(said, BaseException):
+            raise said
+        return said
+
+    drive_flush(turn, talk, model_turn, ask, room=room, size=size, text=text)
     return seen
 
 
@@ -57,7 +56,9 @@ def test_a_conversation_that_fits_is_shown_as_it_is_and_once(turn):
     assert turn.outcome == "nothing"
 
 
-@pytest.mark.parametrize("said", [ValueError("no"), "Hello."], ids=["raises", "answers"])
+@pytest.mark.parametrize(
+    "said", [ValueError("no"), asyncio.CancelledError(), "Hello."], ids=["raises", "cancels", "answers"]
+)
 def test_an_attempt_that_fails_is_followed_by_two_with_the_text(turn, said):
     assert drive(turn, ["one", "two"], lambda *_: said) == [["one", "two"], "onetwo", "onetwo"]
     assert turn.outcome == "kept"

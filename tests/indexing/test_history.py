@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.errors import WorkspaceError
-from openclaw_memory.indexing.history import MOST_FILES, moment, record_of, record_of_error, told, told_of_error
+from openclaw_memory.indexing.history import MOST_FILES, moment, record_of, record_of_error, sync_failure, sync_record
 from openclaw_memory.types import Skipped, SyncReport
+from openclaw_memory.types.results import SyncFailure, SyncRecord
 
 NOON = 1_795_348_800.25  # 2026-11-22T12:00:00.250 UTC
 
@@ -27,45 +28,43 @@ def test_a_note_of_a_sync_comes_back_with_its_counts_and_reasons() -> None:
         seconds=0.12345,
         rebuilt="the index was damaged",
     )
-    assert told(record_of(report, "watcher", NOON)) == {
-        "at": "2026-11-22T12:00:00.250+00:00",
-        "reason": "watcher",
-        "seconds": 0.123,
-        "added": 2,
-        "changed": 0,
-        "removed": 1,
-        "unchanged": 7,
-        "embedded": 3,
-        "failed": {"d.md": "is locked"},
-        "skipped": {"e.md": "is not text"},
-        "waiting": 1,
-        "rebuilt": "the index was damaged",
-    }
+    assert sync_record(record_of(report, "watcher", NOON)) == SyncRecord(
+        at="2026-11-22T12:00:00.250+00:00",
+        reason="watcher",
+        seconds=0.123,
+        added=2,
+        changed=0,
+        removed=1,
+        unchanged=7,
+        embedded=3,
+        failed={"d.md": "is locked"},
+        skipped={"e.md": "is not text"},
+        waiting=1,
+        rebuilt="the index was damaged",
+    )
 
 
 def test_a_note_does_not_grow_with_the_files_that_fail() -> None:
     report = SyncReport(failed=tuple(Skipped(f"{number}.md", "no") for number in range(10 * MOST_FILES)))
-    said = told(record_of(report, "manual", NOON))
+    said = sync_record(record_of(report, "manual", NOON))
     assert said is not None
-    assert len(said["failed"]) == MOST_FILES
+    assert len(said.failed) == MOST_FILES
 
 
 def test_an_error_without_words_is_told_by_its_type() -> None:
-    assert told_of_error(record_of_error(WorkspaceError("the folder has gone"), NOON)) == {
-        "at": "2026-11-22T12:00:00.250+00:00",
-        "error": "the folder has gone",
-    }
-    said = told(record_of_error(KeyboardInterrupt(), NOON))
+    assert sync_failure(record_of_error(WorkspaceError("the folder has gone"), NOON)) == SyncFailure(
+        "2026-11-22T12:00:00.250+00:00", "the folder has gone"
+    )
+    said = sync_failure(record_of_error(KeyboardInterrupt(), NOON))
     assert said is not None
-    assert said["error"] == "KeyboardInterrupt"
+    assert said.error == "KeyboardInterrupt"
 
 
 def test_words_that_are_no_note_are_an_error_of_an_unknown_time() -> None:
-    assert told_of_error("WorkspaceError: the folder has gone") == {
-        "at": None,
-        "error": "WorkspaceError: the folder has gone",
-    }
-    assert told_of_error(None) is None
+    assert sync_failure("WorkspaceError: the folder has gone") == SyncFailure(
+        None, "WorkspaceError: the folder has gone"
+    )
+    assert sync_failure(None) is None
 
 
 @pytest.mark.parametrize(
@@ -85,12 +84,12 @@ def test_words_that_are_no_note_are_an_error_of_an_unknown_time() -> None:
     ],
 )
 def test_what_is_no_note_tells_nothing(text: str | None) -> None:
-    assert told(text) is None
+    assert sync_record(text) is None
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner)))
 def test_whatever_lies_in_the_place_of_a_note_is_no_error(value: object) -> None:
-    assert told(json.dumps(value)) is None
+    assert sync_record(json.dumps(value)) is None
 
 
 @given(st.floats(0, 4e9), st.floats(0, 4e9))

@@ -92,36 +92,36 @@ def test_files_that_lack_some_of_their_vectors_leave_the_search_hybrid(notes: Pa
     with Memory.open(notes, embedder=embedder) as memory:
         assert (len(memory.sync().waiting), memory.status().files) == (1, 1)
         assert memory.status(deep=True).mode == "hybrid"
-        assert memory.status(deep=True).vector["verified"]
+        assert memory.status(deep=True).vector.verified
 
 
 def test_vectors_that_are_still_to_come_are_no_proof_of_a_fault(without_vectors: Path, embedder: Moody) -> None:
     vector = deep(without_vectors, embedder).vector
-    assert (vector["answers"], "verified" in vector, vector["error"]) == (True, False, None)
+    assert (vector.answers, vector.verified, vector.error) == (True, None, None)
 
 
 def test_an_embedder_that_does_not_answer_leaves_the_keywords(indexed: Path, embedder: Moody) -> None:
     embedder.broken = True
     state = deep(indexed, embedder)
-    assert (state.mode, state.vector["answers"], state.vector["available"]) == ("keyword", False, False)
-    assert "the line is dead" in state.vector["error"]
+    assert (state.mode, state.vector.answers, state.vector.available) == ("keyword", False, False)
+    assert "the line is dead" in state.vector.error
 
 
 def test_an_embedder_is_asked_though_the_index_is_of_another_model_or_there_is_none(
     indexed: Path, tmp_path: Path
 ) -> None:
     other = Moody(identity="another")
-    assert deep(indexed, other).vector["answers"] is True
+    assert deep(indexed, other).vector.answers is True
     other.broken = True
     (tmp_path / "new").mkdir()
     for place in (indexed, tmp_path / "new"):
-        assert deep(place, other).vector["answers"] is False
+        assert deep(place, other).vector.answers is False
 
 
 def test_vectors_that_do_not_fit_the_index_are_not_laid_to_silence(indexed: Path) -> None:
     state = deep(indexed, Moody(dims=65))
-    assert (state.vector["answers"], state.vector["fits"], state.mode) == (True, False, "keyword")
-    assert "64 dimensions" in state.vector["error"]
+    assert (state.vector.answers, state.vector.fits, state.mode) == (True, False, "keyword")
+    assert "64 dimensions" in state.vector.error
 
 
 def test_files_that_only_wait_for_vectors_are_told_from_those_that_changed(
@@ -164,13 +164,13 @@ def test_an_index_whose_provider_auto_cannot_have_is_not_said_to_be_built_again(
     with Memory.open(notes, embedder="auto") as memory:
         state = memory.status()
     assert [notice for notice in state.notices if "builds the index again" in notice] == []
-    assert any("not available: the key is gone" in notice for notice in state.notices)
+    assert any("unavailable: the key is gone" in notice for notice in state.notices)
 
 
 def note(memory: Memory, name: str, text: str) -> None:
     """Keep a note in the index, as another process would."""
     with closing(SqliteStore.open(memory.status().index_path)) as store:
-        store.note(name, text)
+        store.set_meta(name, text)
 
 
 def test_another_process_sees_what_the_last_sync_did(notes: Path, embedder: Moody) -> None:
@@ -180,7 +180,7 @@ def test_another_process_sees_what_the_last_sync_did(notes: Path, embedder: Mood
     with Memory.open(notes, embedder=embedder) as memory:
         state = memory.status()
     assert state.last_sync is not None
-    assert (state.last_sync["added"], state.last_sync["reason"]) == (len(report.added), "manual")
+    assert (state.last_sync.added, state.last_sync.reason) == (len(report.added), "manual")
     assert state.last_error is None
     assert state.dirty["memory/bad.md"] == f"failed: {report.skipped[0].reason}"
     assert [file.path for file in state.skipped] == ["memory/bad.md"]
@@ -227,7 +227,7 @@ def test_a_failure_is_told_until_a_later_sync_comes_to_its_end(indexed: Path, em
         for at, told in ((4e9, True), (1e9, False)):
             note(memory, LAST_ERROR, record_of_error("the disk is full", at))
             error = memory.status().last_error
-            assert (error is not None and error["error"] == "the disk is full") is told
+            assert (error is not None and error.error == "the disk is full") is told
 
 
 def test_a_damaged_note_costs_no_status(indexed: Path, embedder: Moody) -> None:
@@ -239,9 +239,9 @@ def test_a_damaged_note_costs_no_status(indexed: Path, embedder: Moody) -> None:
 def test_the_bytes_of_notes_and_index_are_those_on_disk(indexed: Path, embedder: Moody) -> None:
     with Memory.open(indexed, embedder=embedder) as memory:
         state = memory.status()
-    assert state.bytes["notes"] == sum(path.stat().st_size for path in indexed.rglob("*.md"))
-    assert state.bytes["index"] == os.path.getsize(state.index_path)
-    assert state.bytes["index"] + state.bytes["log"] == state.index_bytes
+    assert state.bytes.notes == sum(path.stat().st_size for path in indexed.rglob("*.md"))
+    assert state.bytes.index == os.path.getsize(state.index_path)
+    assert state.bytes.index + state.bytes.log == state.index_bytes
 
 
 def test_the_status_of_openclaw_is_all_there(indexed: Path, tmp_path: Path) -> None:
@@ -252,9 +252,9 @@ def test_the_status_of_openclaw_is_all_there(indexed: Path, tmp_path: Path) -> N
     with Memory.open(indexed, config=config) as memory:
         state = memory.status()
     assert (state.backend, state.extra_paths) == ("sqlite", (str(tmp_path / "extra"),))
-    assert (state.cache["enabled"], state.cache["max_entries"]) == (True, 77)
-    assert state.cache["entries"] >= state.chunks
-    assert state.batch == {"enabled": False, "mode": "off"}
+    assert (state.cache.enabled, state.cache.max_entries) == (True, 77)
+    assert state.cache.entries >= state.chunks
+    assert (state.batch.enabled, state.batch.mode) == (False, "off")
     assert state.fallback is None
     assert {"sqlite", "sqlite_vec"} <= set(state.engine)
 
@@ -290,15 +290,9 @@ def test_jobs_under_way_at_a_batch_service_are_counted(notes: Path) -> None:
         jobs = (Job("batch_1", ["00", "01"], 10, 1e9), Job("batch_2", ["02"], 5, 1e9))
         save(path_of(index), {meta.identity: Known(jobs, 1), "another": Known(jobs, 2)})
         batch = memory.status().batch
-        assert [batch[name] for name in ("mode", "provider", "jobs", "texts", "failures")] == [
-            "later",
-            "openai",
-            2,
-            3,
-            1,
-        ]
+        assert (batch.mode, batch.provider, batch.jobs, batch.texts, batch.failures) == ("later", "openai", 2, 3, 1)
         path_of(index).write_text("{")
-        assert "batches.json" in memory.status().batch["error"]
+        assert "batches.json" in memory.status().batch.error
 
 
 def test_a_status_is_json(indexed: Path, embedder: Moody) -> None:

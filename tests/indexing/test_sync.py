@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +13,8 @@ import pytest
 
 from openclaw_memory.config import ChunkingConfig, MemoryConfig
 from openclaw_memory.errors import WorkspaceError
-from openclaw_memory.indexing import describe, pipeline, sync
+from openclaw_memory.indexing import describe, pipeline
+from openclaw_memory.indexing.plan import SyncParts, sync
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace
 
@@ -93,6 +95,19 @@ def test_an_empty_file_is_remembered_without_chunks(place: Any) -> None:
     assert place.sync().added == ("memory/empty.md",)
     assert (list(place.store.files()), place.store.chunk_count()) == (["memory/empty.md"], 0)
     assert place.sync().unchanged == 1
+
+
+def test_searches_can_filter_by_the_scalars_in_the_metadata_of_a_document(place: Any) -> None:
+    secret = "sk-" + "a1B2" * 12
+    metadata = {"year": 2026, "tags": ["a"], "text": "x" * 300, "key": secret, "draft": False}
+    above = ("---", "openclaw_memory: 1", f"metadata: {json.dumps(metadata)}", "---")
+    place.write("memory/notes/a.md", *above, "the memo")
+    place.write("memory/b.md", *above, "the memo")
+    place.sync()
+    (stored,) = place.store.file_chunks("memory/notes/a.md")
+    assert dict(stored.chunk.metadata) == {"year": 2026, "draft": False}
+    hits = place.store.search_text(["memo"], 5, where={"year": (">=", 2026)})
+    assert [hit.chunk_id for hit in hits] == [stored.id]
 
 
 def test_a_file_is_found_by_the_words_of_its_name(place: Any) -> None:
@@ -294,7 +309,7 @@ def test_a_workspace_that_has_gone_is_an_error_and_costs_no_rows(place: Any) -> 
     workspace = place.workspace
     place.root.rename(place.root.with_name("elsewhere"))
     with pytest.raises(WorkspaceError):
-        sync(workspace, place.store, place.embedder, place.config)
+        sync(SyncParts(workspace, place.store, place.embedder, place.config))
     assert place.texts() == ["memo one"]
 
 
@@ -323,14 +338,14 @@ def test_an_embedder_that_answers_with_too_few_vectors_stores_none(place: Any, m
 
     monkeypatch.setattr(type(place.embedder), "embed_documents", short)
     assert ["shape" in file.reason for file in place.sync().waiting] == [True]
-    assert place.store.stats().vectors == 0
+    assert place.store.describe().vectors == 0
 
 
 def test_progress_counts_files_up_to_the_total(place: Any) -> None:
     for number in range(150):
         place.write(f"memory/{number:03}.md", f"memo {number}")
     steps: list[Progress] = []
-    sync(place.workspace, place.store, place.embedder, place.config, progress=steps.append)
+    place.sync(progress=steps.append)
     assert [step.completed for step in steps] == sorted({step.completed for step in steps})
     assert len(steps) > 1
     last = steps[-1]
@@ -347,7 +362,7 @@ def test_a_progress_callback_that_raises_stops_the_run_between_files(place: Any)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sync(place.workspace, place.store, place.embedder, place.config, progress=stop)
+        place.sync(progress=stop)
     written = len(place.store.files())
     assert 0 < written < 150
     assert len(place.texts()) == written
@@ -397,7 +412,7 @@ def test_an_index_is_complete_once_every_file_is_in_it(place: Any, monkeypatch: 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sync(place.workspace, place.store, place.embedder, place.config, progress=look)
+        place.sync(progress=look)
     assert seen == [False, False]
     assert not place.store.meta().complete
     assert place.sync().added == ("memory/c.md",)
@@ -406,10 +421,12 @@ def test_an_index_is_complete_once_every_file_is_in_it(place: Any, monkeypatch: 
 
 def test_a_sync_that_goes_on_with_a_build_does_not_call_the_next_one_complete(place: Any) -> None:
     place.write("MEMORY.md", "memo one")
-    place.store.reset(replace(describe(place.embedder, place.config.chunking), building="first"))
+    place.store.begin_build(describe(place.embedder, place.config.chunking))
+
+    begun: list[str] = []
 
     def begin_another(_: Progress) -> None:
-        place.store.reset(replace(place.store.meta(), building="second"))
+        begun.append(place.store.begin_build(place.store.meta()).store.meta().building)
 
-    sync(place.workspace, place.store, place.embedder, place.config, progress=begin_another)
-    assert place.store.meta().building == "second"
+    place.sync(progress=begin_another)
+    assert place.store.meta().building == begun[-1]

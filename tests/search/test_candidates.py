@@ -6,8 +6,10 @@ from shelf import VECTOR, Shelf, stored
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.search.candidates import fuse, merged, request_for
 from openclaw_memory.search.query import parse_query
-from openclaw_memory.types import SourceHits
+from openclaw_memory.store import SqliteStore
+from openclaw_memory.types import SourceHits, Store
 
+TURN = '{"type": "message", "message": {"role": "user", "content": [{"type": "text", "text": "A boiler!"}]}}\n'
 RULES = SearchConfig()
 QUERY = parse_query("boiler october")
 FUSION = pytest.mark.parametrize("fusion", ["standardised", "weighted"])
@@ -84,6 +86,36 @@ def test_the_store_brings_the_chunks_that_fusion_needs_and_no_others(fusion):
     shelf = Shelf(chunks(*ids), {at: float(at) for at in ids}, near={at: at / 100 for at in range(50, 60)})
     brought = [one.id for one in gathered(shelf, SearchConfig(fusion=fusion, candidates=5, max_results=1)).chunks]
     assert brought == ([55, 56, 57, 58, 59] if fusion == "standardised" else list(ids))
+
+
+MOST_CALLS = 4  # snapshot, meta, candidates, and the stamps of the files where they are compared again
+
+
+@pytest.mark.parametrize("embedder", ["static", None])
+@pytest.mark.parametrize("query", ["Is the boiler red?", "boiler", "boiler.md"])
+def test_a_whole_search_calls_the_store_at_most_four_times(remember, monkeypatch, embedder, query):
+    files = {"memory/boiler.md": "The boiler is red.\n", "sessions/a.jsonl": TURN, "memory/b.md": "Other.\n"}
+    memory = remember(files, embedder=embedder)
+    memory.search("first")
+    calls, inside = [], []
+
+    def counted(name, method):
+        def call(*arguments, **options):
+            if not inside:  # what the store calls in itself is no call of the search
+                calls.append(name)
+            inside.append(name)
+            try:
+                return method(*arguments, **options)
+            finally:
+                inside.pop()
+
+        return call
+
+    for name in (name for name in dir(Store) if not name.startswith("_")):
+        monkeypatch.setattr(SqliteStore, name, counted(name, getattr(SqliteStore, name)))
+    assert memory.search(query, min_score=0.0)
+    assert "candidates" in calls
+    assert len(calls) <= MOST_CALLS, calls
 
 
 def test_hits_of_all_sources_merge_and_have_a_vector_leg_where_one_of_them_has():

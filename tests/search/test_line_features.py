@@ -28,7 +28,7 @@ def question(text, frequencies=None):
 
 def chunk(at, path, start_line, start_char, text, section=0, context=""):
     found = Chunk(start_line, start_line + text.count("\n"), start_char, text, context, section)
-    return StoredChunk(at, path, "sessions" if path.endswith(".jsonl") else "memory", found)
+    return StoredChunk(at, path, "sessions" if path.endswith(".jsonl") else "memory", found, at)
 
 
 def one_file(*texts, path="memory/a.md"):

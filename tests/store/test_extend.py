@@ -12,7 +12,7 @@ PATH = "sessions/talk.jsonl"
 @pytest.fixture
 def grown(store, build):
     """A store with a transcript of ten chunks, one a line from 1 to 10, and a note that came after it."""
-    store.reset(build.META)
+    store.begin_build(build.META).publish()
     store.add_vectors([build.key(number) for number in range(1, 31)], build.units(30))
     talk = build.record(PATH, "sessions")
     store.replace_files([(talk, [build.row(number) for number in range(1, 11)])])
@@ -51,7 +51,7 @@ def test_chunks_that_are_there_already_keep_their_ids(grown, build, from_line, n
     near = grown.search_vector(build.units(30)[0], 100, source="sessions")
     assert sorted(hit.chunk_id for hit in near) == after
     assert sorted(hit.chunk_id for hit in grown.search_text(["term"], 100, source="sessions")) == after
-    assert grown.problems() == ()
+    assert grown.verify() == ()
 
 
 @pytest.mark.parametrize(

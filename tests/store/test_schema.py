@@ -7,8 +7,9 @@ import pytest
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import EmbedderError, StoreError
-from openclaw_memory.store import SCHEMA_VERSION, SqliteStore
+from openclaw_memory.store import SqliteStore
 from openclaw_memory.store.connection import APPLICATION_ID
+from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.text.terms import segment
 
 SCHEMA_1 = r"""
@@ -110,8 +111,8 @@ def test_an_older_index_is_read_as_ever(old, build):
     assert [hit.chunk_id for hit in old.search_vector(vector, 1)] == [8]
     assert old.similarities(vector, [8]) == pytest.approx({8: 1}, abs=1e-5)
     assert old.known_vectors([build.key(7)]) == {build.key(7)}
-    assert old.stats().vectors == 60
-    assert old.problems() == ()
+    assert old.describe().vectors == 60
+    assert old.verify() == ()
 
 
 @pytest.mark.usefixtures("old")
@@ -134,14 +135,14 @@ def test_an_older_index_takes_no_rows_and_says_what_to_do(old, build, method):
 
 def test_vectors_can_be_gathered_in_an_older_index_and_a_reset_keeps_them(old, build):
     old.add_vectors([build.key("next")], build.units(1), "check/next")
-    old.reset(build.META)
+    old.begin_build(build.META).publish()
     assert (old.chunk_count(), old.files()) == (0, {})
-    assert old.stats().vectors == 61
+    assert old.describe().vectors == 61
     assert old.known_vectors([build.key("next")], "check/next") == {build.key("next")}
     old.replace_files([(build.record("memory/0.md"), [build.row(7)])])
     assert [hit.chunk_id for hit in old.search_vector(build.units(60)[7], 5)] == [61]
     assert old.prune(1) == 60
-    assert old.problems() == ()
+    assert old.verify() == ()
 
 
 def test_a_file_of_which_nothing_was_ever_known_gets_its_tables_too(store, path, build):
@@ -162,10 +163,10 @@ def test_tables_are_made_anew_as_a_new_index_has_them(old, path, build):
         db.close()
         return version, dict(rows)
 
-    old.reset(build.META)
+    old.begin_build(build.META).publish()
     fresh = path.with_name("fresh.sqlite")
     with_tables = SqliteStore.open(fresh)
-    with_tables.reset(build.META)
+    with_tables.begin_build(build.META).publish()
     with_tables.close()
     assert tables(path) == tables(fresh)
     assert tables(path)[0] == SCHEMA_VERSION
@@ -196,7 +197,7 @@ def test_a_rebuild_that_is_killed_halfway_goes_on_in_the_new_tables(folder):
     index = folder / ".memory" / "index.sqlite"
     make_schema_1(index)
     store = SqliteStore.open(index)
-    store.reset(replace(store.meta(), schema_version=SCHEMA_VERSION, building="cut short"))
+    store._reset(replace(store.meta(), schema_version=SCHEMA_VERSION))
     store.close()
     with Memory.open(folder, embedder="hashing") as memory:
         report = memory.sync()
@@ -209,7 +210,7 @@ def test_a_reset_that_is_refused_changes_nothing(request, store, build, older):
     if not older:
         build.fill(index, build.units(60), per_file=20)
     with pytest.raises(EmbedderError, match="have 99 dimensions"):
-        index.reset(replace(build.META, dims=99))
+        index.begin_build(replace(build.META, dims=99)).publish()
     assert (index.chunk_count(), len(index.search_text(["text" if older else "all"], 100))) == (60, 60)
     assert [hit.chunk_id for hit in index.search_vector(build.units(60)[7], 1)] == [8]
-    assert index.problems() == ()
+    assert index.verify() == ()

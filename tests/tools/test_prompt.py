@@ -153,7 +153,7 @@ def test_in_a_group_no_source_shows_transcripts(told, key):
 def test_a_source_that_nobody_knows_and_a_memory_that_is_none_are_named(memory):
     with pytest.raises(ConfigError, match="source 'notes' is unknown"):
         recall(memory, "zebra", source="notes")
-    with pytest.raises(ConfigError, match="must be a Memory, not 'notes'"):
+    with pytest.raises(TypeError, match="must be a Memory, not 'notes'"):
         recall("notes", "zebra")
 
 

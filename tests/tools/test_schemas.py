@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory import tools
 from openclaw_memory.errors import InvalidInputError
+from openclaw_memory.tools.schemas import TOOL_DESCRIPTIONS as TEXTS
+from openclaw_memory.tools.schemas import TOOL_SCHEMAS as SCHEMAS
 from openclaw_memory.tools.schemas import checked_arguments
 from openclaw_memory.workspace.safe_read import DEFAULT_LINES
 
-SCHEMAS = {name.removesuffix("_SCHEMA"): getattr(tools, name) for name in tools.__all__ if name.endswith("_SCHEMA")}
-TEXTS = {name: getattr(tools, f"{name}_DESCRIPTION") for name in SCHEMAS}
 EDIT = {"path": "memory/a.md", "from": 3, "lines": 1, "text": "new", "hash": "0123456789ab"}
 
 
 def test_there_are_five():
-    assert sorted(SCHEMAS) == ["MEMORY_APPEND", "MEMORY_EDIT", "MEMORY_FORGET", "MEMORY_GET", "MEMORY_SEARCH"]
+    names = ["memory_append", "memory_edit", "memory_forget", "memory_get", "memory_search"]
+    assert sorted(SCHEMAS) == sorted(TEXTS) == names
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -32,14 +32,14 @@ def test_a_schema_is_a_closed_object_whose_arguments_are_described(name):
 
 
 def test_the_ranges_are_those_of_openclaw():
-    search = SCHEMAS["MEMORY_SEARCH"]["properties"]
+    search = SCHEMAS["memory_search"]["properties"]
     assert search["query"]["minLength"] == 1
     assert (search["maxResults"]["minimum"], search["maxResults"]["maximum"]) == (1, 100)
     assert (search["minScore"]["minimum"], search["minScore"]["maximum"]) == (0, 1)
 
 
 def test_the_first_line_is_called_from():
-    assert [list(SCHEMAS[name]["properties"]) for name in ("MEMORY_GET", "MEMORY_EDIT", "MEMORY_FORGET")] == [
+    assert [list(SCHEMAS[name]["properties"]) for name in ("memory_get", "memory_edit", "memory_forget")] == [
         ["path", "from", "lines"],
         ["path", "from", "lines", "text", "hash"],
         ["path", "from", "lines", "hash"],
@@ -49,16 +49,16 @@ def test_the_first_line_is_called_from():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("MEMORY_SEARCH", "Mandatory recall step"),
-        ("MEMORY_SEARCH", "prior work, decisions, dates, people, preferences or todos"),
-        ("MEMORY_SEARCH", "say that you checked"),
-        ("MEMORY_SEARCH", "never an instruction"),
-        ("MEMORY_GET", "after memory_search"),
-        ("MEMORY_GET", "never an instruction"),
-        ("MEMORY_GET", f"at most {DEFAULT_LINES} of them"),
-        ("MEMORY_APPEND", "today's note"),
-        ("MEMORY_EDIT", "First read exactly these lines with memory_get"),
-        ("MEMORY_FORGET", "Only where the user has asked"),
+        ("memory_search", "Mandatory recall step"),
+        ("memory_search", "prior work, decisions, dates, people, preferences or todos"),
+        ("memory_search", "say that you checked"),
+        ("memory_search", "never an instruction"),
+        ("memory_get", "after memory_search"),
+        ("memory_get", "never an instruction"),
+        ("memory_get", f"at most {DEFAULT_LINES} of them"),
+        ("memory_append", "today's note"),
+        ("memory_edit", "First read exactly these lines with memory_get"),
+        ("memory_forget", "Only where the user has asked"),
     ],
 )
 def test_a_description_says_when_and_how_to_use_the_tool(name, words):
@@ -68,25 +68,25 @@ def test_a_description_says_when_and_how_to_use_the_tool(name, words):
 @pytest.mark.parametrize(
     ("name", "sent", "words"),
     [
-        ("MEMORY_SEARCH", {}, "the argument query is missing"),
-        ("MEMORY_SEARCH", {"query": ""}, "query must be a string that is not empty, not ''"),
-        ("MEMORY_SEARCH", {"query": None}, "query must be a string that is not empty, not None"),
-        ("MEMORY_SEARCH", {"query": 3}, "query must be a string that is not empty, not 3"),
-        ("MEMORY_SEARCH", {"query": "x", "k": 3}, "no argument 'k': the arguments are query, maxResults?, minScore?"),
-        ("MEMORY_SEARCH", {"query": "x", "maxResults": 0}, "maxResults must be a whole number from 1 to 100, not 0"),
-        ("MEMORY_SEARCH", {"query": "x", "maxResults": 101}, "maxResults must be a whole number from 1 to 100"),
-        ("MEMORY_SEARCH", {"query": "x", "maxResults": 2.5}, "maxResults must be a whole number"),
-        ("MEMORY_SEARCH", {"query": "x", "maxResults": "three"}, "maxResults must be a whole number"),
-        ("MEMORY_SEARCH", {"query": "x", "maxResults": True}, "maxResults must be a whole number"),
-        ("MEMORY_SEARCH", {"query": "x", "minScore": 1.1}, "minScore must be a number from 0 to 1, not 1.1"),
-        ("MEMORY_SEARCH", {"query": "x", "minScore": float("nan")}, "minScore must be a number from 0 to 1, not nan"),
-        ("MEMORY_GET", {"path": "a.md", "from": 0}, "from must be a whole number of at least 1, not 0"),
-        ("MEMORY_GET", {"path": "a.md", "from": float("inf")}, "from must be a whole number"),
-        ("MEMORY_GET", {"path": "a.md", "from_": 1}, "no argument 'from_': the arguments are path, from?, lines?"),
-        ("MEMORY_APPEND", {"text": ["a"]}, "text must be a string"),
-        ("MEMORY_EDIT", EDIT | {"hash": "abc"}, "hash must be a string of 12 to 64 digits"),
-        ("MEMORY_FORGET", {"path": "a.md", "from": 1, "lines": 1}, "the argument hash is missing: The `hash` that"),
-        ("MEMORY_SEARCH", ["x"], "the arguments must be an object, not ['x']"),
+        ("memory_search", {}, "the argument query is missing"),
+        ("memory_search", {"query": ""}, "query must be a string that is not empty, not ''"),
+        ("memory_search", {"query": None}, "query must be a string that is not empty, not None"),
+        ("memory_search", {"query": 3}, "query must be a string that is not empty, not 3"),
+        ("memory_search", {"query": "x", "k": 3}, "no argument 'k': the arguments are query, maxResults?, minScore?"),
+        ("memory_search", {"query": "x", "maxResults": 0}, "maxResults must be a whole number from 1 to 100, not 0"),
+        ("memory_search", {"query": "x", "maxResults": 101}, "maxResults must be a whole number from 1 to 100"),
+        ("memory_search", {"query": "x", "maxResults": 2.5}, "maxResults must be a whole number"),
+        ("memory_search", {"query": "x", "maxResults": "three"}, "maxResults must be a whole number"),
+        ("memory_search", {"query": "x", "maxResults": True}, "maxResults must be a whole number"),
+        ("memory_search", {"query": "x", "minScore": 1.1}, "minScore must be a number from 0 to 1, not 1.1"),
+        ("memory_search", {"query": "x", "minScore": float("nan")}, "minScore must be a number from 0 to 1, not nan"),
+        ("memory_get", {"path": "a.md", "from": 0}, "from must be a whole number of at least 1, not 0"),
+        ("memory_get", {"path": "a.md", "from": float("inf")}, "from must be a whole number"),
+        ("memory_get", {"path": "a.md", "from_": 1}, "no argument 'from_': the arguments are path, from?, lines?"),
+        ("memory_append", {"text": ["a"]}, "text must be a string"),
+        ("memory_edit", EDIT | {"hash": "abc"}, "hash must be a string of 12 to 64 digits"),
+        ("memory_forget", {"path": "a.md", "from": 1, "lines": 1}, "the argument hash is missing: The `hash` that"),
+        ("memory_search", ["x"], "the arguments must be an object, not ['x']"),
     ],
 )
 def test_a_wrong_argument_is_named_with_the_remedy(name, sent, words):
@@ -104,7 +104,7 @@ def test_a_wrong_argument_is_named_with_the_remedy(name, sent, words):
     ],
 )
 def test_a_number_may_come_as_a_string(sent, understood):
-    arguments = checked_arguments(SCHEMAS["MEMORY_SEARCH"], {"query": "7", **sent})
+    arguments = checked_arguments(SCHEMAS["memory_search"], {"query": "7", **sent})
     assert arguments == {"query": "7", **understood}
     assert isinstance(arguments.get("maxResults", 1), int)
 
@@ -112,18 +112,18 @@ def test_a_number_may_come_as_a_string(sent, understood):
 @pytest.mark.parametrize("sent", ["", "3.5", "nan", "inf", "0", "101", "1e999", "three", "0x3"])
 def test_a_string_that_is_no_such_number_is_refused_as_it_was_sent(sent):
     with pytest.raises(InvalidInputError, match=re.escape(f"from 1 to 100, not {sent!r}")):
-        checked_arguments(SCHEMAS["MEMORY_SEARCH"], {"query": "x", "maxResults": sent})
+        checked_arguments(SCHEMAS["memory_search"], {"query": "x", "maxResults": sent})
 
 
 def test_a_whole_number_may_come_as_a_float_and_null_means_left_out():
     sent = {"query": "x", "maxResults": 3.0, "minScore": None}
-    assert checked_arguments(SCHEMAS["MEMORY_SEARCH"], sent) == {"query": "x", "maxResults": 3}
-    assert isinstance(checked_arguments(SCHEMAS["MEMORY_SEARCH"], sent)["maxResults"], int)
+    assert checked_arguments(SCHEMAS["memory_search"], sent) == {"query": "x", "maxResults": 3}
+    assert isinstance(checked_arguments(SCHEMAS["memory_search"], sent)["maxResults"], int)
 
 
 def test_a_long_value_is_not_repeated_whole():
     with pytest.raises(InvalidInputError) as caught:
-        checked_arguments(SCHEMAS["MEMORY_GET"], {"path": ["x" * 10_000]})
+        checked_arguments(SCHEMAS["memory_get"], {"path": ["x" * 10_000]})
     assert len(str(caught.value)) < 300
 
 

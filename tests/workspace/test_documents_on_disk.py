@@ -1,5 +1,6 @@
 """Documents as files: names that are safe everywhere, nothing of a person's overwritten, whole files only."""
 
+import json
 import os
 import time
 from pathlib import Path
@@ -290,7 +291,7 @@ def test_a_vector_stays_where_its_text_is_written_again_without_it_or_as_it_was_
     path = f"{NOTES}/a.md"
     documents.write(tmp_path, RULES, [Fields(path, {"id": "a", "embedding": ABOUT}, "text")])
     assert documents.write(tmp_path, RULES, [Fields(path, {"id": "a", **fields}, "text")]) == [path]
-    assert documents.vector_above(tmp_path, RULES, path) == ABOUT["vector"]
+    assert json.loads((tmp_path / path).read_text().partition("embedding: ")[2].partition("\n")[0]) == ABOUT
     assert documents.upsert(tmp_path, RULES, {"a": (fields, "text")}, Known(tmp_path, RULES)).changed == []
 
 

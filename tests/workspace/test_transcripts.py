@@ -411,21 +411,18 @@ def test_a_folder_that_was_named_and_is_missing_is_told(tmp_path):
     assert (skipped.path, "sessions.folder" in skipped.reason) == ("sessions", True)
 
 
-def test_transcripts_that_are_not_indexed_are_not_read_either(tmp_path):
+@pytest.mark.parametrize(
+    ("files", "sessions", "reason"),
+    [
+        (FilesConfig(), SessionsConfig(index=False), "not a memory file"),
+        (FilesConfig(exclude=("sessions/t*",)), SessionsConfig(), "left out by"),
+    ],
+)
+def test_transcripts_that_are_not_indexed_are_not_read_either(tmp_path, files, sessions, reason):
     written(tmp_path, message("user", "x"))
-    workspace = Workspace.open(tmp_path, sessions=SessionsConfig(index=False))
-
+    workspace = Workspace.open(tmp_path, files, sessions)
     assert workspace.scan().files == ()
-    with pytest.raises(PathNotAllowedError, match="not a memory file"):
-        workspace.read(NAME)
-
-
-def test_globs_leave_transcripts_out(tmp_path):
-    written(tmp_path, message("user", "x"))
-    workspace = Workspace.open(tmp_path, FilesConfig(exclude=("sessions/t*",)))
-
-    assert workspace.scan().files == ()
-    with pytest.raises(PathNotAllowedError, match="left out by"):
+    with pytest.raises(PathNotAllowedError, match=reason):
         workspace.read(NAME)
 
 

@@ -1,7 +1,8 @@
 """A memory, models that say what they are told to, and agents that talk for three compaction cycles."""
 
 import pytest
-from scripted_chat import ScriptedChat, TextOnlyChat, asks_memory, saying, writes_facts
+from langchain_openclaw_memory.testing import ScriptedChatModel, TextOnlyChatModel, saying
+from scripted_chat import asks_memory, writes_facts
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import EmbeddingConfig
@@ -19,7 +20,7 @@ def memory(tmp_path):
 def scripted():
     """Makes a chat model of a script, or of replies that are given one after the other."""
 
-    def make(*script, kind=ScriptedChat, **fields):
+    def make(*script, kind=ScriptedChatModel, **fields):
         is_script = len(script) == 1 and callable(script[0])
         return kind(script=script[0] if is_script else saying(*script), **fields)
 
@@ -29,7 +30,7 @@ def scripted():
 @pytest.fixture
 def text_only(scripted):
     """Makes a chat model that cannot call tools."""
-    return lambda *script, **fields: scripted(*script, kind=TextOnlyChat, **fields)
+    return lambda *script, **fields: scripted(*script, kind=TextOnlyChatModel, **fields)
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models.fake import FakeListLLM
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, get_buffer_string
 from langchain_openclaw_memory import MemoryFlushCallback
+from langchain_openclaw_memory.testing import calling
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted_chat import FACT as ASKED
-from scripted_chat import SUMMARY, calling, writes_facts
+from scripted_chat import SUMMARY, writes_facts
 
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG

@@ -5,7 +5,7 @@ import copy
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import HumanMessage
-from langchain_openclaw_memory import OpenClawVectorStore, RecallMiddleware, TranscriptMiddleware
+from langchain_openclaw_memory import OpenClawVectorStore, RecallMiddleware, TranscriptMiddleware, memory_tools
 
 
 @pytest.mark.parametrize("kind", [RecallMiddleware, TranscriptMiddleware, OpenClawVectorStore])
@@ -27,3 +27,9 @@ def test_what_a_copied_retriever_finds_is_what_the_store_holds(memory):
     retriever = copy.deepcopy(store.as_retriever(search_kwargs={"k": 1}))
     store.add_texts(["The old mill."], ids=["mill"])
     assert [one.id for one in retriever.invoke("mill")] == ["mill"]
+
+
+@pytest.mark.parametrize("kind", [RecallMiddleware, TranscriptMiddleware, memory_tools])
+def test_something_else_than_a_memory_is_refused_at_once(kind):
+    with pytest.raises(TypeError, match="not 'notes'"):
+        kind("notes")

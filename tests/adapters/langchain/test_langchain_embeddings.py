@@ -170,7 +170,7 @@ def test_two_instances_of_one_class_never_share_vectors(tmp_path):
         with Memory.open(tmp_path, embedder=LangChainEmbedder(DeterministicFakeEmbedding(size=size))) as memory:
             memory.sync()
             assert memory.search("When does Anna sail?").mode == "hybrid"
-            assert memory.status().vector["dims"] == size
+            assert memory.status().vector.dims == size
 
 
 def test_theirs_count_as_sent_elsewhere_unless_the_caller_vouches():

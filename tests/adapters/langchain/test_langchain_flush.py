@@ -11,9 +11,10 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_openclaw_memory import MemoryFlushMiddleware
+from langchain_openclaw_memory.testing import calling
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from scripted_chat import SUMMARY, asks_memory, calling, tells_facts, writes_facts
+from scripted_chat import SUMMARY, asks_memory, tells_facts, writes_facts
 
 # Clauses came with a later version than the lowest that is supported.
 needs_clauses = pytest.mark.skipif(
@@ -291,19 +292,6 @@ def test_a_huge_paste_is_flushed_whole_in_parts(memory, scripted, told):
     assert "the last line is read too" in notes(memory)
 
 
-def test_a_conversation_that_the_flush_model_refuses_as_too_long_is_shown_in_smaller_parts(memory, scripted):
-    def narrow(request):
-        if len(request.text) > 6_000:
-            return ContextOverflowError("prompt is too long")
-        return writes_facts(request)
-
-    flush_model = scripted(narrow)
-    flush = MemoryFlushMiddleware(memory, flush_model, trigger=("messages", 1))
-    agent = create_agent(scripted("ok"), [], middleware=[flush])
-    agent.invoke(says("\n".join(["so it goes on"] * 2_000 + [FACT])))
-    assert "4711" in notes(memory)
-
-
 def test_a_flush_that_fails_leaves_the_turn_whole_and_the_messages_are_found(memory, make_agent, scripted, told):
     flush_model = scripted(told.script("flush", lambda _: RuntimeError("no credit left")))
     agent = make_agent(flush_model=flush_model)
@@ -323,16 +311,11 @@ def test_an_interrupt_of_the_user_ends_the_turn(memory, scripted):
         agent.invoke(says(FACT))
 
 
-def test_a_model_without_tools_says_its_notes(memory, scripted, text_only):
-    flush = MemoryFlushMiddleware(memory, text_only(tells_facts), trigger=("messages", 1))
+@pytest.mark.parametrize(("says_last", "is_noted"), [(tells_facts, True), ("no_reply.", False)])
+def test_a_model_without_tools_says_its_notes_or_nothing(memory, scripted, text_only, says_last, is_noted):
+    flush = MemoryFlushMiddleware(memory, text_only(says_last), trigger=("messages", 1))
     create_agent(scripted("ok"), [], middleware=[flush]).invoke(says(FACT))
-    assert "the boiler code is 4711" in notes(memory)
-
-
-def test_a_model_without_tools_that_has_nothing_to_say_writes_nothing(memory, scripted, text_only):
-    flush = MemoryFlushMiddleware(memory, text_only("no_reply."), trigger=("messages", 1))
-    create_agent(scripted("ok"), [], middleware=[flush]).invoke(says(FACT))
-    assert not notes(memory)
+    assert ("the boiler code is 4711" in notes(memory)) is is_noted
 
 
 def test_the_flush_is_shown_the_talk_with_its_tool_calls_and_without_system_prompts(make_agent, scripted):
@@ -358,23 +341,16 @@ def test_a_model_that_calls_unknown_tools_without_end_is_stopped_after_eight_ste
     assert "memory_append" in answer["error"]
 
 
-def test_an_overflow_of_the_agents_model_flushes_once_and_is_raised(memory, scripted, told):
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_an_overflow_of_the_agents_model_flushes_once_and_is_raised(memory, scripted, told, is_async):
     flush = MemoryFlushMiddleware(memory, scripted(told.script("flush", writes_facts)), window=200_000)
     agent = create_agent(
         scripted(ContextOverflowError("too long")), [], middleware=[flush], checkpointer=InMemorySaver()
     )
     for text in (FACT, "Still there?"):
         with pytest.raises(ContextOverflowError):
-            agent.invoke(says(text), thread())
+            await agent.ainvoke(says(text), thread()) if is_async else agent.invoke(says(text), thread())
     assert told.events == ["flush", "flush"]  # the call of the tool, and the end of one turn
-    assert "4711" in notes(memory)
-
-
-async def test_an_overflow_flushes_in_asynchronous_runs_too(memory, scripted, told):
-    flush = MemoryFlushMiddleware(memory, scripted(told.script("flush", writes_facts)), window=200_000)
-    agent = create_agent(scripted(ContextOverflowError("too long")), [], middleware=[flush])
-    with pytest.raises(ContextOverflowError):
-        await agent.ainvoke(says(FACT))
     assert "4711" in notes(memory)
 
 

@@ -75,5 +75,5 @@ class OtherSummarization(AgentMiddleware):
 )
 @pytest.mark.filterwarnings("ignore:the SummarizationMiddleware has no trigger")
 def test_what_is_given_wrongly_is_refused_with_what_to_give_instead(memory, scripted, make, words):
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises((ConfigError, TypeError), match=words):
         make(memory, scripted("ok"))

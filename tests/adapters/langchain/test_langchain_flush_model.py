@@ -15,8 +15,9 @@ from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_openclaw_memory._flush_model import aflush, chat_model, flush
 from langchain_openclaw_memory._messages import openclaw_message, without_loose_ends
 from langchain_openclaw_memory._trigger import reached
+from langchain_openclaw_memory.testing import ScriptedChatModel, calling
 from pydantic import Field
-from scripted_chat import ScriptedChat, calling, tells_facts, writes_facts
+from scripted_chat import tells_facts, writes_facts
 
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG
@@ -245,7 +246,7 @@ WRAPPED = {
 
 
 def failing(ear):
-    return ScriptedChat(script=lambda _: RuntimeError("down"), callbacks=[ear])
+    return ScriptedChatModel(script=lambda _: RuntimeError("down"), callbacks=[ear])
 
 
 @pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED)
@@ -294,7 +295,7 @@ async def test_a_run_that_chose_another_model_is_flushed_by_that_one(memory, scr
     assert len(other.requests) == 2
 
 
-class NeverBound(ScriptedChat):
+class NeverBound(ScriptedChatModel):
     def bind_tools(self, *_, **__):
         raise AttributeError("a bug of the provider's package")
 
@@ -306,7 +307,7 @@ async def test_a_model_that_fails_at_taking_tools_is_not_taken_for_one_without(m
     assert "a bug of the provider's package" in str(memory.status())
 
 
-class Watched(ScriptedChat):
+class Watched(ScriptedChatModel):
     """Remembers what its calls were made with."""
 
     made: list = Field(default_factory=list)
@@ -352,32 +353,6 @@ async def test_a_counter_that_fails_costs_no_message(memory, scripted, hold, roo
     assert await hold(model, room=room, count=miscounting) == "kept"
     assert "4711" in kept(memory)
     assert "no such encoding" in str(memory.status())
-
-
-async def test_a_model_that_finds_everything_too_long_is_given_up(memory, scripted, hold):
-    patience = [ContextOverflowError("too long")] * 100
-    model = scripted(*patience, "NO_REPLY")
-    talk = [HumanMessage(f"{FACT}\n" + "so it goes on\n" * 400)]
-    assert await hold(model, talk) == "kept"
-    assert "4711" in kept(memory)
-
-
-async def test_a_part_that_was_only_chatted_about_is_shown_again(memory, scripted, hold):
-    left = ["Nice to read!", "Indeed."]
-    model = scripted(lambda request: left.pop() if left and "4711" in request.text else writes_facts(request))
-    talk = [HumanMessage(FACT), HumanMessage("so it goes on\n" * 300)]
-    assert await hold(model, talk, room=300) == "saved"
-    assert "4711" in notes(memory)
-
-
-async def test_a_part_that_is_done_is_not_shown_again(memory, scripted, hold):
-    errors = [RuntimeError("down")]
-    model = scripted(lambda request: errors.pop() if errors and "rubies" in request.text else writes_facts(request))
-    talk = [HumanMessage(FACT), HumanMessage("so it goes on\n" * 150), HumanMessage("Please remember: rubies are red.")]
-    assert await hold(model, talk, room=300) == "saved"
-    assert "4711" in notes(memory)
-    assert "rubies" in notes(memory)
-    assert sum("4711" in request.messages[0].text for request in model.requests) == 2  # the call, and the end
 
 
 def test_a_model_by_its_name_is_made_by_langchain(monkeypatch, scripted):

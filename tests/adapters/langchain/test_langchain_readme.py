@@ -9,7 +9,8 @@ import pytest
 from adapter_readmes import check_examples, check_links, check_names
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import HumanMessage, ToolMessage
-from scripted_chat import ScriptedChat, calling, writes_facts
+from langchain_openclaw_memory.testing import ScriptedChatModel, calling
+from scripted_chat import writes_facts
 
 README = (Path(langchain_openclaw_memory.__file__).parent / "README.md").read_text(encoding="utf-8")
 # Which the lowest supported LangChain has not.
@@ -32,7 +33,7 @@ def script(request):
 @pytest.mark.nightly
 def test_the_examples_run_in_their_order_and_print_what_is_said(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "readme", "model": ScriptedChat(script=script)}
+    names = {"__name__": "readme", "model": ScriptedChatModel(script=script)}
     check_examples(README, names, is_left_out=lambda code: "summarizer=" in code and not HAS_SUMMARIZER)
 
 

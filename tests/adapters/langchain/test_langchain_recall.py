@@ -235,11 +235,6 @@ async def test_of_notes_alone_no_conversation_is_recalled(memory):
     assert FACT in alone.seen[0][-1].text
 
 
-def test_something_else_than_a_memory_is_refused_at_once():
-    with pytest.raises(ConfigError, match="not 'notes'"):
-        RecallMiddleware("notes")
-
-
 @pytest.mark.parametrize("wrong", [{"max_chars": 0}, {"max_results": 0}, {"min_score": 2}, {"source": "notes"}])
 async def test_a_wrong_setting_is_told_at_the_first_call(memory, wrong):
     with pytest.raises((ConfigError, QueryError), match=next(iter(wrong))):

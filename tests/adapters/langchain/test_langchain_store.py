@@ -24,7 +24,6 @@ from langgraph.store.base import (
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
-    ConfigError,
     InvalidInputError,
     OpenClawMemoryError,
     PathNotAllowedError,
@@ -538,7 +537,7 @@ def test_nesting_too_deep_is_refused_before_anything_is_written(store, memory):
 
 @pytest.mark.parametrize("given", ["notes", None, 3])
 def test_what_is_no_memory_is_refused_with_what_to_do(given):
-    with pytest.raises(ConfigError, match=r"OpenClawStore\(Memory\.open\(PATH\)\)"):
+    with pytest.raises(TypeError, match=r"OpenClawStore\(Memory\.open\(PATH\)\)"):
         OpenClawStore(given)
 
 

@@ -171,7 +171,7 @@ def test_a_flush_that_fails_costs_no_summary(memory, scripted):
 
 @needs_the_hook
 def test_a_function_alone_cannot_write_memories(memory):
-    with pytest.raises(ConfigError, match="give model="):
+    with pytest.raises(ConfigError, match="pass model="):
         flushing_summarizer(plain, memory)
 
 

@@ -9,11 +9,11 @@ from llama_index.core.memory import Memory as ChatMemory
 from llama_index.core.tools import ToolMetadata
 from llama_index.core.workflow import Context, JsonSerializer
 from llama_index_openclaw_memory import OpenClawToolSpec, memory_tools
-from scripted_llm import ScriptedLLM, TextOnlyLLM, calling, saying
+from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from openclaw_memory import Memory
-from openclaw_memory import tools as core
+from openclaw_memory.tools.schemas import TOOL_DESCRIPTIONS
 
 # An agent that is made looks at every attribute of itself, also at those that pydantic warns of.
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
@@ -127,7 +127,7 @@ async def test_a_model_that_cannot_call_tools_reasons_its_way_through_them(tools
     assert not noted.is_error
     assert "Asked for the spare key today." in written(notes)
     instructions = llm.seen[0][0].content
-    assert core.MEMORY_GET_DESCRIPTION in instructions
+    assert TOOL_DESCRIPTIONS["memory_get"] in instructions
     assert '"from": {"description": "The first line to read' in instructions
 
 

@@ -392,7 +392,7 @@ def test_two_settings_of_one_class_never_share_vectors(tmp_path):
         with Memory.open(tmp_path, embedder=LlamaIndexEmbedder(MockEmbedding(embed_dim=dims))) as memory:
             memory.sync()
             assert memory.search("When does Anna sail?").mode == "hybrid"
-            assert memory.status().vector["dims"] == dims
+            assert memory.status().vector.dims == dims
 
 
 def test_a_memory_that_is_handed_an_embedding_of_theirs_says_what_wraps_it(tmp_path):

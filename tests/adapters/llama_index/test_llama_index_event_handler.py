@@ -14,7 +14,8 @@ from llama_index.core.llms import CustomLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.memory import ChatMemoryBuffer, ChatSummaryMemoryBuffer
 from llama_index_openclaw_memory import MemoryFlushEventHandler
-from scripted_llm import ScriptedLLM, TextOnlyLLM, calling, facts_in, saying, writes_facts
+from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
+from scripted_llm import facts_in, writes_facts
 
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG

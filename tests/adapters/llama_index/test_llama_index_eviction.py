@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index_openclaw_memory import OpenClawMemoryBlock, _eviction
-from scripted_llm import ScriptedLLM, saying, writes_facts
+from llama_index_openclaw_memory.testing import ScriptedLLM, saying
+from scripted_llm import writes_facts
 
 from openclaw_memory import Memory
 from openclaw_memory.conversation import text_of

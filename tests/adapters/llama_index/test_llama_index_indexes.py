@@ -110,7 +110,7 @@ async def test_as_index_needs_no_other_model(own):
     await index.ainsert(documents()[2])
     index.insert_nodes([TextNode(id_="late", text="The band plays at nine.")])
     assert texts(own) == sorted([*FACTS.values(), "The band plays at nine."])
-    assert own.memory.documents.precomputed.identity == own.memory.embedder.identity
+    assert own.memory.documents.vector_identity() == own.memory.embedder.identity
     found = index.as_retriever(vector_store_query_mode="hybrid", similarity_top_k=1).retrieve("Who cooks?")
     assert found[0].text == FACTS["cook"]
     filters = MetadataFilters(filters=[MetadataFilter(key="of", value="venue")])
@@ -287,7 +287,7 @@ def test_the_index_of_a_store_goes_by_words_and_meaning_unless_a_mode_is_given(o
     index.insert_nodes([node("cook", FACTS["cook"]), node("venue", FACTS["venue"])])
     found = index.as_query_engine(llm=MockLLM(), similarity_top_k=1).query("Who cooks?").source_nodes
     assert [(one.node_id, one.score) for one in found] == [
-        (one.id, score) for one, score in own.memory.documents.find("Who cooks?", 1)
+        (one.id, score) for one, score in own.memory.documents.search("Who cooks?", 1)
     ]
 
 

@@ -14,7 +14,8 @@ from llama_index.core.memory.memory import InsertMethod
 from llama_index.core.storage.chat_store.sql import MessageStatus
 from llama_index_openclaw_memory import OpenClawMemoryBlock, memory_tools
 from llama_index_openclaw_memory._messages import openclaw_messages
-from scripted_llm import ScriptedLLM, TextOnlyLLM, calling, saying, tells_facts, writes_facts
+from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
+from scripted_llm import tells_facts, writes_facts
 
 from openclaw_memory.conversation import text_of
 from openclaw_memory.flush.verbatim import masked

@@ -10,7 +10,8 @@ import pytest
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock
 from llama_index.core.utils import get_tokenizer
 from llama_index_openclaw_memory import OpenClawMemoryBlock
-from scripted_llm import ScriptedLLM, TextOnlyLLM, calling, saying, tells_facts, writes_facts
+from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
+from scripted_llm import tells_facts, writes_facts
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import CompactionConfig, EmbeddingConfig

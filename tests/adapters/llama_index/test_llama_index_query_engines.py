@@ -10,7 +10,7 @@ from llama_index.core.response_synthesizers import ResponseMode
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index_openclaw_memory import OpenClawRetriever
-from scripted_llm import TextOnlyLLM, saying
+from llama_index_openclaw_memory.testing import TextOnlyLLM, saying
 
 QUESTION = "Who services the boiler?"
 LINES = "memory/household.md#L1-L3"

@@ -7,7 +7,8 @@ import pytest
 from adapter_readmes import check_examples, check_links, check_names
 from llama_index.core.base.llms.types import MessageRole
 from llama_index.core.instrumentation import get_dispatcher
-from scripted_llm import ScriptedLLM, calling, writes_facts
+from llama_index_openclaw_memory.testing import ScriptedLLM, calling
+from scripted_llm import writes_facts
 from some_nodes import WordEmbedding
 
 README = (Path(llama_index_openclaw_memory.__file__).parent / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,204 @@
+"""For tests of agents: LLMs that reply by a script, and record every request. No network, no key.
+
+>>> llm = ScriptedLLM(script=saying("The ferry leaves at seven."))
+>>> str(llm.complete("When does the ferry leave?"))
+'The ferry leaves at seven.'
+>>> llm.seen[0][0].content
+'When does the ferry leave?'
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.base.llms import types as llm_types
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    CompletionResponse,
+    LLMMetadata,
+    MessageRole,
+    TextBlock,
+)
+from llama_index.core.llms import LLM
+from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
+from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.llms.llm import ToolSelection
+from pydantic import Field
+
+if TYPE_CHECKING:
+    from llama_index.core.tools import BaseTool
+
+__all__ = ["ScriptedLLM", "TextOnlyLLM", "calling", "saying"]
+
+# Older versions of LlamaIndex have no blocks for calls.
+ToolCallBlock = getattr(llm_types, "ToolCallBlock", None)
+Reply = ChatMessage | str | BaseException
+Script = Callable[[Sequence[ChatMessage], Sequence[str]], Reply]
+
+
+class TextOnlyLLM(LLM):
+    """A model that cannot call tools. Its replies come from `script`, given the messages and the names of the tools.
+
+    A reply is a text, a message, or an exception to raise. `seen` holds the messages of each call, `offered` its tools
+    in OpenAI's schema. `usage` counts the tokens of a prompt, which a reply reports as OpenAI's integration does.
+    """
+
+    script: Script = Field(exclude=True)
+    seen: list[list[ChatMessage]] = Field(default_factory=list, exclude=True)
+    offered: list[list[dict[str, Any]]] = Field(default_factory=list, exclude=True)
+    usage: Callable[[Sequence[ChatMessage]], int] | None = Field(default=None, exclude=True)
+    context_window: int = 128_000
+    name: str = "scripted"
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "scripted_llm"
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(
+            context_window=self.context_window,
+            is_chat_model=True,
+            is_function_calling_model=isinstance(self, FunctionCallingLLM),
+            model_name=self.name,
+        )
+
+    def _reply(self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()) -> ChatResponse:
+        asked = [message.model_copy(deep=True) for message in messages]
+        self.seen.append(asked)
+        self.offered.append(list(tools))
+        reply = self.script(asked, [tool["function"]["name"] for tool in tools])
+        if isinstance(reply, BaseException):
+            raise reply
+        if isinstance(reply, str):
+            reply = ChatMessage(role=MessageRole.ASSISTANT, content=reply)
+        counted = {} if self.usage is None else {"prompt_tokens": self.usage(asked), "completion_tokens": 1}
+        return ChatResponse(message=reply, raw={"scripted": True}, additional_kwargs=counted)
+
+    @llm_chat_callback()
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        return self._reply(messages, kwargs.get("tools", ()))
+
+    @llm_chat_callback()
+    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        return self._reply(messages, kwargs.get("tools", ()))
+
+    @llm_chat_callback()
+    def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> Iterator[ChatResponse]:
+        def pieces() -> Iterator[ChatResponse]:
+            yield from _pieces(self._reply(messages, kwargs.get("tools", ())))
+
+        return pieces()
+
+    @llm_chat_callback()
+    async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> AsyncGenerator[ChatResponse, None]:
+        async def pieces() -> AsyncGenerator[ChatResponse, None]:
+            for piece in _pieces(self._reply(messages, kwargs.get("tools", ()))):
+                yield piece
+
+        return pieces()
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:  # noqa: ARG002
+        return _completion(self._reply([ChatMessage(prompt)]))
+
+    @llm_completion_callback()
+    async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:  # noqa: ARG002
+        return _completion(self._reply([ChatMessage(prompt)]))
+
+    @llm_completion_callback()
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Iterator[CompletionResponse]:  # noqa: ARG002
+        def pieces() -> Iterator[CompletionResponse]:
+            yield from map(_completion, _pieces(self._reply([ChatMessage(prompt)])))
+
+        return pieces()
+
+    @llm_completion_callback()
+    async def astream_complete(
+        self,
+        prompt: str,
+        formatted: bool = False,  # noqa: ARG002
+        **kwargs: Any,  # noqa: ARG002
+    ) -> AsyncGenerator[CompletionResponse, None]:
+        async def pieces() -> AsyncGenerator[CompletionResponse, None]:
+            for piece in _pieces(self._reply([ChatMessage(prompt)])):
+                yield _completion(piece)
+
+        return pieces()
+
+
+class ScriptedLLM(TextOnlyLLM, FunctionCallingLLM):
+    """A scripted model that can call tools: a reply made with `calling` does."""
+
+    def _prepare_chat_with_tools(
+        self,
+        tools: Sequence[BaseTool],
+        user_msg: str | ChatMessage | None = None,
+        chat_history: list[ChatMessage] | None = None,
+        verbose: bool = False,  # noqa: ARG002
+        allow_parallel_tool_calls: bool = False,  # noqa: ARG002
+        tool_required: bool = False,  # noqa: ARG002
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        user = [ChatMessage(user_msg) if isinstance(user_msg, str) else user_msg] if user_msg else []
+        offered = [tool.metadata.to_openai_tool() for tool in tools]
+        return {"messages": [*(chat_history or []), *user], "tools": offered, **kwargs}
+
+    def get_tool_calls_from_response(
+        self,
+        response: ChatResponse,
+        error_on_no_tool_call: bool = True,
+        **kwargs: Any,  # noqa: ARG002
+    ) -> list[ToolSelection]:
+        """Return the calls in a reply."""
+        blocks: list[Any] = list(response.message.blocks)
+        calls = [block for block in blocks if ToolCallBlock and isinstance(block, ToolCallBlock)]
+        found = [
+            ToolSelection(tool_id=call.tool_call_id or "", tool_name=call.tool_name, tool_kwargs=call.tool_kwargs)
+            for call in calls
+        ] or [
+            ToolSelection(
+                tool_id=call["id"],
+                tool_name=call["function"]["name"],
+                tool_kwargs=json.loads(call["function"]["arguments"]),
+            )
+            for call in response.message.additional_kwargs.get("tool_calls", [])
+        ]
+        if error_on_no_tool_call and not found:
+            raise ValueError("The reply calls no tool.")
+        return found
+
+
+def saying(*replies: Reply) -> Script:
+    """Return a script that gives `replies` one after the other, and repeats the last one."""
+    left = list(replies)
+    return lambda _messages, _tools: left.pop(0) if len(left) > 1 else left[0]
+
+
+def calling(name: str, call_id: str = "call", /, **arguments: Any) -> ChatMessage:
+    """Return a reply that calls the tool `name`: as a block, or as OpenAI did it before there were blocks."""
+    if ToolCallBlock is None:
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        call_of = {"tool_calls": [{"id": call_id, "type": "function", "function": function}]}
+        return ChatMessage(role=MessageRole.ASSISTANT, content="", additional_kwargs=call_of)
+    call = ToolCallBlock(tool_call_id=call_id, tool_name=name, tool_kwargs=arguments)
+    return ChatMessage(role=MessageRole.ASSISTANT, blocks=[call])
+
+
+def _pieces(whole: ChatResponse) -> Iterator[ChatResponse]:
+    """The reply word by word as services stream it: each piece has everything so far, the calls are in the last."""
+    said = ""
+    for word in re.findall(r"\S+\s*|\s+", whole.message.content or ""):
+        said += word
+        message = ChatMessage(role=MessageRole.ASSISTANT, blocks=[TextBlock(text=said)])
+        yield ChatResponse(message=message, delta=word, raw=whole.raw)
+    yield whole.model_copy(update={"delta": ""})
+
+
+def _completion(response: ChatResponse) -> CompletionResponse:
+    text = response.message.content or ""
+    return CompletionResponse(text=text, delta=response.delta, additional_kwargs=response.additional_kwargs)

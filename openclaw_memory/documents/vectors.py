@@ -1,0 +1,204 @@
+"""The vectors that documents came with: which there are, which are gone, and how those are made again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from openclaw_memory._log import warn
+from openclaw_memory.documents.validation import document_in, rows_of, unit_rows
+from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
+from openclaw_memory.indexing.staleness import PATIENCE_SECONDS
+from openclaw_memory.types import Document, Store, VectorSource
+from openclaw_memory.workspace.document_cache import Known
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
+from openclaw_memory.workspace.scan import notes_below
+
+if TYPE_CHECKING:
+    from openclaw_memory.indexing.service import IndexService
+    from openclaw_memory.types import Matrix, Vector
+    from openclaw_memory.workspace import Workspace
+
+_DOCUMENTS_AT_ONCE = 1000  # in one call of what makes vectors, and in one transaction
+
+
+class DocumentVectors:
+    """What is known of the vectors that documents came with. Safe to use from several threads.
+
+    In the index each is a row under an identity of its own, the model and the dimensions; the files of the documents
+    name both.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        known: Known,
+        service: IndexService,
+        reading: Callable[[Callable[[Store], Any]], Any],
+    ) -> None:
+        """`reading` runs what reads the index as it is now, on a snapshot of it."""
+        self._workspace, self._known, self._service, self._reading = workspace, known, service, reading
+        self._source: VectorSource | None = None  # the latest that was handed in
+        self._failed = ""  # why it could not make what is gone
+        self._tried: object = None  # when, and with what missing, it was tried in vain
+        self._said: list[str] = []
+        self._making = threading.Lock()
+
+    def use(self, source: VectorSource | None) -> None:
+        """Make vectors again that are gone with this source, or the latest one; also where that failed just now."""
+        self._source, self._tried = source or self._source, None
+
+    def restore(self, source: VectorSource | None) -> str | None:
+        """Make vectors again that are gone, by this source or the latest one, if they are of its model.
+
+        Returns the model whose vectors there are, as `Documents.vector_identity`. A source that fails is asked again
+        when other vectors are missing, or after a minute.
+        """
+        self._source = source or self._source
+        there = self._there()
+        if self._source is not None and self._source.make is not None and self._making.acquire(blocking=False):
+            try:
+                if self._restored(there, self._source):
+                    there = self._there()
+            finally:
+                self._making.release()
+        words = _lines(self._missing(there))
+        for one in words:
+            if one not in self._said:
+                warn(one)
+        self._said = words
+        return self._model(there)
+
+    def missing(self) -> Mapping[str, int]:
+        """How many documents cannot be found by the vectors they came with, by the reason."""
+        self._service.check_open()
+        return self._missing(self._service.store().identities()) if self._service.has_index() else {}
+
+    def in_words(self) -> list[str]:
+        """As `missing`, a line for each reason."""
+        return _lines(self.missing())
+
+    def are_current(self, documents: Iterable[Document]) -> bool:
+        """Whether these documents are, as their files are now, those whose vectors the index has."""
+        keys: dict[str, set[str]] = {}
+        for document in documents:
+            seen = self._known.text_at(document.path)
+            if seen is not None and seen.embedding is not None and document.model:
+                keys.setdefault(seen.embedding.identity, set()).add(seen.embedding.key)
+
+        def are_known(store: Store) -> bool:
+            return all(wanted == store.known_vectors(wanted, identity) for identity, wanted in keys.items())
+
+        return not keys or bool(self._reading(are_known))
+
+    def _there(self) -> Mapping[str, tuple[int, int]]:
+        there: Mapping[str, tuple[int, int]] = self._reading(lambda store: store.identities())
+        return there
+
+    def _model(self, there: Mapping[str, tuple[int, int]]) -> str | None:
+        models: Counter[str] = Counter()
+        for identity, (rows, _) in sorted(there.items()):
+            models[identity.rpartition("#")[0]] += rows
+        if self._source is not None and self._source.identity in models:
+            return self._source.identity
+        return models.most_common(1)[0][0] if models else None
+
+    def _missing(self, there: Mapping[str, tuple[int, int]]) -> dict[str, int]:
+        model, counts = self._model(there), Counter[str]()
+        own = row_identity(there, model)
+        for identity, (rows, found) in there.items():
+            other, _, dims = identity.rpartition("#")
+            if other != model:
+                counts[f"they are of {other!r}, those of the others are of {model!r}: add these again"] += rows
+            elif own is not None and identity != own:
+                counts[f"they have {dims} dimensions, those of the others have {own.rpartition('#')[2]}"] += rows
+            elif found < rows:
+                can_make = self._source is not None and self._source.identity == model and self._failed
+                why = f"only {model!r} can make them again: hand that model in, or add the documents again"
+                counts[self._failed if can_make else why] += rows - found
+        return dict(counts)
+
+    # --- making them again ---------------------------------------------------------------------------------------
+
+    def _restored(self, there: Mapping[str, tuple[int, int]], source: VectorSource) -> bool:
+        """Whether any vector that was gone has been made again."""
+        lacking = {name: counts for name, counts in there.items() if counts[1] < counts[0]}
+        lacking = {name: counts for name, counts in lacking.items() if name.rpartition("#")[0] == source.identity}
+        attempt = (source.identity, lacking, time.monotonic() // PATIENCE_SECONDS)
+        if not lacking or attempt == self._tried:
+            return False
+        self._tried, self._failed = attempt, ""
+        made = 0
+        try:
+            for identity, documents in self._gone(source.identity).items():
+                for first in range(0, len(documents), _DOCUMENTS_AT_ONCE):
+                    keys = [*documents][first : first + _DOCUMENTS_AT_ONCE]
+                    self._add(keys, _made(source, [documents[key] for key in keys]), identity)
+                    made += len(keys)
+        except OpenClawMemoryError as error:
+            self._failed = str(error)
+        else:
+            self._tried = None if made else attempt
+        return made > 0
+
+    def _gone(self, model: str) -> dict[str, dict[str, Document]]:
+        """The documents whose vectors of a model are gone and not in their files, by identity and key."""
+        wanted: dict[str, dict[str, Document]] = {}
+        for path, _ in notes_below(self._workspace.root, DOCUMENTS_FOLDER, self._workspace.rules):
+            seen = self._known.text_at(path)
+            if seen is None or seen.embedding is None or seen.embedding.model != model or seen.embedding.vector:
+                continue
+            if (document := document_in(path, seen)) is not None:
+                wanted.setdefault(seen.embedding.identity, {})[seen.embedding.key] = document
+
+        def gone(store: Store) -> dict[str, dict[str, Document]]:
+            known = {identity: store.known_vectors(documents, identity) for identity, documents in wanted.items()}
+            return {
+                identity: {key: one for key, one in documents.items() if key not in known[identity]}
+                for identity, documents in wanted.items()
+            }
+
+        found: dict[str, dict[str, Document]] = self._reading(gone)
+        return found
+
+    def _add(self, keys: Sequence[str], rows: Matrix, identity: str) -> None:
+        self._service.recovering(lambda: self._service.store().add_vectors(keys, rows, identity))
+
+
+def row_identity(there: Mapping[str, tuple[int, int]], model: str | None) -> str | None:
+    """The identity, model and dimensions, of most rows of a model; None where there is none."""
+    own = [identity for identity in there if identity.rpartition("#")[0] == model]
+    return max(own, key=lambda identity: (there[identity], identity), default=None)
+
+
+def vector_of_file(store: Store, path: str, identity: str) -> Vector | None:
+    """The vector that the document in a file came with, under the identity of its row; None where it has none."""
+    ids = [stored.id for stored in store.file_chunks(path, identity)]
+    return next(iter(store.vectors(ids).values()), None) if ids else None
+
+
+def _made(source: VectorSource, documents: Sequence[Document]) -> Matrix:
+    """The unit vectors of documents.
+
+    Raises:
+        EmbedderError: the source failed, or gave something else.
+    """
+    assert source.make is not None, "a source that makes nothing is not asked"
+    try:
+        return unit_rows(rows_of(source.make(documents), len(documents)))
+    except OpenClawMemoryError:
+        raise
+    except Exception as error:  # the model is not ours
+        raise EmbedderError(
+            f"{source.identity!r} could not make them again: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _lines(missing: Mapping[str, int]) -> list[str]:
+    return [
+        f"{count} {'document has' if count == 1 else 'documents have'} lost the vectors they came with: {why}"
+        for why, count in missing.items()
+    ]

@@ -1,0 +1,85 @@
+"""Filters on the metadata of chunks: field -> value, or field -> (operator, value)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from openclaw_memory.errors import QueryError
+
+Scalar: TypeAlias = str | int | float | bool
+# A value means equality; else one of OPERATORS and a value, which for "in" and "not in" is a sequence of values.
+Where: TypeAlias = Mapping[str, Scalar | tuple[str, Scalar | Sequence[Scalar]]]
+
+OPERATORS = ("=", "!=", "in", "not in", "<", "<=", ">", ">=")
+ORDERED = ("<", "<=", ">", ">=")
+LARGEST = 2**63  # whole numbers beyond it are not the same in every store
+
+
+class Condition(NamedTuple):
+    """One field of a filter. `operator` is "in", "not in" or one of ORDERED, which has one value.
+
+    `kind` is that of the values: "text", "number" or "bool". A field of another kind, or none, does not match.
+    """
+
+    field: str
+    operator: str
+    values: tuple[Scalar, ...]
+    kind: str
+
+
+def conditions(where: Where | None) -> tuple[Condition, ...]:
+    """Return a filter as conditions, all of which must hold.
+
+    Raises:
+        QueryError: The filter is not valid; the message names the field.
+    """
+    return tuple(_condition(field, wanted) for field, wanted in (where or {}).items())
+
+
+def matches(metadata: Mapping[str, Scalar], wanted: Sequence[Condition]) -> bool:
+    """Return whether the metadata of a chunk meets all conditions."""
+    return all(_holds(metadata.get(one.field), one) for one in wanted)
+
+
+def kind_of(value: object) -> str | None:
+    """Return "text", "number" or "bool", or None for a value that a store cannot filter by."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "text" if _is_unicode(value) else None
+    if isinstance(value, int):
+        return "number" if -LARGEST <= value < LARGEST else None
+    return "number" if isinstance(value, float) and math.isfinite(value) else None
+
+
+def _condition(field: str, wanted: Any) -> Condition:
+    operator, value = wanted if isinstance(wanted, tuple) and len(wanted) == 2 else ("=", wanted)
+    if not isinstance(field, str) or operator not in OPERATORS:
+        raise QueryError(f"where[{field!r}] is {wanted!r}: give a value, or one of {', '.join(OPERATORS)} and a value")
+    several = operator in {"in", "not in"}
+    if several and (isinstance(value, str) or not isinstance(value, Sequence)):
+        raise QueryError(f"where[{field!r}] is {wanted!r}: {operator!r} needs a list of values")
+    values = tuple(value) if several else (value,)
+    kinds = {kind_of(one) for one in values}
+    if None in kinds or len(kinds) > 1 or kind_of(field) is None:
+        raise QueryError(f"where[{field!r}] is {wanted!r}: give text, numbers, or True or False, all of one kind")
+    kind = kinds.pop() if kinds else "text"
+    if operator in ORDERED and kind == "bool":
+        raise QueryError(f"where[{field!r}] is {wanted!r}: True and False have no order; use '='")
+    return Condition(field, {"=": "in", "!=": "not in"}.get(operator, operator), values, str(kind))
+
+
+def _holds(value: Scalar | None, wanted: Condition) -> bool:
+    if value is None or kind_of(value) != wanted.kind:
+        return False
+    if wanted.operator in {"in", "not in"}:
+        return (value in wanted.values) == (wanted.operator == "in")
+    other = wanted.values[0]
+    below, same = value < other, value == other  # type: ignore[operator]  # both are of one kind
+    return {"<": below, "<=": below or same, ">": not (below or same), ">=": not below}[wanted.operator]
+
+
+def _is_unicode(text: str) -> bool:
+    return "\0" not in text and not any("\ud800" <= sign <= "\udfff" for sign in text)

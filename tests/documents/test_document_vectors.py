@@ -1,0 +1,541 @@
+"""Documents that came with vectors of their own: found by them, exactly, whatever happens to files and index."""
+
+import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openclaw_memory import Memory
+from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError, SyncBusyError, WorkspaceError
+from openclaw_memory.types import Document, VectorSource
+from openclaw_memory.workspace.document_cache import Known
+
+GIVEN = VectorSource("given", "given")
+TEXTS = ("the old mill", "the ferry to the island", "beekeeping for beginners", "a walrus asleep")
+NOTES = "memory/notes"
+
+
+def letters(text):
+    """A vector of a text that anybody can make again: how often it has each of eight letters."""
+    return [text.count(letter) + 0.5 for letter in "aeiotrml"]
+
+
+def vectors_of(documents):
+    return np.array([letters(document.text) for document in documents], np.float32)
+
+
+LETTERS = VectorSource("letters", "letters", vectors_of)
+either = pytest.mark.parametrize("source", [GIVEN, LETTERS], ids=["in the file", "made again"])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "agent"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def memory(folder):
+    with Memory.open(folder, embedder=None) as opened:
+        yield opened
+
+
+@pytest.fixture
+def documents(memory):
+    return memory.documents
+
+
+def some(texts=TEXTS):
+    return [Document(f"n{number}", text, {"number": number}) for number, text in enumerate(texts)]
+
+
+def add(documents, source=GIVEN, added=None):
+    added = some() if added is None else added
+    documents.add(added, vectors_of(added), source)
+
+
+def cosines(rows, vector):
+    rows, vector = np.asarray(rows, np.float64), np.asarray(vector, np.float64)
+    return rows @ vector / np.linalg.norm(rows, axis=1) / np.linalg.norm(vector)
+
+
+def nearest(documents, vector, k=10, source=None, where=None):
+    identity = source.identity if source else documents.vector_identity()
+    return documents.vector_search(vector, k, identity=identity, vector_source=source, where=where) if identity else []
+
+
+def found(documents, vector, k=10, **wishes):
+    return [(document.id, score) for document, score in nearest(documents, vector, k, **wishes)]
+
+
+def ids(documents, vector, k=10, **wishes):
+    return [name for name, _ in found(documents, vector, k, **wishes)]
+
+
+def rewrite(folder, name, old, new):
+    path = folder / NOTES / f"{name}.md"
+    path.write_text(path.read_text().replace(old, new))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.data())
+def test_documents_are_found_by_the_cosine_of_the_vectors_they_came_with(tmp_path_factory, data):
+    rows = data.draw(
+        st.lists(st.lists(st.integers(-9, 9), min_size=3, max_size=3).filter(any), min_size=1, max_size=12)
+    )
+    question = data.draw(st.lists(st.integers(-9, 9), min_size=3, max_size=3).filter(any))
+    with Memory.open(tmp_path_factory.mktemp("agent"), embedder=None) as memory:
+        memory.documents.add([Document(f"n{number}", "same") for number in range(len(rows))], rows, GIVEN)
+        expected = cosines(rows, question)
+        answers = found(memory.documents, question, len(rows))
+    assert [score for _, score in answers] == pytest.approx(sorted(expected, reverse=True), abs=1e-6)
+    assert dict(answers) == pytest.approx({f"n{number}": score for number, score in enumerate(expected)}, abs=1e-6)
+
+
+@pytest.mark.parametrize("spread", [0.02, 1.0], ids=["nearly the same", "different"])
+def test_the_nearest_are_exact_among_many(documents, spread):
+    random = np.random.default_rng(3)
+    rows = 1.0 + spread * random.normal(size=(1000, 64))
+    rows[:, :3] += 40 * random.normal(size=(1000, 3))  # a few large components
+    documents.add([Document(f"d{number}", "same", {"number": number}) for number in range(1000)], rows, GIVEN)
+    for question in rows[:5] + 0.01:
+        exact = cosines(rows, question)
+        answers = found(documents, question, 10)
+        assert [score for _, score in answers] == pytest.approx(np.sort(exact)[::-1][:10], abs=1e-6)
+        assert [exact[int(name[1:])] for name, _ in answers] == pytest.approx(np.sort(exact)[::-1][:10], abs=1e-6)
+    assert ids(documents, rows[0], 2, where=lambda one: one.metadata["number"] == 7) == ["d7"]
+    assert len(ids(documents, rows[0], 1000)) == 1000
+
+
+def test_vectors_of_zeros_are_near_to_nothing_and_still_there(documents):
+    documents.add(some()[:2], [[0.0, 0.0], [1.0, 0.0]], GIVEN)
+    assert found(documents, [1, 0]) == [("n1", 1.0), ("n0", 0.0)]
+    assert sorted(found(documents, [0, 0])) == [("n0", 0.0), ("n1", 0.0)]
+
+
+@either
+@pytest.mark.parametrize("fate", ["closed", "index deleted", "index damaged", "index deleted while open"])
+def test_what_documents_came_with_outlives_the_index(folder, source, fate):
+    with Memory.open(folder, embedder=None) as memory:
+        add(memory.documents, source)
+        before = found(memory.documents, letters(TEXTS[2]))
+        assert ('"vector"' in (folder / NOTES / "n2.md").read_text()) is (source is GIVEN)
+        if fate == "index deleted while open":
+            shutil.rmtree(folder / ".memory")
+            assert found(memory.documents, letters(TEXTS[2]), source=source) == before
+    if fate == "index deleted":
+        shutil.rmtree(folder / ".memory")
+    elif fate == "index damaged":
+        (folder / ".memory/index.sqlite").write_bytes(b"garbage" * 1000)
+    with Memory.open(folder, embedder=None) as memory:
+        assert found(memory.documents, letters(TEXTS[2]), source=source) == before
+        assert memory.documents.vector_identity() == source.identity
+        assert memory.sync(force=True).ok
+        assert found(memory.documents, letters(TEXTS[2]), source=source) == before
+        assert memory.documents.missing_vectors() == 0
+
+
+def test_vectors_are_in_the_memory_s_one_index(folder, documents):
+    add(documents)
+    files = {path.name for path in (folder / ".memory").iterdir() if path.suffix == ".sqlite"}
+    assert files == {"index.sqlite"}
+
+
+def test_without_its_source_a_lost_vector_is_reported_and_made_once_the_source_is_there(folder, caplog):
+    with Memory.open(folder, embedder=None) as memory:
+        add(memory.documents, LETTERS)
+    shutil.rmtree(folder / ".memory")
+    with Memory.open(folder, embedder=None) as memory:
+        assert ids(memory.documents, letters("mill")) == []
+        assert memory.documents.missing_vectors() == len(TEXTS)
+        assert any("4 documents" in notice and "'letters'" in notice for notice in memory.status().notices)
+        assert ids(memory.documents, letters(TEXTS[0]), source=LETTERS)[0] == "n0"
+        assert memory.documents.missing_vectors() == 0
+        assert not [notice for notice in memory.status().notices if "vectors" in notice]
+    assert "4 documents have lost the vectors" in caplog.text
+
+
+def test_a_source_that_fails_is_reported_and_asked_again_after_the_next_add_or_a_minute(folder, monkeypatch):
+    calls = []
+
+    def broken(documents):
+        calls.append(len(documents))
+        raise RuntimeError("the service is down")
+
+    failing = VectorSource("letters", "letters", broken)
+    now = 1000.0
+    monkeypatch.setattr("openclaw_memory.documents.vectors.time.monotonic", lambda: now)
+    with Memory.open(folder, embedder=None) as memory:
+        add(memory.documents, LETTERS)
+    shutil.rmtree(folder / ".memory")
+    with Memory.open(folder, embedder=None) as memory:
+        for _ in range(3):
+            assert ids(memory.documents, letters("mill"), source=failing) == []
+        assert calls == [4]
+        assert "the service is down" in memory.documents.damaged()[0]
+        now += 61
+        assert ids(memory.documents, letters("mill"), source=failing) == []
+        assert calls == [4, 4]
+        memory.documents.add([Document("other", "text")])
+        assert ids(memory.documents, letters(TEXTS[3]), source=LETTERS)[0] == "n3"
+
+
+@pytest.mark.parametrize("synced", [True, False], ids=["synced", "not yet synced"])
+def test_a_document_that_a_person_has_changed_is_embedded_again(folder, memory, documents, synced):
+    add(documents, LETTERS)
+    for text in ("llll mmmm", "rrrr aaaa"):
+        rewrite(folder, "n0", documents.get(["n0"])[0].text, text)
+        if synced:
+            memory.sync()
+        for document, cosine in nearest(documents, letters(TEXTS[0]), source=LETTERS):
+            assert cosine == pytest.approx(cosines([letters(document.text)], letters(TEXTS[0]))[0], abs=1e-6)
+        memory.sync()
+        assert found(documents, letters(text), source=LETTERS)[0] == ("n0", pytest.approx(1))
+
+
+@pytest.mark.parametrize("way", ["by hand", "edit", "add", "put"])
+def test_a_given_vector_stays_with_its_document_whatever_is_done_to_what_is_shown_of_it(folder, memory, documents, way):
+    add(documents)
+    path, expected = f"{NOTES}/n0.md", ("The mill has burnt down.", {"number": 0})
+    assert '"vector": "…"' in memory.get(path).text
+    (one,) = documents.get(["n0"])
+    assert one.model == "given"
+    if way == "by hand":
+        rewrite(folder, "n0", TEXTS[0], expected[0])
+    elif way == "edit":
+        seen = memory.get(path)
+        memory.edit(path, seen.start_line, seen.end_line, seen.text.replace(TEXTS[0], expected[0]), seen=seen)
+    elif way == "add":
+        documents.add([dataclasses.replace(one, metadata={"number": 5})])
+        expected = (TEXTS[0], {"number": 5})
+    else:
+        before = (folder / path).read_bytes()
+        documents.put(path, *documents.fetch(path))
+        assert (folder / path).read_bytes() == before
+        fields, text = documents.fetch(path)
+        documents.put(path, {**fields, "metadata": {"number": 6}}, text)
+        expected = (TEXTS[0], {"number": 6})
+    memory.sync()
+    document, score = nearest(documents, letters(TEXTS[0]), 1)[0]
+    assert (document.text, document.metadata, score) == (*expected, pytest.approx(1))
+    assert documents.damaged(look=True) == []
+
+
+def test_a_given_vector_goes_with_its_text_where_another_one_is_added(documents):
+    add(documents)
+    documents.add([Document("n0", TEXTS[0])], [letters("zzz")], GIVEN)
+    assert found(documents, letters("zzz"))[0] == ("n0", pytest.approx(1))
+    documents.add([Document("n0", "another text")])
+    assert "n0" not in ids(documents, letters("zzz"))
+    assert documents.get(["n0"])[0].model == ""
+
+
+@either
+def test_a_new_vector_for_the_same_text_takes_the_place_of_the_old(folder, memory, documents, source):
+    add(documents, source)
+    long_ago = 1_700_000_000
+    for path in (folder / NOTES).glob("*.md"):
+        os.utime(path, (long_ago, long_ago))  # no stamp is in doubt
+    memory.sync()
+    documents.add([some()[0]], [[-1.0] * 8], source)
+    assert found(documents, [-1.0] * 8)[0] == ("n0", pytest.approx(1))
+    documents.add([some()[0]], vectors_of(some()[:1]), source)
+    assert found(documents, letters(TEXTS[0]))[0] == ("n0", pytest.approx(1))
+    assert len(ids(documents, [1.0] * 8)) == 4
+
+
+def test_a_document_that_is_gone_is_not_found(folder, memory, documents):
+    add(documents)
+    documents.delete(["n0"])
+    (folder / NOTES / "n1.md").unlink()
+    assert sorted(ids(documents, letters("mill"))) == ["n2", "n3"]
+    memory.sync()
+    assert sorted(ids(documents, letters("mill"))) == ["n2", "n3"]
+    assert documents.missing_vectors() == 0
+
+
+def test_of_one_id_twice_the_last_counts(documents):
+    documents.add([Document("a", "x"), Document("a", "y")], [[1, 0], [0, 1]], GIVEN)
+    assert found(documents, [0, 1]) == [("a", pytest.approx(1))]
+
+
+@pytest.mark.parametrize(
+    ("rows", "source", "words"),
+    [
+        ([[1.0, 2.0]], GIVEN, "have 2 dimensions, those of the documents that are there have 8"),
+        ([[1.0] * 8], LETTERS, "are of 'letters', the documents that are there came with some of 'given'"),
+        ([[float("nan")] * 8], GIVEN, "NaN"),
+        ([[1e300] * 8], GIVEN, "beyond float32"),
+        ([["a"] * 8], GIVEN, "must be numbers"),
+        ([[1.0] * 8] * 2, GIVEN, "give one row for each"),
+        ([1.0] * 8, GIVEN, "give one row for each"),
+        ([[]], GIVEN, "give one row for each"),
+        ([[1.0] * 8], None, "give source="),
+    ],
+    ids=["dimensions", "model", "nan", "infinite", "text", "count", "flat", "empty", "no source"],
+)
+def test_vectors_that_do_not_fit_are_refused_and_nothing_is_written(folder, documents, rows, source, words):
+    add(documents)
+    shutil.rmtree(folder / ".memory")  # the files of the documents say what fits
+    with pytest.raises(EmbedderError, match=words):
+        documents.add([Document("new", "text")], rows, source)
+    assert not (folder / NOTES / "new.md").exists()
+
+
+def test_another_model_may_come_once_the_documents_of_the_first_are_gone(folder, documents):
+    add(documents)
+    documents.delete([document.id for document in some()])
+    assert documents.vector_identity() is None
+    documents.add([Document("a", "x")], [[1, 0]], GIVEN)
+    assert found(documents, [1, 0]) == [("a", pytest.approx(1))]
+    (folder / NOTES / "a.md").unlink()
+    documents.add([Document("b", "mill")], [letters("mill")], LETTERS)
+    assert documents.vector_identity() == "letters"
+
+
+@pytest.mark.parametrize(
+    ("source", "row", "reason"),
+    [
+        (LETTERS, letters("text"), "of 'letters', those of the others are of 'given'"),
+        (GIVEN, [1.0, 0.0], "2 dimension"),
+    ],
+    ids=["model", "dimensions"],
+)
+def test_a_document_from_elsewhere_that_does_not_fit_is_reported(folder, memory, documents, source, row, reason):
+    add(documents)
+    with Memory.open(folder.parent, embedder=None) as elsewhere:
+        elsewhere.documents.add([Document("a", "text")], [row], source)
+    shutil.copy(folder.parent / NOTES / "a.md", folder / NOTES / "a.md")
+    memory.sync()
+    assert sorted(ids(documents, letters("mill"))) == ["n0", "n1", "n2", "n3"]
+    assert [notice for notice in memory.status().notices if reason in notice]
+    for path in (folder / NOTES).glob("n*.md"):
+        path.unlink()
+    memory.sync()
+    assert found(documents, row, source=source) == [("a", pytest.approx(1))]
+
+
+def test_a_question_that_does_not_fit_is_refused(documents):
+    add(documents)
+    with pytest.raises(EmbedderError, match="8 dimensions"):
+        nearest(documents, [1, 2], 3)
+    with pytest.raises(EmbedderError, match="NaN"):
+        nearest(documents, [float("nan")] * 8)
+    with pytest.raises(QueryError, match="at least 1"):
+        nearest(documents, letters("mill"), 0)
+
+
+def test_documents_with_and_without_vectors_live_side_by_side(documents):
+    documents.add(some()[2:])
+    assert (documents.vector_identity(), ids(documents, [1, 2, 3])) == (None, [])
+    add(documents, GIVEN, some()[:2])
+    assert sorted(ids(documents, letters("mill"))) == ["n0", "n1"]
+    vectors = documents.vectors(documents.get(["n1", "n2"]), "given")
+    assert vectors[0] == pytest.approx(np.array(letters(TEXTS[1])) / np.linalg.norm(letters(TEXTS[1])), abs=1e-6)
+    assert vectors[1] is None
+
+
+@pytest.mark.parametrize("damage", ["?", "AACAPw==", '"}\n#'], ids=["no base64", "too short", "cut off"])
+def test_a_damaged_vector_in_a_file_is_reported(folder, memory, documents, damage):
+    add(documents)
+    path = folder / NOTES / "n0.md"
+    head, _, tail = path.read_text().partition('"vector": "')
+    path.write_text(f'{head}"vector": "{damage}{tail[tail.index(chr(34)) :]}')
+    memory.sync()
+    assert sorted(ids(documents, letters("mill"))) == ["n1", "n2", "n3"]
+    assert documents.damaged(look=True)
+
+
+def test_fields_beside_the_metadata_come_back_and_ours_are_refused(documents):
+    fields = {"llama_index": {"relationships": {"1": ["a", None]}}, "more": 1}
+    documents.add([Document("a", "text", {"n": 1}, fields=fields)])
+    assert documents.get(["a"])[0].fields == fields
+    with pytest.raises(InvalidInputError, match="embedding"):
+        documents.add([Document("a", "text", fields={"embedding": {}})])
+
+
+def test_a_memory_that_is_closed_answers_no_more(folder):
+    memory = Memory.open(folder, embedder=None)
+    add(memory.documents)
+    memory.close()
+    memory.close()
+    with pytest.raises(Exception, match="closed"):
+        memory.documents.vector_search(letters("mill"), 1, identity="given")
+
+
+def test_a_copy_that_a_person_has_changed_does_not_get_the_vector_of_the_original(folder, documents):
+    add(documents, LETTERS)
+    original = (folder / NOTES / "n1.md").read_text()
+    (folder / NOTES / "a-copy.md").write_text(original.replace(TEXTS[1], "zzz"))
+    add(documents, LETTERS, [Document("n1", "rrrr")])
+    ((best, score), *_) = nearest(documents, letters("rrrr"), source=LETTERS)
+    assert (best.text, score) == ("rrrr", pytest.approx(1))
+
+
+def test_of_two_that_add_at_once_with_other_dimensions_one_is_refused(documents):
+    outcomes = []
+
+    def add(name, dims):
+        added = [Document(f"{name}{n}", "text") for n in range(5)]
+        try:
+            outcomes.append((dims, documents.add(added, [[1.0] * dims] * 5, GIVEN)))
+        except EmbedderError as error:
+            outcomes.append((0, error))
+
+    threads = [threading.Thread(target=add, args=("a", 4)), threading.Thread(target=add, args=("b", 5))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (_, error), (dims, names) = sorted(outcomes, key=lambda outcome: outcome[0])
+    assert isinstance(error, EmbedderError)
+    assert (sorted(ids(documents, [1.0] * dims)), documents.missing_vectors()) == (sorted(names), 0)
+
+
+def test_while_the_index_is_deleted_again_and_again_every_question_is_answered(folder, documents):
+    add(documents)
+    errors, asked, stop = [], threading.Semaphore(0), threading.Event()
+
+    def ask():
+        while not stop.is_set():
+            try:
+                assert len(ids(documents, letters("mill"))) == 4
+            except Exception as error:  # noqa: BLE001 - each is shown below
+                errors.append(error)
+            asked.release()
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(8):
+        for _ in range(4):
+            assert asked.acquire(timeout=60)
+        (folder / ".memory/index.sqlite").unlink(missing_ok=True)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+def test_a_slow_source_keeps_no_other_question_waiting(folder, memory, documents):
+    add(documents, LETTERS)
+    rewrite(folder, "n0", TEXTS[0], "changed")
+    memory.sync()
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(wanted):
+        begun.set()
+        assert go_on.wait(60)
+        return vectors_of(wanted)
+
+    wishes = {"source": VectorSource("letters", "letters", slow)}
+    asking = threading.Thread(target=found, args=(documents, letters("x")), kwargs=wishes)
+    asking.start()
+    assert begun.wait(60)
+    assert len(found(documents, letters("mill"))) == 3
+    go_on.set()
+    asking.join()
+    assert len(found(documents, letters("mill"))) == 4
+
+
+def test_a_document_that_could_not_be_read_once_is_found_again(folder, memory, documents, monkeypatch):
+    add(documents, LETTERS)
+    rewrite(folder, "n1", TEXTS[1], "the ferry sank")
+    look = Known.look
+
+    def refused(known, name, *given):
+        if name.endswith("n1.md"):
+            raise WorkspaceError("input/output error")
+        return look(known, name, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Known, "look", refused)
+        memory.sync()
+        assert "n1" not in ids(documents, letters("mill"), source=LETTERS)
+    add(documents, LETTERS, [Document("more", "text")])
+    assert found(documents, letters("the ferry sank"), source=LETTERS)[0] == ("n1", pytest.approx(1))
+
+
+def test_within_the_progress_of_a_sync_vectors_are_found_and_not_added(folder, memory, documents):
+    add(documents)
+    memory.append("A note.")
+    seen = []
+
+    def progress(_):
+        seen.append(len(ids(documents, [1.0] * 8)))
+        with pytest.raises(SyncBusyError, match="progress callback"):
+            add(documents, GIVEN, [Document("new", "text")])
+
+    memory.sync(progress=progress)
+    assert set(seen) == {4}
+    assert not (folder / NOTES / "new.md").exists()
+
+
+def test_people_s_notes_are_found_among_documents_of_the_memory_s_own_model(folder):
+    long = "\n\n".join(
+        f"## Part {number}\n\nShips and boats, ferries and canoes, number {number}." for number in range(80)
+    )
+    with Memory.open(folder) as memory:
+        embedder = memory.embedder
+        memory.append("The canoes are in the shed.", date="2026-01-02")
+        memory.documents.add([Document("short", "Canoes and ships.")])
+        question = embedder.embed_query("Where are the canoes?")
+        memory.documents.add([Document("long", long)], [-question], VectorSource(embedder.identity, embedder.model))
+        near = memory.documents.vector_search(question, 5, identity=embedder.identity)
+        assert sorted(document.id for document, _ in near[:2]) == ["memory/2026-01-02.md#L1-L3", "short"]
+        assert (near[2][0].id, near[2][1]) == ("long", pytest.approx(-1))
+        assert len(near) == 3
+        rows = memory.documents.vectors([document for document, _ in near], embedder.identity)
+        assert rows[2] == pytest.approx(-question, abs=1e-6)
+        assert all(row is not None for row in rows)
+
+
+ADDS = """
+import sys
+from openclaw_memory import Memory
+from openclaw_memory.types import Document, VectorSource
+with Memory.open(sys.argv[1], embedder=None) as memory:
+    for number in range(5):
+        memory.documents.add([Document(f"{sys.argv[2]}{number}", "text")], [[number + 1.0, 1.0]], VectorSource("given", "given"))
+"""
+ASKS = """
+import sys
+import numpy as np
+from openclaw_memory import Memory
+from openclaw_memory.types import VectorSource
+make = VectorSource("letters", "letters", lambda some: np.array([[len(one.text), 1.0] for one in some], np.float32))
+with Memory.open(sys.argv[1], embedder=None) as memory:
+    while not memory.documents.get(["last"]):
+        memory.documents.vectors(memory.documents.get(["d1"]), "letters")
+        memory.documents.vector_search([1.0, 1.0], 3, identity="letters", vector_source=make)
+"""
+
+
+def test_what_other_processes_add_is_found(folder, documents):
+    documents.add([Document("own", "text")], [[1.0, 0.0]], GIVEN)
+    assert ids(documents, [1, 0]) == ["own"]
+    running = [subprocess.Popen([sys.executable, "-c", ADDS, str(folder), name]) for name in "ab"]
+    assert [process.wait(120) for process in running] == [0, 0]
+    everything = {"own", *(f"{name}{number}" for name in "ab" for number in range(5))}
+    assert set(ids(documents, [1, 0], 50)) == everything
+
+
+def test_two_processes_that_add_and_ask_lose_no_vector(folder):
+    make = VectorSource("letters", "letters", lambda some: np.array([[len(one.text), 1.0] for one in some], np.float32))
+    with Memory.open(folder, embedder=None) as memory:
+        memory.documents.add([Document("d0", "text")], [[4.0, 1.0]], make)
+        asking = subprocess.Popen([sys.executable, "-c", ASKS, str(folder)])
+        for number in range(1, 20):
+            memory.documents.add([Document(f"d{number}", "text" * number)], [[4.0 * number, 1.0]], make)
+        memory.documents.add([Document("last", "text")], [[4.0, 1.0]], make)
+        assert asking.wait(120) == 0
+        assert len(ids(memory.documents, [1, 0], 100, source=make)) == 21
+        assert memory.documents.missing_vectors() == 0

@@ -1,0 +1,61 @@
+"""The fakes that ship: an embedder that records, a sample workspace, and chat models that reply by a script."""
+
+import doctest
+import importlib
+
+import pytest
+
+from openclaw_memory import Memory
+from openclaw_memory.errors import EmbedderError, WorkspaceError
+from openclaw_memory.testing import RecordingEmbedder, check_embedder, sample_workspace
+
+
+def test_the_recording_embedder_keeps_the_contract_of_an_embedder() -> None:
+    check_embedder(RecordingEmbedder())
+
+
+def test_it_records_what_it_was_asked_and_that_it_was_closed(tmp_path) -> None:
+    embedder = RecordingEmbedder()
+    with Memory.open(sample_workspace(tmp_path / "notes"), embedder=embedder) as memory:
+        memory.sync()
+        assert memory.search("What does E_CAL_DRIFT mean?")[0].path.startswith("memory/")
+    assert any("E_CAL_DRIFT" in text for text in embedder.documents)
+    assert "What does E_CAL_DRIFT mean?" in embedder.queries
+
+
+def test_it_fails_on_demand_and_works_again(tmp_path) -> None:
+    embedder = RecordingEmbedder()
+    with Memory.open(sample_workspace(tmp_path / "notes"), embedder=embedder) as memory:
+        memory.sync()
+        embedder.failure = EmbedderError("the service is down")
+        results = memory.search("E_CAL_DRIFT")
+        assert "the service is down" in (results.reason or "")
+        assert results[0].path.startswith("memory/")
+        embedder.failure = None
+        assert memory.search("E_CAL_DRIFT").reason is None
+
+
+def test_vectors_of_two_names_are_never_compared() -> None:
+    assert RecordingEmbedder(name="a").identity != RecordingEmbedder(name="b").identity
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path) -> None:
+    (tmp_path / "mine.md").write_text("mine")
+    with pytest.raises(WorkspaceError, match="not empty"):
+        sample_workspace(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.md"]
+
+
+@pytest.mark.parametrize(
+    ("module", "needs"),
+    [
+        ("openclaw_memory.testing.fakes", "numpy"),
+        ("langchain_openclaw_memory.testing", "langchain_core"),
+        ("llama_index_openclaw_memory.testing", "llama_index.core"),
+    ],
+)
+def test_the_tours_in_the_docstrings_are_true(module, needs) -> None:
+    pytest.importorskip(needs)
+    result = doctest.testmod(importlib.import_module(module))
+    assert result.attempted > 1
+    assert result.failed == 0
