@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from pathlib import Path
-from struct import pack
 from typing import TYPE_CHECKING, TypeVar
 
 from openclaw_memory.embeddings.segmentation import (
@@ -19,13 +17,11 @@ from openclaw_memory.embeddings.static_file import (
     all_pieces,
     costs_of,
     open_model,
-    row_of,
     rows_of,
-    scale_of,
     scales_of,
     unpacked,
 )
-from openclaw_memory.embeddings.vectors import MIN_MAGNITUDE, named, normalised
+from openclaw_memory.embeddings.vectors import named, normalised
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
@@ -102,26 +98,6 @@ class StaticEmbedder:
         """
         vector: Vector = self.embed_documents([text])[0]
         return vector
-
-    def embed_query_bytes(self, text: str) -> bytes:
-        """The unit vector of `text` as dims float32, little-endian, as sqlite-vec takes it; no numpy is imported.
-
-        Each number is within 1e-6 of `embed_query`. A process that has numpy already asks that one: it is faster.
-
-        Raises:
-            EmbedderError: the model file is damaged.
-        """
-        counts: dict[int, int] = {}
-        for piece in next(self._pieces_of_each([text])):
-            counts[piece] = counts.get(piece, 0) + 1
-        total = [0.0] * self.dims
-        for piece, count in counts.items():
-            weight = count * scale_of(self._file, piece)
-            total = [so_far + weight * value for so_far, value in zip(total, row_of(self._file, piece), strict=True)]
-        length = math.hypot(*total)
-        if length >= MIN_MAGNITUDE:
-            total = [value / length for value in total]
-        return pack(f"<{self.dims}f", *total)
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """The unit vectors of `texts`, shape (len(texts), dims), float32; each is the same in any company.

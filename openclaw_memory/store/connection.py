@@ -278,6 +278,7 @@ class Connections:
         self._empty = empty
         self._pool: Pool | None = None
         self._opening = RLock()
+        self._was_open = False
         self._closed = False
 
     @contextmanager
@@ -292,7 +293,12 @@ class Connections:
         """
         with own_errors(self.path):
             pool = self.opened()
-            db = self._take(pool)
+            try:
+                db = self._take(pool)
+            except apsw.Error as error:
+                if pool.is_current:
+                    raise
+                raise IndexReplacedError(f"{self.path} was deleted or replaced while in use ({error})") from error
             try:
                 yield db
             except BaseException as error:
@@ -378,7 +384,15 @@ class Connections:
             if is_deleted:  # by somebody who deletes all files one by one: this one is of no use without its log
                 with suppress(OSError):
                     self.path.unlink()
-            self._pool = pool = Pool(self.path, self._first())
+            try:
+                self._pool = pool = Pool(self.path, self._first())
+            except (apsw.IOError, apsw.CantOpenError) as error:
+                if not self._was_open:
+                    raise
+                raise IndexReplacedError(
+                    f"{self.path} was deleted or replaced while it was opened ({error})"
+                ) from error
+            self._was_open = True
             return pool
 
     def _take(self, pool: Pool) -> apsw.Connection:

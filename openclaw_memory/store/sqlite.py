@@ -27,6 +27,7 @@ from openclaw_memory.store.connection import (
     prepare_file,
     transaction,
 )
+from openclaw_memory.store.location import COMPANIONS
 from openclaw_memory.store.lock import file_lock, is_locked
 from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.types import (
@@ -112,6 +113,10 @@ class SqliteStore:
         """A connection to the file, made where it is missing, whose tables are there and can be read."""
         read_only = self._is_read_only()
         if not read_only:
+            left = [file for name in COMPANIONS if (file := Path(f"{self.path}{name}")).exists()]
+            if left and is_missing(self.path):  # the log of a deleted index would be read into the new one
+                for file in left:
+                    file.unlink(missing_ok=True)
             prepare_file(self.path)
             self._sweep()
         elif not self.path.is_file():

@@ -291,8 +291,10 @@ def test_a_job_that_came_to_nothing_says_so(load, server, outcome, state, work):
     assert work(embedder, "state", other) in {JobState.FAILED, state}
 
 
-def test_a_job_that_nobody_knows_is_unknown(load, work):
-    assert work(load(), "state", "batches/gone") is JobState.UNKNOWN
+def test_a_job_that_the_service_does_not_know_is_an_error(load, work):
+    with pytest.raises(StatusError) as raised:
+        work(load(), "state", "batches/gone")
+    assert failure(raised.value, "the service").kind is FailureKind.DENIED
 
 
 def test_the_results_of_a_job_are_fetched_from_where_voyage_keeps_them_without_the_key(voyage, server, work):

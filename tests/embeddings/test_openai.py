@@ -273,10 +273,6 @@ def test_a_job_that_is_cancelled_comes_to_nothing(ask):
     assert ask("state", job) is JobState.FAILED
 
 
-def test_a_job_that_the_service_does_not_know_is_unknown(ask):
-    assert ask("state", "batch_of_yesterday") is JobState.UNKNOWN
-
-
 def test_a_job_is_charged_to_its_own_limits(connect):
     jobs = connect().service.batch
     assert (jobs.max_items, jobs.max_bytes) == (10_000, 200_000_000)
