@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig, MemoryConfig
 from openclaw_memory.embeddings.batch.api import BatchApi, JobState
 from openclaw_memory.embeddings.batch.jobs import Batch, Patience, batch_of

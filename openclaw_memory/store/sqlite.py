@@ -210,9 +210,9 @@ class SqliteStore:
             return rows.files(db)
 
     def replace_files(
-        self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]], made_for: IndexMeta | None = None
+        self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow] | None]], made_for: IndexMeta | None = None
     ) -> None:
-        """Replace all rows of these files.
+        """Replace the records of files, and all their rows; None for rows keeps them.
 
         Raises:
             StoreError: a vector_key was not added before, `reset` was never called, or it was called again since, for
@@ -221,12 +221,14 @@ class SqliteStore:
         with self._connections.write() as db:
             schema.check(db)
             rows.check_made_for(db, made_for)
-            dims, vector_ids = self._vector_ids(db, [row for _, chunks in files for row in chunks])
-            document_rows.remove(db, [record.path for record, _ in files])
-            _, removed, lost = rows.remove_files(db, [record.path for record, _ in files])
+            rows.stamp_files(db, [record for record, chunks in files if chunks is None])
+            new = [(record, chunks) for record, chunks in files if chunks is not None]
+            dims, vector_ids = self._vector_ids(db, [row for _, chunks in new for row in chunks])
+            document_rows.remove(db, [record.path for record, _ in new])
+            _, removed, lost = rows.remove_files(db, [record.path for record, _ in new])
             vector_cache.retire(db, lost.difference(vector_ids.values()))
             added: list[int] = []
-            for record, chunks in files:
+            for record, chunks in new:
                 added += rows.add_file(db, record, [row for row in chunks if row.identity is None], vector_ids)
                 document_rows.add(db, record.path, chunks)
             self._update_codes(db, dims, removed, added)
@@ -249,17 +251,6 @@ class SqliteStore:
             removed, lost, added = rows.extend_file(db, record, chunks, from_line, vector_ids)
             vector_cache.retire(db, lost.difference(vector_ids.values()))
             self._update_codes(db, dims, removed, added)
-
-    def touch_files(self, records: Sequence[FileRecord], made_for: IndexMeta | None = None) -> None:
-        """Update the stamps of files whose content is unchanged; one that is not indexed is left out.
-
-        Raises:
-            StoreError: as `replace_files`.
-        """
-        with self._connections.write() as db:
-            schema.check(db)
-            rows.check_made_for(db, made_for)
-            rows.stamp_files(db, records)
 
     def remove_files(self, paths: Iterable[str]) -> int:
         """Remove files and all their rows; returns how many there were."""

@@ -78,14 +78,14 @@ def _check_files(store: Store) -> None:
     assert files["memory/0.md"] == record, f"a record came back as {files['memory/0.md']}"
     for reason in ("the service was down", None):
         touched = replace(record, mtime_ns=1, checked_ns=2, vectors_missing=reason)
-        store.touch_files([touched, _made_record("memory/unknown.md")])
-        assert store.files()["memory/0.md"] == touched, "touch_files must update the stamps and what a file lacks"
+        store.replace_files([(touched, None), (_made_record("memory/unknown.md"), None)])
+        assert store.files()["memory/0.md"] == touched, "without rows, the record must be updated"
     without = replace(_made_record("memory/without.md"), vectors_missing="the service was down")
     store.replace_files([(without, [_made_row(1, "keyless")])])
     assert store.files()["memory/without.md"] == without, "replace_files must keep what a file lacks"
     assert store.remove_files(["memory/without.md"]) == 1, "a file that lacks vectors is removed as any other"
-    assert "memory/unknown.md" not in store.files(), "touch_files must not add files"
-    assert len(_ids_of(store, "memory/0.md")) == 5, "touch_files must keep the chunks"
+    assert "memory/unknown.md" not in store.files(), "without rows, no file must be added"
+    assert len(_ids_of(store, "memory/0.md")) == 5, "without rows, the chunks must stay"
     assert store.remove_files(["memory/0.md", "memory/unknown.md"]) == 1, "remove_files must count the files there were"
     assert store.describe().chunks == 15, "the chunks of a removed file must go"
     assert store.search_text(["file0"], 5) == [], "the terms of a removed file must go"
@@ -153,7 +153,9 @@ def _check_candidates(store: Store) -> None:
     )
     found = store.candidates(request)
     counts = (dict(found.frequencies), found.chunk_count)
-    assert counts == ({"every": 20, "file1": 5, "n3": 1, "none": 0}, 20), f"frequencies and count of chunks came as {counts}"
+    assert counts == ({"every": 20, "file1": 5, "n3": 1, "none": 0}, 20), (
+        f"frequencies and count of chunks came as {counts}"
+    )
     assert len(found.hits) == 2, f"without a source, each source must be searched on its own, not {len(found.hits)}"
     for hits, source in zip(found.hits, SOURCES, strict=True):
         text = {hit.chunk_id: hit.score for hit in store.search_text(["n7", "n12"], 60, source=source)}

@@ -98,11 +98,19 @@ class Store(Protocol):
         ...
 
     def replace_files(
-        self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]], made_for: IndexMeta | None = None
+        self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow] | None]], made_for: IndexMeta | None = None
     ) -> None:
-        """Replace all rows of these files; refuse where meta is not `made_for`.
+        """Replace the records of files, and all their rows.
 
         The vectors of chunks were added before; those of rows with an identity may come later.
+
+        Args:
+            files: Each file with its new rows, in order. None keeps the rows: only the record of a file that is
+                indexed is updated, and any other file is left out.
+            made_for: What the rows were made for.
+
+        Raises:
+            StoreError: A vector is missing, or `meta` is not `made_for`. Nothing is changed.
         """
         ...
 
@@ -114,10 +122,6 @@ class Store(Protocol):
         For files that only grow. Rows at the beginning that are there already may stay as well; new chunks have ids
         beyond all others.
         """
-        ...
-
-    def touch_files(self, records: Sequence[FileRecord], made_for: IndexMeta | None = None) -> None:
-        """Update the stamps of files whose content is unchanged, and what they lack."""
         ...
 
     def remove_files(self, paths: Iterable[str]) -> int:

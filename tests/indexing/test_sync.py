@@ -73,7 +73,7 @@ def test_an_edit_of_equal_size_within_the_clocks_tick_is_found(place: Any) -> No
         opened.write(b"memo two")
     os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     record = place.store.files()["MEMORY.md"]
-    place.store.touch_files([replace(record, checked_ns=stamp.st_mtime_ns + 1)])
+    place.store.replace_files([(replace(record, checked_ns=stamp.st_mtime_ns + 1), None)])
     assert place.sync().changed == ("MEMORY.md",)
     assert place.texts() == ["memo two"]
 

@@ -102,7 +102,7 @@ def test_a_vector_that_is_damaged_is_met_with_and_without_sqlite_vec(store, path
     build.fill(store, build.units(100))
     change(path, "UPDATE vectors SET embedding = zeroblob(7) WHERE id = 8")
     with closing(SqliteStore.open(path, vector_extension=vector_extension)) as damaged:
-        for meet in (nearest, lambda store, build: store.vectors([8])):
+        for meet in (nearest, lambda store, _: store.vectors([8])):
             with pytest.raises(CorruptIndexError, match="not one of 32 finite numbers"):
                 meet(damaged, build)
         assert "vectors 1 to 100" in damaged.verify()[0]
