@@ -238,7 +238,7 @@ def _fingerprint(model: Any, *shaping: object) -> str:
 
 
 def _loaded(name: str, options: dict[str, Any]) -> Any:
-    """Return the `SentenceTransformer` of a folder, of the hub's cache on this machine, or of the hub, in this order."""
+    """Return the `SentenceTransformer` of a folder, of the cache on this machine, or of the hub, in this order."""
     # A process that forks after tokenizing in threads prints a long warning.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     transformer = package("sentence_transformers", "local").SentenceTransformer
