@@ -164,7 +164,7 @@ class Place:
         force = options.pop("force", False)
         given = {"progress": self.steps.append, "patience": self.patience()} | options
         try:
-            with self.opened() as store:
+            with self.opened() as store, store.lock("sync"):
                 return sync(SyncParts(Workspace.open(self.root), store, embedder, config, **given), force=force)
         finally:
             embedder.close()
