@@ -23,7 +23,7 @@ LAYERS = (
     {"embeddings", "store"},
     {"indexing", "search"},
     {"conversation", "flush"},
-    {"memory", "retriever", "documents"},
+    {"memory", "backend", "retriever", "documents"},
     {"aio", "tools", "cli", "testing", "evaluation", "jupyter", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -34,6 +34,7 @@ PUBLIC_MODULES = {
     for name in (
         "",
         ".aio",
+        ".backend",
         ".config",
         ".embeddings",
         ".errors",

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from openclaw_memory.types import Matrix, Scalar, Source, Where
+    from openclaw_memory.types import Matrix, Source, Where
+    from openclaw_memory.types.where import Scalar
 
 _DIMS = 8
 
