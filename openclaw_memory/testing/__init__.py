@@ -2,6 +2,7 @@
 
 from openclaw_memory.testing.embedders import check_embedder
 from openclaw_memory.testing.fakes import RecordingEmbedder, sample_workspace
+from openclaw_memory.testing.memory_store import InMemoryStore
 from openclaw_memory.testing.stores import check_store
 
-__all__ = ["RecordingEmbedder", "check_embedder", "check_store", "sample_workspace"]
+__all__ = ["InMemoryStore", "RecordingEmbedder", "check_embedder", "check_store", "sample_workspace"]
