@@ -83,9 +83,9 @@ def problems(db: apsw.Connection, *, with_vec: bool) -> Iterator[str]:
         from openclaw_memory.store import vectors
 
         yield from vectors.problems(db)
-        if with_vec and dims is not None and vectors.codes_match(db, dims):
-            if error := vectors.error_of_codes(db, dims):
-                yield f"sqlite-vec: {error}"
+        matches = with_vec and dims is not None and vectors.codes_match(db, dims)
+        if matches and (error := vectors.error_of_codes(db, int(dims or 0))):
+            yield f"sqlite-vec: {error}"
 
 
 def _codes_error(db: apsw.Connection) -> str | None:
@@ -142,14 +142,15 @@ def set_aside(index_path: Path) -> Path:
             f"{index_path} is damaged and cannot be renamed ({error}); delete it and sync again"
         ) from error
     with suppress(OSError):  # one that cannot be deleted is tried again when there is another one
-        _forget_old(index_path, aside)
+        for old in [path for path in kept(index_path) if path != aside][: 1 - KEPT]:
+            for suffix in ("", *COMPANIONS):
+                Path(f"{old}{suffix}").unlink(missing_ok=True)
     return aside
 
 
-def _forget_old(index_path: Path, newest: Path) -> None:
+def kept(index_path: Path) -> list[Path]:
+    """Return the damaged indexes that were kept next to an index, the oldest first."""
     pattern = re.compile(re.escape(index_path.name) + r"\.damaged-(\d{8}T\d{6})(?:-(\d+))?")
-    found = [(match, path) for path in index_path.parent.iterdir() if (match := pattern.fullmatch(path.name))]
-    by_age = sorted(((match[1], int(match[2] or 1)), path) for match, path in found if path != newest)
-    for _, old in by_age[: max(0, len(by_age) + 1 - KEPT)]:
-        for suffix in ("", *COMPANIONS):
-            Path(f"{old}{suffix}").unlink(missing_ok=True)
+    files = index_path.parent.iterdir() if index_path.parent.is_dir() else ()
+    found = [(match, path) for path in files if (match := pattern.fullmatch(path.name))]
+    return [path for _, path in sorted(((match[1], int(match[2] or 1)), path) for match, path in found)]
