@@ -15,6 +15,7 @@ The tree::
     ├── StoreError              the index cannot be used
     │   ├── CorruptIndexError   the index file is damaged
     │   ├── NewerIndexError     the index was made by a newer version of this library
+    │   ├── IndexReplacedError  the index was deleted or built again while it was in use
     │   └── IndexLockedError    another process held the index longer than the busy timeout
     │       └── SyncBusyError   another sync of this index is at work, and was not waited for any longer
     └── WriteError              a memory file could not be written; nothing was changed
@@ -126,6 +127,10 @@ class CorruptIndexError(StoreError):
 
 class NewerIndexError(StoreError):
     """The index was made by a newer version of this library."""
+
+
+class IndexReplacedError(StoreError):
+    """The index was deleted, replaced or built again while it was in use; asked again, the new one answers."""
 
 
 class IndexLockedError(StoreError):

@@ -29,16 +29,15 @@ from openclaw_memory.documents.validation import (
 )
 from openclaw_memory.documents.vectors import DocumentVectors, row_identity, vector_of_file
 from openclaw_memory.errors import (
-    CorruptIndexError,
     EmbedderError,
+    IndexReplacedError,
     InvalidInputError,
     QueryError,
     StoreError,
     SyncBusyError,
     WorkspaceError,
 )
-from openclaw_memory.indexing.service import Upkeep
-from openclaw_memory.store.location import is_current
+from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.text.terms import query_terms
 from openclaw_memory.types import Document, Embedder, Source, Store, StoredChunk, VectorSource
 from openclaw_memory.workspace import Workspace, documents
@@ -54,8 +53,6 @@ if TYPE_CHECKING:
 # The most that one search brings; see `Memory.search`.
 MOST_RESULTS = 1000
 
-# An index that is deleted again and again while it is asked is built again so often for one question.
-_ATTEMPTS = 5
 
 _Result = TypeVar("_Result")
 
@@ -71,15 +68,15 @@ class Documents:
     def __init__(
         self,
         workspace: Workspace,
-        upkeep: Upkeep,
+        service: IndexService,
         search: Callable[..., SearchResults],
         embedder: Callable[[], Embedder | None],
     ) -> None:
-        """`upkeep` keeps the index of the workspace; `search` is `Memory.search`, `embedder` asks the same index."""
-        self._workspace, self._upkeep, self._search, self._embedder = workspace, upkeep, search, embedder
+        """`service` keeps the index of the workspace; `search` is `Memory.search`, `embedder` asks the same index."""
+        self._workspace, self._service, self._search, self._embedder = workspace, service, search, embedder
         self._root, self._rules = workspace.root, workspace.rules
         self._known = Known(self._root, self._rules)
-        self._vectors = DocumentVectors(workspace, self._known, upkeep, self._reading)
+        self._vectors = DocumentVectors(workspace, self._known, service, self._reading)
 
     # --- by id ---------------------------------------------------------------------------------------------------
 
@@ -101,7 +98,7 @@ class Documents:
             EmbedderError: the vectors are not finite, or of other dimensions or another model than those that came
                 before. Nothing was written.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         added = list(given)
         for one in added:
             if not isinstance(one.metadata, Mapping):
@@ -114,7 +111,7 @@ class Documents:
             raise EmbedderError(
                 "vectors came without word of what made them: give source=VectorSource(identity, model)"
             )
-        if self._upkeep.is_syncing_here:
+        if self._service.is_syncing_here:
             raise SyncBusyError("a sync is under way in this very thread: a progress callback may search, not add")
         if not added:
             return []
@@ -135,7 +132,7 @@ class Documents:
         }
         written: Upserted = self._told(documents.upsert, wanted, self._known, vectors)
         if written and vectors is None:
-            self._upkeep.sync()
+            self._service.sync()
         return written
 
     def _put_with_vectors(self, added: Sequence[Document], rows: Matrix, source: VectorSource) -> None:
@@ -168,7 +165,7 @@ class Documents:
             if keys:
                 store.add_vectors([*keys], np.array([*keys.values()]), identity)
 
-        self._upkeep.sync(prepare=prepare)
+        self._service.sync(prepare=prepare)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """The documents with these ids, in their order; unknown ones are left out. A citation is an id as well.
@@ -177,7 +174,7 @@ class Documents:
             InvalidInputError: an id is no string.
             WorkspaceError: a file cannot be read.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         check_ids(ids)
         there: dict[str, list[str]] | None = None
         found: list[Document | None] = []
@@ -203,7 +200,7 @@ class Documents:
             PathNotAllowedError: an id is a path or a citation, not the id of a document. Nothing was removed.
             WriteError: a file could not be removed.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         check_ids(ids)
         there = self._paths(ids)
         for doc_id in ids:
@@ -212,12 +209,12 @@ class Documents:
         gone = [doc_id for doc_id in dict.fromkeys(ids) if doc_id in there]
         if gone:
             self._told(documents.remove, [path for doc_id in gone for path in there[doc_id]])
-            self._upkeep.sync()
+            self._service.sync()
         return gone
 
     def iterate(self, where: Where | None = None) -> Iterator[Document]:
         """Every document that fits, each once, in the order of their files; what a person wrote is none here."""
-        self._upkeep.check_open()
+        self._service.check_open()
         for doc_id, paths in self._paths().items():
             document = self._at(paths[0], doc_id)
             if document is not None and (where is None or where(document)):
@@ -335,7 +332,7 @@ class Documents:
             found, _, is_current = self._reading(search)
         if not is_current:  # a person has changed what was found: its vector is that of another text
             with suppress(SyncBusyError, StoreError):
-                self._upkeep.sync(wait=0)
+                self._service.sync(wait=0)
             self._vectors.restore()
             found, _, _ = self._reading(search)
         return found
@@ -389,7 +386,7 @@ class Documents:
                 Nothing was written.
             WriteError: one would be larger than `files.max_bytes` (nothing was written), or could not be written.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         wanted = [Fields(*one) for one in given]
         for path, fields, text in wanted:
             for name, value in {**fields, "text": text}.items():
@@ -405,7 +402,7 @@ class Documents:
         Raises:
             PathNotAllowedError: the path can be none of a memory file.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         content = self._known.look(path).content
         return None if content is None else (content.fields, content.text)
 
@@ -416,12 +413,12 @@ class Documents:
             PathNotAllowedError: a person's own file is there.
             WriteError: it could not be removed.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         return bool(self._told(documents.remove, paths))
 
     def below(self, folder: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
         """Path, fields (for reading alone) and text of each document below a folder of `memory/`, in path order."""
-        self._upkeep.check_open()
+        self._service.check_open()
         for path, content in documents.below(self._root, self._rules, self._known, folder):
             yield path, content.fields, content.text
 
@@ -435,30 +432,20 @@ class Documents:
             return written
         finally:
             if written is None or written:
-                self._upkeep.wrote()
+                self._service.record_write()
 
     def _reading(self, work: Callable[[Store], _Result]) -> _Result:
         """What `work` returns of the index as it is now, built first where there is none, and healed where damaged."""
 
-        def read(attempts: int = _ATTEMPTS) -> _Result:
-            store: Store | None = None
-            try:
-                store = self._upkeep.store()
-                self._upkeep.make_searchable()
-                self._upkeep.look()
-                store = self._upkeep.store()
-                with store.snapshot() as frozen:
-                    meta = frozen.meta()
-                    if attempts == 1 or (meta is not None and meta.complete):
-                        return work(frozen)
-            except CorruptIndexError:
-                raise
-            except StoreError:
-                if attempts == 1 or (store is not None and self._upkeep.is_store(store) and is_current(store)):
-                    raise
-            return read(attempts - 1)  # the index was deleted or replaced under this question
+        def read() -> _Result:
+            self._service.make_searchable()
+            self._service.is_behind()
+            with self._service.store().snapshot() as frozen:
+                if frozen.meta() is None and not self._service.is_syncing_here:
+                    raise IndexReplacedError("the index was deleted when it had just been built; search again")
+                return work(frozen)
 
-        return self._upkeep.healing(read)[0]
+        return self._service.recovering(read)[0]
 
     def _near(self, query: str, k: int, where: Where | None) -> list[tuple[Document, float]]:
         """What is near to a question by its vector alone, as far as this index can be asked for that now."""

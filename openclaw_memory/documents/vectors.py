@@ -18,7 +18,7 @@ from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 from openclaw_memory.workspace.scan import notes_below
 
 if TYPE_CHECKING:
-    from openclaw_memory.indexing.service import Upkeep
+    from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.types import Matrix, Vector
     from openclaw_memory.workspace import Workspace
 
@@ -36,11 +36,11 @@ class DocumentVectors:
         self,
         workspace: Workspace,
         known: Known,
-        upkeep: Upkeep,
+        service: IndexService,
         reading: Callable[[Callable[[Store], Any]], Any],
     ) -> None:
         """`reading` runs what reads the index as it is now, on a snapshot of it."""
-        self._workspace, self._known, self._upkeep, self._reading = workspace, known, upkeep, reading
+        self._workspace, self._known, self._service, self._reading = workspace, known, service, reading
         self._source: VectorSource | None = None  # the latest that was handed in
         self._failed = ""  # why it could not make what is gone
         self._tried: object = None  # when, and with what missing, it was tried in vain
@@ -80,8 +80,8 @@ class DocumentVectors:
 
     def missing(self) -> Mapping[str, int]:
         """How many documents cannot be found by the vectors they came with, by the reason."""
-        self._upkeep.check_open()
-        return self._missing(self._upkeep.store().identities()) if self._upkeep.there_is_an_index() else {}
+        self._service.check_open()
+        return self._missing(self._service.store().identities()) if self._service.has_index() else {}
 
     def in_words(self) -> list[str]:
         """As `missing`, a line for each reason."""
@@ -183,7 +183,7 @@ class DocumentVectors:
         return found
 
     def _add(self, keys: Sequence[str], rows: Matrix, identity: str) -> None:
-        self._upkeep.healing(lambda: self._upkeep.store().add_vectors(keys, rows, identity))
+        self._service.recovering(lambda: self._service.store().add_vectors(keys, rows, identity))
 
 
 def row_identity(there: Mapping[str, tuple[int, int]], model: str | None) -> str | None:

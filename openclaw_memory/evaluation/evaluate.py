@@ -102,7 +102,7 @@ def _opened(workspace: str | os.PathLike[str], embedder: EmbedderChoice, config:
     usual = Memory.open(workspace, embedder=embedder, config=quiet, index_path=index)
     settings = replace(usual.config, chunking=config.chunking)
     embedders = embedders_of(embedder, settings.embedding)
-    return Memory(usual.workspace, lambda: SqliteStore.open(index), embedders, settings, index_path=index)
+    return Memory(usual.workspace, SqliteStore(index), embedders, settings)
 
 
 def copy_lab(folder: str | os.PathLike[str]) -> list[Question]:

@@ -15,21 +15,21 @@ from openclaw_memory.types.index import (
     IndexMeta,
     Matrix,
     StoredChunk,
-    StoreStats,
+    StoreInfo,
     Vector,
 )
-from openclaw_memory.types.protocols import Embedder, ServiceEmbedder, Store, WordVectorEmbedder
+from openclaw_memory.types.protocols import Build, Embedder, ServiceEmbedder, Store, WordVectorEmbedder
 from openclaw_memory.types.results import Progress, SearchResult, Status, SyncReport
 from openclaw_memory.types.tools import Tool, ToolAnswer
-from openclaw_memory.types.where import Condition, Scalar, Where, conditions, matches
+from openclaw_memory.types.where import Where
 
 __all__ = [
     "SOURCES",
+    "Build",
     "CandidateRequest",
     "Candidates",
     "Chunk",
     "ChunkRow",
-    "Condition",
     "Document",
     "Embedder",
     "Excerpt",
@@ -39,7 +39,6 @@ __all__ = [
     "Matrix",
     "MemoryFile",
     "Progress",
-    "Scalar",
     "SearchResult",
     "ServiceEmbedder",
     "Skipped",
@@ -47,7 +46,7 @@ __all__ = [
     "SourceHits",
     "Status",
     "Store",
-    "StoreStats",
+    "StoreInfo",
     "StoredChunk",
     "SyncReport",
     "Tool",
@@ -56,7 +55,5 @@ __all__ = [
     "VectorSource",
     "Where",
     "WordVectorEmbedder",
-    "conditions",
     "gather_candidates",
-    "matches",
 ]

@@ -32,7 +32,7 @@ def record(path, source="memory"):
 
 def fill(store, vectors, per_file=50):
     """One chunk a vector, numbered; every third file is a transcript. Ids are 1, 2, 3 and on in a new index."""
-    store.reset(META)
+    store.begin_build(META).publish()
     store.add_vectors([key(number) for number in range(len(vectors))], vectors)
     files = []
     for first in range(0, len(vectors), per_file):
