@@ -565,7 +565,7 @@ def test_files_that_wait_here_may_be_caught_up_elsewhere(notes: Path) -> None:
     with Memory.open(notes, embedder=wanted) as here:
         here.sync()
         wanted.broken = False
-        here._embedders.wanted().record_success()  # type: ignore[union-attr]
+        here._builtin._embedders.wanted().record_success()  # type: ignore[union-attr]
         assert "4 files without vectors" in str(here.search("boiler").reason)
         with Memory.open(notes, embedder=Wanted()) as elsewhere:
             assert elsewhere.sync().embedded == 4
