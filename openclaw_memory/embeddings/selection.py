@@ -194,7 +194,14 @@ def unavailable_reason(stored: IndexMeta | None, unavailable: Mapping[str, str])
 
 
 def unguarded(embedder: T) -> T | Embedder:
-    """Return the embedder without its circuit breaker."""
+    """Return the embedder without its circuit breaker.
+
+    Args:
+        embedder: Any embedder, or something else, which is returned as it is.
+
+    Returns:
+        The embedder inside.
+    """
     return embedder.inner if isinstance(embedder, CircuitBreakerEmbedder) else embedder
 
 
