@@ -171,7 +171,7 @@ def first_index(folder: Path) -> dict[str, float]:
     with Memory.open(folder, embedder=embedder) as memory:
         memory.sync()
         seconds = time.process_time() - started - embedder.seconds
-        stats = opened_store(memory).stats()
+        stats = opened_store(memory).describe()
     return {
         "seconds": seconds,
         "embedding": embedder.seconds,
@@ -230,7 +230,7 @@ def warm_search(folder: Path, asked: int, asked_of_openclaw: int) -> dict[str, f
             memory.search(question)
         ours = [milliseconds(lambda: memory.search(question)) for question in rest]  # noqa: B023 - called at once
         store = opened_store(memory)
-        chunks = store.chunks(range(1, store.chunk_count() + 1))
+        chunks = store.chunks(range(1, store.describe().chunks + 1))
     embedder = counting_embedder()
     db = speed_openclaw.build(folder / "documented.sqlite", chunks, embedder)
     speed_openclaw.search(db, embedder, asked_before[0])
@@ -264,7 +264,7 @@ def in_fresh_process(work: Callable[..., dict[str, float]], *arguments: Any) -> 
 
 
 def opened_store(memory: Memory) -> Store:
-    return memory._upkeep.store()  # what lies behind the door is what is measured
+    return memory._service.store()  # what lies behind the door is what is measured
 
 
 def median(runs: Sequence[dict[str, float]], name: str) -> float:

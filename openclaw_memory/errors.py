@@ -15,6 +15,7 @@ The tree::
     ├── StoreError              the index cannot be used
     │   ├── CorruptIndexError   the index file is damaged
     │   ├── NewerIndexError     the index was made by a newer version of this library
+    │   ├── IndexReplacedError  the index was deleted or built again while it was in use
     │   └── IndexLockedError    another process held the index longer than the busy timeout
     │       └── SyncBusyError   another sync of this index is at work, and was not waited for any longer
     └── WriteError              a memory file could not be written; nothing was changed
@@ -27,6 +28,26 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable
+
+__all__ = [
+    "ConfigError",
+    "ConflictError",
+    "CorruptIndexError",
+    "EmbedderError",
+    "IndexLockedError",
+    "InvalidInputError",
+    "MissingExtraError",
+    "NewerIndexError",
+    "NotFoundError",
+    "OpenClawMemoryError",
+    "PathNotAllowedError",
+    "QueryError",
+    "StoreError",
+    "SyncBusyError",
+    "UndecodableError",
+    "WorkspaceError",
+    "WriteError",
+]
 
 _REMEDIES = {
     errno.EACCES: "get the right to write there",
@@ -106,6 +127,10 @@ class CorruptIndexError(StoreError):
 
 class NewerIndexError(StoreError):
     """The index was made by a newer version of this library."""
+
+
+class IndexReplacedError(StoreError):
+    """The index was deleted, replaced or built again while it was in use; asked again, the new one answers."""
 
 
 class IndexLockedError(StoreError):

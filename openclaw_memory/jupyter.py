@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults
     from openclaw_memory.search.results import Explanation
 
-__all__ = ["MemoryMagics", "load_ipython_extension", "progress", "unload_ipython_extension"]
+__all__ = ["load_ipython_extension", "progress"]
 
 _Given = ParamSpec("_Given")
 _Answer = TypeVar("_Answer")

@@ -9,25 +9,28 @@ from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig, SearchConfig
 from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
-from openclaw_memory.errors import EmbedderError, StoreError
-from openclaw_memory.indexing.service import Upkeep
-from openclaw_memory.indexing.staleness import NOTHING_YET
+from openclaw_memory.errors import EmbedderError, IndexReplacedError
+from openclaw_memory.indexing.service import IndexService
+from openclaw_memory.indexing.staleness import BUILDING, NOTHING_YET
 from openclaw_memory.types import IndexMeta, Source, Store, WordVectorEmbedder
 
 if TYPE_CHECKING:
     import datetime
 
-    from openclaw_memory.search import SearchResults, WordVectors
+    from openclaw_memory.search import SearchResults
+    from openclaw_memory.search.line_features import WordVectors
     from openclaw_memory.workspace import Workspace
 
 
-class Asking:
-    """Asks the index that `upkeep` keeps, with the embedder that fits it. Safe to use from several threads."""
+class Retriever:
+    """Asks the index that `service` keeps, with the embedder that fits it. Safe to use from several threads."""
 
-    def __init__(self, workspace: Workspace, upkeep: Upkeep, embedders: EmbedderSelector, config: MemoryConfig) -> None:
-        self._workspace, self._upkeep, self._embedders, self._config = workspace, upkeep, embedders, config
+    def __init__(
+        self, workspace: Workspace, service: IndexService, embedders: EmbedderSelector, config: MemoryConfig
+    ) -> None:
+        self._workspace, self._service, self._embedders, self._config = workspace, service, embedders, config
         self._words: WordVectors | None = None
-        self._complete: Store | None = None  # the store whose index was complete in the last search
+        self._complete = False  # whether the index was complete in the last search
         self._making = threading.Lock()
 
     def answer(
@@ -41,32 +44,28 @@ class Asking:
     ) -> SearchResults:
         """The answers; from an index that is built again first where it is damaged."""
         found = partial(self._found, query, rules, source, explain=explain, now=now)
-        results, healed = self._upkeep.healing(found)
-        reasons = [reason for reason in (healed, results.reason) if reason]
-        return replace(results, reason="; ".join(reasons) or None)
+        results, recovered = self._service.recovering(found)
+        return replace(results, reason=_joined(recovered, results.reason))
 
     def _found(
         self, query: str, rules: SearchConfig, source: Source | None, *, explain: bool, now: datetime.datetime | None
     ) -> SearchResults:
         from openclaw_memory.search import SearchResults
 
-        if not (self._config.sync.before_search or self._upkeep.there_is_an_index()):
+        if not (self._config.sync.before_search or self._service.has_index()):
             return SearchResults((), query, "keyword", "none", "", stale=True, reason=NOTHING_YET)
-        store = self._upkeep.store()
-        known = self._complete is store
-        if not known:
-            self._upkeep.make_searchable()
-            store = self._upkeep.store()
-        try:
-            with self._upkeep.courtesy.first(), store.snapshot() as frozen:
-                stored = frozen.meta()
-                self._complete = store if stored is not None and stored.complete else None
-                if self._complete is not None or not known:
-                    return self._results(frozen, stored, query, rules, source, explain=explain, now=now)
-        except StoreError:
-            if self._upkeep.is_store(store):
-                raise
-        # The index was emptied since the last search, or replaced under this one.
+        known = self._complete
+        rebuilt = None if known else self._service.make_searchable()
+        with self._service.courtesy.first(), self._service.store().snapshot() as frozen:
+            stored = frozen.meta()
+            self._complete = stored is not None and stored.complete
+            if stored is None and not known and not self._service.is_syncing_here and self._config.sync.before_search:
+                raise IndexReplacedError("the index was deleted when it had just been built; search again")
+            if self._complete or not known:
+                results = self._results(frozen, stored, query, rules, source, explain=explain, now=now)
+                building = BUILDING if stored is not None and not stored.complete else None
+                return replace(results, reason=_joined(rebuilt, building, results.reason))
+        # The index was emptied since the last search.
         return self._found(query, rules, source, explain=explain, now=now)
 
     def _results(
@@ -81,7 +80,7 @@ class Asking:
         now: datetime.datetime | None,
     ) -> SearchResults:
         """Return the results from one state of the index, built with `stored`."""
-        from openclaw_memory.search import search
+        from openclaw_memory.search.search import search
 
         embedder, reason, stale = self._for_search(store, stored)
         results = search(
@@ -97,8 +96,7 @@ class Asking:
             now=now,
         )
         if not (results or results.filtered or store.files()):
-            advice = self._workspace.advice(len(self._workspace.scan().files))
-            reason = "; ".join(filter(None, (reason, advice))) or None
+            reason = _joined(reason, self._workspace.advice(len(self._workspace.scan().files)))
         return replace(results, stale=stale, reason=results.reason or reason)
 
     def _word_vectors(self, embedder: CircuitBreakerEmbedder) -> WordVectors:
@@ -125,15 +123,19 @@ class Asking:
         try:
             embedder = self._embedders.for_search(stored)
         except EmbedderError as error:
-            stale = self._upkeep.look() or unfinished
+            stale = self._service.is_behind() or unfinished
             other = stored.provider != self._embedders.requested
             return None, f"keywords alone were searched: {error}", stale or other
         difference = outdated(stored, describe(embedder, self._config.chunking))
         # Building the whole index again is begun by a call of `sync` alone: it may cost time, or money.
-        stale = self._upkeep.look(mend=difference is None) or unfinished
+        stale = self._service.is_behind(may_sync=difference is None) or unfinished
         if embedder is None or stored.identity == embedder.identity:
-            reasons = told_of_lacking(self._upkeep.lacking(store))
+            reasons = told_of_lacking(self._service.missing_vectors(store))
             return embedder, "; ".join(reasons) or None, stale or bool(reasons) or difference is not None
         if (lost := self._embedders.unavailable.get(stored.provider)) is not None:
             return None, f"keywords alone were searched: {lost}", True
         return None, f"keywords alone were searched, until the next sync builds the index again: {difference}", True
+
+
+def _joined(*reasons: str | None) -> str | None:
+    return "; ".join(filter(None, reasons)) or None

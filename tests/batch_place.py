@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig, MemoryConfig
 from openclaw_memory.embeddings.batch.api import BatchApi, JobState
 from openclaw_memory.embeddings.batch.jobs import Batch, Patience, batch_of
@@ -18,7 +16,7 @@ from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
 from openclaw_memory.embeddings.remote.limits import Limits
 from openclaw_memory.embeddings.remote.retry import RetryPolicy
-from openclaw_memory.indexing import sync
+from openclaw_memory.indexing.plan import SyncParts, sync
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Progress, Store, SyncReport
 from openclaw_memory.workspace import Workspace
@@ -161,21 +159,19 @@ class Place:
         """One sync as another process would do it: nothing is kept in between but files."""
         config = MemoryConfig(chunking=self.chunking, embedding=EmbeddingConfig(batch=use))  # type: ignore[arg-type]
         embedder = self.service.embedder()
-        given = {"index_path": self.index, "progress": self.steps.append} | options
+        force = options.pop("force", False)
+        given = {"progress": self.steps.append, "patience": self.patience()} | options
         try:
-            with self.opened() as store:
-                return sync(Workspace.open(self.root), store, embedder, config, patience=self.patience(), **given)
+            with self.opened() as store, store.lock("sync"):
+                return sync(SyncParts(Workspace.open(self.root), store, embedder, config, **given), force=force)
         finally:
             embedder.close()
 
     def vectors(self) -> int:
         """How many chunks have vectors."""
         with self.opened() as store:
-            chunks = [chunk.id for path in store.paths() for chunk in store.file_chunks(path)]
-            meta = store.meta()
-            assert meta is not None
-            dims = meta.dims or self.service.dims
-            return len(store.similarities(np.ones(dims, dtype=np.float32), chunks))
+            chunks = [chunk.id for path in store.files() for chunk in store.file_chunks(path)]
+            return len(store.vectors(chunks))
 
     def found(self, word: str) -> int:
         with self.opened() as store:

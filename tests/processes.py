@@ -17,7 +17,6 @@ from typing import Any
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import SyncConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.indexing.recovery import why_damaged
 from openclaw_memory.store import SqliteStore
 
 ROOT = Path(__file__).parents[1]
@@ -84,16 +83,17 @@ class Scores(dict[tuple[str, int], float]):
 
 def content(index: Path) -> dict[str, Any]:
     """Everything a sound index says: of each file its hash and its chunks, and how they are found. No ids, no times."""
-    assert why_damaged(index) is None
     with closing(SqliteStore.open(index)) as store:
+        assert store.verify() == ()
         names = {
-            found.id: (path, found.chunk.start_line) for path in store.paths() for found in store.file_chunks(path)
+            found.id: (path, found.chunk.start_line) for path in store.files() for found in store.file_chunks(path)
         }
         hits = {names[hit.chunk_id]: hit.score for hit in store.search_text([EVERY_LINE], 100_000)}
-        likeness = store.similarities(HashingEmbedder().embed_query(f"{EVERY_LINE} apple"), sorted(names))
+        query = HashingEmbedder().embed_query(f"{EVERY_LINE} apple")
+        likeness = {at: float(vector @ query) for at, vector in store.vectors(sorted(names)).items()}
         return {
             "files": {path: (file.hash, file.source, file.size) for path, file in store.files().items()},
-            "chunks": {path: [found.chunk for found in store.file_chunks(path)] for path in store.paths()},
+            "chunks": {path: [found.chunk for found in store.file_chunks(path)] for path in store.files()},
             "hits": Scores(hits),
             "likeness": Scores({names[number]: score for number, score in likeness.items()}),
         }

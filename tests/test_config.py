@@ -9,16 +9,8 @@ from typing import Any
 import pytest
 
 from openclaw_memory.chunking import STYLES
-from openclaw_memory.config import (
-    ChunkingConfig,
-    EmbeddingConfig,
-    FilesConfig,
-    MemoryConfig,
-    SearchConfig,
-    SyncConfig,
-    settings_of,
-)
-from openclaw_memory.config.config import state_dir
+from openclaw_memory.config import ChunkingConfig, EmbeddingConfig, FilesConfig, MemoryConfig, SearchConfig, SyncConfig
+from openclaw_memory.config.config import settings_of, state_dir
 from openclaw_memory.config.sections import CHOICES, PARTS, RANGES
 from openclaw_memory.errors import ConfigError, WorkspaceError
 from openclaw_memory.search.candidates import FUSIONS

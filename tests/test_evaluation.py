@@ -9,16 +9,8 @@ import pytest
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.errors import ConfigError, NotFoundError, QueryError, WorkspaceError, WriteError
-from openclaw_memory.evaluation import (
-    Answered,
-    Comparison,
-    Evaluation,
-    Question,
-    compare,
-    copy_lab,
-    evaluate,
-    read_questions,
-)
+from openclaw_memory.evaluation import Comparison, Evaluation, Question, compare, copy_lab, evaluate, read_questions
+from openclaw_memory.evaluation.report import Answered
 
 KEY = Question("Who has the spare key?", ("The spare key is with\nMrs. Groen.",), "en", "keyword")
 GAUGES = Question(

@@ -346,7 +346,7 @@ def test_notes_that_cannot_be_looked_at_keep_the_doctor_from_nothing_else(run, n
     outcome = run("doctor", "--workspace", notes)
     assert (outcome.code, "4 files indexed" in outcome.out) == (0, True)
     with Memory.open(notes) as memory, pytest.raises(WorkspaceError, match="memory/notes cannot be looked at"):
-        list(memory.documents.all())
+        list(memory.documents.iterate())
 
 
 # --- no extension of SQLite --------------------------------------------------------------------------------------------

@@ -13,9 +13,11 @@ from adapter_readmes import EXAMPLE
 from openclaw_memory import JournalConfig, Memory, SessionsConfig, Status, SyncConfig
 from openclaw_memory.cli.doctor import examine
 from openclaw_memory.config import CompactionConfig, PruningConfig
-from openclaw_memory.conversation import compaction, compaction_threshold, flush_threshold
+from openclaw_memory.conversation import compaction, compaction_threshold
+from openclaw_memory.conversation.thresholds import flush_threshold
 from openclaw_memory.flush import flush
-from openclaw_memory.indexing import recovery, staleness, watcher
+from openclaw_memory.indexing import staleness, watcher
+from openclaw_memory.store import integrity
 from openclaw_memory.workspace.transcripts import openclaw, reader
 
 ROOT = Path(__file__).parents[1]
@@ -92,7 +94,7 @@ def test_every_check_of_the_doctor_is_told(notes):
         (UPKEEP, "four times that at the most" if watcher.PATIENCE == 4 else "another patience"),
         (UPKEEP, f"it looks at the files every {watcher.POLL_SECONDS:g} s"),
         (UPKEEP, f"tried again after {watcher.RETRY_SECONDS:g} s"),
-        (UPKEEP, "The three newest damaged files" if recovery.KEPT == 3 else "another number"),
+        (UPKEEP, "The three newest damaged files" if integrity.KEPT == 3 else "another number"),
         (UPKEEP, f"`journal.bootstrap_chars` ({JournalConfig().bootstrap_chars:,})"),
         (TRANSCRIPTS, f"and a line of it {reader.MAX_LINE_BYTES >> 20} MiB"),
         (AGENTS, f"the flush is due at {flush_threshold(200_000, CompactionConfig()):,}"),

@@ -15,7 +15,7 @@ from watching import eventually
 from openclaw_memory import Memory, MemoryConfig, SyncConfig
 from openclaw_memory.errors import CorruptIndexError, StoreError, SyncBusyError
 from openclaw_memory.indexing import service
-from openclaw_memory.indexing.lock import one_at_a_time
+from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Progress
 
 SECONDS = 60
@@ -126,11 +126,11 @@ def test_a_search_never_waits_for_the_sync_of_another_process_though_one_of_its_
         index = memory.index_path
         assert index is not None
         with ThreadPoolExecutor(2) as threads, opened(notes, QUIET) as other:
-            store = other._upkeep.store()
+            store = other._service.store()
             stored = store.meta()
             assert stored is not None
-            store.reset(replace(stored, building="a first build elsewhere"))
-            with one_at_a_time(index):
+            store._reset(stored)
+            with SqliteStore(index).lock("sync"):
                 waiting = threads.submit(memory.sync)
                 time.sleep(0.3)
                 asked = threads.submit(memory.search, "boiler").result(SECONDS)
@@ -159,7 +159,7 @@ def test_waiting_for_a_turn_ends_when_the_memory_is_closed(notes: Path) -> None:
     memory = opened(notes, QUIET)
     memory.sync()
     assert memory.index_path is not None
-    with one_at_a_time(memory.index_path), ThreadPoolExecutor(1) as threads:
+    with SqliteStore(memory.index_path).lock("sync"), ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(memory.sync)
         time.sleep(0.2)
         memory.close()
@@ -170,13 +170,13 @@ def test_waiting_for_a_turn_ends_when_the_memory_is_closed(notes: Path) -> None:
 def test_a_damaged_index_is_left_to_the_sync_that_is_at_work_on_it(
     notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "HEAL_SECONDS", 0.2)
+    monkeypatch.setattr(service, "RECOVERY_SECONDS", 0.2)
     with opened(notes, QUIET) as memory:
         memory.sync()
     index = notes / ".memory/index.sqlite"
     index.write_bytes(b"this is no database" * 1000)
     with opened(notes, QUIET) as memory, ThreadPoolExecutor(1) as threads:
-        with one_at_a_time(index):
+        with SqliteStore(index).lock("sync"):
             with pytest.raises(CorruptIndexError):
                 threads.submit(memory.search, "boiler").result(SECONDS)
             with pytest.raises(SyncBusyError):
@@ -187,7 +187,7 @@ def test_a_damaged_index_is_left_to_the_sync_that_is_at_work_on_it(
 def test_what_is_found_sound_and_fails_again_is_set_aside_all_the_same(
     notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("openclaw_memory.indexing.recovery.why_damaged", lambda _: None)
+    monkeypatch.setattr(SqliteStore, "verify", lambda _: ())
     with opened(notes, QUIET) as memory:
         memory.sync()
     (notes / ".memory/index.sqlite").write_bytes(b"this is no database" * 1000)
@@ -242,14 +242,14 @@ def test_stopping_a_watcher_ends_the_sync_under_way(notes: Path, monkeypatch: py
     monkeypatch.setattr("openclaw_memory.indexing.pipeline.FILES_PER_WRITE", 1)
     reached = Event()
     with opened(notes, QUICK) as memory:
-        real = memory._upkeep._end_when_unwatched
+        real = memory._service._end_when_unwatched
 
         def held(step: Progress) -> None:
             reached.set()
-            eventually(lambda: memory._upkeep.watcher is not None and memory._upkeep.watcher.is_stopping)
+            eventually(lambda: memory._service.watcher is not None and memory._service.watcher.is_stopping)
             real(step)
 
-        monkeypatch.setattr(memory._upkeep, "_end_when_unwatched", held)
+        monkeypatch.setattr(memory._service, "_end_when_unwatched", held)
         watcher = memory.watch()
         assert reached.wait(SECONDS)
         watcher.stop()

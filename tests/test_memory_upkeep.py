@@ -17,8 +17,7 @@ from watching import eventually
 from openclaw_memory import Memory, MemoryConfig, SyncConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import IndexLockedError, SyncBusyError, WorkspaceError
-from openclaw_memory.indexing.lock import one_at_a_time
-from openclaw_memory.store import connection
+from openclaw_memory.store import SqliteStore, connection
 from openclaw_memory.types import Progress
 
 SECONDS = 60  # how long a test waits for something to happen
@@ -69,7 +68,7 @@ def test_a_search_asks_once_for_what_a_sync_cannot_mend(notes: Path, monkeypatch
     with Memory.open(notes, embedder=None) as memory:
         memory.sync()
         asked: list[int] = []
-        monkeypatch.setattr(memory._upkeep._background, "request", lambda: asked.append(1))
+        monkeypatch.setattr(memory._service._background, "request", lambda: asked.append(1))
         (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
         eventually(lambda: memory.search("boiler").stale)
         for _ in range(20):
@@ -113,7 +112,7 @@ def test_a_background_sync_that_fails_is_told_and_harms_nothing(
 
     monkeypatch.setattr("openclaw_memory.indexing.plan.one_pass", fail)
     (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
-    eventually(lambda: memory.search("boiler") and memory._upkeep.last_error)
+    eventually(lambda: memory.search("boiler") and memory._service.last_error)
     assert "on fire" in str(memory.status().last_error)
     monkeypatch.undo()
     (notes / "memory/newer.md").write_text("Another zeppelin.\n")
@@ -174,8 +173,8 @@ def test_what_a_killed_builder_left_is_swept_at_the_next_open_unless_somebody_is
     with Memory.open(notes, embedder=None, config=QUIET) as memory:
         memory.sync()
     left = notes / ".memory/index.sqlite.rebuild-1-abcd"
-    left.write_bytes(b"half an index")
-    with one_at_a_time(notes / ".memory/index.sqlite"), ThreadPoolExecutor(1) as threads:
+    with SqliteStore(notes / ".memory/index.sqlite").lock("sync"), ThreadPoolExecutor(1) as threads:
+        left.write_bytes(b"half an index")
         with Memory.open(notes, embedder=None, config=QUIET) as memory:
             assert threads.submit(memory.search, "boiler").result(SECONDS)
         assert left.exists()

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -149,7 +148,7 @@ def test_a_search_answers_from_the_index_as_it_was_when_the_search_began(notes: 
         real = embedder.embed_query
 
         def embed_query(text: str) -> Vector:
-            store.reset(replace(store.meta(), building="another"))
+            store._reset(store.meta())
             return real(text)
 
         embedder.embed_query = embed_query  # type: ignore[method-assign]
@@ -298,7 +297,7 @@ def test_an_embedder_that_cannot_be_made_leaves_the_keywords(notes: Path) -> Non
         raise ValueError("no key was found")
 
     with opened(notes) as parts:
-        memory = Memory(parts.workspace, parts._upkeep.store, make)
+        memory = Memory(parts.workspace, parts._service.store, make)
         results = memory.search("boiler")
         assert (results[0].path, results.mode) == ("memory/household.md", "keyword")
         assert "no key was found" in str(results.reason)

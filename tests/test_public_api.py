@@ -3,8 +3,11 @@
 import doctest
 import importlib
 import inspect
+import re
+from pathlib import Path
 
 import pytest
+from test_architecture import PUBLIC_MODULES
 
 import openclaw_memory
 from openclaw_memory.errors import InvalidInputError, QueryError
@@ -36,6 +39,30 @@ FRONT_DOOR = {
 def test_the_public_names_are_these_and_no_more():
     assert sorted(openclaw_memory.__all__) == sorted(PUBLIC)
     assert len(PUBLIC) <= 22
+
+
+NAMES = Path(__file__).parents[1] / "docs" / "reference" / "public-names.md"
+
+
+def public_names() -> dict[str, set[str]]:
+    """Each public module with its names, as the reference lists them."""
+    sections = re.split(r"(?m)^## `([\w.]+)`$", NAMES.read_text(encoding="utf-8"))[1:]
+    return {
+        module: set(re.findall(r"`(\w+)`", text)) for module, text in zip(sections[::2], sections[1::2], strict=True)
+    }
+
+
+def test_the_reference_lists_every_public_module() -> None:
+    assert set(public_names()) == PUBLIC_MODULES
+
+
+@pytest.mark.parametrize(("module", "names"), public_names().items())
+def test_the_reference_lists_every_public_name(module: str, names: set[str]) -> None:
+    assert names == set(importlib.import_module(module).__all__)
+
+
+def test_there_are_few_public_names_outside_the_top_level() -> None:
+    assert sum(len(names) for module, names in public_names().items() if module != "openclaw_memory") <= 130
 
 
 @pytest.mark.parametrize("name", PUBLIC)

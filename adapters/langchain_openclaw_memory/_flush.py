@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from langchain_openclaw_memory import _flush_model
 from langchain_openclaw_memory._flush_model import Counter, Model
 from langchain_openclaw_memory._messages import openclaw_messages
-from openclaw_memory._log import warn
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import compaction_threshold
 from openclaw_memory.flush import abort_flush, run_flush
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from openclaw_memory import Memory
     from openclaw_memory.flush import FlushTurn
+
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ def compacted(memory: Memory, key: str, session_id: str | None = None) -> None:
     try:
         memory.flush(key, session_id=session_id).compacted()
     except Exception as error:  # noqa: BLE001 - what is shown by status alone never breaks the turn of the user
-        warn(f"the compaction of session {key!r} could not be noted: {error}")
+        _log.warning(f"the compaction of session {key!r} could not be noted: {error}")
 
 
 def transcript_growth(memory: Memory, key: str, session_id: str | None) -> int:

@@ -2,6 +2,7 @@
 
 # No `from __future__ import annotations`: LangGraph reads the annotations of the state at run time.
 
+import logging
 import warnings
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Mapping
@@ -42,7 +43,6 @@ from langchain_openclaw_memory._trigger import (
     needs_window,
     reached,
 )
-from openclaw_memory._log import warn
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import flush_due, is_overflow
 from openclaw_memory.errors import ConfigError
@@ -50,6 +50,8 @@ from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:
     from openclaw_memory import Memory
+
+_log = logging.getLogger(__name__)
 
 _REMEMBERED = 256  # flushes that are kept in mind for where no graph state holds their marks
 _WAITING = 64  # conversations at once that wait for the model that is to be asked
@@ -325,7 +327,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
     def _say_once(self, topic: str, words: str) -> None:
         if topic not in self._told:
             self._told.add(topic)
-            warn(words)
+            _log.warning(words)
 
     def _unknown_window(self, model: Model) -> str | None:
         """Return why no flush would ever be due with this model, or None."""

@@ -2,6 +2,7 @@
 
 # No `from __future__ import annotations`: LangGraph reads the annotations of hooks at run time.
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -16,7 +17,6 @@ from langgraph.runtime import Runtime
 
 from langchain_openclaw_memory._messages import is_summary, openclaw_message
 from langchain_openclaw_memory._session import run_config, thread_of
-from openclaw_memory._log import warn
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import conversation, estimated_tokens
 from openclaw_memory.errors import ConfigError, InvalidInputError, OpenClawMemoryError
@@ -24,6 +24,8 @@ from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:
     from openclaw_memory import Memory
+
+_log = logging.getLogger(__name__)
 
 _SESSIONS = 64  # whose entries are kept in mind; those of others are read again from their logs
 
@@ -122,7 +124,7 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _tell(self, what: str, words: str) -> None:
         if what not in self._told:
             self._told.add(what)
-            warn(words)
+            _log.warning(words)
 
     def _of(self, session: str) -> _Known:
         with self._lock:

@@ -163,7 +163,7 @@ class OpenClawVectorStore(VectorStore):
             PathNotAllowedError: An id is the citation of a person's own lines. Nothing was deleted.
         """
         _refuse(kwargs, "delete")
-        self._documents.delete([one.id for one in self._documents.all()] if ids is None else ids)
+        self._documents.delete([one.id for one in self._documents.iterate()] if ids is None else ids)
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
@@ -214,7 +214,7 @@ class OpenClawVectorStore(VectorStore):
             QueryError: An argument has a wrong type or value.
         """
         _refuse(kwargs, "similarity_search")
-        found = self._documents.find(query, k, where=_where(filter), min_score=min_score, source=source)
+        found = self._documents.search(query, k, where=_where(filter), min_score=min_score, source=source)
         return [(_shown(one), score) for one, score in found]
 
     def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:

@@ -3,10 +3,10 @@
 Importing this package needs the `llama-index` extra.
 """
 
+from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from openclaw_memory._lazy import late_names
 from openclaw_memory.errors import MissingExtraError
 
 __all__ = [
@@ -43,4 +43,13 @@ _MODULES = {
     "vectorstore": ("OpenClawVectorStore",),
 }
 
-__getattr__, __dir__ = late_names(__name__, _MODULES, __all__)
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from llama_index_openclaw_memory import _flush_model
 from llama_index_openclaw_memory._messages import as_text
-from openclaw_memory._log import warn
 from openclaw_memory.conversation import Message, compaction_threshold, cut, estimated_tokens
 from openclaw_memory.errors import StoreError
 from openclaw_memory.flush import Flush, messages_since, run_flush, transcribed
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from openclaw_memory import Memory
     from openclaw_memory.flush import FlushTurn
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -180,7 +182,7 @@ class Ejected:
     def _not_written(self, session: _Session, flush: Flush | None, error: Exception) -> None:
         why = f"{len(session.unwritten)} ejected messages are not in the transcript, and wait in memory: {error}"
         if not session.failed:
-            warn(f"session {session.key!r}: {why}")
+            _log.warning(f"session {session.key!r}: {why}")
         session.failed = True
         if flush is not None:
             flush.save(flush_error=why)
@@ -210,7 +212,7 @@ class Ejected:
         words = f"the transcript of session {flush.key!r} cannot be read for its flush: {type(error).__name__}"
         if words not in self._told:
             self._told.add(words)
-            warn(f"{words}: {error}")
+            _log.warning(f"{words}: {error}")
 
     # --- the flush ---
 
@@ -232,7 +234,7 @@ class Ejected:
             was_held = flush.is_held
             if was_held and time.monotonic() > until:
                 why = f"not held, as another one takes over {_PATIENCE_SECONDS:g} s: what waits is in {flush.log.path}"
-                warn(f"the flush of session {session.key!r} was {why}")
+                _log.warning(f"the flush of session {session.key!r} was {why}")
                 flush.save(flush_error=why)
                 return
             if was_held:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,11 +22,12 @@ from llama_index.core.schema import (
 )
 from pydantic_core import to_jsonable_python
 
-from openclaw_memory._log import warn
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.types import Document as Written
 
 # The field above the text that holds what only LlamaIndex knows: the class, relationships, templates.
+_log = logging.getLogger(__name__)
+
 FIELD = "llama_index"
 
 _CLASSES: Mapping[str, type[BaseNode]] = {
@@ -158,7 +160,7 @@ def node_of(document: Written) -> BaseNode:
     try:
         return kind.from_dict({**fields, **_text_of(kind, fields, document.text), **same})
     except (TypeError, ValueError) as error:  # pydantic's is a ValueError; an IndexNode may lack its `index_id`
-        warn(f"what {FIELD} says above the text of {document.path} cannot be read, and is left out: {error}")
+        _log.warning(f"what {FIELD} says above the text of {document.path} cannot be read, and is left out: {error}")
         return TextNode(text=document.text, **same)
 
 

@@ -10,8 +10,8 @@ from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQu
 
 from llama_index_openclaw_memory import _fusion
 from llama_index_openclaw_memory._filters import matching
-from llama_index_openclaw_memory._makers import Makers
 from llama_index_openclaw_memory._nodes import source_of
+from llama_index_openclaw_memory._vector_origin import VectorOrigins
 from openclaw_memory.errors import EmbedderError, QueryError
 from openclaw_memory.types import Document
 
@@ -27,7 +27,7 @@ _MMR_CANDIDATES = 1000
 _ALPHA = 0.7
 
 
-def answer(makers: Makers, query: VectorStoreQuery) -> Found:
+def answer(origins: VectorOrigins, query: VectorStoreQuery) -> Found:
     """The documents that answer a query in its mode, best first, with their similarities.
 
     Raises:
@@ -47,24 +47,24 @@ def answer(makers: Makers, query: VectorStoreQuery) -> Found:
     if k == 0:
         return []
     if where is not None and query.query_embedding is None and not (query.query_str or "").strip():
-        return _listed(makers, query, where)
-    return find(makers, query, where)
+        return _listed(origins, query, where)
+    return find(origins, query, where)
 
 
-def _by_vectors(makers: Makers, query: VectorStoreQuery, where: Where | None) -> Found:
-    vector = _vector(makers, query)
+def _by_vectors(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
+    vector = _vector(origins, query)
     if not query.node_ids:
-        return _nearest(makers, vector, query.similarity_top_k, where)
+        return _nearest(origins, vector, query.similarity_top_k, where)
     # A few that are named are compared one by one: to look for them among all others would take longer.
-    named = [one for one in makers.memory.documents.get(query.node_ids) if where is None or where(one)]
-    return _fusion.by_cosine(vector, _with_vectors(makers, named))[: query.similarity_top_k]
+    named = [one for one in origins.memory.documents.get(query.node_ids) if where is None or where(one)]
+    return _fusion.by_cosine(vector, _with_vectors(origins, named))[: query.similarity_top_k]
 
 
-def _nearest(makers: Makers, vector: Sequence[float], k: int, where: Where | None) -> Found:
-    documents, there = makers.memory.documents, makers.model_there()
+def _nearest(origins: VectorOrigins, vector: Sequence[float], k: int, where: Where | None) -> Found:
+    documents, there = origins.memory.documents, origins.model_there()
     if there is not None:
         return documents.vector_search(vector, k, identity=there, where=where)
-    if not makers.is_own(None):
+    if not origins.is_own(None):
         return []
     try:
         return documents.vector_search(vector, k, where=where)
@@ -73,51 +73,51 @@ def _nearest(makers: Makers, vector: Sequence[float], k: int, where: Where | Non
         return []
 
 
-def _by_words(makers: Makers, query: VectorStoreQuery, where: Where | None) -> Found:
-    return makers.memory.documents.matching(_words(query), query.similarity_top_k, where=where)
+def _by_words(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
+    return origins.memory.documents.keyword_search(_words(query), query.similarity_top_k, where=where)
 
 
-def _by_sparse_words(makers: Makers, query: VectorStoreQuery, where: Where | None) -> Found:
+def _by_sparse_words(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
     k = query.sparse_top_k or query.similarity_top_k
-    return makers.memory.documents.matching(_words(query), k, where=where)
+    return origins.memory.documents.keyword_search(_words(query), k, where=where)
 
 
-def _by_both(makers: Makers, query: VectorStoreQuery, where: Where | None) -> Found:
+def _by_both(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
     k = query.hybrid_top_k or query.similarity_top_k
-    if query.alpha is None and not _is_fused(makers, query):
-        return makers.memory.documents.find(_words(query), k, where=where)
+    if query.alpha is None and not _is_fused(origins, query):
+        return origins.memory.documents.search(_words(query), k, where=where)
     alpha = _ALPHA if query.alpha is None else _share("alpha", query.alpha)
-    dense = _by_vectors(makers, query, where) if alpha > 0 else []
-    sparse = _by_sparse_words(makers, query, where) if alpha < 1 else []
+    dense = _by_vectors(origins, query, where) if alpha > 0 else []
+    sparse = _by_sparse_words(origins, query, where) if alpha < 1 else []
     return _fusion.fused(dense, sparse, alpha)[:k]
 
 
-def _is_fused(makers: Makers, query: VectorStoreQuery) -> bool:
+def _is_fused(origins: VectorOrigins, query: VectorStoreQuery) -> bool:
     """Whether nodes have vectors that the memory's own search does not know, and a query can be compared with them."""
-    there = makers.model_there()
-    if there is None or makers.is_own(there):
+    there = origins.model_there()
+    if there is None or origins.is_own(there):
         return False
-    asked = makers.model_of(query)
+    asked = origins.model_of(query)
     return asked == there if query.query_embedding is None else asked in {None, there}
 
 
-def _without_repeats(makers: Makers, query: VectorStoreQuery, where: Where | None) -> Found:
+def _without_repeats(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
     threshold = 0.5 if query.mmr_threshold is None else _share("mmr_threshold", query.mmr_threshold)
-    vector = _vector(makers, query)
-    near = [one for one, _ in _nearest(makers, vector, max(query.similarity_top_k, _MMR_CANDIDATES), where)]
-    comparable = _with_vectors(makers, near)
+    vector = _vector(origins, query)
+    near = [one for one, _ in _nearest(origins, vector, max(query.similarity_top_k, _MMR_CANDIDATES), where)]
+    comparable = _with_vectors(origins, near)
     chosen = _fusion.marginal(vector, [row for _, row in comparable], query.similarity_top_k, threshold)
     return [(comparable[at][0], score) for at, score in chosen]
 
 
-def _listed(makers: Makers, query: VectorStoreQuery, where: Where) -> Found:
+def _listed(origins: VectorOrigins, query: VectorStoreQuery, where: Where) -> Found:
     """The first that pass, where nothing is asked but that."""
-    documents = makers.memory.documents
-    there = filter(where, documents.get(query.node_ids)) if query.node_ids else documents.all(where=where)
+    documents = origins.memory.documents
+    there = filter(where, documents.get(query.node_ids)) if query.node_ids else documents.iterate(where=where)
     return [(one, 0.0) for one in islice(there, query.similarity_top_k)]
 
 
-_MODES: Mapping[VectorStoreQueryMode, Callable[[Makers, VectorStoreQuery, Where | None], Found]] = {
+_MODES: Mapping[VectorStoreQueryMode, Callable[[VectorOrigins, VectorStoreQuery, Where | None], Found]] = {
     VectorStoreQueryMode.DEFAULT: _by_vectors,
     VectorStoreQueryMode.TEXT_SEARCH: _by_words,
     VectorStoreQueryMode.SPARSE: _by_sparse_words,
@@ -127,16 +127,16 @@ _MODES: Mapping[VectorStoreQueryMode, Callable[[Makers, VectorStoreQuery, Where 
 }
 
 
-def _with_vectors(makers: Makers, found: Sequence[Document]) -> list[tuple[Document, Vector]]:
+def _with_vectors(origins: VectorOrigins, found: Sequence[Document]) -> list[tuple[Document, Vector]]:
     """Documents with the vectors they came with, or else those of their chunks; without those that have none."""
-    there = makers.model_there()
-    if there is None and not makers.is_own(None):
+    there = origins.model_there()
+    if there is None and not origins.is_own(None):
         return []
-    rows = makers.memory.documents.vectors(found, there)
+    rows = origins.memory.documents.vectors(found, there)
     return [(one, row) for one, row in zip(found, rows, strict=True) if row is not None]
 
 
-def _vector(makers: Makers, query: VectorStoreQuery) -> Sequence[float]:
+def _vector(origins: VectorOrigins, query: VectorStoreQuery) -> Sequence[float]:
     """The vector of a query, of dims numbers, as it came or made here.
 
     Raises:
@@ -148,8 +148,8 @@ def _vector(makers: Makers, query: VectorStoreQuery) -> Sequence[float]:
 
     if query.query_embedding is None and not query.query_str:
         raise QueryError("a search by vectors takes a query_embedding, or a query_str to make one of")
-    made = makers.embedding() if query.query_embedding is None else None
-    makers.check(makers.model_of(query))
+    made = origins.embedding() if query.query_embedding is None else None
+    origins.check(origins.model_of(query))
     given = query.query_embedding if made is None else made.get_query_embedding(query.query_str or "")
     try:
         vector = np.asarray(given, dtype=np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -29,7 +30,6 @@ from llama_index_openclaw_memory._flush_model import flush, window_of
 from llama_index_openclaw_memory._messages import as_text, calls_of, openclaw_messages
 from llama_index_openclaw_memory._token_usage import reported_tokens
 from openclaw_memory import Memory
-from openclaw_memory._log import warn
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import compaction_threshold
 from openclaw_memory.errors import ConfigError
@@ -38,6 +38,8 @@ from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:
     from llama_index.core.instrumentation.events import BaseEvent
+
+_log = logging.getLogger(__name__)
 
 SESSION_TAG = "session_key"  # by this tag of the instrumentation a call says which session it belongs to
 _PARALLEL = 16  # conversations in one session at once: without tags, all of a program are in one
@@ -142,7 +144,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
             if type(error) in self._told:
                 return
             self._told.add(type(error))
-            warn(f"a call of an LLM could not be watched for the flush: {type(error).__name__}: {error}")
+            _log.warning(f"a call of an LLM could not be watched for the flush: {type(error).__name__}: {error}")
 
     def flush(self, session_key: str | None = None) -> None:
         """Have written down, at the end of a session, what no flush was shown; by default of all sessions.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +20,6 @@ from pydantic import Field, PrivateAttr
 from llama_index_openclaw_memory._eviction import Ejected
 from llama_index_openclaw_memory._messages import openclaw_messages, words_of
 from openclaw_memory import Memory
-from openclaw_memory._log import warn
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import own_words
 from openclaw_memory.errors import ConfigError, InvalidInputError
@@ -27,6 +27,8 @@ from openclaw_memory.tools import checked_memory, question_in, recall, with_fewe
 
 if TYPE_CHECKING:
     from openclaw_memory.types import Source
+
+_log = logging.getLogger(__name__)
 
 MAIN = "main"  # OpenClaw's name for the session where none is named
 _SESSIONS = 64  # whose latest block is kept
@@ -218,7 +220,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         words = f"{what}: {type(error).__name__}"
         if words not in self._told:
             self._told.add(words)
-            warn(f"{words}: {error}")
+            _log.warning(f"{words}: {error}")
 
 
 def _question(message: ChatMessage) -> str:

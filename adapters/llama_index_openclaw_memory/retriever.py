@@ -77,7 +77,7 @@ class OpenClawRetriever(BaseRetriever):
         return nodes_of(found, self._about)
 
     def _about(self, path: str) -> Mapping[str, Any]:
-        document = self.memory.documents.at(path)
+        document = self.memory.documents.read(path)
         return document.metadata if document else {}
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

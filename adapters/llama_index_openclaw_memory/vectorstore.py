@@ -16,9 +16,9 @@ from llama_index.core.vector_stores.types import (
 )
 
 from llama_index_openclaw_memory._filters import matching
-from llama_index_openclaw_memory._makers import Makers
 from llama_index_openclaw_memory._nodes import found_node, is_cited, node_of, source_of, written_of
 from llama_index_openclaw_memory._query_modes import answer
+from llama_index_openclaw_memory._vector_origin import VectorOrigins
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from llama_index.core.schema import BaseNode
     from llama_index.core.storage.storage_context import StorageContext
 
-    from openclaw_memory.types import Document, Maker
+    from openclaw_memory.types import Document, VectorSource
 
 
 class OpenClawVectorStore(BasePydanticVectorStore):
@@ -82,11 +82,11 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             ConfigError: the memory searches by keywords alone.
             EmbedderError: the memory's embedder cannot be had.
         """
-        return self._makers.embedding()
+        return self._origins.embedding()
 
     @property
-    def _makers(self) -> Makers:
-        return Makers(self.memory, None if self.embed_model is None else LlamaIndexEmbedder(self.embed_model))
+    def _origins(self) -> VectorOrigins:
+        return VectorOrigins(self.memory, None if self.embed_model is None else LlamaIndexEmbedder(self.embed_model))
 
     def as_index(self, storage_context: StorageContext | None = None, **kwargs: Any) -> VectorStoreIndex:
         """A `VectorStoreIndex` over all of this store that embeds with `embedding`.
@@ -108,8 +108,8 @@ class OpenClawVectorStore(BasePydanticVectorStore):
                 "OpenClawVectorStore(memory, embed_model=...), or open the memory with it, "
                 "Memory.open(folder, embedder=LlamaIndexEmbedder(...))"
             )
-        embedding, makers = self.embedding, self._makers
-        makers.check(makers.identity())
+        embedding, origins = self.embedding, self._origins
+        origins.check(origins.identity())
         return index_over(self, storage_context, embed_model=embedding, **kwargs)
 
     def __deepcopy__(self, _memo: dict[int, Any] | None = None) -> Self:
@@ -141,11 +141,11 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         documents = [written_of(node) for node in once.values()]
         rows = [node.embedding for node in once.values()]
         embedded = [node for node in once.values() if node.embedding is not None]
-        maker = self._makers.of_nodes(embedded) if embedded else self._makers.maker_beside()
-        if maker is None:
+        source = self._origins.of_nodes(embedded) if embedded else self._origins.source_for_new()
+        if source is None:
             self.memory.documents.add(documents)
         else:
-            self.memory.documents.add(documents, _completed(rows, documents, maker), maker)
+            self.memory.documents.add(documents, _completed(rows, documents, source), source)
         return [node.node_id for node in given]
 
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
@@ -169,7 +169,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         if not isinstance(ref_doc_id, str):
             raise InvalidInputError(f"ref_doc_id must be the id of a source, not {ref_doc_id!r}")
         documents = self.memory.documents
-        gone = [document.id for document in documents.all(where=lambda document: source_of(document) == ref_doc_id)]
+        gone = [document.id for document in documents.iterate(where=lambda document: source_of(document) == ref_doc_id)]
         if gone or all(is_cited(document) for document in documents.get([ref_doc_id])):
             # What is the id of nothing here may name a person's file: that is refused.
             documents.delete(gone or [ref_doc_id])
@@ -195,7 +195,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
     def clear(self) -> None:
         """Delete every document that a framework ever added; what people wrote stays."""
-        self.memory.documents.delete([document.id for document in self.memory.documents.all()])
+        self.memory.documents.delete([document.id for document in self.memory.documents.iterate()])
 
     # --- by what they say ----------------------------------------------------------------------------------------
 
@@ -221,7 +221,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         _refuse({name: value for name, value in kwargs.items() if name != "mmr_threshold"}, "query")
         if kwargs.get("mmr_threshold") is not None:
             query = replace(query, mmr_threshold=kwargs["mmr_threshold"])
-        found = answer(self._makers, query)
+        found = answer(self._origins, query)
         return VectorStoreQueryResult(
             nodes=[found_node(document) for document, _ in found],
             similarities=[score for _, score in found],
@@ -234,7 +234,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         where = matching(filters)
         documents = self.memory.documents
         if node_ids is None:
-            return list(documents.all(where=where))
+            return list(documents.iterate(where=where))
         return [document for document in documents.get(node_ids) if where is None or where(document)]
 
     # --- async ---------------------------------------------------------------------------------------------------
@@ -268,19 +268,21 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         return await in_thread(self.query, query, **kwargs)
 
 
-def _completed(rows: Sequence[Sequence[float] | None], documents: Sequence[Document], maker: Maker) -> list[Any]:
+def _completed(
+    rows: Sequence[Sequence[float] | None], documents: Sequence[Document], source: VectorSource
+) -> list[Any]:
     """The vectors of documents, with those that are lacking made.
 
     Raises:
         EmbedderError: nobody can make them, or what makes them failed.
     """
     lacking = [document for row, document in zip(rows, documents, strict=True) if row is None]
-    if lacking and maker.make is None:
+    if lacking and source.make is None:
         raise EmbedderError(
             f"node {lacking[0].id!r} came without an embedding, and nobody knows what made those of the others: embed "
             "it too, or name the model: OpenClawVectorStore(memory, embed_model=...)"
         )
-    made: Iterator[Any] = iter(maker.make(lacking) if lacking and maker.make is not None else ())
+    made: Iterator[Any] = iter(source.make(lacking) if lacking and source.make is not None else ())
     return [next(made) if row is None else row for row in rows]
 
 

@@ -19,7 +19,7 @@ from openclaw_memory.cli.output import (
 )
 from openclaw_memory.cli.watch import watch
 from openclaw_memory.display.tables import clean
-from openclaw_memory.types import cited
+from openclaw_memory.types.files import cited
 
 if TYPE_CHECKING:
     from openclaw_memory.types import SyncReport

@@ -382,13 +382,13 @@ def file_system(index: Path, mounts: str) -> Iterator[Finding]:
 
 def leftovers(index: Path, options: str) -> Iterator[Finding]:
     """Find damaged indexes that were kept, and what interrupted builds have left."""
-    from openclaw_memory.indexing import somebody_is_at_work
+    from openclaw_memory.store import SqliteStore
     from openclaw_memory.store.shadow import leftovers as cut_short
 
     if kept := sorted(index.parent.glob(f"{glob.escape(index.name)}.damaged-*")):
         remedy = f"Nothing needs them: rm {shlex.quote(str(index))}.damaged-*"
         yield Finding("leftovers", "note", f"{_named(kept)}: kept when damaged", remedy)
-    if (cut := cut_short(index)) and somebody_is_at_work(index):
+    if (cut := cut_short(index)) and "sync" in SqliteStore(index).describe(counts=False).locked:
         yield Finding("leftovers", "ok", "none: the index is being built again just now")
     elif cut:
         remedy = f"The next sync removes them: `openclaw-memory index{options}`."

@@ -1,6 +1,6 @@
 """Settings: `MemoryConfig`, its parts, and where configuration and state are stored."""
 
-from openclaw_memory.config.config import MemoryConfig, settings_of
+from openclaw_memory.config.config import MemoryConfig
 from openclaw_memory.config.sections import (
     ChunkingConfig,
     CompactionConfig,
@@ -26,5 +26,4 @@ __all__ = [
     "SearchConfig",
     "SessionsConfig",
     "SyncConfig",
-    "settings_of",
 ]

@@ -29,18 +29,17 @@ from openclaw_memory.documents.validation import (
 )
 from openclaw_memory.documents.vectors import DocumentVectors, row_identity, vector_of_file
 from openclaw_memory.errors import (
-    CorruptIndexError,
     EmbedderError,
+    IndexReplacedError,
     InvalidInputError,
     QueryError,
     StoreError,
     SyncBusyError,
     WorkspaceError,
 )
-from openclaw_memory.indexing.service import Upkeep
-from openclaw_memory.store.location import is_current
+from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.text.terms import query_terms
-from openclaw_memory.types import Document, Embedder, Maker, Source, Store, StoredChunk
+from openclaw_memory.types import Document, Embedder, Source, Store, StoredChunk, VectorSource
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.document_cache import Known, check_names_no_file, cited_lines, document_of
 from openclaw_memory.workspace.documents import Fields, Upserted
@@ -54,8 +53,6 @@ if TYPE_CHECKING:
 # The most that one search brings; see `Memory.search`.
 MOST_RESULTS = 1000
 
-# An index that is deleted again and again while it is asked is built again so often for one question.
-_ATTEMPTS = 5
 
 _Result = TypeVar("_Result")
 
@@ -71,19 +68,19 @@ class Documents:
     def __init__(
         self,
         workspace: Workspace,
-        upkeep: Upkeep,
+        service: IndexService,
         search: Callable[..., SearchResults],
         embedder: Callable[[], Embedder | None],
     ) -> None:
-        """`upkeep` keeps the index of the workspace; `search` is `Memory.search`, `embedder` asks the same index."""
-        self._workspace, self._upkeep, self._search, self._embedder = workspace, upkeep, search, embedder
+        """`service` keeps the index of the workspace; `search` is `Memory.search`, `embedder` asks the same index."""
+        self._workspace, self._service, self._search, self._embedder = workspace, service, search, embedder
         self._root, self._rules = workspace.root, workspace.rules
         self._known = Known(self._root, self._rules)
-        self._vectors = DocumentVectors(workspace, self._known, upkeep, self._reading)
+        self._vectors = DocumentVectors(workspace, self._known, service, self._reading)
 
     # --- by id ---------------------------------------------------------------------------------------------------
 
-    def add(self, given: Iterable[Document], vectors: Any = None, source: Maker | None = None) -> list[str]:
+    def add(self, given: Iterable[Document], vectors: Any = None, source: VectorSource | None = None) -> list[str]:
         """Write documents, each in the place of the one with its id, and index them; returns their ids in order.
 
         `vectors`, shape (n, dims) and of any length each, come with them, made by `source`: `vector_search` finds the
@@ -101,7 +98,7 @@ class Documents:
             EmbedderError: the vectors are not finite, or of other dimensions or another model than those that came
                 before. Nothing was written.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         added = list(given)
         for one in added:
             if not isinstance(one.metadata, Mapping):
@@ -111,8 +108,10 @@ class Documents:
                     f"a field of document {one.id!r} cannot be called {min(ours)!r}: call it another name"
                 )
         if vectors is not None and source is None:
-            raise EmbedderError("vectors came without word of what made them: give source=Maker(identity, model)")
-        if self._upkeep.is_syncing_here:
+            raise EmbedderError(
+                "vectors came without word of what made them: give source=VectorSource(identity, model)"
+            )
+        if self._service.is_syncing_here:
             raise SyncBusyError("a sync is under way in this very thread: a progress callback may search, not add")
         if not added:
             return []
@@ -133,10 +132,10 @@ class Documents:
         }
         written: Upserted = self._told(documents.upsert, wanted, self._known, vectors)
         if written and vectors is None:
-            self._upkeep.sync()
+            self._service.sync()
         return written
 
-    def _put_with_vectors(self, added: Sequence[Document], rows: Matrix, source: Maker) -> None:
+    def _put_with_vectors(self, added: Sequence[Document], rows: Matrix, source: VectorSource) -> None:
         import numpy as np
 
         model, units = (source.identity, rows.shape[1]), unit_rows(rows)
@@ -166,7 +165,7 @@ class Documents:
             if keys:
                 store.add_vectors([*keys], np.array([*keys.values()]), identity)
 
-        self._upkeep.sync(prepare=prepare)
+        self._service.sync(prepare=prepare)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """The documents with these ids, in their order; unknown ones are left out. A citation is an id as well.
@@ -175,7 +174,7 @@ class Documents:
             InvalidInputError: an id is no string.
             WorkspaceError: a file cannot be read.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         check_ids(ids)
         there: dict[str, list[str]] | None = None
         found: list[Document | None] = []
@@ -189,7 +188,7 @@ class Documents:
             found.append(document)
         return [owned(document) for document in found if document is not None]
 
-    def at(self, path: str) -> Document | None:
+    def read(self, path: str) -> Document | None:
         """The document, for reading alone, that a file holds now; None where it holds none, or cannot be read."""
         seen = self._known.text_at(path)
         return None if seen is None else document_in(path, seen)
@@ -201,7 +200,7 @@ class Documents:
             PathNotAllowedError: an id is a path or a citation, not the id of a document. Nothing was removed.
             WriteError: a file could not be removed.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         check_ids(ids)
         there = self._paths(ids)
         for doc_id in ids:
@@ -210,12 +209,12 @@ class Documents:
         gone = [doc_id for doc_id in dict.fromkeys(ids) if doc_id in there]
         if gone:
             self._told(documents.remove, [path for doc_id in gone for path in there[doc_id]])
-            self._upkeep.sync()
+            self._service.sync()
         return gone
 
-    def all(self, where: Where | None = None) -> Iterator[Document]:
+    def iterate(self, where: Where | None = None) -> Iterator[Document]:
         """Every document that fits, each once, in the order of their files; what a person wrote is none here."""
-        self._upkeep.check_open()
+        self._service.check_open()
         for doc_id, paths in self._paths().items():
             document = self._at(paths[0], doc_id)
             if document is not None and (where is None or where(document)):
@@ -233,7 +232,7 @@ class Documents:
 
     # --- by what they say ----------------------------------------------------------------------------------------
 
-    def find(
+    def search(
         self,
         query: str,
         k: int,
@@ -273,7 +272,7 @@ class Documents:
         rest = ((document_in(path, seen), 0.0) for path, _ in listed if (seen := self._known.text_at(path)))
         return distinct(chain(found, by_vector, rest), k, where)
 
-    def matching(
+    def keyword_search(
         self, query: str, k: int, *, where: Where | None = None, source: Source | None = None
     ) -> list[tuple[Document, float]]:
         """The k documents that have words of the question, best first, with the BM25 of the best chunk in them, > 0.
@@ -300,7 +299,7 @@ class Documents:
         k: int,
         *,
         identity: str | None = None,
-        vector_source: Maker | None = None,
+        vector_source: VectorSource | None = None,
         where: Where | None = None,
     ) -> list[tuple[Document, float]]:
         """The k documents nearest to a vector, shape (dims,), nearest first, with their cosines.
@@ -328,7 +327,7 @@ class Documents:
             return found
         # A person has changed what was found: its vector is that of another text.
         with suppress(SyncBusyError, StoreError):
-            self._upkeep.sync(wait=0)
+            self._service.sync(wait=0)
         self._vectors.restore(None)
         return search()
 
@@ -353,7 +352,7 @@ class Documents:
 
         return self._reading(all_of)
 
-    def vector_identity(self, vector_source: Maker | None = None) -> str | None:
+    def vector_identity(self, vector_source: VectorSource | None = None) -> str | None:
         """The identity of the model whose vectors documents came with, None where none did.
 
         It is that of `vector_source`, which makes those again that are gone, or else the commonest one.
@@ -380,7 +379,7 @@ class Documents:
                 Nothing was written.
             WriteError: one would be larger than `files.max_bytes` (nothing was written), or could not be written.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         wanted = [Fields(*one) for one in given]
         for path, fields, text in wanted:
             for name, value in {**fields, "text": text}.items():
@@ -396,7 +395,7 @@ class Documents:
         Raises:
             PathNotAllowedError: the path can be none of a memory file.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         content = self._known.look(path).content
         return None if content is None else (content.fields, content.text)
 
@@ -407,12 +406,12 @@ class Documents:
             PathNotAllowedError: a person's own file is there.
             WriteError: it could not be removed.
         """
-        self._upkeep.check_open()
+        self._service.check_open()
         return bool(self._told(documents.remove, paths))
 
     def below(self, folder: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
         """Path, fields (for reading alone) and text of each document below a folder of `memory/`, in path order."""
-        self._upkeep.check_open()
+        self._service.check_open()
         for path, content in documents.below(self._root, self._rules, self._known, folder):
             yield path, content.fields, content.text
 
@@ -426,30 +425,20 @@ class Documents:
             return written
         finally:
             if written is None or written:
-                self._upkeep.wrote()
+                self._service.record_write()
 
     def _reading(self, work: Callable[[Store], _Result]) -> _Result:
         """What `work` returns of the index as it is now, built first where there is none, and healed where damaged."""
 
-        def read(attempts: int = _ATTEMPTS) -> _Result:
-            store: Store | None = None
-            try:
-                store = self._upkeep.store()
-                self._upkeep.make_searchable()
-                self._upkeep.look()
-                store = self._upkeep.store()
-                with store.snapshot() as frozen:
-                    meta = frozen.meta()
-                    if attempts == 1 or (meta is not None and meta.complete):
-                        return work(frozen)
-            except CorruptIndexError:
-                raise
-            except StoreError:
-                if attempts == 1 or (store is not None and self._upkeep.is_store(store) and is_current(store)):
-                    raise
-            return read(attempts - 1)  # the index was deleted or replaced under this question
+        def read() -> _Result:
+            self._service.make_searchable()
+            self._service.is_behind()
+            with self._service.store().snapshot() as frozen:
+                if frozen.meta() is None and not self._service.is_syncing_here:
+                    raise IndexReplacedError("the index was deleted when it had just been built; search again")
+                return work(frozen)
 
-        return self._upkeep.healing(read)[0]
+        return self._service.recovering(read)[0]
 
     def _near(self, query: str, k: int, where: Where | None) -> list[tuple[Document, float]]:
         """What is near to a question by its vector alone, as far as this index can be asked for that now."""
@@ -495,7 +484,7 @@ class Documents:
         return sorted([*found, *others], key=lambda pair: -pair[1])[:k]
 
     def _of_model(self, path: str, identity: str) -> Document | None:
-        document = self.at(path)
+        document = self.read(path)
         return document if document is not None and document.model == identity else None
 
     def _hits(self, hits: Iterable[tuple[StoredChunk, float]]) -> Iterator[tuple[Document | None, float]]:

@@ -12,13 +12,13 @@ from openclaw_memory._log import warn
 from openclaw_memory.documents.validation import document_in, rows_of, unit_rows
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.staleness import PATIENCE_SECONDS
-from openclaw_memory.types import Document, Maker, Store
+from openclaw_memory.types import Document, Store, VectorSource
 from openclaw_memory.workspace.document_cache import Known
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 from openclaw_memory.workspace.scan import notes_below
 
 if TYPE_CHECKING:
-    from openclaw_memory.indexing.service import Upkeep
+    from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.types import Matrix, Vector
     from openclaw_memory.workspace import Workspace
 
@@ -36,22 +36,22 @@ class DocumentVectors:
         self,
         workspace: Workspace,
         known: Known,
-        upkeep: Upkeep,
+        service: IndexService,
         reading: Callable[[Callable[[Store], Any]], Any],
     ) -> None:
         """`reading` runs what reads the index as it is now, on a snapshot of it."""
-        self._workspace, self._known, self._upkeep, self._reading = workspace, known, upkeep, reading
-        self._source: Maker | None = None  # the latest that was handed in
+        self._workspace, self._known, self._service, self._reading = workspace, known, service, reading
+        self._source: VectorSource | None = None  # the latest that was handed in
         self._failed = ""  # why it could not make what is gone
         self._tried: object = None  # when, and with what missing, it was tried in vain
         self._said: list[str] = []
         self._making = threading.Lock()
 
-    def use(self, source: Maker | None) -> None:
+    def use(self, source: VectorSource | None) -> None:
         """Make vectors again that are gone with this source, or the latest one; also where that failed just now."""
         self._source, self._tried = source or self._source, None
 
-    def restore(self, source: Maker | None) -> str | None:
+    def restore(self, source: VectorSource | None) -> str | None:
         """Make vectors again that are gone, by this source or the latest one, if they are of its model.
 
         Returns the model whose vectors there are, as `Documents.vector_identity`. A source that fails is asked again
@@ -74,8 +74,8 @@ class DocumentVectors:
 
     def missing(self) -> Mapping[str, int]:
         """How many documents cannot be found by the vectors they came with, by the reason."""
-        self._upkeep.check_open()
-        return self._missing(self._upkeep.store().identities()) if self._upkeep.there_is_an_index() else {}
+        self._service.check_open()
+        return self._missing(self._service.store().identities()) if self._service.has_index() else {}
 
     def in_words(self) -> list[str]:
         """As `missing`, a line for each reason."""
@@ -123,7 +123,7 @@ class DocumentVectors:
 
     # --- making them again ---------------------------------------------------------------------------------------
 
-    def _restored(self, there: Mapping[str, tuple[int, int]], source: Maker) -> bool:
+    def _restored(self, there: Mapping[str, tuple[int, int]], source: VectorSource) -> bool:
         """Whether any vector that was gone has been made again."""
         lacking = {name: counts for name, counts in there.items() if counts[1] < counts[0]}
         lacking = {name: counts for name, counts in lacking.items() if name.rpartition("#")[0] == source.identity}
@@ -165,7 +165,7 @@ class DocumentVectors:
         return found
 
     def _add(self, keys: Sequence[str], rows: Matrix, identity: str) -> None:
-        self._upkeep.healing(lambda: self._upkeep.store().add_vectors(keys, rows, identity))
+        self._service.recovering(lambda: self._service.store().add_vectors(keys, rows, identity))
 
 
 def row_identity(there: Mapping[str, tuple[int, int]], model: str | None) -> str | None:
@@ -180,7 +180,7 @@ def vector_of_file(store: Store, path: str, identity: str) -> Vector | None:
     return next(iter(store.vectors(ids).values()), None) if ids else None
 
 
-def _made(source: Maker, documents: Sequence[Document]) -> Matrix:
+def _made(source: VectorSource, documents: Sequence[Document]) -> Matrix:
     """The unit vectors of documents.
 
     Raises:

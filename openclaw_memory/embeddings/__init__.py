@@ -6,14 +6,9 @@ from typing import TYPE_CHECKING
 
 from openclaw_memory._lazy import late_names
 from openclaw_memory.embeddings.registry import (
-    AUTO_ORDER,
-    ENTRY_POINT_GROUP,
-    check_provider,
     from_callable,
     load_embedder,
-    providers,
 )
-from openclaw_memory.embeddings.vectors import checked_vectors, normalised, own_errors, vector_key
 
 if TYPE_CHECKING:
     from openclaw_memory.embeddings.framework import FrameworkEmbedder
@@ -24,22 +19,14 @@ if TYPE_CHECKING:
     from openclaw_memory.embeddings.selection import unguarded
 
 __all__ = [
-    "AUTO_ORDER",
-    "ENTRY_POINT_GROUP",
     "FrameworkEmbedder",
     "Limits",
     "RetryPolicy",
     "Service",
-    "check_provider",
-    "checked_vectors",
     "from_callable",
     "http_client",
     "load_embedder",
-    "normalised",
-    "own_errors",
-    "providers",
     "unguarded",
-    "vector_key",
 ]
 
 _LATE = {

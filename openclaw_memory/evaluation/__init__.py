@@ -2,6 +2,6 @@
 
 from openclaw_memory.evaluation.dataset import Question, read_questions
 from openclaw_memory.evaluation.evaluate import compare, copy_lab, evaluate
-from openclaw_memory.evaluation.report import Answered, Comparison, Evaluation
+from openclaw_memory.evaluation.report import Comparison, Evaluation
 
-__all__ = ["Answered", "Comparison", "Evaluation", "Question", "compare", "copy_lab", "evaluate", "read_questions"]
+__all__ = ["Comparison", "Evaluation", "Question", "compare", "copy_lab", "evaluate", "read_questions"]

@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openclaw_memory.config import MemoryConfig, settings_of
+from openclaw_memory.config import MemoryConfig
+from openclaw_memory.config.config import settings_of
 from openclaw_memory.embeddings.selection import EmbedderChoice, embedders_of
 from openclaw_memory.errors import QueryError, WriteError
 from openclaw_memory.evaluation.dataset import Question, check_evidence, folded, read_questions
@@ -115,7 +116,7 @@ def _opened(workspace: str | os.PathLike[str], embedder: EmbedderChoice, config:
     usual = Memory.open(workspace, embedder=embedder, config=quiet, index_path=index)
     settings = replace(usual.config, chunking=config.chunking)
     embedders = embedders_of(embedder, settings.embedding)
-    return Memory(usual.workspace, lambda: SqliteStore.open(index), embedders, settings, index_path=index)
+    return Memory(usual.workspace, SqliteStore(index), embedders, settings)
 
 
 def copy_lab(folder: str | os.PathLike[str]) -> list[Question]:

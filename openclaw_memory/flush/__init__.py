@@ -9,11 +9,9 @@ __all__ = [
     "MAX_STEPS",
     "ConversationDetector",
     "Flush",
-    "FlushRegistry",
     "FlushTurn",
     "ModelTurn",
     "Reading",
-    "SessionState",
     "abort_flush",
     "adrive_flush",
     "answer_tool_call",
@@ -21,10 +19,8 @@ __all__ = [
     "drive_flush",
     "messages_since",
     "prompt_of",
-    "read_states",
     "run_flush",
     "transcribed",
-    "update_state",
 ]
 
 if TYPE_CHECKING:
@@ -41,7 +37,6 @@ if TYPE_CHECKING:
         run_flush,
     )
     from openclaw_memory.flush.flush import FLUSH_TAG, Flush, FlushTurn
-    from openclaw_memory.flush.state import FlushRegistry, SessionState, read_states, update_state
     from openclaw_memory.flush.verbatim import messages_since, transcribed
 
 # The module of each public name, imported at its first use.
@@ -52,7 +47,6 @@ _MODULES = {
         *("as_single_prompt", "drive_flush", "prompt_of", "run_flush"),
     ],
     "flush": ["FLUSH_TAG", "Flush", "FlushTurn"],
-    "state": ["FlushRegistry", "SessionState", "read_states", "update_state"],
     "verbatim": ["messages_since", "transcribed"],
 }
 

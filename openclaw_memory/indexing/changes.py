@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -58,7 +59,7 @@ def compare(files: Iterable[MemoryFile], known: Mapping[str, FileRecord]) -> Dif
         record = known.get(file.path)
         if record is None:
             fresh.append(file)
-        elif record.lacks is not None or not same_stamp(file, record):
+        elif record.vectors_missing is not None or not same_stamp(file, record):
             touched.append(file)
         elif _in_doubt(record):
             doubtful.append(file)
@@ -105,6 +106,11 @@ def same_stamp(file: MemoryFile, record: FileRecord) -> bool:
         and file.inode == record.inode
         and file.source == record.source
     )
+
+
+def missing_vectors(files: Mapping[str, FileRecord]) -> dict[str, int]:
+    """Return how many files lack vectors, by the reason."""
+    return dict(Counter(record.vectors_missing for record in files.values() if record.vectors_missing is not None))
 
 
 def _in_doubt(record: FileRecord) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from openclaw_memory.config import ChunkingConfig
-from openclaw_memory.store import SCHEMA_VERSION
+from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.types import Embedder, IndexMeta
 
 # Raise it when chunking/, text.py, redaction.py or fence.py begin to give other rows for the same file: every index is

@@ -11,7 +11,7 @@ from typing import Any
 from openclaw_memory.types import Skipped, SyncReport
 from openclaw_memory.types.results import SyncFailure, SyncRecord
 
-# The names under which a store keeps them (`Store.note`).
+# The names under which a store keeps them (`Store.set_meta`).
 LAST_SYNC, LAST_ERROR = "last_sync", "last_error"
 # Files that are named with their reasons; more would make a note of every sync grow with the workspace.
 MOST_FILES = 100

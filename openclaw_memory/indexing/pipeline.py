@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from openclaw_memory.chunking import chunk, moved_down
 from openclaw_memory.config import ChunkingConfig
-from openclaw_memory.embeddings import vector_key
 from openclaw_memory.embeddings.stream import Embedded, asks_service, stream
+from openclaw_memory.embeddings.vectors import vector_key
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, UndecodableError
 from openclaw_memory.indexing.background import no_hurry
 from openclaw_memory.indexing.changes import UNREAD_SIZE
@@ -135,7 +135,7 @@ class Run:
             yield from self._opened(batch, len(files))
             self._write(tell)
         if same:
-            self.store.touch_files(same, self.meta)
+            self.store.replace_files([(record, None) for record in same], self.meta)
             for record in same:
                 self._count(record)
 
@@ -156,7 +156,11 @@ class Run:
     def _note(self, file: MemoryFile) -> Iterator[Piece | FileRecord]:
         record, text = read(self.workspace, file)
         known = None if self.anew else self.before.get(file.path)
-        if known is not None and (known.hash, known.source, known.lacks) == (record.hash, record.source, None):
+        if known is not None and (known.hash, known.source, known.vectors_missing) == (
+            record.hash,
+            record.source,
+            None,
+        ):
             yield record
         else:
             found = rows(text, file.path, self.chunking, vectors=self.embedder is not None)
@@ -176,9 +180,9 @@ class Run:
     def _known_transcript(self, file: MemoryFile) -> FileRecord | None:
         """The record from which the reading goes on; None where vectors are lacking that may be had now."""
         known = self.before.get(file.path)
-        if known is None or known.lacks is None:
+        if known is None or known.vectors_missing is None:
             return known
-        return replace(known, lacks=str(self.embedder)) if isinstance(self.embedder, EmbedderError) else None
+        return replace(known, vectors_missing=str(self.embedder)) if isinstance(self.embedder, EmbedderError) else None
 
     def _limits(self) -> tuple[int, int]:
         """How many files, or chunks, make a group."""
@@ -244,14 +248,14 @@ class Run:
         record, found = piece.record, piece.rows
         keys = [key for key, _ in _embedded(found)]
         lacking = dict.fromkeys(key for key in keys if key in missing and key in self.lacking)
-        lacks = self._lacks.get(record.path, record.lacks)
+        lacks = self._lacks.get(record.path, record.vectors_missing)
         if lacking:
             found = [replace(row, vector_key=None) if row.vector_key in lacking else row for row in found]
             lacks = self.lacking[next(iter(lacking))]
         if lacks is None:
             return piece
         self._lacks[record.path] = lacks
-        return piece._replace(record=replace(record, lacks=lacks), rows=found)
+        return piece._replace(record=replace(record, vectors_missing=lacks), rows=found)
 
     def _count(self, record: FileRecord) -> None:
         known = self.before.get(record.path)
@@ -261,8 +265,8 @@ class Run:
             self.changed.append(record.path)
         else:
             self.unchanged += 1
-        if record.lacks is not None:
-            self.waiting.append(Skipped(record.path, record.lacks))
+        if record.vectors_missing is not None:
+            self.waiting.append(Skipped(record.path, record.vectors_missing))
 
 
 def reason(error: Exception) -> str:
@@ -388,8 +392,8 @@ def transcript_pieces(
             found, from_line = [], 0
         found += transcript_rows(part, file.path, rules, vectors=vectors)
         from_line = from_line or part.first_line
-        lacks = None if part.first_line == 1 else record.lacks  # a file that was rewritten lacks nothing yet
-        record = replace(record, hash=str(part.mark), lacks=lacks)
+        lacks = None if part.first_line == 1 else record.vectors_missing  # a file that was rewritten lacks nothing yet
+        record = replace(record, hash=str(part.mark), vectors_missing=lacks)
         if part.unreadable:
             unreadable.append((part.first_unreadable, part.unreadable))
     yield Piece(record, found, from_line, left_out=_left_out(unreadable)) if from_line else record
@@ -408,7 +412,7 @@ def _left_out(unreadable: Sequence[tuple[int, int]]) -> str:
 
 def _record(file: MemoryFile, known: FileRecord | None = None) -> FileRecord:
     """What is known of a file before it is read: its stamp now, and the content that the index holds of it."""
-    digest, lacks = (known.hash, known.lacks) if known else ("", None)
+    digest, lacks = (known.hash, known.vectors_missing) if known else ("", None)
     return FileRecord(file.path, file.source, digest, file.size, file.mtime_ns, file.inode, time.time_ns(), lacks)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,12 +11,11 @@ from typing import TYPE_CHECKING
 from openclaw_memory.config import ChunkingConfig, MemoryConfig
 from openclaw_memory.embeddings.selection import probed
 from openclaw_memory.embeddings.stream import Embedded, is_unheard, stream
-from openclaw_memory.errors import CorruptIndexError, EmbedderError, OpenClawMemoryError
+from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.background import no_hurry
-from openclaw_memory.indexing.changes import Difference, compare
+from openclaw_memory.indexing.changes import Difference, compare, missing_vectors
 from openclaw_memory.indexing.fingerprint import describe, outdated
 from openclaw_memory.indexing.pipeline import Run, read, rows, transcript_rows
-from openclaw_memory.store.shadow import sweep
 from openclaw_memory.types import (
     ChunkRow,
     Embedder,
@@ -38,42 +35,41 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What a pass works with; see `openclaw_memory.indexing.sync`."""
+class SyncParts:
+    """What a sync works with.
+
+    With `embedder=None` the index is keyword-only; if `trouble` then says why the wanted embedder, of the provider
+    `requested`, is not there, the vectors of an index that has some are kept. `progress` is called between
+    transactions; what it raises ends the sync and reaches the caller. `give_way` is called before each small piece of
+    work, and may wait there for searches. `patience` says how jobs of a batch API are waited for.
+    """
 
     workspace: Workspace
     store: Store
     embedder: Embedder | None
     config: MemoryConfig
-    batch: Batch | None
-    trouble: str | None
-    requested: str | None
-    progress: Callable[[Progress], None] | None
-    give_way: Callable[[], None]
-    index_path: Path | None
+    trouble: str | None = None
+    requested: str | None = None
+    progress: Callable[[Progress], None] | None = None
+    give_way: Callable[[], None] = no_hurry
+    patience: Patience | None = None
+    batch: Batch | None = None
 
 
-def parts_of(
-    workspace: Workspace,
-    store: Store,
-    embedder: Embedder | None,
-    config: MemoryConfig,
-    *,
-    trouble: str | None = None,
-    requested: str | None = None,
-    progress: Callable[[Progress], None] | None = None,
-    index_path: Path | None = None,
-    patience: Patience | None = None,
-    give_way: Callable[[], None] = no_hurry,
-) -> Parts:
-    """The parts of a sync, with its jobs at a batch API where the settings want some."""
-    batch = None
-    if config.embedding.batch != "off" and embedder is not None:
-        from openclaw_memory.embeddings.batch.jobs import Patience, batch_of
+def batch_place(store: Store) -> Path | None:
+    """Where jobs of a batch API are remembered: beside the index, as they outlive it; None for one without a file."""
+    location = store.describe(counts=False).location
+    return Path(location) if location and "://" not in location else None
 
-        patience = patience or Patience(concurrency=config.embedding.batch_concurrency)
-        batch = batch_of(embedder, index_path, patience)
-    return Parts(workspace, store, embedder, config, batch, trouble, requested, progress, give_way, index_path)
+
+def _with_batch(parts: SyncParts) -> SyncParts:
+    """The parts with the jobs at a batch API, where the settings want some."""
+    if parts.config.embedding.batch == "off" or parts.embedder is None:
+        return parts
+    from openclaw_memory.embeddings.batch.jobs import Patience, batch_of
+
+    patience = parts.patience or Patience(concurrency=parts.config.embedding.batch_concurrency)
+    return replace(parts, batch=batch_of(parts.embedder, batch_place(parts.store), patience))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +100,24 @@ class Plan:
     put_off: str | None = None
 
 
-def all_passes(parts: Parts, *, force: bool, alone: bool) -> SyncReport:
-    """A whole sync, by whoever has the turn; `alone` says that nobody else can be at work meanwhile."""
+def sync(parts: SyncParts, *, force: bool = False, alone: bool = True) -> SyncReport:
+    """Bring the index up to date with the workspace, and say what was done.
+
+    A file that cannot be read or cut is named in `failed`, one that is not text in `skipped`. Both keep the rows they
+    had, and are tried again next time, also when they have not been touched since. A file whose vectors cannot be had
+    is named in `waiting`: keywords find it, and the next sync asks again. `unchanged` counts files by content: in an
+    index that was built again (`rebuilt` says why) a file whose text is as before still counts as unchanged.
+
+    An index is built again only when its vectors are there: until then `waiting` names every file. `alone` says that
+    the caller holds the lock `sync` of the store, so that no other sync is at work.
+
+    Raises:
+        WorkspaceError: the folder has gone; nothing is removed from the index.
+        StoreError: the index cannot be written.
+    """
+    parts = _with_batch(parts)
     started = time.perf_counter()
     store, batch, rules = parts.store, parts.batch, parts.config.embedding
-    if alone and parts.index_path is not None:
-        sweep(parts.index_path)
     report = one_pass(parts, force=force)
     jobs = None
     # Jobs that stay as they are belong to a service that does not answer: the next sync asks for them.
@@ -120,14 +128,14 @@ def all_passes(parts: Parts, *, force: bool, alone: bool) -> SyncReport:
     # What others have embedded and not yet written is nobody's, and must not be taken from them.
     if alone and report.embedded and report.ok:
         # Vectors in no use are looked for among all chunks: in a large index not before some have come together.
-        chunks = store.chunk_count() + sum(rows for rows, _ in store.identities().values())
+        chunks = store.describe().chunks + sum(rows for rows, _ in store.identities().values())
         if store.prune(max(rules.max_entries, chunks + chunks // 64)):
             store.prune(rules.max_entries)
     return replace(report, seconds=time.perf_counter() - started)
 
 
-def one_pass(parts: Parts, *, force: bool) -> SyncReport:
-    """Do what `openclaw_memory.indexing.sync` says, once; the report leaves out how long it took.
+def one_pass(parts: SyncParts, *, force: bool) -> SyncReport:
+    """Do what `sync` says, once; the report leaves out how long it took.
 
     What answers is built again beside; a first index is built in its place, so that one that was cut short goes on.
     """
@@ -135,17 +143,22 @@ def one_pass(parts: Parts, *, force: bool) -> SyncReport:
     stored, before = parts.store.meta(), parts.store.files()
     found = Found(scan, stored, before, compare(scan.files, before))
     plan = _planned(parts, found, force=force)
-    if plan.rebuilt is None or stored is None or not stored.complete:
+    if stored is not None and stored.complete and plan.rebuilt is None:
         return _written(parts, parts.store, found, plan)
-    with beside(parts.store) as built:
-        return _written(parts, built, found, plan)
+    build = parts.store.begin_build(plan.wanted, keep_rows=plan.rebuilt is None)
+    try:
+        report = _written(parts, build.store, found, plan)
+    except BaseException:
+        build.abort()
+        raise
+    build.publish()
+    return report
 
 
-def _written(parts: Parts, store: Store, found: Found, plan: Plan) -> SyncReport:
+def _written(parts: SyncParts, store: Store, found: Found, plan: Plan) -> SyncReport:
     """Bring the rows of `store` up to date, or build all of them."""
     stored, before = found.stored, found.before
     anew = stored is None or plan.rebuilt is not None
-    build = _reset(store, plan.wanted) if stored is None or anew else stored.building
     made_for = plan.wanted if stored is None or anew else stored
     chunking, lacking = parts.config.chunking, dict(plan.held)
     source = plan.error or parts.embedder
@@ -157,8 +170,6 @@ def _written(parts: Parts, store: Store, found: Found, plan: Plan) -> SyncReport
     removed = sorted(path for path in gone if not found.scan.is_unknown(path))
     if removed and not anew:
         store.remove_files(removed)
-    if build is not None:
-        store.finish(build)
     return SyncReport(
         added=tuple(sorted(run.added)),
         changed=tuple(sorted(run.changed)),
@@ -190,13 +201,13 @@ def together(first: SyncReport, then: SyncReport) -> SyncReport:
     )
 
 
-def _planned(parts: Parts, found: Found, *, force: bool) -> Plan:
+def _planned(parts: SyncParts, found: Found, *, force: bool) -> Plan:
     """Decide; an index that answers is only given up when all the vectors of the next one are there."""
     embedder, stored = parts.embedder, found.stored
     error = None if parts.trouble is None else EmbedderError(parts.trouble)
     plan = Plan(describe(embedder, parts.config.chunking), error=error)
     idle = stored is not None and not (found.difference.to_read or force or outdated(stored, plan.wanted))
-    if embedder is not None and not idle and (parts.store.lacking() or is_unheard(embedder)):
+    if embedder is not None and not idle and (missing_vectors(found.before) or is_unheard(embedder)):
         plan.error = error = _silent(embedder)
     if stored is None:
         if embedder is not None and error is None:
@@ -231,7 +242,7 @@ def _planned(parts: Parts, found: Found, *, force: bool) -> Plan:
     return plan
 
 
-def _kept(parts: Parts, plan: Plan, stored: IndexMeta, error: EmbedderError) -> Plan:
+def _kept(parts: SyncParts, plan: Plan, stored: IndexMeta, error: EmbedderError) -> Plan:
     """The plan where vectors cannot be had: the index stays one of those that it holds."""
     plan.error = error
     wanted = describe(None, parts.config.chunking)
@@ -250,7 +261,7 @@ def _kept(parts: Parts, plan: Plan, stored: IndexMeta, error: EmbedderError) -> 
 
 
 def _ask_batch(
-    parts: Parts, plan: Plan, files: Sequence[MemoryFile], known: Mapping[str, FileRecord] | None = None
+    parts: SyncParts, plan: Plan, files: Sequence[MemoryFile], known: Mapping[str, FileRecord] | None = None
 ) -> None:
     """Collect what the batch API has done, and leave it what is missing, where the settings and the amount say so."""
     if parts.batch is None or parts.embedder is None:
@@ -270,37 +281,9 @@ def _silent(embedder: Embedder) -> EmbedderError | None:
     return None
 
 
-def _reset(store: Store, wanted: IndexMeta) -> str:
-    """Empty the index and begin a build; returns its name."""
-    build = os.urandom(8).hex()
-    store.reset(replace(wanted, building=build))
-    return build
-
-
 def _all(files: Sequence[MemoryFile], why: str) -> list[Skipped]:
     """Every file: the index has vectors, but none that fit the questions of now."""
     return [Skipped(file.path, why) for file in files]
-
-
-@contextmanager
-def beside(store: Store) -> Iterator[Store]:
-    """A store to build the next index in, published in place of the old one where the block ends well.
-
-    Whatever ends the block otherwise (an error, a progress callback that raises) leaves the old index as it was. So
-    does a process that is killed; what it leaves behind is swept at the beginning of the next sync.
-
-    Raises:
-        CorruptIndexError: the index is damaged, also where no search would meet it: the next one begins as its copy.
-    """
-    if problems := store.problems():
-        raise CorruptIndexError(f"the index is damaged ({'; '.join(problems)}); delete it and sync again")
-    built = store.beside()
-    try:
-        yield built
-    except BaseException:
-        store.discard(built)
-        raise
-    store.publish(built)
 
 
 # So many texts may be refused for themselves: more speak of a service that refuses any.
@@ -414,7 +397,7 @@ def _prepared(
     """The rows of a file, those of a transcript part by part."""
     try:
         if file.source == "sessions":
-            mark = known.hash if known is not None and known.lacks is None else None
+            mark = known.hash if known is not None and known.vectors_missing is None else None
             for part in workspace.transcript(file.path, mark):
                 yield transcript_rows(part, file.path, chunking, vectors=True)
         else:

@@ -21,9 +21,10 @@ LONG_LOOK_SECONDS = 0.05
 # What a sync left as it was (a service is down, a file is unreadable) is not asked for again before.
 PATIENCE_SECONDS = 60.0
 NOTHING_YET = "nothing is indexed yet: sync the memory"
+BUILDING = "the index is being built: files that it does not hold yet are not found"
 
 
-class Lag:
+class Staleness:
     """What is known here to have changed since the index followed the files. Safe to use from several threads."""
 
     def __init__(self, workspace: Workspace, config: MemoryConfig, store: Callable[[], Store]) -> None:
@@ -38,7 +39,7 @@ class Lag:
         self._left: Mapping[str, object] = {}  # those that the last sync could not index, and will not as they are
         self._asked: tuple[object, float] = (None, float("-inf"))  # what a sync was asked to mend, and when
 
-    def wrote(self) -> None:
+    def record_write(self) -> None:
         """Note that a file was changed here, which the index does not know yet."""
         with self._lock:
             self._written += 1
@@ -49,7 +50,7 @@ class Lag:
         """How many changes were made here; a sync covers those from before it began."""
         return self._written
 
-    def synced(self, report: SyncReport, written: int) -> None:
+    def record_sync(self, report: SyncReport, written: int) -> None:
         """Note that a sync has ended, which saw the first `written` of the changes made here."""
         self._mistrusted, self._mistrusted_at = not report.ok, time.time()
         self._covered, self._changed, self._left = written, {}, {}
@@ -60,7 +61,7 @@ class Lag:
             self._left = self._changed if report.ok else {}
             self._asked = (self._wish(), time.monotonic())
 
-    def mistrust(self) -> None:
+    def invalidate(self) -> None:
         """Count the index as behind until a sync ends well."""
         self._mistrusted, self._mistrusted_at = True, time.time()
 
@@ -89,7 +90,7 @@ class Lag:
         self._compare()
         return False
 
-    def wants_sync(self) -> bool:
+    def should_sync(self) -> bool:
         """Whether a sync should run now: once for the same changes, unless they wait for long. It is then asked for."""
         wish, (asked, at) = self._wish(), self._asked
         if not self.is_behind() or (wish == asked and time.monotonic() - at < PATIENCE_SECONDS):
@@ -114,5 +115,5 @@ class Lag:
 
     def _done_elsewhere_since(self, at: float) -> bool:
         """Whether a sync that left nothing out has begun after `at`, in seconds since 1970, in whatever process."""
-        last = sync_record(self._store().noted(LAST_SYNC))
+        last = sync_record(self._store().get_meta(LAST_SYNC))
         return last is not None and last.at > moment(at) and not last.failed and not last.waiting

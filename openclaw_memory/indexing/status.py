@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import probed, unavailable_reason
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError, StoreError
-from openclaw_memory.indexing.changes import compare
+from openclaw_memory.indexing.changes import compare, missing_vectors
 from openclaw_memory.indexing.fingerprint import outdated
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, MOST_FILES, sync_failure, sync_record
 from openclaw_memory.indexing.staleness import NOTHING_YET
@@ -23,7 +21,7 @@ from openclaw_memory.types import (
     Skipped,
     Status,
     Store,
-    StoreStats,
+    StoreInfo,
     SyncReport,
 )
 from openclaw_memory.types.results import (
@@ -40,18 +38,16 @@ if TYPE_CHECKING:
     from openclaw_memory.workspace import Scan, Workspace
 
 
-NO_STATS = StoreStats(0, 0, 0, {}, "none", None, 0, {})
 # Services word the same failure in as many ways as there are requests (each names its own): so many are told.
 REASONS = 3
 
 
 def status(
     workspace: Workspace,
-    store: Store | None,
+    store: Store,
     embedder: Embedder | None,
     wanted: IndexMeta | None,
     *,
-    index_path: Path | None,
     requested_provider: str,
     unavailable: Mapping[str, str],
     last: SyncReport | None,
@@ -64,10 +60,10 @@ def status(
 ) -> Status:
     """Compare the workspace with its index by stamps, and ask the store what works.
 
-    `store` is None where nothing has been indexed yet, `wanted` where the embedder is unavailable (`notices` then say
-    why). `last` is the report of this process's latest sync; of other processes' syncs the notes in the store tell.
-    `last_error` is the note of what ended that sync (`records.record_of_error`), or just the words, None where it came
-    to its end. `config` tells how many vectors are kept, and whether batches are wanted; `watcher` and `flush` are
+    `wanted` is None where the embedder is unavailable (`notices` then say why). `last` is the report of this
+    process's latest sync; those of other processes are noted in the store. `last_error` is the note of what ended that
+    sync (`history.record_of_error`), or just the words, None where it came to its end. `config` says how many vectors
+    are kept, and whether batches are wanted; `watcher` and `flush` are
     repeated.
 
     With `deep`, the embedder is asked and both legs of the search are tried with a real query, what fails is told in
@@ -81,10 +77,9 @@ def status(
     """
     rules = config or MemoryConfig()
     scan = workspace.scan()
-    stats = store.stats() if store else NO_STATS
-    stored = store.meta() if store else None
-    lacking = store.lacking() if store else {}
-    last_sync = sync_record(store.noted(LAST_SYNC)) if store else None
+    stats, stored, known = store.describe(), store.meta(), store.files()
+    lacking = missing_vectors(known)
+    last_sync = sync_record(store.get_meta(LAST_SYNC))
     failed, skipped = _named("failed", last, last_sync), _named("skipped", last, last_sync)
     words = [*notices, *_state_in_words(stored, wanted, unavailable), *told_of_lacking(lacking)]
     words += [f"{path} could not be indexed: {reason}" for path, reason in failed.items()]
@@ -97,12 +92,12 @@ def status(
     if deep and embedder is not None:
         vector = _tried(vector, embedder, store if speaks else None, stats)
     fails = vector.answers is False or vector.fits is not None
-    known = store.files() if store else {}
     dirty = why_behind(workspace, scan, known, {**failed, **skipped})
     seen = {file.path for file in scan.skipped}
     return Status(
         workspace=str(workspace.root),
-        index_path=str(index_path) if index_path else "",
+        backend=stats.backend,
+        index_path=stats.location,
         provider=meta.provider if meta else "",
         model=meta.model if meta else "",
         requested_provider=requested_provider,
@@ -117,20 +112,20 @@ def status(
             *(Skipped(path, why) for path, why in skipped.items() if path in dirty and path not in seen),
         ),
         vector=vector,
-        fts=_fts(store, try_it=deep),
+        fts=_fts(store if stats.exists else None, try_it=deep),
         cache=CacheStatus(embedder is not None, stats.vectors, rules.embedding.max_entries),
         index_bytes=stats.size_bytes,
         notices=tuple(dict.fromkeys(words)),
         engine=stats.engine,
-        problems=store.problems() if deep and store else (),
+        problems=store.verify() if deep else (),
         waiting=waiting(scan.files, known),
         extra_paths=workspace.rules.extra_paths,
         fallback=_fallback(embedder, requested_provider, unavailable),
-        batch=_batch(rules, embedder, index_path),
+        batch=_batch(rules, embedder, store),
         last_sync=last_sync,
         last_error=_last_error(store, last_sync, last_error),
         watcher=watcher,
-        bytes=_bytes(scan.files, index_path, stats),
+        bytes=_bytes(scan.files, stats),
         flush=dict(flush or {}),
     )
 
@@ -176,9 +171,9 @@ def _named(what: str, last: SyncReport | None, last_sync: SyncRecord | None) -> 
     return here if is_of_the_report else dict(noted)
 
 
-def _last_error(store: Store | None, last_sync: SyncRecord | None, last_error: str | None) -> SyncFailure | None:
+def _last_error(store: Store, last_sync: SyncRecord | None, last_error: str | None) -> SyncFailure | None:
     """What ended the latest sync, here or in another process; None where a later one came to its end."""
-    error = sync_failure(last_error) or (sync_failure(store.noted(LAST_ERROR)) if store else None)
+    error = sync_failure(last_error) or sync_failure(store.get_meta(LAST_ERROR))
     if error is None or (last_sync is not None and error.at is not None and last_sync.at >= error.at):
         return None
     return error
@@ -192,15 +187,16 @@ def _fallback(embedder: Embedder | None, requested: str, unavailable: Mapping[st
     return {"from": requested, "reason": unavailable.get(requested, built)}
 
 
-def _batch(rules: MemoryConfig, embedder: Embedder | None, index_path: Path | None) -> BatchStatus:
+def _batch(rules: MemoryConfig, embedder: Embedder | None, store: Store) -> BatchStatus:
     """How missing vectors are left to the batch API of the embedder's service, and what is under way there."""
     mode = rules.embedding.batch
     if mode == "off":
         return BatchStatus(enabled=False, mode=mode)
     from openclaw_memory.embeddings.batch.jobs import FAILURE_LIMIT, Patience, batch_api
     from openclaw_memory.embeddings.batch.state import Known, load, path_of
+    from openclaw_memory.indexing.plan import batch_place
 
-    patience, offered = Patience(), batch_api(embedder) is not None
+    patience, offered, index_path = Patience(), batch_api(embedder) is not None, batch_place(store)
     known, error = Known(), None
     if embedder is not None and index_path is not None:
         try:
@@ -224,20 +220,16 @@ def _batch(rules: MemoryConfig, embedder: Embedder | None, index_path: Path | No
     )
 
 
-def _bytes(files: Sequence[MemoryFile], index_path: Path | None, stats: StoreStats) -> DiskUsage:
-    try:
-        log_bytes = os.stat(f"{index_path}-wal").st_size
-    except OSError:  # the last connection that closes removes it
-        log_bytes = 0
+def _bytes(files: Sequence[MemoryFile], stats: StoreInfo) -> DiskUsage:
     return DiskUsage(
-        index=max(stats.size_bytes - log_bytes, 0),
-        log=log_bytes,
+        index=stats.size_bytes - stats.log_bytes,
+        log=stats.log_bytes,
         notes=sum(file.size for file in files if file.source == "memory"),
         sessions=sum(file.size for file in files if file.source == "sessions"),
     )
 
 
-def _vector(embedder: Embedder | None, stats: StoreStats, stored: IndexMeta | None) -> VectorStatus:
+def _vector(embedder: Embedder | None, stats: StoreInfo, stored: IndexMeta | None) -> VectorStatus:
     return VectorStatus(
         enabled=embedder is not None,
         available=embedder is not None and stats.vector_path != "none",
@@ -256,7 +248,7 @@ def _holds_vectors(store: Store | None, stored: IndexMeta | None) -> bool:
     return bool(store.search_vector(np.eye(1, stored.dims, dtype=np.float32)[0], 1))
 
 
-def _tried(vector: VectorStatus, embedder: Embedder, store: Store | None, stats: StoreStats) -> VectorStatus:
+def _tried(vector: VectorStatus, embedder: Embedder, store: Store | None, stats: StoreInfo) -> VectorStatus:
     """Complete `vector` by asking the embedder; without a `store` its answer is compared with nothing."""
     try:
         probe = probed(embedder)
@@ -309,9 +301,9 @@ def why_behind(
 
 def waiting(files: tuple[MemoryFile, ...], known: Mapping[str, FileRecord]) -> tuple[Skipped, ...]:
     """The files that the index follows in all but their vectors, and why it lacks those."""
-    lacks = {path: record.lacks for path, record in known.items() if record.lacks is not None}
+    lacks = {path: record.vectors_missing for path, record in known.items() if record.vectors_missing is not None}
     lacking = [file for file in files if file.path in lacks]
-    changed = set(compare(lacking, {path: replace(known[path], lacks=None) for path in lacks}).dirty)
+    changed = set(compare(lacking, {path: replace(known[path], vectors_missing=None) for path in lacks}).dirty)
     return tuple(Skipped(file.path, lacks[file.path]) for file in lacking if file.path not in changed)
 
 

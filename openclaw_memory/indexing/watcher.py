@@ -9,13 +9,12 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from pathlib import Path
+from contextlib import AbstractContextManager, ExitStack, suppress
 from types import MethodType
 from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.errors import WorkspaceError
+from openclaw_memory.errors import SyncBusyError, WorkspaceError
 from openclaw_memory.indexing.changes import compare, worth_a_sync
 from openclaw_memory.types import FileRecord, MemoryFile, Source, SyncReport
 from openclaw_memory.workspace.paths import (
@@ -28,13 +27,11 @@ from openclaw_memory.workspace.paths import (
 )
 
 if TYPE_CHECKING:
-    from filelock import BaseFileLock
     from watchdog.observers.api import BaseObserver
 
     from openclaw_memory.workspace import Workspace
 
 
-LOCK_SUFFIX = ".watch-lock"
 # How often a watcher checks whether its owner is gone, another one has ended, or a missing folder has appeared.
 TICK_SECONDS = 2.0
 # While files keep changing, a sync waits for as many pauses as this, and no longer.
@@ -101,7 +98,7 @@ class Watcher:
         sync: Callable[[], SyncReport],
         config: MemoryConfig,
         *,
-        index_path: Path | None,
+        lock: Callable[[], AbstractContextManager[bool]],
         known: Callable[[], Mapping[str, FileRecord]],
     ) -> None:
         """Prepare a watcher; `start` begins. Where `sync` and `known` are methods, it ends when their object is gone.
@@ -110,14 +107,14 @@ class Watcher:
             workspace: Whose files to follow.
             sync: Brings the index up to date.
             config: The settings of the memory.
-            index_path: The file of the index, which the lock is named after; None for an index without a file.
+            lock: Keeps other watchers of the index out, or raises SyncBusyError.
             known: Returns the file records of the index.
         """
         self.state = "not started"
         self.last_error: str | None = None
         self.syncs = 0
         self.last: SyncReport | None = None
-        self._workspace, self._config, self._index_path = workspace, config, index_path
+        self._workspace, self._config, self._take_lock = workspace, config, lock
         self._sync, self._known = _weakly(sync), _weakly(known)
         self._pauses: dict[Source, Debounce] = {
             "memory": Debounce(config.sync.debounce_seconds),
@@ -126,7 +123,8 @@ class Watcher:
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self._lock: BaseFileLock | None = None
+        self._lock = ExitStack()
+        self._has_lock = False
         self._observer: BaseObserver | None = None
         self._followed: dict[str, _Identity] = {}
         self._no_events: str | None = None  # why there are none
@@ -202,13 +200,13 @@ class Watcher:
                 self._wake.clear()
         finally:
             self._end_events()
-            if self._lock is not None:
-                self._lock.release()
+            self._lock.close()
+            self._has_lock = False
             self._busy, self._at_work, self.state = False, False, "stopped"
 
     def _step(self) -> float:
         """Do what is due; returns for how many seconds there is nothing to do, unless something happens."""
-        self._at_work = self._has_lock()
+        self._at_work = self._is_alone()
         if not self._at_work:
             self._end_events()
             self._sync_at = 0.0  # taking over begins with a sync
@@ -264,21 +262,16 @@ class Watcher:
         self._sync_at = time.monotonic() + min(self._retry_seconds, longest)
         self._retry_seconds = min(2 * self._retry_seconds, longest)
 
-    def _has_lock(self) -> bool:
+    def _is_alone(self) -> bool:
         """Whether no other watcher is at work on this index, as far as that can be known."""
-        path = self._index_path
-        if path is None or not path.parent.is_dir():  # the first sync makes the folder, and the lock is taken then
-            return True
-        import filelock
-
-        if self._lock is None:
-            self._lock = filelock.FileLock(f"{path}{LOCK_SUFFIX}", mode=0o600, thread_local=False)
-        try:
-            return self._lock.is_locked or bool(self._lock.acquire(timeout=0))
-        except filelock.Timeout:
-            return False
-        except OSError:  # read-only, or a file system without locks: a second watcher costs time and does no harm
-            return True
+        if not self._has_lock:
+            try:
+                self._has_lock = self._lock.enter_context(self._take_lock())
+            except SyncBusyError:
+                return False
+            if not self._has_lock:  # a second watcher costs time and does no harm; the lock is tried again
+                self._lock.close()
+        return True
 
     # --- hints ---------------------------------------------------------------------------------------------------
 
@@ -331,21 +324,6 @@ class Watcher:
             self._observer.stop()
             self._observer.join()
             self._observer = None
-
-
-def is_watched(index_path: Path | None) -> bool:
-    """Whether a watcher is at work on this index, in any process; False where it cannot be known."""
-    import filelock
-
-    if index_path is None or not (lock := Path(f"{index_path}{LOCK_SUFFIX}")).exists():
-        return False
-    try:
-        with filelock.FileLock(lock, mode=0o600, thread_local=False, timeout=0):
-            return False
-    except filelock.Timeout:
-        return True
-    except OSError:
-        return False
 
 
 def _weakly(function: Callable[[], _Result]) -> Callable[[], Callable[[], _Result] | None]:

@@ -1,6 +1,5 @@
 """The only SQL: an index of chunks, terms and vectors in one SQLite file."""
 
-from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.store.sqlite import SqliteStore
 
-__all__ = ["SCHEMA_VERSION", "SqliteStore"]
+__all__ = ["SqliteStore"]

@@ -6,15 +6,16 @@ import importlib.util
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from threading import Lock
-from typing import Any
+from threading import Lock, RLock
+from typing import Any, TypeAlias
 
 import apsw
 
-from openclaw_memory.errors import CorruptIndexError, IndexLockedError, StoreError, remedy
+from openclaw_memory.errors import CorruptIndexError, IndexLockedError, IndexReplacedError, StoreError, remedy
+
+Identity: TypeAlias = tuple[int, int]
 
 OWN_TABLES = {"meta", "files", "chunks", "vectors", "chunk_terms"}
 APPLICATION_ID = 0x4F434D31  # "OCM1" in the file's header: tells an index from any other SQLite file
@@ -209,20 +210,41 @@ def _needs_no_log(path: Path) -> bool:
     return not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size)
 
 
-@dataclass(frozen=True, slots=True)
 class Pool:
-    """The connections that one process has opened: those lent out, and those that wait to be."""
+    """The connections that one process has opened to a file: those lent out, and those that wait to be.
 
-    pid: int = field(default_factory=os.getpid)
-    idle: deque[apsw.Connection] = field(default_factory=deque)
-    lent: set[apsw.Connection] = field(default_factory=set)
-    writing: Lock = field(default_factory=Lock)
+    The first one is never lent: as long as it is open, SQLite keeps the log, so that a log that is gone was deleted.
+    """
+
+    def __init__(self, path: Path, first: apsw.Connection) -> None:
+        self.pid = os.getpid()
+        self.idle: deque[apsw.Connection] = deque()
+        self.lent: set[apsw.Connection] = set()
+        self.writing = Lock()
+        self._first = first
+        self._path, self._file, self._log = path, identity_of(path), identity_of(f"{path}-wal")
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the file, and its log, are still those that were opened, and were not deleted or replaced since."""
+        return self._file is not None and identity_of(self._path) == self._file and not self.has_lost_log
+
+    @property
+    def has_lost_log(self) -> bool:
+        """Whether the log was deleted: what it held is lost, and new connections would not agree with old ones."""
+        return self._log is not None and identity_of(f"{self._path}-wal") != self._log
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file is still the one that was opened."""
+        return identity_of(self._path) == self._file
 
     def close(self) -> None:
-        """Close the idle connections."""
+        """Close the connections that are not lent."""
         with suppress(IndexError):
             while True:
                 self.idle.pop().close()
+        self._first.close()
 
     def leave(self) -> None:
         """Close the idle connections of a parent process in its child: no file and no lock is touched for it.
@@ -230,20 +252,33 @@ class Pool:
         SQLite's books of locks are inherited, the locks are not: as long as one of these connections were open, new
         ones would be taken to hold what only the parent holds.
         """
-        with suppress(IndexError):
-            while True:
-                db = self.idle.pop()
-                db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-                db.close()
+        for db in (*self.idle, self._first):
+            db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            db.close()
+        self.idle.clear()
 
 
 class Connections:
-    """Connections to one index file, each lent to one thread at a time. A child process opens its own."""
+    """Connections to one index file, each lent to one thread at a time. A child process opens its own.
 
-    def __init__(self, connect: Callable[[Path], apsw.Connection], path: Path) -> None:
+    An index that was deleted or replaced is opened again: `first` makes the file where it is missing, and returns a
+    connection to it once it is known to be an index. `empty` gives readers what they see where there is no file.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[Path], apsw.Connection],
+        path: Path,
+        first: Callable[[], apsw.Connection] | None = None,
+        empty: Callable[[], apsw.Connection] | None = None,
+    ) -> None:
         self.path = path
         self._connect = connect
-        self._pool = Pool()
+        self._first = first or (lambda: connect(path))
+        self._empty = empty
+        self._pool: Pool | None = None
+        self._opening = RLock()
+        self._was_open = False
         self._closed = False
 
     @contextmanager
@@ -252,18 +287,34 @@ class Connections:
 
         One on which something failed is closed, and not lent again: sqlite-vec ends the process when its table is used
         after a DROP of it has failed.
+
+        Raises:
+            IndexReplacedError: something failed, and the file is no longer the one that was opened.
         """
         with own_errors(self.path):
-            pool = self._own_pool()
-            db = self._take(pool)
+            pool = self.opened()
+            try:
+                db = self._take(pool)
+            except apsw.Error as error:
+                if pool.is_current:
+                    raise
+                raise IndexReplacedError(f"{self.path} was deleted or replaced while in use ({error})") from error
             try:
                 yield db
-            except BaseException:
+            except BaseException as error:
+                is_replaced = isinstance(error, apsw.Error | StoreError) and not pool.is_current
                 if pool.pid == os.getpid():
-                    db.close(True)
+                    db.close(True)  # the last one that is closed takes the log with it
+                if is_replaced:
+                    raise IndexReplacedError(
+                        f"{self.path} was deleted or replaced while it was in use ({error})"
+                    ) from error
                 raise
             else:
-                pool.idle.append(db)
+                if pool is self._pool:
+                    pool.idle.append(db)
+                else:
+                    db.close()
             finally:
                 pool.lent.discard(db)
                 if self._closed:
@@ -272,13 +323,19 @@ class Connections:
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
         """A connection inside a read transaction: all statements see one state of the index."""
+        if self._empty is not None and not self._closed and is_missing(self.path):
+            with own_errors(self.path), closing(self._empty()) as nothing:
+                yield nothing
+            return
         with self.lend() as db, transaction(db, READ):
             yield db
 
     @contextmanager
     def alone(self) -> Iterator[apsw.Connection]:
         """A connection outside any transaction, while no other thread writes through these connections."""
-        with self._own_pool().writing, self.lend() as db:
+        with own_errors(self.path):
+            writing = self.opened().writing
+        with writing, self.lend() as db:
             yield db
 
     @contextmanager
@@ -290,31 +347,55 @@ class Connections:
     def close(self) -> None:
         """Close every connection; those in use are closed when their work ends."""
         self._closed = True
-        if self._pool.pid == os.getpid():
-            self._pool.close()
-        else:
-            self._pool.leave()
+        self.forget()
 
-    def _own_pool(self) -> Pool:
-        """The connections of this process: after a fork, none of those that the parent has opened.
+    def forget(self) -> None:
+        """Close every connection, and open the file again at the next use."""
+        with self._opening:
+            pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        if pool.pid == os.getpid():
+            pool.close()
+        else:
+            pool.leave()
+
+    def opened(self) -> Pool:
+        """The connections of this process to the file that is there now.
 
         Raises:
-            StoreError: a thread of the parent used one just when it was forked.
+            StoreError: this store is closed, or a thread of the parent used it just when this process was forked.
         """
         pool = self._pool
-        if pool.pid != os.getpid():
-            if pool.lent:
+        if pool is not None and pool.pid == os.getpid() and pool.is_current and not self._closed:
+            return pool
+        with self._opening:
+            if self._closed:
+                raise StoreError(f"{self.path}: this store is closed; open it again")
+            if pool is not self._pool:  # another thread was quicker
+                return self.opened()
+            if pool is not None and pool.pid != os.getpid() and pool.lent:
                 raise StoreError(
                     f"{self.path} was in use when this process was forked, and cannot be used in it; fork while "
                     "nothing is under way, or start processes by spawning them"
                 )
-            pool.leave()
-            self._pool = pool = Pool()
-        return pool
+            is_deleted = pool is not None and pool.pid == os.getpid() and pool.is_in_place and pool.has_lost_log
+            self.forget()
+            if is_deleted:  # by somebody who deletes all files one by one: this one is of no use without its log
+                with suppress(OSError):
+                    self.path.unlink()
+            try:
+                self._pool = pool = Pool(self.path, self._first())
+            except (apsw.IOError, apsw.CantOpenError) as error:
+                if not self._was_open:
+                    raise
+                raise IndexReplacedError(
+                    f"{self.path} was deleted or replaced while it was opened ({error})"
+                ) from error
+            self._was_open = True
+            return pool
 
     def _take(self, pool: Pool) -> apsw.Connection:
-        if self._closed:
-            raise StoreError(f"{self.path}: this store is closed; open it again")
         try:
             db = pool.idle.pop()
         except IndexError:
@@ -338,6 +419,26 @@ class Pinned(Connections):
 
     def _refuse(self, path: Path) -> apsw.Connection:
         raise StoreError(f"{path}: a snapshot is only read; write to the store itself")
+
+
+def identity_of(path: Path | str) -> Identity | None:
+    """What distinguishes a file from another one that takes its place; None where there is no file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def is_missing(path: Path) -> bool:
+    """Whether there certainly is no file; one that may not be looked at is not missing."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 @contextmanager

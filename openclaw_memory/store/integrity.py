@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import re
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
 
+from openclaw_memory.errors import StoreError
 from openclaw_memory.store import document_rows, fts, rows, schema, vector_cache
 from openclaw_memory.store.connection import fetch
-from openclaw_memory.types import StoreStats
+from openclaw_memory.store.location import COMPANIONS
+from openclaw_memory.types import StoreInfo
+
+KEPT = 3  # damaged indexes that are kept for whoever looks for the cause: each is as large as the index
 
 COUNTS = """
 SELECT source, count(DISTINCT files.id), count(chunks.id)
@@ -45,18 +54,21 @@ SELECT count(*) FROM document_vectors WHERE model_id NOT IN (SELECT id FROM mode
 }
 
 
-def stats(db: apsw.Connection, path: Path, vector_error: str | None) -> StoreStats:
-    """Counts, sizes and which engine paths work; `vector_error` says why sqlite-vec is not loaded."""
+def with_counts(info: StoreInfo, db: apsw.Connection, path: Path, vector_error: str | None) -> StoreInfo:
+    """`info` with counts, sizes and which engine paths work; `vector_error` says why sqlite-vec is not loaded."""
     error = vector_error or _codes_error(db)
     counts = {source: (files, chunks) for source, files, chunks in fetch(db, COUNTS)}
-    return StoreStats(
+    log_bytes = _size(path.with_name(f"{path.name}-wal"))
+    return replace(
+        info,
         files=sum(files for files, _ in counts.values()),
         chunks=sum(chunks for _, chunks in counts.values()),
         vectors=vector_cache.count(db),
         sources=counts,
         vector_path="scan" if error else "sqlite-vec",
         vector_error=error,
-        size_bytes=_size(path),
+        size_bytes=_size(path) + log_bytes,
+        log_bytes=log_bytes,
         engine=_engine(db, with_vec=vector_error is None),
     )
 
@@ -68,6 +80,8 @@ def problems(db: apsw.Connection, *, with_vec: bool) -> Iterator[str]:
         CorruptIndexError: something that cannot even be read; nothing is looked at after it.
     """
     yield from (str(row[0]) for row in fetch(db, "PRAGMA integrity_check(10)") if row != ("ok",))
+    rows.meta(db)
+    rows.files(db)
     yield from rows.problems(db)
     if wrong := schema.wrong_version(db):
         yield wrong
@@ -109,8 +123,10 @@ def _dims(db: apsw.Connection) -> int | None:
 
 
 def _size(path: Path) -> int:
-    parts = (path, path.with_name(path.name + "-wal"))
-    return sum(part.stat().st_size for part in parts if part.exists())
+    try:
+        return path.stat().st_size
+    except OSError:  # the last connection that closes removes the log
+        return 0
 
 
 def _engine(db: apsw.Connection, *, with_vec: bool) -> Mapping[str, str]:
@@ -119,3 +135,41 @@ def _engine(db: apsw.Connection, *, with_vec: bool) -> Mapping[str, str]:
         statements["sqlite_vec"] = "SELECT vec_version()"
     found = {name: str(fetch(db, statement)[0][0]) for name, statement in statements.items()}
     return {"apsw": apsw.apsw_version(), **found}
+
+
+def set_aside(index_path: Path) -> Path:
+    """Rename a damaged index, with its companions, to `<name>.damaged-<time>`; no connection may be open on it.
+
+    The three newest such files are kept, older ones are deleted.
+
+    Raises:
+        StoreError: it cannot be renamed; the folder may be read-only.
+    """
+    stamp = time.strftime("%Y%m%dT%H%M%S")
+    aside = index_path.with_name(f"{index_path.name}.damaged-{stamp}")
+    number = 1
+    while aside.exists():
+        number += 1
+        aside = index_path.with_name(f"{index_path.name}.damaged-{stamp}-{number}")
+    try:
+        # The companions go first: a crash in between leaves a database without a journal, never a journal alone.
+        for companion in COMPANIONS:
+            if (beside := Path(f"{index_path}{companion}")).exists():
+                os.replace(beside, f"{aside}{companion}")
+        os.replace(index_path, aside)
+    except OSError as error:
+        raise StoreError(
+            f"{index_path} is damaged and cannot be renamed ({error}); delete it and sync again"
+        ) from error
+    with suppress(OSError):  # one that cannot be deleted is tried again when there is another one
+        _forget_old(index_path, aside)
+    return aside
+
+
+def _forget_old(index_path: Path, newest: Path) -> None:
+    pattern = re.compile(re.escape(index_path.name) + r"\.damaged-(\d{8}T\d{6})(?:-(\d+))?")
+    found = [(match, path) for path in index_path.parent.iterdir() if (match := pattern.fullmatch(path.name))]
+    by_age = sorted(((match[1], int(match[2] or 1)), path) for match, path in found if path != newest)
+    for _, old in by_age[: max(0, len(by_age) + 1 - KEPT)]:
+        for suffix in ("", *COMPANIONS):
+            Path(f"{old}{suffix}").unlink(missing_ok=True)

@@ -1,9 +1,8 @@
-"""Where the index of a workspace lives, and whether it still is the file that was opened."""
+"""Where the index of a workspace lives."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 DERIVED_FOLDER = ".memory"
@@ -35,18 +34,3 @@ def index_place(root: Path) -> tuple[Path, tuple[str, ...]]:
 def _can_be_made(path: Path) -> bool:
     there = next(place for place in (path, *path.parents) if place.exists())
     return os.access(there, os.W_OK)
-
-
-def identity_of(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another one that takes its place; None where there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def is_current(store: object) -> bool:
-    """Whether a store still is what lies at its place; one that lies nowhere always is."""
-    ask: Callable[[], bool] | None = getattr(store, "is_current", None)
-    return ask is None or ask()

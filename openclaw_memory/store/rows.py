@@ -114,13 +114,6 @@ def finish(db: apsw.Connection, build: str) -> None:
     db.execute(FINISH, (META_KEY, build))
 
 
-def lacking(db: apsw.Connection) -> dict[str, int]:
-    """How many files lack vectors, by the reason."""
-    if "lacks" not in _file_columns(db):
-        return {}
-    return dict(fetch(db, "SELECT lacks, count(*) FROM files WHERE lacks IS NOT NULL GROUP BY lacks"))
-
-
 def files(db: apsw.Connection) -> dict[str, FileRecord]:
     """Every file by its path; what tables of an older version do not hold has its default."""
     columns = ", ".join(_file_columns(db))
@@ -274,7 +267,7 @@ def _record(db: apsw.Connection, row: tuple[Any, ...]) -> FileRecord:
     record = FileRecord(path, source, digest.hex() if isinstance(digest, bytes) else digest, *rest)
     numbers = (record.size, record.mtime_ns, record.inode, record.checked_ns)
     sound = isinstance(path, str) and isinstance(record.hash, str) and set(map(type, numbers)) == {int}
-    if source not in SOURCES or not sound or not isinstance(record.lacks, str | None):
+    if source not in SOURCES or not sound or not isinstance(record.vectors_missing, str | None):
         raise damaged(db.filename, f"the record of {record.path!r} is odd")
     return record
 
@@ -314,7 +307,7 @@ def _columns(record: FileRecord) -> tuple[str, str, str | bytes, int, int, int, 
         record.mtime_ns,
         record.inode,
         record.checked_ns,
-        record.lacks,
+        record.vectors_missing,
     )
 
 

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
-from openclaw_memory.errors import CorruptIndexError, NewerIndexError, StoreError
+from openclaw_memory.errors import CorruptIndexError, NewerIndexError, StoreError, SyncBusyError
 from openclaw_memory.store import document_rows, fts, integrity, rows, schema, shadow, vector_cache
-from openclaw_memory.store.connection import Connections, Pinned, connect, fetch, find_extension, is_index, prepare_file
-from openclaw_memory.store.location import identity_of
+from openclaw_memory.store.connection import (
+    READ,
+    Connections,
+    Pinned,
+    connect,
+    damaged,
+    fetch,
+    find_extension,
+    is_index,
+    is_missing,
+    own_errors,
+    prepare_file,
+    transaction,
+)
+from openclaw_memory.store.location import COMPANIONS
+from openclaw_memory.store.lock import file_lock, is_locked
 from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.types import (
     SOURCES,
+    Build,
     CandidateRequest,
     Candidates,
     ChunkRow,
@@ -23,9 +40,8 @@ from openclaw_memory.types import (
     Hit,
     IndexMeta,
     Source,
-    Store,
     StoredChunk,
-    StoreStats,
+    StoreInfo,
     gather_candidates,
 )
 from openclaw_memory.types.where import Where
@@ -38,6 +54,9 @@ if TYPE_CHECKING:
 HAS_SOURCE = "SELECT 1 FROM files WHERE source = ? LIMIT 1"
 
 
+LOCKS = ("sync", "watch")
+
+
 class SqliteStore:
     """A `Store` in one SQLite file, safe to use from several threads and processes, and in a child that was forked.
 
@@ -45,124 +64,155 @@ class SqliteStore:
     than ten seconds) or StoreError (the disk is full or failing, or the store is closed).
     """
 
-    def __init__(
-        self,
-        connections: Connections,
-        vector_error: str | None,
-        extension: str | None = None,
-        document_cache: document_rows.Cache | None = None,
-    ) -> None:
-        """Parts handed in: sqlite-vec's library is `extension`, or `vector_error` says why it is not loaded."""
-        self.path = connections.path
-        self._connections = connections
-        self._extension = extension
-        self._vector_error = vector_error
-        self._document_cache: document_rows.Cache = {} if document_cache is None else document_cache
-        self._opened = identity_of(self.path)
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, vector_extension: bool = True) -> None:
+        """An index at `path`, opened at the first use and created by the first write, with its folders.
+
+        Where there is no file yet, or not any more, the index is empty. One that may not be written, on a disk that is
+        read-only, can still be read. `vector_extension=False` does without sqlite-vec: vectors are then scanned one and
+        all.
+        """
+        self.path = Path(path).expanduser()
+        self._read_only = read_only
+        self._wants_extension = vector_extension
+        self._connections = Connections(self._connect, self.path, self._first, self._empty)
+        self._document_cache: document_rows.Cache = {}
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, read_only: bool = False, vector_extension: bool = True) -> Self:
-        """Open the index at `path`; it is created where missing, with its folders, unless `read_only`.
-
-        One that may not be written, on a disk that is read-only, can still be read.
-        `vector_extension=False` does without sqlite-vec: vectors are then scanned one and all.
+        """The index at `path`, opened now: it is created where missing, unless `read_only`, and looked at.
 
         Raises:
             StoreError: there is no index and none can be made, or the file is some other SQLite database.
             CorruptIndexError: the file is damaged or is no database.
             NewerIndexError: a newer version of this library made it.
         """
-        file = Path(path).expanduser()
-        extension, problem = find_extension() if vector_extension else (None, "switched off")
-        read_only = read_only or (file.is_file() and not os.access(file, os.W_OK))
-        if not read_only:
-            prepare_file(file)
-        elif not file.is_file():
-            raise StoreError(f"{file}: there is no index here to read; sync first")
-        connections = Connections(partial(connect, read_only=read_only, extension=extension), file)
+        store = cls(path, read_only=read_only, vector_extension=vector_extension)
         try:
-            _check(connections, read_only)
+            with store._connections.lend():
+                return store
         except BaseException:
-            connections.close()
+            store.close()
             raise
-        return cls(connections, problem, extension)
 
-    def is_current(self) -> bool:
-        """Whether the file at `path` is still the one that was opened, and not deleted or replaced since."""
-        return self._opened is not None and identity_of(self.path) == self._opened
+    @cached_property
+    def _extension(self) -> tuple[str | None, str | None]:
+        """The path of sqlite-vec's library, or None and the reason why it is not loaded."""
+        return find_extension() if self._wants_extension else (None, "switched off")
+
+    @property
+    def _vector_error(self) -> str | None:
+        return self._extension[1]
+
+    def _connect(self, path: Path) -> apsw.Connection:
+        return connect(path, read_only=self._is_read_only(), extension=self._extension[0])
+
+    def _is_read_only(self) -> bool:
+        return self._read_only or (self.path.is_file() and not os.access(self.path, os.W_OK))
+
+    def _first(self) -> apsw.Connection:
+        """A connection to the file, made where it is missing, whose tables are there and can be read."""
+        read_only = self._is_read_only()
+        if not read_only:
+            left = [file for name in COMPANIONS if (file := Path(f"{self.path}{name}")).exists()]
+            if left and is_missing(self.path):  # the log of a deleted index would be read into the new one
+                for file in left:
+                    file.unlink(missing_ok=True)
+            prepare_file(self.path)
+            self._sweep()
+        elif not self.path.is_file():
+            raise StoreError(f"{self.path}: there is no index here to read; sync first")
+        db = self._connect(self.path)
+        try:
+            _check(db, self.path, read_only)
+        except BaseException:
+            db.close(True)
+            raise
+        return db
+
+    def _empty(self) -> apsw.Connection:
+        """A connection to an index without anything in it, for readers where there is no file."""
+        db = connect(Path(":memory:"), read_only=False, extension=None)
+        schema.create(db)
+        return db
+
+    def _sweep(self) -> None:
+        """Remove what builders that were killed have left beside the index; one that is alive holds the lock."""
+        if shadow.leftovers(self.path):
+            with suppress(SyncBusyError), self.lock("sync", 0):
+                return
+
+    def _of(self, connections: Connections) -> Self:
+        """This store, by other connections."""
+        other = copy(self)
+        other.path, other._connections = connections.path, connections
+        return other
 
     def meta(self) -> IndexMeta | None:
         """What the index was built with; None when it is empty and new. `dims` is filled in by the first vectors."""
         with self._connections.read() as db:
             return rows.meta(db)
 
-    def reset(self, meta: IndexMeta) -> None:
-        """Forget all files and chunks and remember `meta`; vectors are kept, they are a cache.
+    def begin_build(self, meta: IndexMeta, *, keep_rows: bool = False) -> Build:
+        """Begin the next index: beside this one, in a file of its own, where this one answers; in its place otherwise.
 
         Raises:
+            CorruptIndexError: the index is damaged, if only where no search meets it: the next one begins as its copy.
+            StoreError: the folder cannot be written, or the disk is full.
             EmbedderError: `meta.dims` is not what the vectors kept under its identity have.
         """
+        stored = self.meta()
+        if stored is None or not stored.complete:
+            begun = stored.building if stored is not None and keep_rows else None
+            return _BuildInPlace(self, begun or self._reset(meta))
+        if problems := self.verify():
+            raise damaged(self.path, "; ".join(problems))
+        built = self._of(shadow.copied(self._connections, self._extension[0]))
+        try:
+            built._document_cache = {}
+            name = None if keep_rows else built._reset(meta)
+        except BaseException:
+            shadow.remove(built._connections)
+            raise
+        return _BuildBeside(built, self, name)
+
+    def _reset(self, meta: IndexMeta) -> str:
+        """Forget all files and chunks, remember `meta`, and begin a build; returns its name. Vectors are kept."""
+        name = os.urandom(8).hex()
         with self._connections.write() as db:
             if self._vector_error is None:
                 db.execute("DROP TABLE IF EXISTS chunk_vectors")
             used = vector_cache.in_use(db)
             schema.renew(db)
             vector_cache.retire(db, used)
-            rows.set_meta(db, meta)
+            rows.set_meta(db, replace(meta, building=name))
             vector_cache.add_model(db, meta.identity, meta.dims)
             vector_cache.say_dims(db)
+        return name
 
-    def beside(self) -> SqliteStore:
-        """A store in a file of its own beside this one, `<name>.rebuild-...`, that begins with all that this one holds.
-
-        Raises:
-            StoreError: the folder cannot be written, or the disk is full.
-        """
-        return SqliteStore(shadow.copied(self._connections, self._extension), self._vector_error, self._extension)
-
-    def publish(self, built: Store) -> None:
-        """Hold from now on what `built` holds, a store from `beside`, which is then closed and its file removed.
-
-        It is copied over this index in one transaction; notes stay as they are here. Readers, in all processes, see
-        the old index or the new one.
-
-        Raises:
-            IndexLockedError: another process wrote for longer than the busy timeout; the old index stays.
-        """
-        if not isinstance(built, SqliteStore):
-            raise StoreError(f"{built!r} did not come from beside(), and cannot be published in {self.path}")
-        try:
-            with self._connections.alone() as live, built._connections.alone() as source:
-                rows.keep_notes(source, rows.notes(live))
-                shadow.copy(source, live)
-                shadow.settle(live)
-        finally:
-            self.discard(built)
-
-    def discard(self, built: Store) -> None:
-        """Close a store that came from `beside`, and remove its file. Calling it twice is allowed."""
-        if isinstance(built, SqliteStore) and built.path != self.path:
-            shadow.remove(built._connections)
-
-    def finish(self, build: str) -> None:
+    def _finish(self, build: str) -> None:
         """Say that the build of this name is complete; nothing happens where another one has begun since."""
         with self._connections.write() as db:
             rows.finish(db, build)
+
+    def _publish(self, built: Self) -> None:
+        """Hold from now on what `built` holds; notes stay as they are here.
+
+        It is copied over this index in one transaction: readers, in all processes, see the old index or the new one.
+        """
+        with self._connections.alone() as live, built._connections.alone() as source:
+            rows.keep_notes(source, rows.notes(live))
+            shadow.copy(source, live)
+            shadow.settle(live)
 
     def files(self) -> Mapping[str, FileRecord]:
         """Every indexed file by its path."""
         with self._connections.read() as db:
             return rows.files(db)
 
-    def lacking(self) -> Mapping[str, int]:
-        """How many files lack vectors, by the reason."""
-        with self._connections.read() as db:
-            return rows.lacking(db)
-
     def replace_files(
-        self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]], made_for: IndexMeta | None = None
+        self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow] | None]], made_for: IndexMeta | None = None
     ) -> None:
-        """Replace all rows of these files.
+        """Replace the records of files, and all their rows; None for rows keeps them.
 
         Raises:
             StoreError: a vector_key was not added before, `reset` was never called, or it was called again since, for
@@ -171,12 +221,14 @@ class SqliteStore:
         with self._connections.write() as db:
             schema.check(db)
             rows.check_made_for(db, made_for)
-            dims, vector_ids = self._vector_ids(db, [row for _, chunks in files for row in chunks])
-            document_rows.remove(db, [record.path for record, _ in files])
-            _, removed, lost = rows.remove_files(db, [record.path for record, _ in files])
+            rows.stamp_files(db, [record for record, chunks in files if chunks is None])
+            new = [(record, chunks) for record, chunks in files if chunks is not None]
+            dims, vector_ids = self._vector_ids(db, [row for _, chunks in new for row in chunks])
+            document_rows.remove(db, [record.path for record, _ in new])
+            _, removed, lost = rows.remove_files(db, [record.path for record, _ in new])
             vector_cache.retire(db, lost.difference(vector_ids.values()))
             added: list[int] = []
-            for record, chunks in files:
+            for record, chunks in new:
                 added += rows.add_file(db, record, [row for row in chunks if row.identity is None], vector_ids)
                 document_rows.add(db, record.path, chunks)
             self._update_codes(db, dims, removed, added)
@@ -199,17 +251,6 @@ class SqliteStore:
             removed, lost, added = rows.extend_file(db, record, chunks, from_line, vector_ids)
             vector_cache.retire(db, lost.difference(vector_ids.values()))
             self._update_codes(db, dims, removed, added)
-
-    def touch_files(self, records: Sequence[FileRecord], made_for: IndexMeta | None = None) -> None:
-        """Update the stamps of files whose content is unchanged; one that is not indexed is left out.
-
-        Raises:
-            StoreError: as `replace_files`.
-        """
-        with self._connections.write() as db:
-            schema.check(db)
-            rows.check_made_for(db, made_for)
-            rows.stamp_files(db, records)
 
     def remove_files(self, paths: Iterable[str]) -> int:
         """Remove files and all their rows; returns how many there were."""
@@ -318,18 +359,6 @@ class SqliteStore:
                 return []
             return vectors.nearest(db, vector, dims, k, source, where, use_codes=self._vector_error is None)
 
-    def similarities(self, vector: Vector, chunk_ids: Sequence[int]) -> Mapping[int, float]:
-        """Cosine similarity of these chunks with a unit vector; chunks without a vector are left out.
-
-        Raises:
-            EmbedderError: the vector has other dimensions than the index, or holds a NaN.
-        """
-        from openclaw_memory.store import vectors
-
-        with self._connections.read() as db:
-            dims = _dims(db)
-            return {} if dims is None else vectors.similarities(db, vector, dims, chunk_ids)
-
     def vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
         """The vectors of these chunks, each of shape (dims,); chunks without a vector are left out."""
         from openclaw_memory.store import vectors
@@ -354,25 +383,15 @@ class SqliteStore:
         with self._connections.read() as db:
             yield self._pinned(db)
 
-    def holds(self, source: Source) -> bool:
-        """Whether any file of this source is indexed."""
-        with self._connections.read() as db:
-            return bool(fetch(db, "SELECT 1 FROM files WHERE source = ? LIMIT 1", (source,)))
-
-    def note(self, name: str, text: str) -> None:
-        """Keep a short text under a name, over every reset."""
+    def set_meta(self, name: str, text: str) -> None:
+        """Keep a short text under a name, through every build."""
         with self._connections.write() as db:
             rows.note(db, name, text)
 
-    def noted(self, name: str) -> str | None:
+    def get_meta(self, name: str) -> str | None:
         """The text under a name; None where there is none."""
         with self._connections.read() as db:
             return rows.noted(db, name)
-
-    def paths(self) -> list[str]:
-        """The path of every indexed file, in no order."""
-        with self._connections.read() as db:
-            return [path for (path,) in fetch(db, "SELECT path FROM files")]
 
     def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
         """All chunks of one file, in the order of its lines; with an `identity`, the rows that have that one."""
@@ -384,38 +403,58 @@ class SqliteStore:
         with self._connections.read() as db:
             return document_rows.identities(db, self._document_cache)
 
-    def document_frequencies(self, terms: Iterable[str]) -> Mapping[str, int]:
-        """In how many chunks each term occurs, in text or context (0 when in none)."""
-        with self._connections.read() as db:
-            return fts.document_frequencies(db, terms)
+    @contextmanager
+    def lock(self, name: str, wait: float | None = None, notify: Callable[[str], None] | None = None) -> Iterator[bool]:
+        """Keep every other thread and process that asks for `name` out, by a lock file beside the index.
 
-    def chunk_count(self) -> int:
-        """How many chunks there are."""
-        with self._connections.read() as db:
-            return _count(db, "SELECT count(*) FROM chunks")
-
-    def stats(self) -> StoreStats:
-        """Counts, sizes and which engine paths work; `vector_path` is `sqlite-vec` or `scan`, as a real query shows.
-
-        `vectors` counts those of all identities, chunks of today or not: they are a cache. `size_bytes` is what lies
-        on disk, the write-ahead log included.
+        Whoever gets the lock `sync` removes what builders that were killed have left.
         """
-        with self._connections.read() as db:
-            return integrity.stats(db, self.path, self._vector_error)
+        with file_lock(self._lock_path(name), wait, notify) as taken:
+            if taken and name == "sync":
+                shadow.sweep(self.path)
+            yield taken
 
-    def problems(self) -> tuple[str, ...]:
+    def _lock_path(self, name: str) -> Path:
+        return self.path.with_name(f"{self.path.name}.{name}-lock")
+
+    def describe(self, *, counts: bool = True) -> StoreInfo:
+        """What the index is, and with `counts` how much it holds and which paths of the engine work.
+
+        `vector_path` is `sqlite-vec` or `scan`, as a real query shows. `vectors` counts those of all identities, chunks
+        of today or not: they are a cache. `size_bytes` is what lies on disk, the write-ahead log included.
+        """
+        locked = frozenset(name for name in LOCKS if is_locked(self._lock_path(name)))
+        info = StoreInfo("sqlite", str(self.path), exists=not is_missing(self.path), locked=locked)
+        if not (counts and info.exists):
+            return info
+        with self._connections.read() as db:
+            return integrity.with_counts(info, db, self.path, self._vector_error)
+
+    def verify(self) -> tuple[str, ...]:
         """What is wrong with tables, indexes, terms and vectors, and which chunks are not what was written.
 
-        A vector in which a bit has flipped may still be one: that is told where a chunk uses it, where the flip is not
-        a small one, and where sqlite-vec is there. A small one ranks a little differently.
+        The file is opened again for it. A vector in which a bit has flipped may still be one: that is not found.
         """
+        if is_missing(self.path):
+            return ()
         found: list[str] = []
         try:
-            with self._connections.read() as db:
+            with own_errors(self.path), closing(self._first()) as db, transaction(db, READ):
                 found.extend(integrity.problems(db, with_vec=self._vector_error is None))
         except CorruptIndexError as error:
-            found.append(str(error))
+            found.append(error.found or str(error))
         return tuple(found)
+
+    def recover(self, reason: str) -> str:
+        """Keep a damaged index under another name, so that an empty one takes its place; returns what was done.
+
+        The three newest such files are kept for whoever looks for the cause.
+
+        Raises:
+            StoreError: it cannot be renamed; the folder may be read-only.
+        """
+        self._connections.forget()
+        return f"the index was damaged ({reason}) and is kept as {integrity.set_aside(self.path)}"
 
     def close(self) -> None:
         """Release the index. Calling it twice is allowed; work under way in other threads ends first."""
@@ -423,7 +462,7 @@ class SqliteStore:
 
     def _pinned(self, db: apsw.Connection) -> Self:
         """This store as it is in the read transaction of one connection."""
-        return type(self)(Pinned(db, self.path), self._vector_error, document_cache=self._document_cache)
+        return self._of(Pinned(db, self.path))
 
     def _vector_ids(self, db: apsw.Connection, chunks: Sequence[ChunkRow]) -> tuple[int | None, dict[str, int | None]]:
         """The dimensions of the current model, and the ids of the vectors that these rows name."""
@@ -445,18 +484,49 @@ class SqliteStore:
             vectors.forget_codes(db)
 
 
-def _check(connections: Connections, read_only: bool) -> None:
+class _BuildInPlace:
+    """The first index: what is built of it answers already, and the next build goes on from there."""
+
+    def __init__(self, store: SqliteStore, name: str) -> None:
+        self.store, self._name = store, name
+
+    def publish(self) -> None:
+        self.store._finish(self._name)
+
+    def abort(self) -> None:
+        """Leave what is there."""
+
+
+class _BuildBeside:
+    """The next index in a file of its own, `<name>.rebuild-...`, which is copied over the one that answers."""
+
+    def __init__(self, store: SqliteStore, live: SqliteStore, name: str | None) -> None:
+        self.store, self._live, self._name = store, live, name
+
+    def publish(self) -> None:
+        try:
+            if self._name is not None:
+                self.store._finish(self._name)
+            self._live._publish(self.store)
+        finally:
+            self.abort()
+
+    def abort(self) -> None:
+        """Close it, and remove its file. Calling it twice is allowed."""
+        shadow.remove(self.store._connections)
+
+
+def _check(db: apsw.Connection, path: Path, read_only: bool) -> None:
     """Make the tables of a new index; refuse a file that is none, or a newer one."""
-    with connections.lend() as db:
-        schema.check_header(db)
-        if not read_only:
-            schema.create(db)
-        elif not is_index(db):
-            raise StoreError(f"{connections.path} is empty; sync first")
-        meta = rows.meta(db)
+    schema.check_header(db)
+    if not read_only:
+        schema.create(db)
+    elif not is_index(db):
+        raise StoreError(f"{path} is empty; sync first")
+    meta = rows.meta(db)
     if meta is not None and meta.schema_version > SCHEMA_VERSION:
         raise NewerIndexError(
-            f"{connections.path} has schema version {meta.schema_version}, this library knows up to {SCHEMA_VERSION}; "
+            f"{path} has schema version {meta.schema_version}, this library knows up to {SCHEMA_VERSION}; "
             "update openclaw-memory-index, or delete the index and sync again"
         )
 

@@ -8,14 +8,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from openclaw_memory.errors import EmbedderError, StoreError
+from openclaw_memory.errors import EmbedderError, StoreError, SyncBusyError
 from openclaw_memory.types import SOURCES, CandidateRequest, Chunk, ChunkRow, FileRecord, IndexMeta, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from openclaw_memory.types import Matrix, Scalar, Source, Where
+    from openclaw_memory.types import Matrix, Source, Where
+    from openclaw_memory.types.where import Scalar
 
 _DIMS = 8
 
@@ -26,10 +27,11 @@ _HOSTILE_TERMS = ('"', "'", "*", "AND", "OR NOT", "terms:x", "a\x00b", "\ud800",
 def check_store(open_store: Callable[[], Store]) -> None:
     """Check that a store keeps the contract of `types.Store`.
 
-    `open_store` is called for each check and gives a new, empty store each time; each is closed here.
+    Args:
+        open_store: Called for each check; returns a new, empty store each time, which is closed here.
 
     Raises:
-        AssertionError: it does not; the message says in what.
+        AssertionError: It breaks the contract; the message says where.
     """
     for check in _CHECKS:
         store = open_store()
@@ -44,59 +46,50 @@ def check_store(open_store: Callable[[], Store]) -> None:
 def _check_empty(store: Store) -> None:
     vector, key = _made_vectors(1)[0], _made_key(0)
     assert store.meta() is None, "a new store must have no meta"
-    assert (dict(store.files()), store.chunk_count()) == ({}, 0), "a new store must have no files and no chunks"
-    found = (store.search_text(["word"], 5), store.search_vector(vector, 5), dict(store.similarities(vector, [1])))
+    assert (dict(store.files()), store.describe().chunks) == ({}, 0), "a new store must have no files and no chunks"
+    found = (store.search_text(["word"], 5), store.search_vector(vector, 5), dict(store.vectors([1])))
     assert found == ([], [], {}), f"an empty store must find nothing, not {found}"
     assert store.known_vectors([key]) == set(), "an empty store knows no vectors"
     assert store.remove_files(["memory/none.md"]) == 0, "removing an unknown file must count 0"
-    assert dict(store.document_frequencies(["word"])) == {"word": 0}, "an unknown term occurs in 0 chunks"
-    assert store.stats().chunks == 0, "stats of a new store must count no chunks"
+    gathered = store.candidates(CandidateRequest(["word"], counted=["word"]))
+    counts = (dict(gathered.frequencies), gathered.chunk_count)
+    assert counts == ({"word": 0}, 0), f"an unknown term occurs in none of 0 chunks, not {counts}"
 
 
 def _check_meta(store: Store) -> None:
-    store.reset(_made_meta())
+    _rebuilt(store, _made_meta())
     stored = store.meta()
-    assert stored is not None, "meta must be remembered by reset"
+    assert stored is not None, "meta must be remembered by a build"
     assert dict(stored.chunking) == dict(_made_meta().chunking), f"chunking came back as {stored.chunking}"
     assert replace(stored, chunking={}) == replace(_made_meta(), chunking={}), f"meta came back as {stored}"
-    store.reset(replace(_made_meta(), building="b"))
-    for build, left in (("a", "b"), ("b", None)):
-        store.finish(build)
-        assert getattr(store.meta(), "building", "") == left, f"after build b and finish({build!r}): building {left!r}"
     _filled(store)
-    store.reset(_made_meta())
-    assert store.chunk_count() == 0, "reset must forget all chunks"
-    assert dict(store.files()) == {}, "reset must forget all files"
-    assert store.search_text(["every"], 5) == [], "reset must forget all terms"
-    assert store.search_vector(_made_vectors(1)[0], 5) == [], "after reset no chunk has a vector"
-    assert store.known_vectors([_made_key(0)]) == {_made_key(0)}, "reset must keep the vectors: they are a cache"
+    _rebuilt(store, _made_meta())
+    assert store.describe().chunks == 0, "a build must forget all chunks"
+    assert dict(store.files()) == {}, "a build must forget all files"
+    assert store.search_text(["every"], 5) == [], "a build must forget all terms"
+    assert store.search_vector(_made_vectors(1)[0], 5) == [], "after a build no chunk has a vector"
+    assert store.known_vectors([_made_key(0)]) == {_made_key(0)}, "a build must keep the vectors: they are a cache"
 
 
 def _check_files(store: Store) -> None:
     _filled(store)
-    assert store.problems() == (), "a store that was just _filled must be sound"
-    assert sorted(store.paths()) == sorted(store.files()), "paths must name every file"
+    assert store.verify() == (), "a store that was just _filled must be sound"
     files = store.files()
     record = _made_record("memory/0.md", content="0")
     assert len(files) == 4, f"4 files were added, {len(files)} are listed"
-    assert [store.holds(source) for source in SOURCES] == [True, True], "holds must tell of both sources"
-    store.remove_files(path for path in files if path.startswith("sessions/"))
-    assert [store.holds(source) for source in SOURCES] == [True, False], "holds must tell when a source is gone"
-    _filled(store)
     assert files["memory/0.md"] == record, f"a record came back as {files['memory/0.md']}"
-    for lacks in ("the service was down", None):
-        touched = replace(record, mtime_ns=1, checked_ns=2, lacks=lacks)
-        store.touch_files([touched, _made_record("memory/unknown.md")])
-        assert store.files()["memory/0.md"] == touched, "touch_files must update the stamps and what a file lacks"
-    without = replace(_made_record("memory/without.md"), lacks="the service was down")
+    for reason in ("the service was down", None):
+        touched = replace(record, mtime_ns=1, checked_ns=2, vectors_missing=reason)
+        store.replace_files([(touched, None), (_made_record("memory/unknown.md"), None)])
+        assert store.files()["memory/0.md"] == touched, "without rows, the record must be updated"
+    without = replace(_made_record("memory/without.md"), vectors_missing="the service was down")
     store.replace_files([(without, [_made_row(1, "keyless")])])
     assert store.files()["memory/without.md"] == without, "replace_files must keep what a file lacks"
-    assert dict(store.lacking()) == {"the service was down": 1}, f"lacking must count by reason, not {store.lacking()}"
     assert store.remove_files(["memory/without.md"]) == 1, "a file that lacks vectors is removed as any other"
-    assert "memory/unknown.md" not in store.files(), "touch_files must not add files"
-    assert len(_ids_of(store, "memory/0.md")) == 5, "touch_files must keep the chunks"
+    assert "memory/unknown.md" not in store.files(), "without rows, no file must be added"
+    assert len(_ids_of(store, "memory/0.md")) == 5, "without rows, the chunks must stay"
     assert store.remove_files(["memory/0.md", "memory/unknown.md"]) == 1, "remove_files must count the files there were"
-    assert store.chunk_count() == 15, "the chunks of a removed file must go"
+    assert store.describe().chunks == 15, "the chunks of a removed file must go"
     assert store.search_text(["file0"], 5) == [], "the terms of a removed file must go"
     assert len(store.search_vector(_made_vectors(1)[0], 100)) == 15, "the vectors of a removed file must not be found"
 
@@ -106,13 +99,11 @@ def _check_replace(store: Store) -> None:
     before = _ids_of(store, "memory/0.md")
     rows = [_made_row(1, "every fresh", key=_made_key(19)), _made_row(2, "every keyless")]
     store.replace_files([(_made_record("memory/0.md", content="new"), rows)])
-    assert store.chunk_count() == 17, f"2 chunks must take the place of 5: 17, not {store.chunk_count()}"
+    assert store.describe().chunks == 17, f"2 chunks must take the place of 5: 17, not {store.describe().chunks}"
     assert store.search_text(["file0"], 5) == [], "the old terms of a replaced file must go"
     ids = _ids_of(store, "memory/0.md")
     found = [stored.chunk for stored in store.chunks(ids)]
     assert found == [row.chunk for row in rows], f"the new chunks came back as {found}"
-    likeness = store.similarities(vectors[19], ids)
-    assert set(likeness) == {ids[0]}, f"a chunk without a vector must be left out of similarities: {dict(likeness)}"
     assert set(store.vectors(ids)) == {ids[0]}, f"a chunk without a vector must be left out: {store.vectors(ids)}"
     nearest = store.search_vector(vectors[19], 2)
     assert all(hit.score > 0.999 for hit in nearest), f"two chunks share one vector, both must be found: {nearest}"
@@ -158,13 +149,15 @@ def _check_candidates(store: Store) -> None:
         vectors[7],
         vector_hits=3,
         all_cosines=True,
-        counted=["every", "file1", "none"],
+        counted=["every", "file1", "n3", "none"],
         choose=lambda hits: [chunk_id for one in hits for chunk_id in one.text],
         named=lambda path: path == "memory/2.md",
     )
     found = store.candidates(request)
     counts = (dict(found.frequencies), found.chunk_count)
-    assert counts == ({"every": 20, "file1": 5, "none": 0}, 20), f"frequencies and count of chunks came as {counts}"
+    assert counts == ({"every": 20, "file1": 5, "n3": 1, "none": 0}, 20), (
+        f"frequencies and count of chunks came as {counts}"
+    )
     assert len(found.hits) == 2, f"without a source, each source must be searched on its own, not {len(found.hits)}"
     for hits, source in zip(found.hits, SOURCES, strict=True):
         text = {hit.chunk_id: hit.score for hit in store.search_text(["n7", "n12"], 60, source=source)}
@@ -227,12 +220,10 @@ def _check_text(store: Store) -> None:
     assert len(store.search_text(["every"], 3)) == 3, "k must bound the hits"
     assert store.search_text(["every"], 0) == [], "k=0 must find nothing"
     assert store.search_text([], 5) == [], "no terms must find nothing"
-    counts = dict(store.document_frequencies(["every", "file1", "n3", "none"]))
-    assert counts == {"every": 20, "file1": 5, "n3": 1, "none": 0}, f"document frequencies are {counts}"
 
 
 def _check_terms(store: Store) -> None:
-    store.reset(_made_meta())
+    _rebuilt(store, _made_meta())
     terms = [
         "geo-1000",
         "snake_case",
@@ -271,13 +262,12 @@ def _check_cosine(store: Store) -> None:
     hits = store.search_vector(query, 6)
     wanted = sorted(expected, key=lambda chunk_id: -expected[chunk_id])[:6]
     assert [hit.chunk_id for hit in hits] == wanted, "the vector search must find the nearest chunks, nearest first"
-    likeness = store.similarities(query, [*ids[:3], ids[0], max(ids) + 1000])
-    assert set(likeness) == set(ids[:3]), f"similarities must name the known ids alone: {dict(likeness)}"
     own = store.vectors([*ids[:3], ids[0], max(ids) + 1000])
     assert set(own) == set(ids[:3]), f"vectors must name the known ids alone: {sorted(own)}"
     assert all(abs(float(own[at] @ query) - expected[at]) < 1e-5 for at in own), "vectors must be those of the chunks"
-    for chunk_id, score in [*((hit.chunk_id, hit.score) for hit in hits), *likeness.items()]:
-        assert abs(score - expected[chunk_id]) < 1e-5, f"a score must be the cosine {expected[chunk_id]}, not {score}"
+    for hit in hits:
+        exact_score = expected[hit.chunk_id]
+        assert abs(hit.score - exact_score) < 1e-5, f"a score must be the cosine {exact_score}, not {hit.score}"
     assert store.search_vector(query, 0) == [], "k=0 must find nothing"
 
 
@@ -291,7 +281,7 @@ def _check_sources(store: Store) -> None:
             assert len(hits) == 10, f"10 chunks come from {source}, {len(hits)} were found"
             found = {chunk.source for chunk in store.chunks(hit.chunk_id for hit in hits)}
             assert found == {source}, f"source={source!r} found chunks of {found}"
-    counted = store.stats()
+    counted = store.describe()
     assert dict(counted.sources) == {"memory": (2, 10), "sessions": (2, 10)}, f"sources count {counted.sources}"
     assert (counted.files, counted.chunks, counted.vectors) == (4, 20, 20), f"stats count {counted}"
     store.remove_files(path for path in store.files() if path.startswith("sessions/"))
@@ -331,13 +321,13 @@ def _read_while(store: Store, vectors: Matrix, writer: Future[None]) -> set[int]
 def _check_identities(store: Store) -> None:
     """Vectors of different models never meet."""
     _filled(store)
-    store.reset(_made_meta("check/another"))
+    _rebuilt(store, _made_meta("check/another"))
     assert store.known_vectors([_made_key(0)]) == set(), "vectors of another identity must stay unknown"
     store.add_vectors([_made_key(0)], _made_vectors(1, dims=_DIMS * 2))
     store.replace_files([(_made_record("memory/0.md"), [_made_row(1, "one", key=_made_key(0))])])
     hits = store.search_vector(_made_vectors(1, dims=_DIMS * 2)[0], 5)
     assert len(hits) == 1, f"an identity of other dimensions must find its one vector, not {hits}"
-    store.reset(_made_meta())
+    _rebuilt(store, _made_meta())
     assert store.known_vectors([_made_key(1)]) == {_made_key(1)}, "vectors of the first identity must still be there"
 
 
@@ -359,7 +349,7 @@ def _check_gathered(store: Store) -> None:
         wrong = partial(store.add_vectors, [_made_key("bad")], _made_vectors(1, dims=3), named)
         assert _refuses(wrong), f"add_vectors must hold identity {named!r} to its dimensions"
         assert store.known_vectors([_made_key("bad")], named) == set(), "vectors of other dimensions must not be stored"
-    store.reset(_made_meta(identity))
+    _rebuilt(store, _made_meta(identity))
     store.replace_files([(_made_record("memory/0.md"), [_made_row(1, "one", key=keys[7])])])
     hits = store.search_vector(_made_vectors(900, dims=_DIMS * 2)[7], 5)
     assert [round(hit.score, 5) for hit in hits] == [1], f"a gathered vector must be found once it is current: {hits}"
@@ -373,7 +363,7 @@ def _check_prune(store: Store) -> None:
     assert store.prune(0) == 1, "a vector in use must stay, one that is not must go"
     assert store.known_vectors([_made_key("next")], "check/next") == set(), "a pruned vector must be unknown"
     store.add_vectors([_made_key("next")], _made_vectors(1, dims=4), "check/next")
-    assert store.stats().vectors == 21, "an identity whose vectors are all gone may come back with other dimensions"
+    assert store.describe().vectors == 21, "an identity whose vectors are all gone may come back with other dimensions"
     shared = _made_row(1, "every shared", key=_made_key(5))
     store.replace_files([(_made_record("memory/shared.md"), [shared])])
     for path in ("sessions/3.jsonl", "sessions/1.jsonl"):  # the vectors 15 to 19, then 5 to 9 without the shared one
@@ -385,47 +375,96 @@ def _check_prune(store: Store) -> None:
     assert gone == [15, 17, 18], f"with the older one of another model, 15, 17 and 18 must go first, not {gone}"
     assert store.prune(0) == 5, "those that are in no use any more must go last"
     assert len(store.search_vector(_made_vectors(1)[0], 100)) == 12, "all chunks must keep their vectors"
-    store.reset(_made_meta("check/another"))
-    assert store.stats().vectors == 12, "reset must keep the vectors"
-    assert store.prune(0) == 12, "after reset no vector is in use"
+    _rebuilt(store, _made_meta("check/another"))
+    assert store.describe().vectors == 12, "a build must keep the vectors"
+    assert store.prune(0) == 12, "after a build no vector is in use"
 
 
-def _check_beside(store: Store) -> None:
+def _check_first_build(store: Store) -> None:
+    """A first index that is cut short is gone on with."""
+    build = store.begin_build(_made_meta())
+    build.store.add_vectors([_made_key(0)], _made_vectors(1), _made_meta().identity)
+    build.store.replace_files([(_made_record("memory/0.md"), [_made_row(1, "every", key=_made_key(0))])])
+    begun = build.store.meta()
+    assert begun is not None, "meta must be remembered while an index is built"
+    assert not begun.complete, "an index that is being built must not be called complete"
+    build.abort()
+    again = store.begin_build(_made_meta(), keep_rows=True)
+    again.publish()
+    stored = store.meta()
+    assert stored is not None, "meta must be remembered by publish"
+    assert stored.complete, "publish must make the index complete"
+    assert store.known_vectors([_made_key(0)]) == {_made_key(0)}, "vectors of a build that was given up must stay"
+
+
+def _check_builds(store: Store) -> None:
     """The next index is unseen until it is published, and then there is no other."""
     vectors = _filled(store)
-    store.note("name", "text")
-    discarded = store.beside()
-    assert discarded.chunk_count() == 20, "a store beside must begin with all that this one holds"
-    discarded.remove_files(list(discarded.paths()))
-    store.discard(discarded)
-    assert store.chunk_count() == 20, "what is done in a store beside must not be seen here"
-    built = store.beside()
-    built.reset(_made_meta())
-    built.replace_files([(_made_record("memory/new.md"), [_made_row(1, "every next", key=_made_key(3))])])
-    built.finish("")
+    store.set_meta("name", "text")
+    given_up = store.begin_build(_made_meta(), keep_rows=True)
+    assert given_up.store.describe().chunks == 20, "with keep_rows a build must begin with all that the store holds"
+    given_up.store.remove_files(list(given_up.store.files()))
+    for _ in range(2):
+        given_up.abort()
+    assert store.describe().chunks == 20, "a build that was given up must not be seen"
+    build = store.begin_build(_made_meta())
+    assert build.store.describe().chunks == 0, "a build must begin without chunks"
+    build.store.replace_files([(_made_record("memory/new.md"), [_made_row(1, "every next", key=_made_key(3))])])
     assert store.search_text(["next"], 5) == [], "the next index must not be seen before it is published"
     assert len(store.search_vector(vectors[0], 100)) == 20, "the old index must answer until then"
+    store.set_meta("meanwhile", "text")
     old = {hit.chunk_id for hit in store.search_text(["every"], 100)}
-    store.publish(built)
-    assert store.paths() == ["memory/new.md"], "publish must put the next index in the place of the old one"
+    build.publish()
+    assert [*store.files()] == ["memory/new.md"], "publish must put the next index in the place of the old one"
     found = {hit.chunk_id for hit in store.search_text(["every"], 100)}
     assert len(found) == 1, "publish must bring the terms"
     assert found.isdisjoint(old), "an id that named a chunk of the old index must not come to name another one"
     assert [hit.chunk_id for hit in store.search_vector(vectors[3], 5)] == [*found], "publish must bring the vectors"
-    assert store.noted("name") == "text", "notes must stay where an index is published"
-    assert store.problems() == (), "a store must be sound after publish"
+    for name in ("name", "meanwhile"):
+        assert store.get_meta(name) == "text", "what set_meta keeps must stay through a build"
+    assert store.verify() == (), "a store must be sound after publish"
+
+
+def _check_locks(store: Store) -> None:
+    """One thread at a time holds a lock, and the store says so."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    store.set_meta("name", "text")  # so that there is a place for the lock
+
+    def taken(name: str) -> bool:
+        with store.lock(name, 0) as alone:
+            return alone
+
+    with ThreadPoolExecutor(1) as other, store.lock("sync") as alone:
+        assert alone, "a lock that is free must be taken"
+        assert "sync" in store.describe(counts=False).locked, "describe must name a lock that is held"
+        assert not taken("sync"), "a thread must not wait for itself, and a second lock is none"
+        assert other.submit(taken, "watch").result(), "locks of other names must not keep each other out"
+        assert _is_busy(lambda: other.submit(taken, "sync").result()), "a lock that is held must keep threads out"
+    assert "sync" not in store.describe(counts=False).locked, "a lock that was let go must not be named"
+    assert taken("sync"), "a lock that was let go must be free"
+
+
+def _check_recovery(store: Store) -> None:
+    """An empty index takes the place of a damaged one."""
+    _filled(store)
+    assert store.recover("a test says so"), "recover must say what it did"
+    assert store.meta() is None, "after recover the index must be empty and new"
+    assert (dict(store.files()), store.describe().chunks) == ({}, 0), "recover must leave no files and no chunks"
+    _filled(store)
+    assert store.describe().chunks == 20, "a store must be filled again after recover"
 
 
 def _check_notes(store: Store) -> None:
-    """Notes outlive every reset."""
-    assert store.noted("name") is None, "there is no note before one was kept"
+    """Short texts stay through every build."""
+    assert store.get_meta("name") is None, "there is no text before one was kept"
     for text in ("one", "two"):
-        store.note("name", text)
-        assert store.noted("name") == text, "a note must come back, the latest one of its name"
-    assert store.meta() is None, "a note must not make meta"
-    store.reset(_made_meta())
-    store.reset(_made_meta("check/another"))
-    assert store.noted("name") == "two", "a note must outlive every reset"
+        store.set_meta("name", text)
+        assert store.get_meta("name") == text, "a text must come back, the latest one of its name"
+    assert store.meta() is None, "set_meta must not make meta"
+    _rebuilt(store, _made_meta())
+    _rebuilt(store, _made_meta("check/another"))
+    assert store.get_meta("name") == "two", "what set_meta keeps must stay through every build"
 
 
 def _check_extend(store: Store) -> None:
@@ -444,7 +483,7 @@ def _check_extend(store: Store) -> None:
     assert [found.chunk for found in store.chunks(after[3:])] == [row.chunk for row in rows], "new chunks must be there"
     assert store.search_text(["n8"], 5) == [], "the terms of the old chunks must go"
     assert after[3] in {hit.chunk_id for hit in store.search_vector(vectors[19], 2)}, "the new vectors must be found"
-    assert store.chunk_count() == 20, f"20 - 2 + 2 chunks must be left, not {store.chunk_count()}"
+    assert store.describe().chunks == 20, f"20 - 2 + 2 chunks must be left, not {store.describe().chunks}"
     bad = [_made_row(7, "every bad", key=_made_key("bad"))]
     assert _refuses(lambda: store.extend_file(_made_record(path, SOURCES[1]), bad, 4)), "an unknown vector is refused"
     assert (store.files()[path], _ids_of(store, path)) == (longer, after), "a refused extend_file must change nothing"
@@ -484,8 +523,8 @@ def _check_documents(store: Store) -> None:
     assert len(store.search_vector(query, 2, identity=other)) == 2, "k must bound the rows"
     assert store.search_vector(query, 5, identity=other, source="sessions") == [], "source must hold for rows as well"
     assert _refuses(lambda: store.search_vector(vectors[0], 5, identity=other)), "other dimensions must be refused"
-    assert store.chunk_count() == 23, f"rows with an identity are no chunks: 23, not {store.chunk_count()}"
-    assert store.stats().chunks == 23, "rows with an identity must not be counted as chunks"
+    assert store.describe().chunks == 23, f"rows with an identity are no chunks: 23, not {store.describe().chunks}"
+    assert store.describe().chunks == 23, "rows with an identity must not be counted as chunks"
     assert len(store.search_vector(vectors[0], 100)) == 20, "rows with an identity must not be found among chunks"
     assert len(store.file_chunks("memory/document0.md")) == 1, "rows with an identity must not be among a file's chunks"
     (row_there,) = store.file_chunks("memory/document0.md", other)
@@ -497,10 +536,10 @@ def _check_documents(store: Store) -> None:
     assert store.remove_files(["memory/document1.md"]) == 1, "a file with such a row is removed as any other"
     assert dict(store.identities()) == {other: (1, 1)}, f"rows go with their files: {store.identities()}"
     assert len(store.search_vector(query, 5, identity=other)) == 1, "rows that are gone must not be found"
-    assert store.problems() == (), "a store with such rows must be sound"
-    store.reset(_made_meta())
-    assert dict(store.identities()) == {}, "reset must forget all rows"
-    assert store.known_vectors([_made_key("document 2")], other), "reset must keep their vectors"
+    assert store.verify() == (), "a store with such rows must be sound"
+    _rebuilt(store, _made_meta())
+    assert dict(store.identities()) == {}, "a build must forget all rows"
+    assert store.known_vectors([_made_key("document 2")], other), "a build must keep their vectors"
 
 
 def _made_meta(identity: str = "check/model") -> IndexMeta:
@@ -532,11 +571,16 @@ def _made_vectors(count: int, dims: int = _DIMS, seed: int = 0) -> Matrix:
     return unit
 
 
+def _rebuilt(store: Store, meta: IndexMeta) -> None:
+    """Build an index without files in the place of the one that is there."""
+    store.begin_build(meta).publish()
+
+
 def _filled(store: Store, files: int = 4, chunks: int = 5) -> Matrix:
     """Give a store files of numbered chunks, every second file a transcript; returns their vectors, in order of id."""
     vectors = _made_vectors(files * chunks)
     keys = [_made_key(number) for number in range(files * chunks)]
-    store.reset(_made_meta())
+    _rebuilt(store, _made_meta())
     store.add_vectors(keys, vectors)
     for file in range(files):
         numbers = range(file * chunks, (file + 1) * chunks)
@@ -550,6 +594,15 @@ def _ids_of(store: Store, path: str) -> list[int]:
     """The ids of a file's chunks, asked by way of its terms: `_filled` numbers them by file."""
     found = store.chunks(hit.chunk_id for hit in store.search_text(["every"], 1000))
     return [chunk.id for chunk in found if chunk.path == path]
+
+
+def _is_busy(call: Callable[[], object]) -> bool:
+    """Whether a call raises the error of a lock that is held."""
+    try:
+        call()
+    except SyncBusyError:
+        return True
+    return False
 
 
 def _refuses(call: Callable[[], object]) -> bool:
@@ -566,7 +619,10 @@ _CHECKS: tuple[Callable[[Store], None], ...] = (
     _check_identities,
     _check_gathered,
     _check_prune,
-    _check_beside,
+    _check_first_build,
+    _check_builds,
+    _check_locks,
+    _check_recovery,
     _check_notes,
     _check_extend,
     _check_empty,

@@ -4,21 +4,15 @@
 is relevant before a model is asked; `recall_section` the text for its instructions.
 """
 
-from openclaw_memory.conversation.session_key import chat_type
 from openclaw_memory.tools.handlers import memory_tools
 from openclaw_memory.tools.prompt import question_in, recall, recall_section, with_fewer_results
-from openclaw_memory.tools.schemas import TOOL_DESCRIPTIONS, TOOL_SCHEMAS
-from openclaw_memory.tools.visibility import checked_memory, shows_citations
+from openclaw_memory.tools.visibility import checked_memory
 
 __all__ = [
-    "TOOL_DESCRIPTIONS",
-    "TOOL_SCHEMAS",
-    "chat_type",
     "checked_memory",
     "memory_tools",
     "question_in",
     "recall",
     "recall_section",
-    "shows_citations",
     "with_fewer_results",
 ]

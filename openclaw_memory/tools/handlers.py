@@ -21,7 +21,8 @@ from openclaw_memory.text.redaction import redact
 from openclaw_memory.tools.budget import found, within
 from openclaw_memory.tools.schemas import TOOL_DESCRIPTIONS, TOOL_SCHEMAS, checked_arguments
 from openclaw_memory.tools.visibility import Audience, audience_of, check_path, check_source, checked_memory
-from openclaw_memory.types import Excerpt, Source, Tool, ToolAnswer, cited
+from openclaw_memory.types import Excerpt, Source, Tool, ToolAnswer
+from openclaw_memory.types.files import cited
 from openclaw_memory.workspace.paths import is_transcript
 from openclaw_memory.workspace.safe_read import DEFAULT_CHARS
 

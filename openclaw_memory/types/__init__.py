@@ -5,8 +5,8 @@ frameworks exchange with a memory; `protocols` are the parts that can be replace
 """
 
 from openclaw_memory.types.candidates import CandidateRequest, Candidates, SourceHits, gather_candidates
-from openclaw_memory.types.documents import Document, Maker
-from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source, citation, cited
+from openclaw_memory.types.documents import Document, VectorSource
+from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source
 from openclaw_memory.types.index import (
     Chunk,
     ChunkRow,
@@ -15,32 +15,30 @@ from openclaw_memory.types.index import (
     IndexMeta,
     Matrix,
     StoredChunk,
-    StoreStats,
+    StoreInfo,
     Vector,
 )
-from openclaw_memory.types.protocols import Embedder, ServiceEmbedder, Store, WordVectorEmbedder
+from openclaw_memory.types.protocols import Build, Embedder, ServiceEmbedder, Store, WordVectorEmbedder
 from openclaw_memory.types.results import Progress, SearchResult, Status, SyncReport
 from openclaw_memory.types.tools import Tool, ToolAnswer
-from openclaw_memory.types.where import Condition, Scalar, Where, conditions, matches
+from openclaw_memory.types.where import Where
 
 __all__ = [
     "SOURCES",
+    "Build",
     "CandidateRequest",
     "Candidates",
     "Chunk",
     "ChunkRow",
-    "Condition",
     "Document",
     "Embedder",
     "Excerpt",
     "FileRecord",
     "Hit",
     "IndexMeta",
-    "Maker",
     "Matrix",
     "MemoryFile",
     "Progress",
-    "Scalar",
     "SearchResult",
     "ServiceEmbedder",
     "Skipped",
@@ -48,17 +46,14 @@ __all__ = [
     "SourceHits",
     "Status",
     "Store",
-    "StoreStats",
+    "StoreInfo",
     "StoredChunk",
     "SyncReport",
     "Tool",
     "ToolAnswer",
     "Vector",
+    "VectorSource",
     "Where",
     "WordVectorEmbedder",
-    "citation",
-    "cited",
-    "conditions",
     "gather_candidates",
-    "matches",
 ]

@@ -37,7 +37,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Maker:
+class VectorSource:
     """What makes the vectors that documents come with; vectors of two identities are never compared.
 
     `identity` is as that of an `Embedder`, `model` its name for people. `make` returns vectors, shape (n, dims), for n

@@ -79,7 +79,7 @@ class FileRecord:
 
     `checked_ns` is when its content was last read, by the wall clock.
 
-    `lacks` says why some of its rows have no vectors yet, in words; None when they have all.
+    `vectors_missing` says why some of its rows have no vectors yet, in words; None when they have all.
     """
 
     path: str
@@ -89,7 +89,7 @@ class FileRecord:
     mtime_ns: int
     inode: int
     checked_ns: int
-    lacks: str | None = None
+    vectors_missing: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class IndexMeta:
     """What an index was built with. A difference means that its chunks must be built again.
 
     `building` names the build that is under way, or was cut short: the index then holds a part of the files. It is
-    None from `Store.finish` until the next `Store.reset`.
+    None once that build is published.
     """
 
     provider: str
@@ -122,14 +122,24 @@ class IndexMeta:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreStats:
-    """How much an index holds and which paths of the engine are alive. `sources` counts (files, chunks)."""
+class StoreInfo:
+    """What an index is: its kind, where it is kept, and, as far as they were asked for, counts and sizes.
 
-    files: int
-    chunks: int
-    vectors: int
-    sources: Mapping[str, tuple[int, int]]
-    vector_path: str
-    vector_error: str | None
-    size_bytes: int
-    engine: Mapping[str, str]
+    `location` is a path or a URL without secrets, "" where there is none; `exists` says whether anything is kept there
+    yet. `locked` names the locks that are held now, by any thread or process. `sources` counts (files, chunks);
+    `vector_path` and `engine` say which paths of the engine work. `size_bytes` takes in the `log_bytes`.
+    """
+
+    backend: str
+    location: str = ""
+    exists: bool = True
+    locked: frozenset[str] = frozenset()
+    files: int = 0
+    chunks: int = 0
+    vectors: int = 0
+    sources: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    vector_path: str = "none"
+    vector_error: str | None = None
+    size_bytes: int = 0
+    log_bytes: int = 0
+    engine: Mapping[str, str] = field(default_factory=dict)

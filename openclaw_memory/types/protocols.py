@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol, runtime_checkable
 
 from openclaw_memory.types.candidates import CandidateRequest, Candidates
 from openclaw_memory.types.files import Source
-from openclaw_memory.types.index import ChunkRow, FileRecord, Hit, IndexMeta, Matrix, StoredChunk, StoreStats, Vector
+from openclaw_memory.types.index import ChunkRow, FileRecord, Hit, IndexMeta, Matrix, StoredChunk, StoreInfo, Vector
 from openclaw_memory.types.where import Where
 
 
@@ -70,55 +70,47 @@ class Store(Protocol):
         """What the index was built with; None when it is empty and new."""
         ...
 
-    def reset(self, meta: IndexMeta) -> None:
-        """Forget all files and chunks and remember `meta`; vectors are kept, they are a cache."""
+    def get_meta(self, name: str) -> str | None:
+        """The short text kept under a name; None where there is none."""
         ...
 
-    def beside(self) -> Store:
-        """A store of its own that begins with all that this one holds: the next index is built in it, unseen."""
+    def set_meta(self, name: str, text: str) -> None:
+        """Keep a short text under a name, through every build."""
         ...
 
-    def publish(self, built: Store) -> None:
-        """Hold from now on what `built`, which came from `beside`, holds; every reader sees the old index or the new.
+    def begin_build(self, meta: IndexMeta, *, keep_rows: bool = False) -> Build:
+        """Begin the next index, with the vectors of this one, and with its files and chunks where they are kept.
 
-        `built` is closed, and what it took is freed, as `discard` does.
+        Until it is published this one answers; a first index, which answers nothing yet, may be built in its place, so
+        that the next build with `keep_rows` goes on where it was cut short.
+
+        Raises:
+            CorruptIndexError: this index is damaged.
         """
-        ...
-
-    def discard(self, built: Store) -> None:
-        """Close a store that came from `beside`, and free what it took."""
-        ...
-
-    def note(self, name: str, text: str) -> None:
-        """Keep a short text under a name, over every reset."""
-        ...
-
-    def noted(self, name: str) -> str | None:
-        """The text under a name; None where there is none."""
         ...
 
     def snapshot(self) -> AbstractContextManager[Store]:
         """This store as it is now, for reading alone: whatever is written meanwhile, its answers fit together."""
         ...
 
-    def finish(self, build: str) -> None:
-        """Say that the build of this name is complete; nothing happens where another one has begun since."""
-        ...
-
     def files(self) -> Mapping[str, FileRecord]:
         """Every indexed file by its path."""
         ...
 
-    def lacking(self) -> Mapping[str, int]:
-        """How many files lack vectors, by the reason."""
-        ...
-
     def replace_files(
-        self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]], made_for: IndexMeta | None = None
+        self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow] | None]], made_for: IndexMeta | None = None
     ) -> None:
-        """Replace all rows of these files; refuse where meta is not `made_for`.
+        """Replace the records of files, and all their rows.
 
         The vectors of chunks were added before; those of rows with an identity may come later.
+
+        Args:
+            files: Each file with its new rows, in order. None keeps the rows: only the record of a file that is
+                indexed is updated, and any other file is left out.
+            made_for: What the rows were made for.
+
+        Raises:
+            StoreError: A vector is missing, or `meta` is not `made_for`. Nothing is changed.
         """
         ...
 
@@ -130,10 +122,6 @@ class Store(Protocol):
         For files that only grow. Rows at the beginning that are there already may stay as well; new chunks have ids
         beyond all others.
         """
-        ...
-
-    def touch_files(self, records: Sequence[FileRecord], made_for: IndexMeta | None = None) -> None:
-        """Update the stamps of files whose content is unchanged, and what they lack."""
         ...
 
     def remove_files(self, paths: Iterable[str]) -> int:
@@ -190,24 +178,12 @@ class Store(Protocol):
         """
         ...
 
-    def similarities(self, vector: Vector, chunk_ids: Sequence[int]) -> Mapping[int, float]:
-        """Cosine similarity of these chunks with a unit vector; chunks without a vector are left out."""
-        ...
-
     def vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
         """The vectors of these chunks, each of shape (dims,); chunks without a vector are left out."""
         ...
 
     def chunks(self, ids: Iterable[int]) -> list[StoredChunk]:
         """These chunks, in ascending order of id; unknown ids are left out."""
-        ...
-
-    def holds(self, source: Source) -> bool:
-        """Whether any file of this source is indexed."""
-        ...
-
-    def paths(self) -> list[str]:
-        """The path of every indexed file, in no order."""
         ...
 
     def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
@@ -218,22 +194,54 @@ class Store(Protocol):
         """How many rows came under each identity (`ChunkRow.identity`), and how many of them have their vectors."""
         ...
 
-    def document_frequencies(self, terms: Iterable[str]) -> Mapping[str, int]:
-        """In how many chunks each term occurs (0 when in none)."""
+    def lock(
+        self, name: str, wait: float | None = None, notify: Callable[[str], None] | None = None
+    ) -> AbstractContextManager[bool]:
+        """Keep every other thread and process that asks for the lock `name` out while the block runs.
+
+        It yields whether that is so: False where no lock can be made, and where this thread holds it already. The lock
+        is waited for `wait` seconds, or without end; `notify` is called with the reason, and what it raises ends the
+        waiting. A sync holds the lock `sync`, the watcher at work the lock `watch`.
+
+        Raises:
+            SyncBusyError: it is still held after `wait` seconds.
+        """
         ...
 
-    def chunk_count(self) -> int:
-        """How many chunks there are."""
-        ...
-
-    def stats(self) -> StoreStats:
-        """Counts, sizes and which engine paths work; the vector path is verified by a real query."""
-        ...
-
-    def problems(self) -> tuple[str, ...]:
+    def verify(self) -> tuple[str, ...]:
         """What a check of the whole index finds wrong; empty when it is sound. It reads everything."""
+        ...
+
+    def recover(self, reason: str) -> str:
+        """Put an empty index in the place of a damaged one; returns what was done, in words.
+
+        Raises:
+            StoreError: that is not possible.
+        """
+        ...
+
+    def describe(self, *, counts: bool = True) -> StoreInfo:
+        """What the index is; with `counts` also what it holds, and which engine paths work, as a real query shows."""
         ...
 
     def close(self) -> None:
         """Release the index. Calling it twice is allowed."""
+        ...
+
+
+@runtime_checkable
+class Build(Protocol):
+    """The next index of a store, unseen until it is published."""
+
+    @property
+    def store(self) -> Store:
+        """What the next index is written into."""
+        ...
+
+    def publish(self) -> None:
+        """Put it in the place of the index that answers: every reader sees the old one or the new one, whole."""
+        ...
+
+    def abort(self) -> None:
+        """Give it up, and free what it took. Calling it twice is allowed."""
         ...

@@ -30,7 +30,8 @@ from openclaw_memory.text.front_matter import (
     parsed,
 )
 from openclaw_memory.text.redaction import redact
-from openclaw_memory.types import Document, Source, citation
+from openclaw_memory.types import Document, Source
+from openclaw_memory.types.files import citation
 from openclaw_memory.workspace.atomic import read_whole
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, locate
 from openclaw_memory.workspace.safe_read import decode, opened

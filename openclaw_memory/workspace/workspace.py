@@ -21,7 +21,7 @@ from openclaw_memory.errors import (
     nearest,
 )
 from openclaw_memory.types import Excerpt
-from openclaw_memory.types import cited as lines_cited  # `cited` is a module of this package
+from openclaw_memory.types.files import cited as lines_cited  # `cited` is a module of this package
 from openclaw_memory.workspace import safe_read, scan
 from openclaw_memory.workspace.paths import NOTES_FOLDER, is_transcript, locate
 from openclaw_memory.workspace.scan import Scan

@@ -85,8 +85,8 @@ def another_sync(notes):
     index = notes / ".memory" / "index.sqlite"
     index.parent.mkdir(exist_ok=True)
     code = (
-        "import sys; from pathlib import Path; from openclaw_memory.indexing.lock import one_at_a_time\n"
-        "with one_at_a_time(Path(sys.argv[1])): print('taken', flush=True); sys.stdin.readline()"
+        "import sys; from pathlib import Path; from openclaw_memory.store import SqliteStore\n"
+        "with SqliteStore(Path(sys.argv[1])).lock('sync'): print('taken', flush=True); sys.stdin.readline()"
     )
     words = [sys.executable, "-c", code, str(index)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -120,7 +120,9 @@ def test_index_waits_for_another_process_and_says_so_once(notes, another_sync, a
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if not as_json:
         told = process.stderr.readline()
-        assert re.fullmatch(rf"note: waiting: thread \d+ of process {another_sync.pid} syncs this index\n", told)
+        assert re.fullmatch(
+            rf"note: waiting: thread \d+ of process {another_sync.pid} holds index.sqlite.sync-lock\n", told
+        )
     another_sync.communicate("go\n")
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")

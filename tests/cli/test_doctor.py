@@ -206,7 +206,7 @@ def test_an_index_without_a_whole_sync_has_its_command(notes, begun):
 def test_what_ended_the_last_sync_is_a_problem_until_a_sync_has_come_to_its_end(notes, synced):
     def write(name, record):
         store = SqliteStore.open(synced)
-        store.note(name, record)
+        store.set_meta(name, record)
         store.close()
 
     write(LAST_ERROR, record_of_error("no space is left on the disk", time.time() + 1))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from openclaw_memory import Memory
-from openclaw_memory.indexing.lock import one_at_a_time
+from openclaw_memory.store import SqliteStore
 
 COMMAND = [sys.executable, "-m", "openclaw_memory.cli", "watch"]
 
@@ -108,7 +108,7 @@ def test_the_time_to_watch_is_above_zero(watching, seconds: str) -> None:
 def test_it_says_that_it_waits_for_the_sync_of_another_process(watching, notes: Path) -> None:
     with Memory.open(notes) as memory:
         memory.sync()
-        with one_at_a_time(memory.index_path):
+        with SqliteStore(memory.index_path).lock("sync"):
             process = watching()
             assert process.stderr.readline().startswith("note: waiting: thread ")
             assert end(process)[::2] == (0, "note: ended at once: the next sync goes on from there\n")

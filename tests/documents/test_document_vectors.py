@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError, SyncBusyError, WorkspaceError
-from openclaw_memory.types import Document, Maker
+from openclaw_memory.types import Document, VectorSource
 from openclaw_memory.workspace.document_cache import Known
 
-GIVEN = Maker("given", "given")
+GIVEN = VectorSource("given", "given")
 TEXTS = ("the old mill", "the ferry to the island", "beekeeping for beginners", "a walrus asleep")
 NOTES = "memory/notes"
 
@@ -31,8 +31,8 @@ def vectors_of(documents):
     return np.array([letters(document.text) for document in documents], np.float32)
 
 
-LETTERS = Maker("letters", "letters", vectors_of)
-either = pytest.mark.parametrize("maker", [GIVEN, LETTERS], ids=["in the file", "made again"])
+LETTERS = VectorSource("letters", "letters", vectors_of)
+either = pytest.mark.parametrize("source", [GIVEN, LETTERS], ids=["in the file", "made again"])
 
 
 @pytest.fixture
@@ -57,9 +57,9 @@ def some(texts=TEXTS):
     return [Document(f"n{number}", text, {"number": number}) for number, text in enumerate(texts)]
 
 
-def add(documents, maker=GIVEN, added=None):
+def add(documents, source=GIVEN, added=None):
     added = some() if added is None else added
-    documents.add(added, vectors_of(added), maker)
+    documents.add(added, vectors_of(added), source)
 
 
 def cosines(rows, vector):
@@ -67,9 +67,9 @@ def cosines(rows, vector):
     return rows @ vector / np.linalg.norm(rows, axis=1) / np.linalg.norm(vector)
 
 
-def nearest(documents, vector, k=10, maker=None, where=None):
-    identity = maker.identity if maker else documents.vector_identity()
-    return documents.vector_search(vector, k, identity=identity, vector_source=maker, where=where) if identity else []
+def nearest(documents, vector, k=10, source=None, where=None):
+    identity = source.identity if source else documents.vector_identity()
+    return documents.vector_search(vector, k, identity=identity, vector_source=source, where=where) if identity else []
 
 
 def found(documents, vector, k=10, **wishes):
@@ -123,23 +123,23 @@ def test_vectors_of_zeros_are_near_to_nothing_and_still_there(documents):
 
 @either
 @pytest.mark.parametrize("fate", ["closed", "index deleted", "index damaged", "index deleted while open"])
-def test_what_documents_came_with_outlives_the_index(folder, maker, fate):
+def test_what_documents_came_with_outlives_the_index(folder, source, fate):
     with Memory.open(folder, embedder=None) as memory:
-        add(memory.documents, maker)
+        add(memory.documents, source)
         before = found(memory.documents, letters(TEXTS[2]))
-        assert ('"vector"' in (folder / NOTES / "n2.md").read_text()) is (maker is GIVEN)
+        assert ('"vector"' in (folder / NOTES / "n2.md").read_text()) is (source is GIVEN)
         if fate == "index deleted while open":
             shutil.rmtree(folder / ".memory")
-            assert found(memory.documents, letters(TEXTS[2]), maker=maker) == before
+            assert found(memory.documents, letters(TEXTS[2]), source=source) == before
     if fate == "index deleted":
         shutil.rmtree(folder / ".memory")
     elif fate == "index damaged":
         (folder / ".memory/index.sqlite").write_bytes(b"garbage" * 1000)
     with Memory.open(folder, embedder=None) as memory:
-        assert found(memory.documents, letters(TEXTS[2]), maker=maker) == before
-        assert memory.documents.vector_identity() == maker.identity
+        assert found(memory.documents, letters(TEXTS[2]), source=source) == before
+        assert memory.documents.vector_identity() == source.identity
         assert memory.sync(force=True).ok
-        assert found(memory.documents, letters(TEXTS[2]), maker=maker) == before
+        assert found(memory.documents, letters(TEXTS[2]), source=source) == before
         assert memory.documents.missing_vectors() == 0
 
 
@@ -157,7 +157,7 @@ def test_without_its_source_a_lost_vector_is_reported_and_made_once_the_source_i
         assert ids(memory.documents, letters("mill")) == []
         assert memory.documents.missing_vectors() == len(TEXTS)
         assert any("4 documents" in notice and "'letters'" in notice for notice in memory.status().notices)
-        assert ids(memory.documents, letters(TEXTS[0]), maker=LETTERS)[0] == "n0"
+        assert ids(memory.documents, letters(TEXTS[0]), source=LETTERS)[0] == "n0"
         assert memory.documents.missing_vectors() == 0
         assert not [notice for notice in memory.status().notices if "vectors" in notice]
     assert "4 documents have lost the vectors" in caplog.text
@@ -170,7 +170,7 @@ def test_a_source_that_fails_is_reported_and_asked_again_after_the_next_add_or_a
         calls.append(len(documents))
         raise RuntimeError("the service is down")
 
-    failing = Maker("letters", "letters", broken)
+    failing = VectorSource("letters", "letters", broken)
     now = 1000.0
     monkeypatch.setattr("openclaw_memory.documents.vectors.time.monotonic", lambda: now)
     with Memory.open(folder, embedder=None) as memory:
@@ -178,14 +178,14 @@ def test_a_source_that_fails_is_reported_and_asked_again_after_the_next_add_or_a
     shutil.rmtree(folder / ".memory")
     with Memory.open(folder, embedder=None) as memory:
         for _ in range(3):
-            assert ids(memory.documents, letters("mill"), maker=failing) == []
+            assert ids(memory.documents, letters("mill"), source=failing) == []
         assert calls == [4]
         assert "the service is down" in memory.documents.damaged()[0]
         now += 61
-        assert ids(memory.documents, letters("mill"), maker=failing) == []
+        assert ids(memory.documents, letters("mill"), source=failing) == []
         assert calls == [4, 4]
         memory.documents.add([Document("other", "text")])
-        assert ids(memory.documents, letters(TEXTS[3]), maker=LETTERS)[0] == "n3"
+        assert ids(memory.documents, letters(TEXTS[3]), source=LETTERS)[0] == "n3"
 
 
 @pytest.mark.parametrize("synced", [True, False], ids=["synced", "not yet synced"])
@@ -195,10 +195,10 @@ def test_a_document_that_a_person_has_changed_is_embedded_again(folder, memory, 
         rewrite(folder, "n0", documents.get(["n0"])[0].text, text)
         if synced:
             memory.sync()
-        for document, cosine in nearest(documents, letters(TEXTS[0]), maker=LETTERS):
+        for document, cosine in nearest(documents, letters(TEXTS[0]), source=LETTERS):
             assert cosine == pytest.approx(cosines([letters(document.text)], letters(TEXTS[0]))[0], abs=1e-6)
         memory.sync()
-        assert found(documents, letters(text), maker=LETTERS)[0] == ("n0", pytest.approx(1))
+        assert found(documents, letters(text), source=LETTERS)[0] == ("n0", pytest.approx(1))
 
 
 @pytest.mark.parametrize("way", ["by hand", "edit", "add", "put"])
@@ -239,15 +239,15 @@ def test_a_given_vector_goes_with_its_text_where_another_one_is_added(documents)
 
 
 @either
-def test_a_new_vector_for_the_same_text_takes_the_place_of_the_old(folder, memory, documents, maker):
-    add(documents, maker)
+def test_a_new_vector_for_the_same_text_takes_the_place_of_the_old(folder, memory, documents, source):
+    add(documents, source)
     long_ago = 1_700_000_000
     for path in (folder / NOTES).glob("*.md"):
         os.utime(path, (long_ago, long_ago))  # no stamp is in doubt
     memory.sync()
-    documents.add([some()[0]], [[-1.0] * 8], maker)
+    documents.add([some()[0]], [[-1.0] * 8], source)
     assert found(documents, [-1.0] * 8)[0] == ("n0", pytest.approx(1))
-    documents.add([some()[0]], vectors_of(some()[:1]), maker)
+    documents.add([some()[0]], vectors_of(some()[:1]), source)
     assert found(documents, letters(TEXTS[0]))[0] == ("n0", pytest.approx(1))
     assert len(ids(documents, [1.0] * 8)) == 4
 
@@ -268,7 +268,7 @@ def test_of_one_id_twice_the_last_counts(documents):
 
 
 @pytest.mark.parametrize(
-    ("rows", "maker", "words"),
+    ("rows", "source", "words"),
     [
         ([[1.0, 2.0]], GIVEN, "have 2 dimensions, those of the documents that are there have 8"),
         ([[1.0] * 8], LETTERS, "are of 'letters', the documents that are there came with some of 'given'"),
@@ -282,11 +282,11 @@ def test_of_one_id_twice_the_last_counts(documents):
     ],
     ids=["dimensions", "model", "nan", "infinite", "text", "count", "flat", "empty", "no source"],
 )
-def test_vectors_that_do_not_fit_are_refused_and_nothing_is_written(folder, documents, rows, maker, words):
+def test_vectors_that_do_not_fit_are_refused_and_nothing_is_written(folder, documents, rows, source, words):
     add(documents)
     shutil.rmtree(folder / ".memory")  # the files of the documents say what fits
     with pytest.raises(EmbedderError, match=words):
-        documents.add([Document("new", "text")], rows, maker)
+        documents.add([Document("new", "text")], rows, source)
     assert not (folder / NOTES / "new.md").exists()
 
 
@@ -302,17 +302,17 @@ def test_another_model_may_come_once_the_documents_of_the_first_are_gone(folder,
 
 
 @pytest.mark.parametrize(
-    ("maker", "row", "reason"),
+    ("source", "row", "reason"),
     [
         (LETTERS, letters("text"), "of 'letters', those of the others are of 'given'"),
         (GIVEN, [1.0, 0.0], "2 dimension"),
     ],
     ids=["model", "dimensions"],
 )
-def test_a_document_from_elsewhere_that_does_not_fit_is_reported(folder, memory, documents, maker, row, reason):
+def test_a_document_from_elsewhere_that_does_not_fit_is_reported(folder, memory, documents, source, row, reason):
     add(documents)
     with Memory.open(folder.parent, embedder=None) as elsewhere:
-        elsewhere.documents.add([Document("a", "text")], [row], maker)
+        elsewhere.documents.add([Document("a", "text")], [row], source)
     shutil.copy(folder.parent / NOTES / "a.md", folder / NOTES / "a.md")
     memory.sync()
     assert sorted(ids(documents, letters("mill"))) == ["n0", "n1", "n2", "n3"]
@@ -320,7 +320,7 @@ def test_a_document_from_elsewhere_that_does_not_fit_is_reported(folder, memory,
     for path in (folder / NOTES).glob("n*.md"):
         path.unlink()
     memory.sync()
-    assert found(documents, row, maker=maker) == [("a", pytest.approx(1))]
+    assert found(documents, row, source=source) == [("a", pytest.approx(1))]
 
 
 def test_a_question_that_does_not_fit_is_refused(documents):
@@ -376,7 +376,7 @@ def test_a_copy_that_a_person_has_changed_does_not_get_the_vector_of_the_origina
     original = (folder / NOTES / "n1.md").read_text()
     (folder / NOTES / "a-copy.md").write_text(original.replace(TEXTS[1], "zzz"))
     add(documents, LETTERS, [Document("n1", "rrrr")])
-    ((best, score), *_) = nearest(documents, letters("rrrr"), maker=LETTERS)
+    ((best, score), *_) = nearest(documents, letters("rrrr"), source=LETTERS)
     assert (best.text, score) == ("rrrr", pytest.approx(1))
 
 
@@ -436,7 +436,7 @@ def test_a_slow_source_keeps_no_other_question_waiting(folder, memory, documents
         assert go_on.wait(60)
         return vectors_of(wanted)
 
-    wishes = {"maker": Maker("letters", "letters", slow)}
+    wishes = {"source": VectorSource("letters", "letters", slow)}
     asking = threading.Thread(target=found, args=(documents, letters("x")), kwargs=wishes)
     asking.start()
     assert begun.wait(60)
@@ -459,9 +459,9 @@ def test_a_document_that_could_not_be_read_once_is_found_again(folder, memory, d
     with monkeypatch.context() as patch:
         patch.setattr(Known, "look", refused)
         memory.sync()
-        assert "n1" not in ids(documents, letters("mill"), maker=LETTERS)
+        assert "n1" not in ids(documents, letters("mill"), source=LETTERS)
     add(documents, LETTERS, [Document("more", "text")])
-    assert found(documents, letters("the ferry sank"), maker=LETTERS)[0] == ("n1", pytest.approx(1))
+    assert found(documents, letters("the ferry sank"), source=LETTERS)[0] == ("n1", pytest.approx(1))
 
 
 def test_within_the_progress_of_a_sync_vectors_are_found_and_not_added(folder, memory, documents):
@@ -488,7 +488,7 @@ def test_people_s_notes_are_found_among_documents_of_the_memory_s_own_model(fold
         memory.append("The canoes are in the shed.", date="2026-01-02")
         memory.documents.add([Document("short", "Canoes and ships.")])
         question = embedder.embed_query("Where are the canoes?")
-        memory.documents.add([Document("long", long)], [-question], Maker(embedder.identity, embedder.model))
+        memory.documents.add([Document("long", long)], [-question], VectorSource(embedder.identity, embedder.model))
         near = memory.documents.vector_search(question, 5, identity=embedder.identity)
         assert sorted(document.id for document, _ in near[:2]) == ["memory/2026-01-02.md#L1-L3", "short"]
         assert (near[2][0].id, near[2][1]) == ("long", pytest.approx(-1))
@@ -501,17 +501,17 @@ def test_people_s_notes_are_found_among_documents_of_the_memory_s_own_model(fold
 ADDS = """
 import sys
 from openclaw_memory import Memory
-from openclaw_memory.types import Document, Maker
+from openclaw_memory.types import Document, VectorSource
 with Memory.open(sys.argv[1], embedder=None) as memory:
     for number in range(5):
-        memory.documents.add([Document(f"{sys.argv[2]}{number}", "text")], [[number + 1.0, 1.0]], Maker("given", "given"))
+        memory.documents.add([Document(f"{sys.argv[2]}{number}", "text")], [[number + 1.0, 1.0]], VectorSource("given", "given"))
 """
 ASKS = """
 import sys
 import numpy as np
 from openclaw_memory import Memory
-from openclaw_memory.types import Maker
-make = Maker("letters", "letters", lambda some: np.array([[len(one.text), 1.0] for one in some], np.float32))
+from openclaw_memory.types import VectorSource
+make = VectorSource("letters", "letters", lambda some: np.array([[len(one.text), 1.0] for one in some], np.float32))
 with Memory.open(sys.argv[1], embedder=None) as memory:
     while not memory.documents.get(["last"]):
         memory.documents.vectors(memory.documents.get(["d1"]), "letters")
@@ -529,7 +529,7 @@ def test_what_other_processes_add_is_found(folder, documents):
 
 
 def test_two_processes_that_add_and_ask_lose_no_vector(folder):
-    make = Maker("letters", "letters", lambda some: np.array([[len(one.text), 1.0] for one in some], np.float32))
+    make = VectorSource("letters", "letters", lambda some: np.array([[len(one.text), 1.0] for one in some], np.float32))
     with Memory.open(folder, embedder=None) as memory:
         memory.documents.add([Document("d0", "text")], [[4.0, 1.0]], make)
         asking = subprocess.Popen([sys.executable, "-c", ASKS, str(folder)])
@@ -537,5 +537,5 @@ def test_two_processes_that_add_and_ask_lose_no_vector(folder):
             memory.documents.add([Document(f"d{number}", "text" * number)], [[4.0 * number, 1.0]], make)
         memory.documents.add([Document("last", "text")], [[4.0, 1.0]], make)
         assert asking.wait(120) == 0
-        assert len(ids(memory.documents, [1, 0], 100, maker=make)) == 21
+        assert len(ids(memory.documents, [1, 0], 100, source=make)) == 21
         assert memory.documents.missing_vectors() == 0

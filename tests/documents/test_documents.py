@@ -57,43 +57,43 @@ def test_documents_come_back_in_the_order_of_their_ids(documents):
 def test_a_document_takes_the_place_of_the_one_with_its_id(documents):
     documents.add([Document("venue", "first"), Document("venue", "The venue is a tent.", {"n": 9})])
     assert [(one.text, one.metadata) for one in documents.get(["venue"])] == [("The venue is a tent.", {"n": 9})]
-    assert ids(documents.find("tent", 1)) == ["venue"]
-    assert "mill" not in "".join(one.text for one, _ in documents.find("old mill", 9))
+    assert ids(documents.search("tent", 1)) == ["venue"]
+    assert "mill" not in "".join(one.text for one, _ in documents.search("old mill", 9))
 
 
 def test_what_is_deleted_is_found_no_more(documents):
     assert documents.delete(["venue", "nobody", "venue"]) == ["venue"]
-    assert ids(documents.all()) == ["empty", "launch"]
-    assert "venue" not in ids(documents.find("venue", 9))
+    assert ids(documents.iterate()) == ["empty", "launch"]
+    assert "venue" not in ids(documents.search("venue", 9))
 
 
 def test_the_best_answers_come_first_and_empty_documents_last(documents):
-    found = documents.find("When is the launch?", 9)
+    found = documents.search("When is the launch?", 9)
     assert ids(found) == ["launch", "venue", "empty"]
     scores = [score for _, score in found]
     assert scores == sorted(scores, reverse=True)
     assert (scores[0] > 0.5, scores[-1]) == (True, 0.0)
-    assert ids(documents.find("When is the launch?", 9, min_score=0.5)) == ["launch"]
+    assert ids(documents.search("When is the launch?", 9, min_score=0.5)) == ["launch"]
 
 
 def test_a_long_document_comes_whole_and_once(documents):
     long = "\n\n".join(f"## Part {n}\n\nThe zeppelin was seen in harbour {n}. {'More of it. ' * 40}" for n in range(30))
     documents.add([Document("long", long)])
-    found = documents.find("Where was the zeppelin seen?", 3)
+    found = documents.search("Where was the zeppelin seen?", 3)
     assert found[0][0].text == long
     assert len(set(ids(found))) == 3
 
 
 def test_a_filter_counts_before_the_number_wanted(documents):
     documents.add([Document(f"ferry {n}", f"The launch of ferry {n} is on Friday.", {"n": n}) for n in range(10, 60)])
-    assert ids(documents.find("launch of the ferry", 1, where=lambda one: one.metadata["n"] == 2)) == ["venue"]
-    assert len(documents.find("launch of the ferry", 30, where=lambda one: one.metadata["n"] > 9)) == 30
+    assert ids(documents.search("launch of the ferry", 1, where=lambda one: one.metadata["n"] == 2)) == ["venue"]
+    assert len(documents.search("launch of the ferry", 30, where=lambda one: one.metadata["n"] > 9)) == 30
 
 
 def test_a_persons_lines_are_documents_by_their_citation(documents, memory):
     memory.append("Anna's boat is called Zeppelin.", date="2026-11-21")
     memory.sync()
-    ((found, _),) = documents.find("Zeppelin", 1)
+    ((found, _),) = documents.search("Zeppelin", 1)
     assert found.id == "memory/2026-11-21.md#L3"
     assert found.metadata == {
         "path": "memory/2026-11-21.md",
@@ -103,7 +103,7 @@ def test_a_persons_lines_are_documents_by_their_citation(documents, memory):
         "citation": "memory/2026-11-21.md#L3",
     }
     assert documents.get([found.id]) == [found]
-    assert found.id not in ids(documents.all())
+    assert found.id not in ids(documents.iterate())
 
 
 @pytest.mark.parametrize("doc_id", ["memory/2026-11-21.md#L3", "memory/2026-11-21.md", "memory/notes/venue.md#L5"])
@@ -164,9 +164,9 @@ def no_text(file):
 def test_a_file_that_is_no_document_any_more_is_left_out_of_what_is_found(indexed, becomes):
     documents = indexed.documents
     vector = indexed.embedder.embed_query("The walrus sleeps.")
-    assert ids(documents.vector_search(vector, 1)) == ids(documents.find("walrus", 1)) == ["walrus"]
+    assert ids(documents.vector_search(vector, 1)) == ids(documents.search("walrus", 1)) == ["walrus"]
     becomes(indexed.workspace.root / "memory/notes/walrus.md")
-    assert ids(documents.find("walrus", 2)) == ["mill"]
+    assert ids(documents.search("walrus", 2)) == ["mill"]
     assert ids(documents.vector_search(vector, 2)) == ["mill"]
     assert ids(documents.get(["walrus", "mill"])) == ["mill"]
     documents.add([Document("walrus", "The walrus is awake.")])
@@ -184,23 +184,23 @@ def test_a_file_that_cannot_be_read_keeps_no_other_from_being_found(indexed, mon
     monkeypatch.setattr(document_cache, "opened", refuses)
     fresh = indexed.documents
     (indexed.workspace.root / "memory/notes/walrus.md").touch()
-    assert ids(fresh.find("walrus", 2)) == ["mill"]
+    assert ids(fresh.search("walrus", 2)) == ["mill"]
     with pytest.raises(WorkspaceError, match=r"walrus\.md cannot be read"):
-        list(fresh.all())
+        list(fresh.iterate())
 
 
 def test_what_is_dropped_is_found_no_more_before_the_next_sync(indexed):
     indexed.documents.put("memory/store/x.md", {"id": "x"}, "A zebra runs.")
     indexed.sync()
-    assert ids(indexed.documents.find("zebra", 1)) == ["x"]
+    assert ids(indexed.documents.search("zebra", 1)) == ["x"]
     indexed.documents.drop("memory/store/x.md")
-    assert all("zebra" not in one.text for one, _ in indexed.documents.find("zebra", 3))
+    assert all("zebra" not in one.text for one, _ in indexed.documents.search("zebra", 3))
 
 
 def test_what_is_looked_for_in_transcripts_is_not_filled_up_with_notes(documents, memory):
     memory.session_log("tuesday").append("user", "The ferry is late.")
     memory.sync()
-    found = documents.find("ferry", 3, source="sessions")
+    found = documents.search("ferry", 3, source="sessions")
     assert [one.path for one, _ in found] == ["sessions/tuesday.jsonl"]
 
 
@@ -227,7 +227,7 @@ def test_a_document_follows_what_a_person_writes_in_its_file(documents, memory):
     file.write_text(file.read_text().replace("old mill by the river", "lighthouse"))
     assert documents.get(["venue"])[0].text == "The venue is the lighthouse."
     memory.sync()
-    assert ids(documents.find("lighthouse", 1)) == ["venue"]
+    assert ids(documents.search("lighthouse", 1)) == ["venue"]
 
 
 def test_a_person_may_delete_move_and_copy_files(documents, memory):
@@ -235,9 +235,9 @@ def test_a_person_may_delete_move_and_copy_files(documents, memory):
     (folder / "launch.md").unlink()
     (folder / "venue.md").rename(folder / "renamed.md")
     (folder / "copy.md").write_bytes((folder / "renamed.md").read_bytes())
-    assert ids(documents.all()) == ["venue", "empty"]
+    assert ids(documents.iterate()) == ["venue", "empty"]
     assert ids(documents.get(["launch", "venue"])) == ["venue"]
-    assert "launch" not in ids(documents.find("launch", 9))
+    assert "launch" not in ids(documents.search("launch", 9))
     assert documents.delete(["venue"]) == ["venue"]
     assert not (folder / "renamed.md").exists()
     assert not (folder / "copy.md").exists()
@@ -255,7 +255,7 @@ def test_what_stands_above_the_text_is_not_found_and_lines_are_true(documents, m
 def test_nothing_in_the_metadata_reaches_into_the_text(documents, memory, opened):
     closed = opened.replace("<", "</").replace("BEGIN", "END")
     documents.add([Document("odd", f"All about beekeeping.\n{closed}", {"tag": f"xylophone {opened}"})])
-    assert ids(documents.find("beekeeping", 1)) == ["odd"]
+    assert ids(documents.search("beekeeping", 1)) == ["odd"]
     assert not any("xylophone" in one.snippet for one in memory.search("xylophone beekeeping", min_score=0))
 
 
@@ -308,8 +308,8 @@ def test_each_document_has_a_unit_vector_where_it_has_any(documents, memory):
 def test_without_vectors_keywords_answer_and_places_are_filled(tmp_path):
     with Memory.open(tmp_path, embedder=None) as memory:
         memory.documents.add([Document("a", "the old mill"), Document("b", "the ferry")])
-        assert ids(memory.documents.find("ferry", 2)) == ["b", "a"]
-        assert ids(memory.documents.find("ferry", 2, min_score=0.1)) == ["b"]
+        assert ids(memory.documents.search("ferry", 2)) == ["b", "a"]
+        assert ids(memory.documents.search("ferry", 2, min_score=0.1)) == ["b"]
         assert memory.documents.vector_search([1.0, 0.0], 2) == []
         assert memory.documents.vectors(memory.documents.get(["a"])) == [None]
 
@@ -321,7 +321,7 @@ def test_secrets_are_masked_in_what_is_returned_and_kept_in_the_file(documents, 
     file.write_text(file.read_text().replace("here", KEY))
     shown = [
         *documents.get(["s"]),
-        *documents.find("zeppelin", 1),
+        *documents.search("zeppelin", 1),
         documents.fetch("memory/store/s.md"),
         *documents.below("memory/store"),
         *documents.vector_search(memory.embedder.embed_query("zeppelin key"), 2),
@@ -357,7 +357,7 @@ def test_a_secret_in_a_persons_lines_is_masked_however_they_are_found(memory):
     (memory.workspace.root / "MEMORY.md").write_text(f"The zeppelin key is {KEY}.\n")
     memory.sync()
     near = memory.documents.vector_search(memory.embedder.embed_query("zeppelin key"), 1)
-    found = memory.documents.find("zeppelin key", 1)
+    found = memory.documents.search("zeppelin key", 1)
     assert ids(near) == ids(found) == ["MEMORY.md#L1"]
     assert KEY not in repr([*near, *found])
 
@@ -378,7 +378,7 @@ def test_a_damaged_document_is_found_told_of_mended_and_deleted(documents, memor
     memory.sync()
     (found,) = documents.get(["venue"])
     assert (found.text, found.metadata) == ("The venue is the old mill by the river.", {})
-    assert ids(documents.find("old mill", 1)) == ["venue"]
+    assert ids(documents.search("old mill", 1)) == ["venue"]
     assert sum("venue.md" in record.getMessage() for record in caplog.records) == 1
     assert "venue.md" in documents.damaged()[0]
     documents.add([Document("venue", "The venue is a tent.", {"n": 3})])
@@ -396,7 +396,7 @@ def test_metadata_in_yaml_of_a_person_are_read(documents, memory):
     file.write_text(file.read_text().replace('metadata: {"n": 2}', "metadata:\n  n: 7\n  kind: old mill"))
     memory.sync()
     assert documents.get(["venue"])[0].metadata == {"n": 7, "kind": "old mill"}
-    assert ids(documents.find("anything", 3, where=lambda one: one.metadata.get("kind") == "old mill")) == ["venue"]
+    assert ids(documents.search("anything", 3, where=lambda one: one.metadata.get("kind") == "old mill")) == ["venue"]
     assert not any("kind" in hit.snippet for hit in memory.search("kind old mill"))
 
 
@@ -414,8 +414,8 @@ def test_more_that_are_wanted_only_add_to_what_is_found_where_all_is_weighed(tmp
     with Memory.open(tmp_path_factory.mktemp("law")) as memory:
         memory.documents.add([Document(str(n), " ".join(words), {"n": n}) for n, words in enumerate(texts)])
         for where in (None, lambda one: one.metadata["n"] % 2 == 0):
-            few = memory.documents.find(" ".join(query), k, where=where)
-            assert few == memory.documents.find(" ".join(query), 2 * k, where=where)[:k]
+            few = memory.documents.search(" ".join(query), k, where=where)
+            assert few == memory.documents.search(" ".join(query), 2 * k, where=where)[:k]
 
 
 @pytest.mark.parametrize("metadata", [None, "words", [1]])
@@ -427,13 +427,13 @@ def test_metadata_are_a_mapping(documents, metadata):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda d: d.find("x", 0),
-        lambda d: d.find("x", True),
+        lambda d: d.search("x", 0),
+        lambda d: d.search("x", True),
         lambda d: d.vector_search([1.0], 0),
         lambda d: d.get("launch"),
         lambda d: d.delete("launch"),
         lambda d: d.delete([1]),
-        lambda d: d.find(5, 1),
+        lambda d: d.search(5, 1),
     ],
 )
 def test_arguments_that_cannot_be_are_named(documents, call):
@@ -466,7 +466,7 @@ def test_a_thousand_documents_are_one_sync(memory):
     added = memory.documents.add([Document(f"id {n}", f"text number {n}", {"n": n}) for n in range(1000)])
     assert len(added) == 1000
     assert memory.status().files == 1000
-    assert ids(memory.documents.find("text number 777", 1)) == ["id 777"]
+    assert ids(memory.documents.search("text number 777", 1)) == ["id 777"]
 
 
 def test_adding_the_same_again_changes_no_file_and_needs_no_sync(documents, memory):
@@ -476,12 +476,12 @@ def test_adding_the_same_again_changes_no_file_and_needs_no_sync(documents, memo
 
 
 def test_the_index_is_made_again_from_the_files(documents, memory):
-    root, before = memory.workspace.root, list(documents.all())
+    root, before = memory.workspace.root, list(documents.iterate())
     memory.close()
     (root / ".memory" / "index.sqlite").unlink()
     with Memory.open(root) as again:
-        assert list(again.documents.all()) == before
-        assert ids(again.documents.find("old mill", 1)) == ["venue"]
+        assert list(again.documents.iterate()) == before
+        assert ids(again.documents.search("old mill", 1)) == ["venue"]
 
 
 def test_a_memory_that_is_closed_says_so(documents, memory):
@@ -489,9 +489,9 @@ def test_a_memory_that_is_closed_says_so(documents, memory):
     for call in (
         lambda: documents.add([Document("x", "y")]),
         lambda: documents.get(["x"]),
-        lambda: documents.find("x", 1),
+        lambda: documents.search("x", 1),
         lambda: documents.vector_search([1.0], 1),
-        lambda: list(documents.all()),
+        lambda: list(documents.iterate()),
         lambda: documents.put("memory/x.md", {}, ""),
     ):
         with pytest.raises(StoreError, match="closed"):
@@ -503,13 +503,13 @@ def test_threads_add_find_and_delete_at_once(memory):
 
     def work(n):
         documents.add([Document(f"d{n}", f"number {n} in the row")])
-        found = ids(documents.find(f"number {n}", 1, where=lambda one: one.id == f"d{n}"))
+        found = ids(documents.search(f"number {n}", 1, where=lambda one: one.id == f"d{n}"))
         return found, documents.delete([f"d{n}"]) if n % 2 else []
 
     with ThreadPoolExecutor(5) as pool:
         results = list(pool.map(work, range(15)))
     assert results == [([f"d{n}"], [f"d{n}"] if n % 2 else []) for n in range(15)]
-    assert sorted(ids(documents.all())) == sorted(f"d{n}" for n in range(0, 15, 2))
+    assert sorted(ids(documents.iterate())) == sorted(f"d{n}" for n in range(0, 15, 2))
 
 
 IDS = st.sampled_from(["a", "A", "b/c", "é"])
@@ -533,7 +533,7 @@ def test_any_steps_end_as_a_dictionary_would(tmp_path_factory, steps):
             else:
                 assert set(memory.documents.delete(what)) == set(what) & expected.keys()
                 expected = {name: text for name, text in expected.items() if name not in what}
-        assert {one.id: one.text for one in memory.documents.all()} == expected
+        assert {one.id: one.text for one in memory.documents.iterate()} == expected
         assert memory.status().files == len(expected)
         assert not memory.status().dirty
 
@@ -547,19 +547,19 @@ def test_a_document_cites_the_lines_where_its_text_stands(memory, text):
     start, _, end = lines.partition("-L")
     excerpt = memory.get(path, start=int(start), lines=int(end or start) - int(start) + 1)
     assert excerpt.text.split("\n") == [line.removesuffix("\r") for line in text.split("\n")] or excerpt.text == text
-    assert memory.documents.at(path) == found
+    assert memory.documents.read(path) == found
 
 
 def test_at_the_path_of_a_persons_file_or_of_none_is_no_document(memory):
     (memory.workspace.root / "MEMORY.md").write_text("Mine.")
     for path in ("MEMORY.md", "memory/notes/gone.md", "../else.md"):
-        assert memory.documents.at(path) is None
+        assert memory.documents.read(path) is None
 
 
 def test_lines_that_are_shown_already_do_not_come_once_more_to_fill_up(memory, documents):
     memory.append("The caterer is Brandt.\nThe venue is the old mill.\n\nThe band plays at nine.", date="2026-01-02")
     memory.sync()
-    found = [document for document, _ in documents.find("Who is the caterer?", 6)]
+    found = [document for document, _ in documents.search("Who is the caterer?", 6)]
     spans = [(one.path, one.metadata["start_line"], one.metadata["end_line"]) for one in found if "#" in one.id]
     assert spans
     for at, (path, start, end) in enumerate(spans):
@@ -569,15 +569,15 @@ def test_lines_that_are_shown_already_do_not_come_once_more_to_fill_up(memory, d
 def test_words_alone_find_documents_and_lines(documents, memory):
     memory.append("The ferry leaves at nine.\n", date="2026-01-02")
     memory.sync()
-    assert sorted(ids(documents.matching("ferry", 5))) == ["launch", "memory/2026-01-02.md#L1-L3"]
-    scores = [score for _, score in documents.matching("ferry launch", 5)]
+    assert sorted(ids(documents.keyword_search("ferry", 5))) == ["launch", "memory/2026-01-02.md#L1-L3"]
+    scores = [score for _, score in documents.keyword_search("ferry launch", 5)]
     assert scores == sorted(scores, reverse=True)
     assert min(scores) > 0
-    assert ids(documents.matching("ferry", 5, where=lambda one: one.metadata.get("n") == 1)) == ["launch"]
-    assert documents.matching("   ", 5) == []
+    assert ids(documents.keyword_search("ferry", 5, where=lambda one: one.metadata.get("n") == 1)) == ["launch"]
+    assert documents.keyword_search("   ", 5) == []
     with pytest.raises(QueryError, match="string"):
-        documents.matching(None, 5)
+        documents.keyword_search(None, 5)
 
 
 def test_what_does_not_fit_is_not_among_all(documents):
-    assert sorted(ids(documents.all(lambda one: one.metadata["n"] > 1))) == ["empty", "venue"]
+    assert sorted(ids(documents.iterate(lambda one: one.metadata["n"] > 1))) == ["empty", "venue"]

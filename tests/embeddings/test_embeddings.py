@@ -10,15 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from openclaw_memory.embeddings import (
-    check_provider,
-    from_callable,
-    load_embedder,
-    normalised,
-    providers,
-    vector_key,
-)
+from openclaw_memory.embeddings import from_callable, load_embedder
 from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.embeddings.registry import check_provider, providers
+from openclaw_memory.embeddings.vectors import normalised, vector_key
 from openclaw_memory.errors import ConfigError, EmbedderError, MissingExtraError
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "functions.json").read_text(encoding="utf-8"))

@@ -15,7 +15,6 @@ import pytest
 from processes import QUIET, content, fresh, points, synced, traced, why_not_traced
 
 from openclaw_memory import Memory
-from openclaw_memory.indexing.recovery import why_damaged
 from openclaw_memory.store import SqliteStore
 
 pytestmark = pytest.mark.skipif(why_not_traced() is not None, reason=str(why_not_traced()))
@@ -102,10 +101,10 @@ def rows(index: Path) -> tuple[bool, dict[str, Any]]:
     if not index.exists():
         return False, {}
     with closing(SqliteStore.open(index)) as store:
-        assert why_damaged(index) is None
+        assert store.verify() == ()
         meta = store.meta()
         return meta is not None and meta.complete, {
-            path: [found.chunk for found in store.file_chunks(path)] for path in store.paths()
+            path: [found.chunk for found in store.file_chunks(path)] for path in store.files()
         }
 
 

@@ -155,6 +155,6 @@ def test_one_bad_answer_among_good_ones_costs_nothing(opened: Callable[..., Memo
 
 
 def stored_vectors(memory: Memory) -> list[Any]:
-    store: Any = memory._upkeep.store()
+    store: Any = memory._service.store()
     with store._connections.read() as db:
         return [np.frombuffer(row[0], "<f4") for row in fetch(db, "SELECT embedding FROM vectors ORDER BY id")]

@@ -16,9 +16,10 @@ import pytest
 from openclaw_memory.config import JournalConfig, SessionsConfig
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.errors import ConfigError, InvalidInputError
-from openclaw_memory.flush import Flush, FlushRegistry, read_states, update_state
+from openclaw_memory.flush import Flush
 from openclaw_memory.flush import state as state_module
 from openclaw_memory.flush.note_writer import MAX_CHARS
+from openclaw_memory.flush.state import FlushRegistry, read_states, update_state
 from openclaw_memory.text.fence import fenced
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.workspace import Workspace, atomic

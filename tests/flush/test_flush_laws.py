@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.config.sections import CompactionConfig
-from openclaw_memory.conversation import compaction_threshold, flush_due, flush_threshold
-from openclaw_memory.flush import Flush, FlushRegistry, SessionState
+from openclaw_memory.conversation import compaction_threshold, flush_due
+from openclaw_memory.conversation.thresholds import flush_threshold
+from openclaw_memory.flush import Flush
+from openclaw_memory.flush.state import FlushRegistry, SessionState
 from openclaw_memory.workspace import Workspace
 
 RULES = CompactionConfig(force_flush_bytes=3_000)

@@ -8,7 +8,8 @@ import pytest
 
 from openclaw_memory.config import SessionsConfig
 from openclaw_memory.errors import PathNotAllowedError, WorkspaceError, WriteError
-from openclaw_memory.flush import FlushRegistry, SessionState, read_states, state, update_state
+from openclaw_memory.flush import state
+from openclaw_memory.flush.state import FlushRegistry, SessionState, read_states, update_state
 from openclaw_memory.workspace import atomic
 from openclaw_memory.workspace.paths import transcripts_place
 

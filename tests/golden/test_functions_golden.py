@@ -29,8 +29,8 @@ from openclaw_memory.chunking.sliding_window import (
 )
 from openclaw_memory.config import JournalConfig
 from openclaw_memory.config.sections import CompactionConfig, checked
-from openclaw_memory.conversation import SILENT, reserve
-from openclaw_memory.conversation.thresholds import soft
+from openclaw_memory.conversation import SILENT
+from openclaw_memory.conversation.thresholds import reserve, soft
 from openclaw_memory.embeddings.remote.batching import packs
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import Flush, FlushTurn
@@ -48,8 +48,9 @@ from openclaw_memory.search.ranking import (
     weighted_sum,
 )
 from openclaw_memory.text.utf16 import truncate_utf16
-from openclaw_memory.tools import shows_citations
-from openclaw_memory.types import Chunk, SearchResult, citation
+from openclaw_memory.tools.visibility import shows_citations
+from openclaw_memory.types import Chunk, SearchResult
+from openclaw_memory.types.files import citation
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.dates import note_date
 from openclaw_memory.workspace.paths import exact_path_tier

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from watching import CONFIG, FakeIndex, eventually
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.indexing import sync
+from openclaw_memory.indexing.plan import SyncParts, sync
 from openclaw_memory.indexing.watcher import Watcher
 from openclaw_memory.store import SqliteStore
+from openclaw_memory.store.lock import file_lock
 from openclaw_memory.types import Embedder, Matrix, Store, SyncReport, Vector
 from openclaw_memory.workspace import Workspace
 
@@ -53,7 +55,7 @@ class CountingEmbedder:
 
     def _fail(self) -> None:
         if self.broken:
-            raise EmbedderError("the embedder is out of order; mend it")
+            raise EmbedderError("the embedder is out of order")
 
 
 @dataclass
@@ -87,7 +89,11 @@ class Place:
         return file
 
     def sync(self, **options: Any) -> SyncReport:
-        return sync(self.workspace, self.store, self.embedder, self.config, **options)
+        """One sync under the lock of the store: `force` and `wait`, or other parts of it."""
+        force, wait = options.pop("force", False), options.pop("wait", None)
+        with self.store.lock("sync", wait) as alone:
+            parts = SyncParts(self.workspace, self.store, self.embedder, self.config, **options)
+            return sync(parts, force=force, alone=alone)
 
     def rows(self) -> list[tuple[object, ...]]:
         """Everything the index holds of each chunk that has the mark, likeness to a question included."""
@@ -99,7 +105,8 @@ class Place:
 
 def rows(store: Store, embedder: Embedder) -> list[tuple[object, ...]]:
     hits = {hit.chunk_id: round(hit.score, 6) for hit in store.search_text([MARK], 100_000)}
-    likeness = store.similarities(embedder.embed_query(f"{MARK} apple"), sorted(hits))
+    query = embedder.embed_query(f"{MARK} apple")
+    likeness = {at: float(vector @ query) for at, vector in store.vectors(sorted(hits)).items()}
     return sorted(
         (
             found.path,
@@ -151,9 +158,10 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 
     def start(root: Path, config: MemoryConfig = CONFIG, *, ready: bool = True) -> tuple[Watcher, FakeIndex]:
         index = FakeIndex(Workspace.open(root, config.files, config.sessions))
-        index_path = tmp_path / "index" / "index.sqlite"
-        index_path.parent.mkdir(exist_ok=True)
-        one = Watcher(index.workspace, index.sync, config, index_path=index_path, known=index.known)
+        place = tmp_path / "index" / "index.sqlite"
+        place.parent.mkdir(exist_ok=True)
+        lock = partial(file_lock, place, 0)
+        one = Watcher(index.workspace, index.sync, config, lock=lock, known=index.known)
         started.append((one.start(), index))
         if ready:
             eventually(lambda: index.reports and not one.is_behind)

@@ -147,7 +147,7 @@ def test_the_sync_of_a_memory_gives_way_to_its_searches(notes: Path, monkeypatch
     with Memory.open(notes, embedder="static") as memory:
         memory.sync()
         monkeypatch.setattr(
-            memory._upkeep.courtesy, "give_way", lambda: waited.append(memory._upkeep.courtesy._searches)
+            memory._service.courtesy, "give_way", lambda: waited.append(memory._service.courtesy._searches)
         )
         memory.sync(force=True)
         assert len(waited) >= 4  # each of four files
@@ -156,8 +156,8 @@ def test_the_sync_of_a_memory_gives_way_to_its_searches(notes: Path, monkeypatch
         monkeypatch.setattr(
             memory._embedders.wanted().inner,
             "embed_query",
-            lambda text: (seen.append(memory._upkeep.courtesy._searches), real(text))[1],
+            lambda text: (seen.append(memory._service.courtesy._searches), real(text))[1],
         )
         memory.search("boiler")
         assert seen == [1]
-        assert memory._upkeep.courtesy._searches == 0
+        assert memory._service.courtesy._searches == 0

@@ -16,7 +16,7 @@ from openclaw_memory.embeddings.batch.jobs import Patience
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.errors import StoreError
-from openclaw_memory.indexing import sync
+from openclaw_memory.indexing.plan import SyncParts, sync
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace
 
@@ -101,8 +101,8 @@ def test_a_running_job_is_waited_for_and_not_submitted_again(place: Place) -> No
 
 @pytest.mark.parametrize(
     ("use", "count", "options"),
-    [("later", MIN_TEXTS - 1, {}), ("off", 8, {}), ("later", 8, {"index_path": None})],
-    ids=["few texts", "off", "no place to remember jobs"],
+    [("later", MIN_TEXTS - 1, {}), ("off", 8, {})],
+    ids=["few texts", "off"],
 )
 def test_ordinary_calls_are_made_otherwise(place: Place, use: str, count: int, options: dict[str, Any]) -> None:
     place.fill(count)
@@ -116,7 +116,7 @@ def test_a_service_without_a_batch_api_is_asked_ordinarily(place: Place) -> None
     with place.opened() as store:
         config = MemoryConfig(embedding=EmbeddingConfig(batch="wait"))
         embedder = HashingEmbedder()
-        report = sync(Workspace.open(place.root), store, embedder, config, index_path=place.index)
+        report = sync(SyncParts(Workspace.open(place.root), store, embedder, config))
     assert (report.embedded, report.ok) == (8, True)
 
 
@@ -145,10 +145,7 @@ def test_what_is_remembered_is_private_and_tells_the_job(place: Place) -> None:
     assert stat.S_IMODE(place.file.stat().st_mode) == 0o600
     (job,) = place.remembered()
     assert (job["name"], len(job["keys"]), job["submitted"], job["failures"]) == ("job-1", 8, NOON, 0)
-    assert sorted(path.name for path in place.file.parent.glob("*.json*")) == [
-        place.file.name,
-        f"{place.file.name}.lock",
-    ]
+    assert [path.name for path in place.file.parent.glob("*.json*")] == [place.file.name]
 
 
 def test_each_job_is_remembered_before_the_next_is_submitted(place: Place) -> None:
@@ -207,7 +204,7 @@ def test_closing_the_store_ends_the_waiting(place: Place) -> None:
         config = MemoryConfig(embedding=EmbeddingConfig(batch="wait"))
         embedder = place.service.embedder()
         with pytest.raises(StoreError, match="closed"):
-            sync(Workspace.open(place.root), store, embedder, config, index_path=place.index, patience=patience)
+            sync(SyncParts(Workspace.open(place.root), store, embedder, config, patience=patience))
         embedder.close()
 
 
@@ -270,7 +267,7 @@ def test_the_real_sdk_and_a_server_agree_on_jobs(notes: Path, embedding_server: 
     config = MemoryConfig(embedding=EmbeddingConfig(batch="wait"))
     patience = Patience(MIN_TEXTS, sleep=place.clock.sleep)
     with place.opened() as store:
-        report = sync(Workspace.open(notes), store, embedder, config, index_path=place.index, patience=patience)
+        report = sync(SyncParts(Workspace.open(notes), store, embedder, config, patience=patience))
         assert (report.ok, len(embedding_server.seen("submit"))) == (True, 1)
         assert embedding_server.answered.total() - len(embedding_server.seen("embed")) == report.embedded
     embedder.close()

@@ -41,5 +41,5 @@ def test_of_transcripts_that_are_known_only_what_was_added_is_missing(place: Any
     place.say(path, "memo new")
     new, old = "2026-11-21\nUser: memo new", "2026-11-20\nUser: memo old"
     assert missing(known) == [new]
-    assert missing({path: replace(known[path], lacks="the service was down")}) == [old, new]
+    assert missing({path: replace(known[path], vectors_missing="the service was down")}) == [old, new]
     assert missing(None) == [old, new]

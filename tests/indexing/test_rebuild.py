@@ -16,7 +16,6 @@ import pytest
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.indexing import pipeline
-from openclaw_memory.indexing.recovery import why_damaged
 from openclaw_memory.store import SqliteStore, shadow
 from openclaw_memory.types import Progress
 
@@ -68,7 +67,7 @@ def test_searches_are_answered_by_the_whole_old_index_until_the_new_one_is_whole
     assert report.rebuilt.startswith(again)
     assert {(same, complete) for same, complete, _ in seen} == {(True, True)}
     assert max(files for *_, files in seen) >= 1
-    assert (left(place.root.parent), place.store.problems(), len(place.store.paths())) == ([], (), 5)
+    assert (left(place.root.parent), place.store.verify(), len(place.store.files())) == ([], (), 5)
 
 
 @pytest.mark.usefixtures("one_file_a_transaction")
@@ -99,16 +98,17 @@ def test_a_first_index_is_built_in_its_place_and_goes_on_where_it_was_cut_short(
 
     with pytest.raises(KeyboardInterrupt):
         place.sync(progress=end)
-    assert (len(place.store.paths()), place.store.meta().complete) == (3, False)
+    assert (len(place.store.files()), place.store.meta().complete) == (3, False)
     report = place.sync()
     assert (len(report.added), report.unchanged, place.store.meta().complete) == (2, 3, True)
 
 
 def test_what_a_killed_builder_left_is_swept_by_the_next_sync(place: Any, tmp_path: Path) -> None:
     write(place)
-    place.store.beside().close()
+    place.sync()
+    place.store.begin_build(place.store.meta()).store.close()
     assert left(tmp_path) != []
-    place.sync(index_path=tmp_path / "index.sqlite")
+    place.sync()
     assert left(tmp_path) == []
 
 
@@ -151,7 +151,8 @@ def killed(notes: Path, index: Path, seconds: float) -> list[str]:
         time.sleep(seconds)
         process.kill()
     assert process.returncode < 0, "it had ended by itself"
-    assert why_damaged(index) is None
+    with closing(SqliteStore(index)) as store:
+        assert store.verify() == ()
     return texts(index)
 
 
@@ -161,5 +162,5 @@ def texts(index: Path) -> list[str]:
         meta = store.meta()
         assert meta is not None
         assert meta.complete
-        assert len(store.search_text(["memo"], 9999)) == store.chunk_count()
-        return sorted(found.chunk.text for path in store.paths() for found in store.file_chunks(path))
+        assert len(store.search_text(["memo"], 9999)) == store.describe().chunks
+        return sorted(found.chunk.text for path in store.files() for found in store.file_chunks(path))

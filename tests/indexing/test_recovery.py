@@ -11,9 +11,8 @@ import apsw
 import pytest
 
 from openclaw_memory.errors import CorruptIndexError, IndexLockedError, StoreError
-from openclaw_memory.indexing import set_aside
-from openclaw_memory.indexing.recovery import KEPT, why_damaged
 from openclaw_memory.store import SqliteStore, connection
+from openclaw_memory.store.integrity import KEPT, set_aside
 
 FLIPS = 300
 
@@ -29,19 +28,24 @@ def index(place: Any, tmp_path: Path) -> Path:
     return tmp_path / "index.sqlite"
 
 
+def problems(path: Path) -> tuple[str, ...]:
+    with closing(SqliteStore(path)) as store:
+        return store.verify()
+
+
 # --- what is damage --------------------------------------------------------------------------------------------------
 
 
 def test_a_sound_index_is_not_damaged_and_looking_changes_nothing(index: Path) -> None:
     before = index.read_bytes()
-    assert why_damaged(index) is None
+    assert problems(index) == ()
     assert index.read_bytes() == before
 
 
 def test_an_index_that_is_missing_or_empty_is_not_damaged(tmp_path: Path) -> None:
-    assert why_damaged(tmp_path / "index.sqlite") is None
+    assert problems(tmp_path / "index.sqlite") == ()
     (tmp_path / "index.sqlite").touch()
-    assert why_damaged(tmp_path / "index.sqlite") is None
+    assert problems(tmp_path / "index.sqlite") == ()
 
 
 @pytest.mark.parametrize("damage", ["garbage", "cut"])
@@ -54,7 +58,7 @@ def test_garbage_in_any_page_and_a_cut_at_any_page_are_found(index: Path, damage
     for page in range(len(content) // size):
         middle = b"\xa5" * size if damage == "garbage" else b""
         index.write_bytes(content[: page * size] + middle + (content[(page + 1) * size :] if middle else b""))
-        if why_damaged(index) is None:
+        if problems(index) == ():
             missed.append(page)
     # An index that is cut before its first page is empty, and not damaged.
     assert missed == ([0] if damage == "cut" else [])
@@ -70,9 +74,9 @@ def test_any_damage_to_the_header_is_found_or_does_no_harm(index: Path, tmp_path
         try:
             with closing(SqliteStore.open(copy)) as store:
                 store.remove_files(["memory/0.md"])
-                assert len(store.paths()) == 19
+                assert len(store.files()) == 19
         except CorruptIndexError:
-            assert why_damaged(copy) is not None, f"bit {bit} is damage to a writer alone"
+            assert problems(copy) != (), f"bit {bit} is damage to a writer alone"
 
 
 def test_a_flipped_bit_gives_the_right_rows_or_an_error_that_says_damage(
@@ -80,7 +84,7 @@ def test_a_flipped_bit_gives_the_right_rows_or_an_error_that_says_damage(
 ) -> None:
     content = index.read_bytes()
     with closing(SqliteStore.open(index)) as store:
-        right = {found.id: found for path in store.paths() for found in store.file_chunks(path)}
+        right = {found.id: found for path in store.files() for found in store.file_chunks(path)}
     assert len(right) > 50
     question, bits = place.embedder.embed_query("memo apple"), random.Random(3)
     copy, told = tmp_path / "copy.sqlite", 0
@@ -95,7 +99,7 @@ def test_a_flipped_bit_gives_the_right_rows_or_an_error_that_says_damage(
                 found = store.chunks(hit.chunk_id for hit in hits)
                 store.files()
         except CorruptIndexError:
-            assert why_damaged(copy) is not None, f"bit {bit} is damage to a search alone"
+            assert problems(copy) != (), f"bit {bit} is damage to a search alone"
             told += 1
         else:
             assert [chunk for chunk in found if right[chunk.id] != chunk] == [], f"bit {bit}"
@@ -108,15 +112,15 @@ def test_an_index_that_is_locked_is_not_damaged(index: Path, monkeypatch: Any) -
         db.execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; DELETE FROM last_used; COMMIT").fetchall()
         db.execute("BEGIN EXCLUSIVE")
         with pytest.raises(IndexLockedError):
-            why_damaged(index)
+            problems(index)
         db.execute("ROLLBACK")
-    assert why_damaged(index) is None
+    assert problems(index) == ()
 
 
 def test_a_folder_in_the_place_of_an_index_is_not_damage(tmp_path: Path) -> None:
     (tmp_path / "index.sqlite").mkdir()
     with pytest.raises(StoreError) as caught:
-        why_damaged(tmp_path / "index.sqlite")
+        problems(tmp_path / "index.sqlite")
     assert not isinstance(caught.value, CorruptIndexError)
 
 

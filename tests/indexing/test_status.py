@@ -170,7 +170,7 @@ def test_an_index_whose_provider_auto_cannot_have_is_not_said_to_be_built_again(
 def note(memory: Memory, name: str, text: str) -> None:
     """Keep a note in the index, as another process would."""
     with closing(SqliteStore.open(memory.status().index_path)) as store:
-        store.note(name, text)
+        store.set_meta(name, text)
 
 
 def test_another_process_sees_what_the_last_sync_did(notes: Path, embedder: Moody) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 from openclaw_memory.config import ChunkingConfig, MemoryConfig
 from openclaw_memory.errors import WorkspaceError
-from openclaw_memory.indexing import describe, pipeline, sync
+from openclaw_memory.indexing import describe, pipeline
+from openclaw_memory.indexing.plan import SyncParts, sync
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace
 
@@ -72,7 +73,7 @@ def test_an_edit_of_equal_size_within_the_clocks_tick_is_found(place: Any) -> No
         opened.write(b"memo two")
     os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     record = place.store.files()["MEMORY.md"]
-    place.store.touch_files([replace(record, checked_ns=stamp.st_mtime_ns + 1)])
+    place.store.replace_files([(replace(record, checked_ns=stamp.st_mtime_ns + 1), None)])
     assert place.sync().changed == ("MEMORY.md",)
     assert place.texts() == ["memo two"]
 
@@ -92,7 +93,7 @@ def test_a_touched_file_with_equal_text_is_read_once_and_then_left_alone(
 def test_an_empty_file_is_remembered_without_chunks(place: Any) -> None:
     place.write("memory/empty.md")
     assert place.sync().added == ("memory/empty.md",)
-    assert (list(place.store.files()), place.store.chunk_count()) == (["memory/empty.md"], 0)
+    assert (list(place.store.files()), place.store.describe().chunks) == (["memory/empty.md"], 0)
     assert place.sync().unchanged == 1
 
 
@@ -186,7 +187,7 @@ def test_another_embedder_or_chunking_builds_the_index_again_and_says_why(
     report = place.sync()
     assert word in (report.rebuilt or "")
     assert (report.unchanged, report.added, report.changed) == (1, (), ())
-    assert place.store.chunk_count() > 0
+    assert place.store.describe().chunks > 0
     assert place.sync().rebuilt is None
 
 
@@ -308,7 +309,7 @@ def test_a_workspace_that_has_gone_is_an_error_and_costs_no_rows(place: Any) -> 
     workspace = place.workspace
     place.root.rename(place.root.with_name("elsewhere"))
     with pytest.raises(WorkspaceError):
-        sync(workspace, place.store, place.embedder, place.config)
+        sync(SyncParts(workspace, place.store, place.embedder, place.config))
     assert place.texts() == ["memo one"]
 
 
@@ -337,14 +338,14 @@ def test_an_embedder_that_answers_with_too_few_vectors_stores_none(place: Any, m
 
     monkeypatch.setattr(type(place.embedder), "embed_documents", short)
     assert ["shape" in file.reason for file in place.sync().waiting] == [True]
-    assert place.store.stats().vectors == 0
+    assert place.store.describe().vectors == 0
 
 
 def test_progress_counts_files_up_to_the_total(place: Any) -> None:
     for number in range(150):
         place.write(f"memory/{number:03}.md", f"memo {number}")
     steps: list[Progress] = []
-    sync(place.workspace, place.store, place.embedder, place.config, progress=steps.append)
+    place.sync(progress=steps.append)
     assert [step.completed for step in steps] == sorted({step.completed for step in steps})
     assert len(steps) > 1
     last = steps[-1]
@@ -361,7 +362,7 @@ def test_a_progress_callback_that_raises_stops_the_run_between_files(place: Any)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sync(place.workspace, place.store, place.embedder, place.config, progress=stop)
+        place.sync(progress=stop)
     written = len(place.store.files())
     assert 0 < written < 150
     assert len(place.texts()) == written
@@ -411,7 +412,7 @@ def test_an_index_is_complete_once_every_file_is_in_it(place: Any, monkeypatch: 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sync(place.workspace, place.store, place.embedder, place.config, progress=look)
+        place.sync(progress=look)
     assert seen == [False, False]
     assert not place.store.meta().complete
     assert place.sync().added == ("memory/c.md",)
@@ -420,10 +421,12 @@ def test_an_index_is_complete_once_every_file_is_in_it(place: Any, monkeypatch: 
 
 def test_a_sync_that_goes_on_with_a_build_does_not_call_the_next_one_complete(place: Any) -> None:
     place.write("MEMORY.md", "memo one")
-    place.store.reset(replace(describe(place.embedder, place.config.chunking), building="first"))
+    place.store.begin_build(describe(place.embedder, place.config.chunking))
+
+    begun: list[str] = []
 
     def begin_another(_: Progress) -> None:
-        place.store.reset(replace(place.store.meta(), building="second"))
+        begun.append(place.store.begin_build(place.store.meta()).store.meta().building)
 
-    sync(place.workspace, place.store, place.embedder, place.config, progress=begin_another)
-    assert place.store.meta().building == "second"
+    place.sync(progress=begin_another)
+    assert place.store.meta().building == begun[-1]

@@ -16,8 +16,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.errors import CorruptIndexError
-from openclaw_memory.indexing import pipeline, set_aside
-from openclaw_memory.indexing.recovery import why_damaged
+from openclaw_memory.indexing import pipeline
+from openclaw_memory.store import SqliteStore
 from openclaw_memory.store.connection import PAGE_SIZE
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace.transcripts import reader
@@ -131,7 +131,7 @@ class World:
             file.write_bytes(b"memo \xff\xfe\xff\x00\x80")
 
     def sync(self, **options: Any) -> None:
-        self.place.sync(index_path=self.index, **options)
+        self.place.sync(**options)
 
     def rebuild(self) -> None:
         self.sync(force=True)
@@ -140,7 +140,7 @@ class World:
         other = self.open_place(self.root, self.index)
         other.embedder.model = self.place.embedder.model
         try:
-            other.sync(index_path=self.index, force=force)
+            other.sync(force=force)
         finally:
             other.store.close()
 
@@ -215,13 +215,15 @@ class World:
     def heal(self) -> None:
         """What the upkeep of a memory does once it has met damage."""
         self.place.store.close()
-        if why_damaged(self.index) is not None:
-            set_aside(self.index)
+        store = SqliteStore(self.index)
+        if problems := store.verify():
+            store.recover("; ".join(problems))
             self.seen.clear()
+        store.close()
         self.place.store = self.open_place(self.root, self.index).store
 
     def no_id_names_another_chunk(self) -> None:
-        for path in self.place.store.paths():
+        for path in self.place.store.files():
             for stored in self.place.store.file_chunks(path):
                 assert self.seen.setdefault(stored.id, (path, stored.chunk)) == (path, stored.chunk)
 

@@ -72,7 +72,7 @@ def test_chunks_of_a_transcript_have_the_lines_and_offsets_of_the_whole_file(pla
         assert text.split("\n")[chunk.start_line - 1 : chunk.end_line] == chunk.text.split("\n")
         assert chunk.section <= chunk.start_line
     assert {chunk.end_line for chunk in found} >= {40}
-    assert place.store.stats().sources["sessions"] == (1, len(found))
+    assert place.store.describe().sources["sessions"] == (1, len(found))
 
 
 def test_a_transcript_is_found_by_the_day_it_was_said_and_by_its_name(place: Any) -> None:
@@ -237,7 +237,7 @@ def test_vectors_that_one_part_lacks_are_made_up_for_from_the_beginning(
     place.embedder.broken = False
     assert place.sync().ok
     assert is_like_new(place, open_place)
-    assert place.store.files()[PATH].lacks is None
+    assert place.store.files()[PATH].vectors_missing is None
 
 
 @pytest.mark.usefixtures("small")
@@ -249,7 +249,7 @@ def test_a_file_lacks_what_its_first_part_lacks_though_the_last_has_all(place: A
     file = place.say(PATH, *(f"memo pear {number}" for number in range(20)), day="2026-11-20")
     place.say(PATH, *known, day="2026-11-21")
     assert [waiting.path for waiting in place.sync().waiting] == [PATH]
-    assert "out of order" in place.store.files()[PATH].lacks
+    assert "out of order" in place.store.files()[PATH].vectors_missing
     file.write_bytes(other.read_bytes())
     assert place.sync().ok
 

@@ -13,7 +13,6 @@ from openclaw_memory import Memory, MemoryConfig, SqliteStore
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import StoreError
-from openclaw_memory.indexing.lock import one_at_a_time
 
 
 class Named(HashingEmbedder):
@@ -59,10 +58,10 @@ def test_a_sync_that_another_overtakes_with_another_model_writes_nothing_of_its_
         opened(Named("a", meanwhile=rebuild)).sync()
     memory = opened(Named("b"), chunking=chunking)
     assert (memory.sync().ok, dict(memory.status().dirty), memory.status().model) == (True, {}, "b")
-    store: Any = memory._upkeep.store()
+    store: Any = memory._service.store()
     zeppelin = next(chunk.id for path in ["memory/new.md"] for chunk in store.file_chunks(path))
-    (likeness,) = store.similarities(Named("b").embed_query("zeppelin seen over the harbour"), [zeppelin]).values()
-    assert likeness > 0.5
+    (vector,) = store.vectors([zeppelin]).values()
+    assert vector @ Named("b").embed_query("zeppelin seen over the harbour") > 0.5
 
 
 def test_a_rebuild_that_finds_all_vectors_in_the_cache_still_says_their_dimensions(
@@ -80,7 +79,7 @@ def test_nothing_is_pruned_by_a_sync_in_the_midst_of_another(opened: Callable[..
     opened(Named("a")).sync()
     memory = opened(Named("b"), embedding=EmbeddingConfig(max_entries=4))
     vectors = lambda: memory.status().cache.entries  # noqa: E731
-    with one_at_a_time(memory.index_path):
+    with SqliteStore(memory.index_path).lock("sync"):
         memory.sync()
         assert vectors() == 8
     (notes / "memory/new.md").write_text("A zeppelin was seen.\n")

@@ -7,6 +7,7 @@ import random
 import shutil
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 from watching import CONFIG, MESSAGE, append, eventually, replace_all_notes, replace_atomically
 
 from openclaw_memory.config import FilesConfig, SessionsConfig, SyncConfig
-from openclaw_memory.indexing import sync, watcher
+from openclaw_memory.indexing import watcher
+from openclaw_memory.indexing.plan import SyncParts, sync
 from openclaw_memory.indexing.watcher import PATIENCE, Debounce, Watcher, folders_of, kind_of
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import SyncReport
@@ -228,13 +230,12 @@ def test_a_transcript_is_synced_once_it_has_changed_enough(watched, root: Path, 
 
 
 def test_what_is_written_is_found_in_the_index_a_moment_later(root: Path) -> None:
-    workspace, index_path = Workspace.open(root), root / ".memory" / "index.sqlite"
-    store = SqliteStore.open(index_path)
+    workspace, store = Workspace.open(root), SqliteStore.open(root / ".memory" / "index.sqlite")
 
     def bring_up_to_date() -> SyncReport:
-        return sync(workspace, store, None, CONFIG, index_path=index_path)
+        return sync(SyncParts(workspace, store, None, CONFIG))
 
-    with Watcher(workspace, bring_up_to_date, CONFIG, index_path=index_path, known=store.files) as one:
+    with Watcher(workspace, bring_up_to_date, CONFIG, lock=partial(store.lock, "watch", 0), known=store.files) as one:
         eventually(lambda: not one.is_behind)
         with (root / "memory" / "a.md").open("a") as note:
             note.write("the zeppelin lands at noon\n")

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,12 +43,14 @@ def test_a_second_watcher_stands_by_and_takes_over_when_the_first_ends(watched, 
 
 OTHER_PROCESS = """
 import sys, time
+from functools import partial
 from pathlib import Path
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.indexing.watcher import Watcher
+from openclaw_memory.store.lock import file_lock
 from openclaw_memory.types import SyncReport
 from openclaw_memory.workspace import Workspace
-watcher = Watcher(Workspace.open(sys.argv[1]), SyncReport, MemoryConfig(), index_path=Path(sys.argv[2]), known=dict)
+watcher = Watcher(Workspace.open(sys.argv[1]), SyncReport, MemoryConfig(), lock=partial(file_lock, Path(sys.argv[2]), 0), known=dict)
 with watcher:
     while watcher.syncs == 0:
         time.sleep(0.01)
@@ -223,7 +226,7 @@ def test_it_can_be_stopped_by_the_sync_that_it_runs(watched, root: Path) -> None
 
 def test_it_ends_when_the_owner_of_its_index_is_gone(root: Path) -> None:
     index = FakeIndex(Workspace.open(root))
-    one = Watcher(index.workspace, index.sync, CONFIG, index_path=None, known=index.known).start()
+    one = Watcher(index.workspace, index.sync, CONFIG, lock=lambda: nullcontext(True), known=index.known).start()
     eventually(lambda: one.syncs)
     del index
     gc.collect()
@@ -244,7 +247,7 @@ def test_an_interpreter_that_ends_takes_it_along_without_a_word(root: Path, tmp_
 
 def test_its_lock_is_for_its_owner_alone_and_free_after_its_end(watched, root: Path, tmp_path: Path) -> None:
     one, _ = watched(root)
-    lock = tmp_path / "index" / "index.sqlite.watch-lock"
+    lock = tmp_path / "index" / "index.sqlite"
     assert lock.stat().st_mode & 0o777 == 0o600
     one.stop()
     again, _ = watched(root)

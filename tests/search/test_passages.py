@@ -7,8 +7,8 @@ from shelf import VECTOR, Shelf, stored
 
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.embeddings.static import StaticEmbedder
-from openclaw_memory.search import search
 from openclaw_memory.search.passages import ANSWERS
+from openclaw_memory.search.search import search
 
 
 def ask(store, query, **rules):

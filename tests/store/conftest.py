@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from openclaw_memory.store import SCHEMA_VERSION, SqliteStore
+from openclaw_memory.store import SqliteStore
+from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, IndexMeta
 
 META = IndexMeta("check", "model", "check/model", None, {"style": "headings"}, SCHEMA_VERSION)
@@ -31,7 +32,7 @@ def record(path, source="memory"):
 
 def fill(store, vectors, per_file=50):
     """One chunk a vector, numbered; every third file is a transcript. Ids are 1, 2, 3 and on in a new index."""
-    store.reset(META)
+    store.begin_build(META).publish()
     store.add_vectors([key(number) for number in range(len(vectors))], vectors)
     files = []
     for first in range(0, len(vectors), per_file):

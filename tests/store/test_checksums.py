@@ -45,20 +45,20 @@ def test_a_chunk_that_is_not_what_was_written_is_damage(store, path, build, stat
 def test_a_deep_check_names_the_chunks_that_changed(store, path, build):
     build.fill(store, build.units(100))
     change(path, "UPDATE chunks SET text = 'x' WHERE id > 80")
-    found = store.problems()
+    found = store.verify()
     assert len(found) == 10
     assert found[0] == "chunk 81 of 'memory/50.md' is not what was written"
 
 
 @pytest.mark.parametrize("text", ["", "a\0b", "ä 数 🙂\r\n", "x" * 100_000])
 def test_any_text_comes_back_as_it_was_written(store, build, text):
-    store.reset(build.META)
+    store.begin_build(build.META).publish()
     chunk = Chunk(1, 2, 3, text, text, 1)
     row = type(build.row(1))(chunk, "term", "", None)
     store.replace_files([(build.record("memory/ä.md"), [row])])
     store.extend_file(build.record("memory/ä.md"), [row], 5)
     assert [found.chunk for found in store.chunks(range(9))] == [chunk, chunk]
-    assert store.problems() == ()
+    assert store.verify() == ()
 
 
 def test_a_checksum_tells_chunks_apart_and_fits_four_bytes():

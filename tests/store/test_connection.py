@@ -10,7 +10,8 @@ import apsw
 import pytest
 
 from openclaw_memory.errors import CorruptIndexError, IndexLockedError, NewerIndexError, StoreError
-from openclaw_memory.store import SCHEMA_VERSION, SqliteStore, connection
+from openclaw_memory.store import SqliteStore, connection
+from openclaw_memory.store.schema import SCHEMA_VERSION
 
 
 def test_files_and_folders_it_makes_are_for_their_owner_alone(path, build):
@@ -97,14 +98,14 @@ def test_a_damaged_index_gives_typed_errors_and_never_wrong_rows(store, path, da
 
 
 def test_an_index_of_a_newer_version_is_refused_with_the_remedy(store, path, build):
-    store.reset(replace(build.META, schema_version=SCHEMA_VERSION + 1))
+    store.begin_build(replace(build.META, schema_version=SCHEMA_VERSION + 1)).publish()
     store.close()
     with pytest.raises(NewerIndexError, match="update openclaw-memory-index, or delete the index"):
         SqliteStore.open(path)
 
 
 def test_damaged_meta_is_reported_as_damage(store, path, build):
-    store.reset(build.META)
+    store.begin_build(build.META).publish()
     with apsw.Connection(str(path)) as db:
         db.execute("UPDATE meta SET value = json_remove(value, '$.model')")
     db.close()
@@ -153,7 +154,7 @@ def test_a_read_only_folder_can_still_be_searched(store, path, build):
     code = (
         "import sys, numpy; from openclaw_memory.store import SqliteStore\n"
         "store = SqliteStore.open(sys.argv[1], read_only=True)\n"
-        "print(store.chunk_count(), len(store.search_text(['all'], 50)), store.stats().vector_path)"
+        "print(store.describe().chunks, len(store.search_text(['all'], 50)), store.describe().vector_path)"
     )
     script = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && exec "$2" -c "$3" "$4"'
     command = ["unshare", "-rm", "sh", "-c", script, "sh", str(path.parent), sys.executable, code, str(path)]
@@ -181,7 +182,7 @@ def test_a_full_disk_is_a_typed_error_and_nothing_is_half_written(store, path, b
     )
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
     assert done.stdout == "StoreError\n", done.stderr
-    assert (store.chunk_count(), len(store.search_text(["all"], 100))) == (20, 20)
+    assert (store.describe().chunks, len(store.search_text(["all"], 100))) == (20, 20)
 
 
 def test_a_write_lock_held_by_another_process_is_named(path, monkeypatch, build):
@@ -190,10 +191,10 @@ def test_a_write_lock_held_by_another_process_is_named(path, monkeypatch, build)
     db = apsw.Connection(str(path))
     db.execute("BEGIN IMMEDIATE")
     with pytest.raises(IndexLockedError, match="try again"):
-        impatient.reset(build.META)
+        impatient.begin_build(build.META).publish()
     assert impatient.meta() is None
     db.execute("ROLLBACK")
-    impatient.reset(build.META)
+    impatient.begin_build(build.META).publish()
     assert impatient.meta() == build.META
     db.close()
     impatient.close()
@@ -210,7 +211,7 @@ def test_stores_that_write_to_one_file_at_once_wait_for_each_other(path, build):
 
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(write, range(3)))
-    assert stores[0].chunk_count() == 20 + 60
+    assert stores[0].describe().chunks == 20 + 60
     for store in stores:
         store.close()
 
@@ -223,14 +224,14 @@ def test_a_closed_store_says_so_and_lets_work_under_way_end(store, build):
     with pytest.raises(apsw.ConnectionClosedError):
         db.execute("SELECT 1")
     with pytest.raises(StoreError, match="closed"):
-        store.chunk_count()
+        store.describe()
 
 
 def test_processes_that_make_the_same_index_at_once_all_succeed(path):
     code = (
         "import sys; from openclaw_memory.store import SqliteStore; from openclaw_memory.types import *\n"
         "sys.stdin.read(1)\n"
-        "store = SqliteStore.open(sys.argv[1]); store.known_vectors(['00']); print(store.chunk_count())"
+        "store = SqliteStore.open(sys.argv[1]); store.known_vectors(['00']); print(store.describe().chunks)"
     )
     command = [sys.executable, "-c", code, str(path)]
     pipe = subprocess.PIPE
@@ -259,7 +260,7 @@ for turn in range(10_000):
 
 def test_a_writer_that_is_killed_leaves_whole_files_and_nothing_else(path, build):
     store = SqliteStore.open(path)
-    store.reset(build.META)
+    store.begin_build(build.META).publish()
     store.close()
     for round_ in range(10):
         command = [sys.executable, "-c", WRITER, str(path), f"round{round_}"]

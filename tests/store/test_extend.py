@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from openclaw_memory.errors import StoreError
+from openclaw_memory.types import CandidateRequest
 
 PATH = "sessions/talk.jsonl"
 
@@ -12,7 +13,7 @@ PATH = "sessions/talk.jsonl"
 @pytest.fixture
 def grown(store, build):
     """A store with a transcript of ten chunks, one a line from 1 to 10, and a note that came after it."""
-    store.reset(build.META)
+    store.begin_build(build.META).publish()
     store.add_vectors([build.key(number) for number in range(1, 31)], build.units(30))
     talk = build.record(PATH, "sessions")
     store.replace_files([(talk, [build.row(number) for number in range(1, 11)])])
@@ -51,7 +52,7 @@ def test_chunks_that_are_there_already_keep_their_ids(grown, build, from_line, n
     near = grown.search_vector(build.units(30)[0], 100, source="sessions")
     assert sorted(hit.chunk_id for hit in near) == after
     assert sorted(hit.chunk_id for hit in grown.search_text(["term"], 100, source="sessions")) == after
-    assert grown.problems() == ()
+    assert grown.verify() == ()
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,8 @@ def test_the_terms_of_a_chunk_that_stays_may_change(grown, build):
     grown.extend_file(build.record(PATH, "sessions"), [replace(build.row(10), context_terms="2026-11-21")], 10)
     assert [hit.chunk_id for hit in grown.search_text(["2026-11-21"], 9)] == before[-1:]
     assert ids(grown) == before
-    assert dict(grown.document_frequencies(["2026-11-21", "term"])) == {"2026-11-21": 1, "term": 11}
+    found = grown.candidates(CandidateRequest(["term"], counted=["2026-11-21", "term"]))
+    assert dict(found.frequencies) == {"2026-11-21": 1, "term": 11}
 
 
 def test_vectors_that_lost_their_chunk_can_be_pruned_and_no_others(grown, build):

@@ -27,7 +27,7 @@ from openclaw_memory.errors import StoreError
 from openclaw_memory.store import SqliteStore
 path = sys.argv[1]
 store = SqliteStore.open(path)
-store.note("parent", "before")
+store.set_meta("parent", "before")
 def try_the_lock():
     return subprocess.run([sys.executable, "-c", sys.argv[2], path], capture_output=True, text=True).stdout
 def in_child(work):
@@ -39,8 +39,8 @@ def in_child(work):
         os._exit(0)
     os.waitpid(child, 0)
 def note(name):
-    store.note(name, "noted")
-    return store.noted("parent")
+    store.set_meta(name, "noted")
+    return store.get_meta("parent")
 """
 
 
@@ -52,7 +52,7 @@ def run(path, script):
 
 
 def test_opening_and_closing_a_second_store_leaves_the_locks_of_the_first(store, path):
-    store.note("name", "text")
+    store.set_meta("name", "text")
     command = [sys.executable, "-c", TRY_THE_LOCK, str(path)]
     for read_only in (False, True):
         SqliteStore.open(path, read_only=read_only).close()
@@ -77,11 +77,11 @@ os.waitpid(child, 0)
 """
     assert run(path, script) == f"before {IN_USE}\n"
     again = SqliteStore.open(path)
-    assert (again.noted("child"), again.problems()) == ("noted", ())
+    assert (again.get_meta("child"), again.verify()) == ("noted", ())
     again.close()
 
 
-@pytest.mark.parametrize("ends", ["store.close()", "store.noted('parent')", "None"])
+@pytest.mark.parametrize("ends", ["store.close()", "store.get_meta('parent')", "None"])
 def test_a_child_that_ends_leaves_the_locks_of_its_parent(path, ends):
     script = f"""
 in_child(lambda: {ends})
@@ -94,9 +94,9 @@ print(note("after"))
 def test_parent_and_child_write_by_turns_and_see_each_other(path):
     script = """
 in_child(lambda: note("child"))
-print(store.noted("child"))
-in_child(lambda: [store.note(str(number), "x") for number in range(50)] and in_child(lambda: note("grandchild")))
-print(store.noted("grandchild"), store.problems())
+print(store.get_meta("child"))
+in_child(lambda: [store.set_meta(str(number), "x") for number in range(50)] and in_child(lambda: note("grandchild")))
+print(store.get_meta("grandchild"), store.verify())
 """
     assert run(path, script) == "before\nnoted\nbefore\nNone\nnoted ()\n"
 

@@ -3,11 +3,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.types import Chunk, ChunkRow
+from openclaw_memory.types import CandidateRequest, Chunk, ChunkRow
 
 
 def test_a_term_in_most_chunks_neither_decides_nor_is_lost(store, build):
-    store.reset(build.META)
+    store.begin_build(build.META).publish()
     rows = [build.row(n, f"name topic{n % 4} n{n}", with_vector=False) for n in range(40)]
     store.replace_files([(build.record("memory/0.md"), rows)])
     with_name = [hit.chunk_id for hit in store.search_text(["name", "topic1"], 10)]
@@ -17,7 +17,7 @@ def test_a_term_in_most_chunks_neither_decides_nor_is_lost(store, build):
 
 
 def test_the_same_word_counts_more_in_text_than_in_context(store, build):
-    store.reset(build.META)
+    store.begin_build(build.META).publish()
     context = ChunkRow(Chunk(1, 1, 0, "x"), "other", "boiler", None)
     text = ChunkRow(Chunk(2, 2, 0, "x"), "boiler", "other", None)
     rest = [build.row(number, "filler words", with_vector=False) for number in range(8)]
@@ -37,4 +37,4 @@ def filled(tmp_path_factory, build):
 def test_no_terms_whatsoever_make_a_search_fail(filled, terms):
     filled.search_text(terms, 5)
     filled.search_text(terms, 5, match="all", source="memory")
-    assert set(filled.document_frequencies(terms)) == set(terms)
+    assert set(filled.candidates(CandidateRequest([], counted=terms)).frequencies) == set(terms)

@@ -91,7 +91,7 @@ def test_contradictions_are_damage_and_a_deep_look_tells_them(store, path, build
         with pytest.raises(CorruptIndexError):
             who_meets_it(store, build)
     if who_meets_it not in {meta, files}:
-        assert told in "; ".join(store.problems())
+        assert told in "; ".join(store.verify())
     else:
         with pytest.raises(CorruptIndexError, match=told):
             who_meets_it(store, build)
@@ -102,17 +102,17 @@ def test_a_vector_that_is_damaged_is_met_with_and_without_sqlite_vec(store, path
     build.fill(store, build.units(100))
     change(path, "UPDATE vectors SET embedding = zeroblob(7) WHERE id = 8")
     with closing(SqliteStore.open(path, vector_extension=vector_extension)) as damaged:
-        for meet in (nearest, lambda store, build: store.similarities(build.units(1)[0], [8])):
+        for meet in (nearest, lambda store, _: store.vectors([8])):
             with pytest.raises(CorruptIndexError, match="not one of 32 finite numbers"):
                 meet(damaged, build)
-        assert "vectors 1 to 100" in damaged.problems()[0]
+        assert "vectors 1 to 100" in damaged.verify()[0]
 
 
 def test_a_vector_that_no_chunk_uses_is_looked_at_too(store, path, build):
     build.fill(store, build.units(10))
     store.add_vectors([build.key("unused")], build.units(1), "check/another")
     change(path, "UPDATE vectors SET embedding = x'00' WHERE id = 11")
-    assert store.problems() == ("vectors 11 to 11: a vector is not one of 32 finite numbers",)
+    assert store.verify() == ("vectors 11 to 11: a vector is not one of 32 finite numbers",)
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, 3e38, -3e38])
@@ -120,15 +120,15 @@ def test_nothing_is_stored_that_would_be_taken_for_damage(store, build, number):
     build.fill(store, build.units(3))
     with pytest.raises(EmbedderError, match="were not stored"):
         store.add_vectors([build.key("new")], np.full((1, 32), number, np.float32))
-    assert store.problems() == ()
+    assert store.verify() == ()
 
 
 @pytest.mark.parametrize("vector_extension", [True, False])
 def test_an_index_that_was_written_in_any_way_is_sound(path, build, vector_extension):
     with closing(SqliteStore.open(path, vector_extension=vector_extension)) as store:
-        assert store.problems() == ()
+        assert store.verify() == ()
         build.fill(store, build.units(300))
-        assert store.problems() == ()
+        assert store.verify() == ()
         store.remove_files(["memory/0.md"])
         store.replace_files([(build.record("memory/50.md"), [build.row(7), build.row(8, with_vector=False)])])
         store.extend_file(build.record("memory/50.md"), [build.row(9)], 9)
@@ -136,11 +136,11 @@ def test_an_index_that_was_written_in_any_way_is_sound(path, build, vector_exten
         store.add_vectors([build.key("zeros")], zeros)
         store.replace_files([(build.record("memory/zeros.md"), [build.row("zeros")])])
         store.prune(10)
-        assert store.problems() == ()
-        store.reset(build.META)
-        assert store.problems() == ()
+        assert store.verify() == ()
+        store.begin_build(build.META).publish()
+        assert store.verify() == ()
     with closing(SqliteStore.open(path)) as store:
-        assert store.problems() == ()
+        assert store.verify() == ()
 
 
 def test_garbage_in_any_page_is_damage_to_a_writer(store, path, build):
@@ -152,7 +152,7 @@ def test_garbage_in_any_page_is_damage_to_a_writer(store, path, build):
         path.write_bytes(content[: page * size] + noise + content[(page + 1) * size :])
         with suppress(CorruptIndexError), closing(SqliteStore.open(path)) as damaged:
             write(damaged, build)
-            damaged.remove_files(damaged.paths())
+            damaged.remove_files(damaged.files())
 
 
 def test_a_full_disk_is_no_damage_in_whatever_table_it_shows(store, build):
@@ -173,7 +173,7 @@ def test_a_full_disk_is_no_damage_in_whatever_table_it_shows(store, build):
         else:
             break
     assert told == {True, False}
-    assert store.problems() == ()
+    assert store.verify() == ()
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_column_of_vec0_that_has_lost_its_name_is_damage_and_does_not_end_the_
     with closing(SqliteStore.open(path)) as damaged:
         with pytest.raises(CorruptIndexError, match=column):
             write(damaged, build)
-        assert column in "; ".join(damaged.problems())
+        assert column in "; ".join(damaged.verify())
 
 
 RESETS_AND_GOES_ON = """
@@ -196,7 +196,7 @@ import sys
 from openclaw_memory.errors import CorruptIndexError
 from openclaw_memory.store import SqliteStore
 store = SqliteStore.open(sys.argv[1])
-for work in (lambda: store.reset(store.meta()), lambda: store.remove_files(["memory/0.md"])):
+for work in (lambda: store.begin_build(store.meta()).publish(), lambda: store.remove_files(["memory/0.md"])):
     try: work()
     except CorruptIndexError: print("damaged")
 """

@@ -45,7 +45,7 @@ def filled(store, build, word, count=300):
         type(row)(type(row.chunk)(n, n, 0, f"{word} {n}"), row.terms, "", row.vector_key)
         for n, row in enumerate(rows, start=1)
     ]
-    store.remove_files(store.paths())
+    store.remove_files(store.files())
     store.replace_files([(build.record("memory/all.md"), texts)])
 
 
@@ -57,25 +57,27 @@ def first_words(store):
 
 def test_what_is_written_beside_is_seen_only_when_it_is_published(store, path, build):
     filled(store, build, "old")
-    built = store.beside()
+    next_one = store.begin_build(store.meta(), keep_rows=True)
+    built = next_one.store
     assert (first_words(built), names(path) != []) == ({"old"}, True)
     filled(built, build, "new", count=200)
     assert first_words(store) == {"old"}
-    store.publish(built)
-    assert (first_words(store), store.chunk_count(), names(path)) == ({"new"}, 200, [])
-    assert store.problems() == ()
+    next_one.publish()
+    assert (first_words(store), store.describe().chunks, names(path)) == ({"new"}, 200, [])
+    assert store.verify() == ()
     store.close()
     again = SqliteStore.open(path)
-    assert (first_words(again), again.stats().vector_path) == ({"new"}, "sqlite-vec")
+    assert (first_words(again), again.describe().vector_path) == ({"new"}, "sqlite-vec")
     again.close()
 
 
 def test_what_is_discarded_leaves_the_index_as_it_was_and_no_file(store, path, build):
     filled(store, build, "old")
-    built = store.beside()
+    next_one = store.begin_build(store.meta(), keep_rows=True)
+    built = next_one.store
     filled(built, build, "new")
     for _ in range(2):
-        store.discard(built)
+        next_one.abort()
     assert (first_words(store), names(path)) == ({"old"}, [])
     with pytest.raises(StoreError, match="closed"):
         built.meta()
@@ -83,37 +85,40 @@ def test_what_is_discarded_leaves_the_index_as_it_was_and_no_file(store, path, b
 
 def test_the_file_beside_is_for_its_owner_alone(store, path, build):
     filled(store, build, "old", count=3)
-    built = store.beside()
+    next_one = store.begin_build(store.meta(), keep_rows=True)
     modes = {stat.S_IMODE((path.parent / name).stat().st_mode) for name in names(path)}
-    store.discard(built)
+    next_one.abort()
     assert modes == {0o600}
 
 
 def test_a_note_that_was_written_meanwhile_stays(store, build):
     filled(store, build, "old", count=3)
-    store.note("before", "1")
-    built = store.beside()
-    store.note("before", "2")
-    store.note("meanwhile", "3")
+    store.set_meta("before", "1")
+    next_one = store.begin_build(store.meta(), keep_rows=True)
+    built = next_one.store
+    store.set_meta("before", "2")
+    store.set_meta("meanwhile", "3")
     filled(built, build, "new", count=3)
-    store.publish(built)
-    assert (store.noted("before"), store.noted("meanwhile")) == ("2", "3")
+    next_one.publish()
+    assert (store.get_meta("before"), store.get_meta("meanwhile")) == ("2", "3")
 
 
 def test_chunks_of_the_next_index_have_ids_of_their_own(store, build):
     filled(store, build, "old")
     old = {hit.chunk_id for hit in store.search_text(["all"], 5000)}
-    built = store.beside()
+    next_one = store.begin_build(store.meta(), keep_rows=True)
+    built = next_one.store
     filled(built, build, "new")
-    store.publish(built)
+    next_one.publish()
     assert old.isdisjoint(hit.chunk_id for hit in store.search_text(["all"], 5000))
 
 
 def test_the_log_does_not_stay_as_large_as_the_index(store, path, build):
     filled(store, build, "old", count=2000)
-    built = store.beside()
+    next_one = store.begin_build(store.meta(), keep_rows=True)
+    built = next_one.store
     filled(built, build, "new", count=2000)
-    store.publish(built)
+    next_one.publish()
     assert path.with_name("index.sqlite-wal").stat().st_size == 0
     assert path.stat().st_size > 1_000_000
 
@@ -124,9 +129,10 @@ def test_readers_in_another_process_see_the_old_index_or_the_new_one(store, path
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
         assert reader.stdout.readline() == "reading\n"
         for word in ("old", "old", "new"):
-            built = store.beside()
+            next_one = store.begin_build(store.meta(), keep_rows=True)
+            built = next_one.store
             filled(built, build, word)
-            store.publish(built)
+            next_one.publish()
         told = reader.stdout.read().split()
     assert reader.returncode == 0
     assert told[2] == "True", "the old index came back"
@@ -136,12 +142,13 @@ def test_a_statement_that_was_prepared_before_reads_the_new_index(store, path, b
     filled(store, build, "old")
     other = SqliteStore.open(path)
     before = (first_words(other), len(other.search_vector(build.units(1)[0], 9)))
-    built = store.beside()
+    next_one = store.begin_build(store.meta(), keep_rows=True)
+    built = next_one.store
     filled(built, build, "new")
-    store.publish(built)
+    next_one.publish()
     assert (before, first_words(other), len(other.search_vector(build.units(1)[0], 9))) == (({"old"}, 9), {"new"}, 9)
     filled(other, build, "newer")
-    assert (first_words(store), store.problems()) == ({"newer"}, ())
+    assert (first_words(store), store.verify()) == ({"newer"}, ())
     other.close()
 
 
@@ -149,16 +156,18 @@ def test_a_reader_in_the_midst_of_an_old_index_keeps_it_until_it_is_done(store, 
     filled(store, build, "old")
     with store.snapshot() as frozen:
         assert first_words(frozen) == {"old"}
-        built = store.beside()
+        next_one = store.begin_build(store.meta(), keep_rows=True)
+        built = next_one.store
         filled(built, build, "new")
-        store.publish(built)
+        next_one.publish()
         assert (first_words(frozen), first_words(store)) == ({"old"}, {"new"})
     assert first_words(store) == {"new"}
 
 
 def test_publishing_waits_for_a_writer_of_another_process(store, path, build):
     filled(store, build, "old", count=3)
-    built = store.beside()
+    next_one = store.begin_build(store.meta(), keep_rows=True)
+    built = next_one.store
     filled(built, build, "new", count=3)
     other = apsw.Connection(str(path))
     other.execute("BEGIN IMMEDIATE")
@@ -169,7 +178,7 @@ def test_publishing_waits_for_a_writer_of_another_process(store, path, build):
 
     thread = threading.Thread(target=end)
     thread.start()
-    store.publish(built)
+    next_one.publish()
     thread.join()
     other.close()
     assert first_words(store) == {"new"}
@@ -179,26 +188,22 @@ def test_a_writer_that_never_ends_is_named_and_the_old_index_stays(path, build, 
     monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 100)
     store = SqliteStore.open(path)
     filled(store, build, "old", count=3)
-    built = store.beside()
+    next_one = store.begin_build(store.meta(), keep_rows=True)
+    built = next_one.store
     filled(built, build, "new", count=3)
     other = apsw.Connection(str(path))
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(IndexLockedError):
-        store.publish(built)
+        next_one.publish()
     other.execute("ROLLBACK")
     other.close()
     assert (first_words(store), names(path)) == ({"old"}, [])
     store.close()
 
 
-def test_only_what_came_from_beside_is_published(store):
-    with pytest.raises(StoreError, match=r"did not come from beside\(\)"):
-        store.publish(object())
-
-
 def test_leftovers_are_swept_and_nothing_else(store, path, build):
     filled(store, build, "old", count=3)
-    store.beside().close()
+    store.begin_build(store.meta()).store.close()
     persons = path.with_name("index.sqlite-rebuild.txt")
     persons.touch()
     left = names(path)
@@ -207,11 +212,9 @@ def test_leftovers_are_swept_and_nothing_else(store, path, build):
     assert shadow.sweep(path) == []
 
 
-def test_a_store_knows_whether_its_file_is_still_there(store, path):
-    assert store.is_current()
+def test_a_store_follows_its_file_when_that_is_deleted_or_replaced(store, path, build):
+    filled(store, build, "old", count=3)
     path.rename(path.with_name("away"))
-    assert not store.is_current()
-    path.touch()
-    assert not store.is_current()
-    path.with_name("away").rename(path)
-    assert store.is_current()
+    assert (store.meta(), store.describe().exists, path.exists()) == (None, False, False)
+    filled(store, build, "new", count=3)
+    assert first_words(store) == {"new"}

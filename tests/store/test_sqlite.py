@@ -22,14 +22,14 @@ def test_ids_are_never_used_again(store, build):
     store.remove_files(["memory/0.md"])
     store.replace_files([(build.record("memory/0.md"), [build.row(1)])])
     assert [chunk.id for chunk in store.chunks(range(100))] == [21]
-    store.reset(build.META)
+    store.begin_build(build.META).publish()
     store.replace_files([(build.record("memory/0.md"), [build.row(1)])])
     assert [chunk.id for chunk in store.chunks(range(100))] == [22]
 
 
 @pytest.mark.parametrize("value", ["ends in half a pair \ud83d", "a\ud800b"])
 def test_text_that_is_no_unicode_is_refused_whole(store, value, build):
-    store.reset(build.META)
+    store.begin_build(build.META).publish()
     bad = ChunkRow(Chunk(1, 1, 0, value), "term", "", None)
     with pytest.raises(StoreError, match="lone surrogates"):
         store.replace_files(
@@ -49,14 +49,14 @@ def test_a_store_without_meta_takes_no_rows(store, build):
 
 
 def test_a_key_that_is_no_hash_is_named(store, build):
-    store.reset(build.META)
+    store.begin_build(build.META).publish()
     with pytest.raises(StoreError, match="'not hex'"):
         store.add_vectors(["not hex"], build.units(1))
 
 
 def test_stats_name_the_engine_and_what_lies_on_disk(store, path, build):
     build.fill(store, build.units(300))
-    stats = store.stats()
+    stats = store.describe()
     assert (stats.files, stats.chunks, stats.vectors) == (6, 300, 300)
     assert stats.size_bytes == path.stat().st_size + path.with_name("index.sqlite-wal").stat().st_size
     assert stats.engine["journal_mode"] == "wal"
@@ -64,7 +64,7 @@ def test_stats_name_the_engine_and_what_lies_on_disk(store, path, build):
 
 
 def test_the_meta_key_is_the_one_that_openclaw_uses(store, path, build):
-    store.reset(build.META)
+    store.begin_build(build.META).publish()
     db = apsw.Connection(str(path))
     ((value,),) = db.execute("SELECT value FROM meta WHERE key = 'memory_index_meta_v1'").fetchall()
     db.close()
@@ -74,6 +74,6 @@ def test_the_meta_key_is_the_one_that_openclaw_uses(store, path, build):
 def test_without_the_package_the_scan_takes_over_and_says_why(path, monkeypatch):
     monkeypatch.setitem(sys.modules, "sqlite_vec", None)
     store = SqliteStore.open(path)
-    assert store.stats().vector_path == "scan"
-    assert store.stats().vector_error == "the package sqlite-vec is not installed"
+    assert store.describe().vector_path == "scan"
+    assert store.describe().vector_error == "the package sqlite-vec is not installed"
     store.close()

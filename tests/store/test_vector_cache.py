@@ -61,7 +61,7 @@ def apply(store, build, model, kind, *values):
     elif kind == "remove":
         store.remove_files(values[0])
     elif kind == "reset":
-        store.reset(build.META)
+        store.begin_build(build.META).publish()
     elif kind == "prune":
         store.prune(values[0])
 
@@ -73,7 +73,7 @@ def apply(store, build, model, kind, *values):
 @given(steps=st.lists(STEPS, max_size=30))
 def test_pruning_takes_what_went_unused_longest_whatever_came_before(tmp_path_factory, build, steps):
     store = SqliteStore.open(tmp_path_factory.mktemp("prune") / "index.sqlite")
-    store.reset(build.META)
+    store.begin_build(build.META).publish()
     model = Model()
     for step in [*steps, *(("prune", limit) for limit in range(5, -1, -1))]:
         apply(store, build, model, *step)
@@ -92,7 +92,7 @@ def test_reading_writes_nothing(store, path, build):
     store.known_vectors([build.key(3)], "check/other")
     store.search_vector(vectors[3], 5)
     store.search_text(["all"], 5)
-    store.similarities(vectors[3], [1, 2])
+    store.vectors([1, 2])
     store.prune(20)
     assert watcher.execute("PRAGMA data_version").fetchall() == before
     store.remove_files(["memory/0.md"])
@@ -125,7 +125,7 @@ def test_a_vector_that_a_file_keeps_is_not_written_down_as_unused(store, path, b
 def test_pruning_forgets_models_without_vectors_but_never_the_current_one(store, path, build):
     store.add_vectors([build.key(1)], build.units(1), "check/old")
     store.add_vectors([build.key(1)], build.units(1), "check/kept")
-    store.reset(build.META)
+    store.begin_build(build.META).publish()
     store.replace_files([(build.record("memory/0.md"), [build.row(1, with_vector=False)])])
     assert store.prune(1) == 1
     db = apsw.Connection(str(path))
@@ -138,7 +138,7 @@ def test_what_was_pruned_leaves_nothing_behind_and_can_be_added_again(store, pat
     build.fill(store, vectors, per_file=20)
     store.remove_files(["memory/0.md"])
     assert store.prune(0) == 20
-    assert store.stats().vectors == 0
+    assert store.describe().vectors == 0
     db = apsw.Connection(str(path))
     assert db.execute("SELECT count(*) FROM last_used").fetchall() == [(0,)]
     db.close()
@@ -148,7 +148,7 @@ def test_what_was_pruned_leaves_nothing_behind_and_can_be_added_again(store, pat
 
 
 def test_a_vector_without_direction_may_go_and_its_chunk_stays(store, build):
-    store.reset(build.META)
+    store.begin_build(build.META).publish()
     store.add_vectors([build.key(1)], build.units(1) * 0)
     rows = [ChunkRow(Chunk(1, 1, 0, "text"), "term", "", build.key(1))]
     store.replace_files([(build.record("memory/0.md"), rows)])
@@ -163,7 +163,7 @@ def test_dimensions_that_do_not_fit_name_both_numbers_and_the_identity(store, bu
 
 
 def test_meta_learns_the_dimensions_of_its_own_vectors_alone(store, build):
-    store.reset(build.META)
+    store.begin_build(build.META).publish()
     store.add_vectors([build.key(1)], build.units(1, dims=8), "check/next")
     assert store.meta().dims is None
     store.add_vectors([build.key(1)], build.units(1, dims=16), build.META.identity)

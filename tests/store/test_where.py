@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from openclaw_memory.errors import QueryError
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.types import CandidateRequest, conditions, matches
+from openclaw_memory.types import CandidateRequest
+from openclaw_memory.types.where import conditions, matches
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=4)
 NUMBER = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.integers(-2, 2)
@@ -39,7 +40,7 @@ def test_sqlite_finds_the_chunks_that_python_finds(build, held, data):
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore.open(Path(folder, "index.sqlite"))
         vectors = build.units(len(held))
-        store.reset(build.META)
+        store.begin_build(build.META).publish()
         store.add_vectors([build.key(at) for at in range(len(held))], vectors)
         rows = [build.row(at) for at in range(len(held))]
         rows = [replace(row, chunk=replace(row.chunk, metadata=one)) for row, one in zip(rows, held, strict=True)]
@@ -51,7 +52,7 @@ def test_sqlite_finds_the_chunks_that_python_finds(build, held, data):
             assert {hit.chunk_id for hit in store.search_vector(vectors[0], 9, where=where)} == right, where
             (hits,) = store.candidates(CandidateRequest(["term"], vectors[0], where=where)).hits
             assert set(hits.cosines) == right
-        assert store.problems() == ()
+        assert store.verify() == ()
         store.close()
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.tools import TOOL_DESCRIPTIONS as TEXTS
-from openclaw_memory.tools import TOOL_SCHEMAS as SCHEMAS
+from openclaw_memory.tools.schemas import TOOL_DESCRIPTIONS as TEXTS
+from openclaw_memory.tools.schemas import TOOL_SCHEMAS as SCHEMAS
 from openclaw_memory.tools.schemas import checked_arguments
 from openclaw_memory.workspace.safe_read import DEFAULT_LINES
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from openclaw_memory.tools import chat_type, shows_citations
-from openclaw_memory.tools.visibility import Audience, audience_of, is_private
+from openclaw_memory.conversation.session_key import chat_type
+from openclaw_memory.tools.visibility import Audience, audience_of, is_private, shows_citations
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, callin
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from openclaw_memory import Memory
-from openclaw_memory import tools as core
+from openclaw_memory.tools.schemas import TOOL_DESCRIPTIONS
 
 # An agent that is made looks at every attribute of itself, also at those that pydantic warns of.
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
@@ -127,7 +127,7 @@ async def test_a_model_that_cannot_call_tools_reasons_its_way_through_them(tools
     assert not noted.is_error
     assert "Asked for the spare key today." in written(notes)
     instructions = llm.seen[0][0].content
-    assert core.TOOL_DESCRIPTIONS["memory_get"] in instructions
+    assert TOOL_DESCRIPTIONS["memory_get"] in instructions
     assert '"from": {"description": "The first line to read' in instructions
 
 

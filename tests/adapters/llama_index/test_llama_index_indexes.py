@@ -287,7 +287,7 @@ def test_the_index_of_a_store_goes_by_words_and_meaning_unless_a_mode_is_given(o
     index.insert_nodes([node("cook", FACTS["cook"]), node("venue", FACTS["venue"])])
     found = index.as_query_engine(llm=MockLLM(), similarity_top_k=1).query("Who cooks?").source_nodes
     assert [(one.node_id, one.score) for one in found] == [
-        (one.id, score) for one, score in own.memory.documents.find("Who cooks?", 1)
+        (one.id, score) for one, score in own.memory.documents.search("Who cooks?", 1)
     ]
 
 

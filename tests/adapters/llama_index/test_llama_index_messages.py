@@ -19,8 +19,9 @@ from llama_index.core.base.llms.types import (
 )
 from llama_index_openclaw_memory._messages import as_text, calls_of, is_whole, openclaw_message, openclaw_messages
 
-from openclaw_memory.conversation import answers_to, text_of
 from openclaw_memory.conversation import calls_of as ids_of
+from openclaw_memory.conversation import text_of
+from openclaw_memory.conversation.messages import answers_to
 from openclaw_memory.text.fence import fenced
 
 

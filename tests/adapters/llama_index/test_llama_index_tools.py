@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from openclaw_memory import Memory
 from openclaw_memory import tools as core
 from openclaw_memory.errors import ConfigError
+from openclaw_memory.tools.schemas import TOOL_DESCRIPTIONS, TOOL_SCHEMAS
 
 QUESTION = "Who services the boiler?"
 LINE = {"path": "memory/household.md", "from": 3, "lines": 1}
@@ -250,8 +251,8 @@ class Query(BaseModel):
 @pytest.mark.parametrize(
     ("given", "name", "schema"),
     [
-        (ToolMetadata("Look it up.", "recall"), "recall", core.TOOL_SCHEMAS["memory_search"]),
-        (ToolMetadata("Look it up.", fn_schema=None), "memory_search", core.TOOL_SCHEMAS["memory_search"]),
+        (ToolMetadata("Look it up.", "recall"), "recall", TOOL_SCHEMAS["memory_search"]),
+        (ToolMetadata("Look it up.", fn_schema=None), "memory_search", TOOL_SCHEMAS["memory_search"]),
         (ToolMetadata("Look it up.", "recall", fn_schema=Query), "recall", Query.model_json_schema()),
     ],
 )
@@ -260,7 +261,7 @@ async def test_a_program_says_how_a_tool_is_called(memory, given, name, schema):
     assert search.metadata.name == name
     assert search.metadata.description == "Look it up."
     assert search.metadata.fn_schema.model_json_schema() == schema
-    assert get.metadata.description == core.TOOL_DESCRIPTIONS["memory_get"]
+    assert get.metadata.description == TOOL_DESCRIPTIONS["memory_get"]
     for output in (call_tool(search, {"query": QUESTION}), await acall_tool(search, {"query": QUESTION})):
         assert output.tool_name == name
         assert "memory/household.md" in paths(output)

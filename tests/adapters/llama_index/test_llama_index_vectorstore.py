@@ -160,11 +160,11 @@ def test_nodes_with_vectors_of_an_unknown_model_keep_them_when_a_person_changes_
 
 def test_another_process_adds_and_deletes(given, memory):
     script = (
-        "import sys; from openclaw_memory import Memory; from openclaw_memory.types import Document, Maker\n"
+        "import sys; from openclaw_memory import Memory; from openclaw_memory.types import Document, VectorSource\n"
         "with Memory.open(sys.argv[1], embedder=None) as memory:\n"
         "    memory.documents.delete(['cook'])\n"
         "    memory.documents.add([Document('new', 'The band plays.')], [[float(n == 7) for n in range(64)]],"
-        " Maker('given', 'given'))\n"
+        " VectorSource('given', 'given'))\n"
     )
     subprocess.run([sys.executable, "-c", script, str(memory.workspace.root)], check=True, timeout=60)
     found = given.query(VectorStoreQuery([float(n == 7) for n in range(64)], 9))

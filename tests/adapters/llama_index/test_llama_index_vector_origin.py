@@ -199,7 +199,7 @@ def test_a_search_by_another_model_than_the_memory_has_now_is_refused(tmp_path):
 
 
 def test_without_an_alpha_hybrid_is_the_memorys_own_search_where_vectors_cannot_be_compared(memory, given):
-    expected = [(one.id, score) for one, score in memory.documents.find("the old mill", 3)]
+    expected = [(one.id, score) for one, score in memory.documents.search("the old mill", 3)]
     for store, fields in ((given, {}), (OpenClawVectorStore(memory, WORDS), {"embedding": WORDS})):
         found = store.query(asking("the old mill", 3, "hybrid", **fields))
         assert list(zip(found.ids, found.similarities, strict=True)) == expected
@@ -218,7 +218,7 @@ def test_vectors_that_the_model_that_was_named_does_not_make_are_refused(memory)
     for _ in range(2):  # before the first nodes, and after them
         with pytest.raises(EmbedderError, match=r"'launch'.*WordEmbedding.*does not make of its text.*store.embedding"):
             store.add(facts(Backwards()))
-        assert {one.id for one in memory.documents.all()} in (set(), {"seen"})
+        assert {one.id for one in memory.documents.iterate()} in (set(), {"seen"})
         store.add([node("seen", "The heron waits.", embedding=WORDS.vector("The heron waits."))])
 
 

@@ -11,7 +11,7 @@ from llama_index.core.schema import BaseNode, MetadataMode
 from llama_index_openclaw_memory._nodes import node_of
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder, OpenClawEmbedding
 from openclaw_memory.errors import ConfigError, EmbedderError
-from openclaw_memory.types import Document, Embedder, Maker
+from openclaw_memory.types import Document, Embedder, VectorSource
 
 if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Matrix
 
 # Of vectors that nobody knows the model of: they stand above the text of their nodes, and are made by no one again.
-GIVEN = Maker("given", "given")
+UNKNOWN_SOURCE = VectorSource("given", "given")
 # Two vectors of one text by one model are as like as this, whatever rounding and batches do to them.
 _SAME = 0.99
 
 
 @dataclass(frozen=True)
-class Makers:
+class VectorOrigins:
     """What makes vectors for a store: `theirs`, the model that was named for it, or else the memory's own embedder."""
 
     memory: Memory
@@ -55,7 +55,7 @@ class Makers:
         embedder = self.theirs or self._own()
         return None if embedder is None else embedder.identity
 
-    def maker_beside(self) -> Maker | None:
+    def source_for_new(self) -> VectorSource | None:
         """What makes vectors of nodes that can be compared with those that are there; None where nothing does.
 
         Raises:
@@ -64,16 +64,16 @@ class Makers:
         embedder = self.theirs or self.memory.embedder
         if embedder is None or self.model_there() not in {None, embedder.identity}:
             return None
-        return maker_by(embedder)
+        return source_by(embedder)
 
     def model_there(self) -> str | None:
         """The identity of the model whose vectors the nodes came with; None where there are none."""
         embedder = self.theirs or self._own()
         # What makes vectors again that are gone must be at hand before anybody misses them.
-        return self.memory.documents.vector_identity(None if embedder is None else maker_by(embedder))
+        return self.memory.documents.vector_identity(None if embedder is None else source_by(embedder))
 
-    def of_nodes(self, nodes: Sequence[BaseNode]) -> Maker:
-        """What made the embeddings that nodes come with: `GIVEN` where nothing at hand did.
+    def of_nodes(self, nodes: Sequence[BaseNode]) -> VectorSource:
+        """What made the embeddings that nodes come with: `UNKNOWN_SOURCE` where nothing at hand did.
 
         One node tells, the first that has a text and a vector that is not of zeros. Where none does, they are taken
         for those of the model that was named, or for the memory's own if they are as long as those.
@@ -83,24 +83,24 @@ class Makers:
         """
         embedder = self.theirs or self._own()
         if embedder is None:
-            return GIVEN
+            return UNKNOWN_SOURCE
         telling = next((one for one in nodes if any(one.embedding or []) and _texts_of(one)), None)
-        made_by = GIVEN if telling is None else _compared(telling, embedder)
+        made_by = UNKNOWN_SOURCE if telling is None else _compared(telling, embedder)
         if self.theirs is not None:
-            if telling is not None and made_by is GIVEN:
+            if telling is not None and made_by is UNKNOWN_SOURCE:
                 raise EmbedderError(
                     f"node {telling.node_id!r} came with a vector that {self.theirs.identity!r}, which this store "
                     "names, does not make of its text: embed with store.embedding, as store.as_index() does, or name "
                     "what made it: OpenClawVectorStore(memory, embed_model=...)"
                 )
-            return maker_by(self.theirs) if telling is None else made_by
+            return source_by(self.theirs) if telling is None else made_by
         if telling is not None:
             return made_by
         there = self.model_there()
         if there is None:
             is_as_long = embedder.embed_query("how long is a vector?").shape[0] == len(nodes[0].embedding or [])
-            return maker_by(embedder) if is_as_long else GIVEN
-        return maker_by(embedder) if there == embedder.identity else GIVEN
+            return source_by(embedder) if is_as_long else UNKNOWN_SOURCE
+        return source_by(embedder) if there == embedder.identity else UNKNOWN_SOURCE
 
     def is_own(self, model: str | None) -> bool:
         """Whether vectors of a model, None where there are none, can be compared with those of the memory's chunks."""
@@ -133,13 +133,13 @@ class Makers:
             return None
 
 
-def maker_by(embedder: Embedder, mode: MetadataMode = MetadataMode.EMBED) -> Maker:
+def source_by(embedder: Embedder, mode: MetadataMode = MetadataMode.EMBED) -> VectorSource:
     """The embedder as what makes the vectors of nodes, of their texts put together in this mode."""
 
     def make(documents: Sequence[Document]) -> Matrix:
         return embedder.embed_documents([node_of(one).get_content(mode) for one in documents])
 
-    return Maker(embedder.identity, embedder.model, make)
+    return VectorSource(embedder.identity, embedder.model, make)
 
 
 def _texts_of(node: BaseNode) -> dict[str, MetadataMode]:
@@ -150,13 +150,13 @@ def _texts_of(node: BaseNode) -> dict[str, MetadataMode]:
     return {text: mode for text, mode in texts.items() if text.strip()}
 
 
-def _compared(node: BaseNode, embedder: Embedder) -> Maker:
-    """The embedder, where the embedding of a node is what it makes of its text, or else `GIVEN`."""
+def _compared(node: BaseNode, embedder: Embedder) -> VectorSource:
+    """The embedder, where the embedding of a node is what it makes of its text, or else `UNKNOWN_SOURCE`."""
     import numpy as np
 
     row = np.asarray(node.embedding, dtype=np.float64)
     texts = _texts_of(node)
     for mode, made in zip(texts.values(), embedder.embed_documents(list(texts)), strict=True):
         if made.shape == row.shape and float(made @ row) > _SAME * float(np.linalg.norm(row)):
-            return maker_by(embedder, mode)
-    return GIVEN
+            return source_by(embedder, mode)
+    return UNKNOWN_SOURCE
