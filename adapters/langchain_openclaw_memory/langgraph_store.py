@@ -133,13 +133,13 @@ class OpenClawStore(BaseStore):
 
     def _item(self, namespace: tuple[str, ...], key: str) -> Item | None:
         path = path_of(namespace, key)
-        found = self._memory.documents.fetch(path)
+        found = self._memory.documents.files.read(path)
         item = self._parsed(path, *found) if found else None
         return _copy(item) if item else None
 
     def _below(self, folder: str) -> dict[str, Item]:
         """Return the items below a folder by their paths, the oldest first. They are shared: only read them."""
-        below = self._memory.documents.below(folder)
+        below = self._memory.documents.files.iterate(folder)
         found = [(path, self._parsed(path, fields, text)) for path, fields, text in below]
         items = [(path, item) for path, item in found if item is not None]
         if folder == FOLDER:  # all that there is: forget what is gone
@@ -201,8 +201,8 @@ class OpenClawStore(BaseStore):
             item = Item(value=dict(op.value), key=op.key, namespace=op.namespace, created_at=created_at, updated_at=now)
             fields: Sequence[str] = self._fields if op.index is None else op.index or ()
             written.append((path, *file_of(item, fields)))
-        self._memory.documents.put_all(written)
-        self._memory.documents.drop(*gone)
+        self._memory.documents.files.write_many(written)
+        self._memory.documents.files.delete(*gone)
 
 
 def _copy(item: Item) -> Item:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import glob
 import os
 import re
 import shlex
@@ -383,21 +382,21 @@ def file_system(index: Path, mounts: str) -> Iterator[Finding]:
 def leftovers(index: Path, options: str) -> Iterator[Finding]:
     """Find damaged indexes that were kept, and what interrupted builds have left."""
     from openclaw_memory.store import SqliteStore
-    from openclaw_memory.store.shadow import leftovers as cut_short
 
-    if kept := sorted(index.parent.glob(f"{glob.escape(index.name)}.damaged-*")):
+    info = SqliteStore(index).describe(counts=False)
+    if info.damaged:
         remedy = f"Nothing needs them: rm {shlex.quote(str(index))}.damaged-*"
-        yield Finding("leftovers", "note", f"{_named(kept)}: kept when damaged", remedy)
-    if (cut := cut_short(index)) and "sync" in SqliteStore(index).describe(counts=False).locked:
+        yield Finding("leftovers", "note", f"{_named(info.damaged)}: kept when damaged", remedy)
+    if info.unfinished and "sync" in info.locked:
         yield Finding("leftovers", "ok", "none: the index is being built again just now")
-    elif cut:
+    elif info.unfinished:
         remedy = f"The next sync removes them: `openclaw-memory index{options}`."
-        yield Finding("leftovers", "note", f"{_named(cut)}: of a build cut short", remedy)
+        yield Finding("leftovers", "note", f"{_named(info.unfinished)}: of a build cut short", remedy)
 
 
-def _named(paths: Sequence[Path]) -> str:
+def _named(files: Sequence[str]) -> str:
     total = 0
-    for path in paths:
+    for file in files:
         with suppress(FileNotFoundError):  # swept meanwhile
-            total += path.stat().st_size
-    return f"{', '.join(first_of([path.name for path in paths]))} ({size(total)})"
+            total += os.stat(file).st_size
+    return f"{', '.join(first_of([os.path.basename(file) for file in files]))} ({size(total)})"
