@@ -103,7 +103,7 @@ def answered(workspace: Workspace, embedder: Embedder | None, cost: Cost) -> Ite
             memory.sync()
             cost.wall += time.perf_counter() - wall
             cost.cpu += time.process_time() - cpu
-            cost.chunks += opened_store(memory).chunk_count()
+            cost.chunks += opened_store(memory).describe().chunks
             memory.search("warm up")
             for question in workspace.questions:
                 started = time.process_time()

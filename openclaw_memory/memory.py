@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from openclaw_memory.config import MemoryConfig, SessionsConfig
 from openclaw_memory.config.config import agent_places, settings_of
-from openclaw_memory.embeddings.selection import EmbedderChoice, EmbedderSelector, embedders_of, handed_in, sent_to
-from openclaw_memory.errors import EmbedderError
+from openclaw_memory.embeddings.selection import EmbedderChoice, EmbedderSelector, embedders_of
+from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush.state import FlushRegistry
 from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
 from openclaw_memory.workspace.paths import transcripts_place
@@ -20,11 +19,14 @@ from openclaw_memory.workspace.paths import transcripts_place
 if TYPE_CHECKING:
     import datetime
 
+    from openclaw_memory.backend import Backend, BuiltinBackend
     from openclaw_memory.conversation.session_key import ChatType
     from openclaw_memory.documents import Documents
     from openclaw_memory.flush.flush import Flush
+    from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.search import SearchResults
+    from openclaw_memory.store.registry import StoreChoice
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.bootstrap import Bootstrap
     from openclaw_memory.workspace.transcripts.writer import SessionLog
@@ -33,30 +35,47 @@ if TYPE_CHECKING:
 class Memory:
     """Notes in a folder, and the index that finds them again. Safe to use from several threads.
 
-    `store` and `embedder` are handed in ready, or as functions without arguments that make them. Such a function is
-    called at the first use, so that opening a memory loads no model and creates no file. `close` closes the store.
+    `Memory.open(path)` puts one together from the usual parts; the constructor takes parts of your own.
     """
 
     def __init__(
         self,
         workspace: Workspace,
-        store: Store | Callable[[], Store],
-        embedder: Embedder | EmbedderSelector | Callable[[], Embedder | None] | None,
+        store: Store | Callable[[], Store] | None = None,
+        embedder: Embedder | EmbedderSelector | Callable[[], Embedder | None] | None = None,
         config: MemoryConfig | None = None,
         *,
         notices: Sequence[str] = (),
+        backend: Backend | None = None,
     ) -> None:
-        """Put a memory together from its parts. `notices` are words that `status` repeats."""
+        """Put a memory together from its parts.
+
+        Args:
+            workspace: The files.
+            store: Keeps the index: a store, or a function without arguments that makes one at the first use.
+            embedder: Makes the vectors: an embedder, or a function that makes one at the first use; None for keyword
+                search.
+            config: The settings; the defaults where None.
+            notices: Sentences that `status` repeats.
+            backend: An engine in place of the built-in one, which needs `store` and takes `embedder`.
+
+        Raises:
+            ConfigError: Neither a store nor a backend is given.
+        """
         self.workspace = workspace
         self.config = settings_of(config)
-        self._notices = (*self.config.notices, *notices)
         self._flushes = FlushRegistry()
-        self._embedders = handed_in(embedder, self.config.embedding)
-        from openclaw_memory.indexing.service import IndexParts, IndexService
-        from openclaw_memory.retriever import Retriever
+        self._builtin: BuiltinBackend | None = None
+        if backend is None:
+            from openclaw_memory.backend import BuiltinBackend
 
-        self._service = IndexService(IndexParts(workspace, self._embedders, self.config, store))
-        self._retriever = Retriever(workspace, self._service, self._embedders, self.config)
+            if store is None:
+                raise ConfigError("a memory needs a store or a backend: use Memory.open(path) for the usual ones")
+            every = (*self.config.notices, *notices)
+            backend = self._builtin = BuiltinBackend(
+                workspace, store, embedder, self.config, notices=every, flush_failures=self._flush_failures
+            )
+        self._backend = backend
 
     @classmethod
     def open(
@@ -66,30 +85,38 @@ class Memory:
         embedder: EmbedderChoice = "default",
         config: MemoryConfig | None = None,
         index_path: str | os.PathLike[str] | None = None,
+        store: StoreChoice = "sqlite",
     ) -> Self:
-        """The memory of the workspace folder `path`, with the usual parts. Nothing is read or written yet.
+        """Return the memory of the workspace folder `path`, with the usual parts. Nothing is read or written yet.
 
-        The index is `<workspace>/.memory/index.sqlite`, or a file in the user's cache folder where the workspace
-        cannot be written. `embedder` is `"default"` (what `config.embedding` says: the static model, offline), the
-        name of a provider, an embedder, a function from a list of texts to their vectors, or None for keywords only.
         `<workspace>/.memory/config.toml` may set chunking, ignore patterns, debounce, and extra paths inside.
+
+        Args:
+            path: An existing folder of notes.
+            embedder: "default" (what `config.embedding` says: the static model, offline), the name of a provider, an
+                embedder, a function from a list of texts to their vectors, or None for keyword search.
+            config: The settings; the defaults where None.
+            index_path: The file of the index; by default `<workspace>/.memory/index.sqlite`, or a file in the user's
+                cache folder where the workspace is read-only.
+            store: "sqlite", `sqlite:///PATH`, the URL of a store that another package adds, a store, or a function
+                that makes one.
 
         Raises:
             WorkspaceError: `path` is missing or is not a folder.
-            ConfigError: the workspace's own configuration is wrong, nobody knows the provider, or `embedder` is none
-                of the above.
+            ConfigError: The workspace's own configuration is wrong, the provider or the store is unknown, or an
+                argument has a wrong type.
         """
-        from openclaw_memory.store import SqliteStore
-        from openclaw_memory.store.location import DERIVED_FOLDER, index_place
+        from openclaw_memory.store.location import DERIVED_FOLDER
+        from openclaw_memory.store.registry import store_of
         from openclaw_memory.workspace import Workspace
 
         settings = settings_of(config)
         workspace = Workspace.open(path, settings.files)
         settings = settings.with_workspace_file(workspace.root / DERIVED_FOLDER / "config.toml")
-        index, notices = (Path(index_path).expanduser(), ()) if index_path else index_place(workspace.root)
+        chosen, notices = store_of(store, workspace.root, index_path)
         return cls(
             replace(workspace, rules=settings.files, sessions=settings.sessions, journal=settings.journal),
-            lambda: SqliteStore(index),
+            chosen,
             embedders_of(embedder, settings.embedding),
             settings,
             notices=notices,
@@ -104,15 +131,20 @@ class Memory:
         embedder: EmbedderChoice = "default",
         config: MemoryConfig | None = None,
     ) -> Self:
-        """The memory of one of OpenClaw's agents, in OpenClaw's own layout.
+        """Return the memory of one of OpenClaw's agents, in OpenClaw's own layout.
 
-        Notes are in `<state>/workspace` for `main`, in `<state>/workspace-<id>` for others, or in `workspace`; the
-        index is `<state>/memory/<id>.sqlite`, and transcripts are in `<state>/agents/<id>/sessions` unless `config`
+        The index is `<state>/memory/<id>.sqlite`, and transcripts are in `<state>/agents/<id>/sessions` unless `config`
         names another folder. `<state>` is `~/.openclaw`, or what `OPENCLAW_STATE_DIR` or `OPENCLAW_HOME` say.
 
+        Args:
+            agent_id: Letters, digits, `-` and `_`.
+            workspace: The folder of notes; by default `<state>/workspace` for `main`, else `<state>/workspace-<id>`.
+            embedder: As for `open`.
+            config: As for `open`.
+
         Raises:
-            ConfigError: the id holds other characters than letters, digits, `-` and `_`.
-            WorkspaceError: the agent's workspace is missing.
+            ConfigError: The id holds other characters.
+            WorkspaceError: The agent's workspace is missing.
         """
         places = agent_places(agent_id)
         settings = settings_of(config)
@@ -127,24 +159,28 @@ class Memory:
         progress: Callable[[Progress], None] | None = None,
         wait: float | None = None,
     ) -> SyncReport:
-        """Bring the index up to date with the files. See `SyncReport` for what it returns.
+        """Bring the index up to date with the files and return what was done.
 
-        `force` builds it again. That, like every building again, happens beside the index that answers, which goes on
-        until the new one takes its place. A damaged index is kept under another name and built again; `rebuilt` says
-        which. One sync of an index is at work at a time: others, of any process, wait for it for `wait` seconds, or as
-        long as it takes. What `progress` raises ends the sync, and the index stays as it was.
+        A rebuild happens next to the index that answers, which is used until the new one replaces it. A damaged index
+        is kept under another name and rebuilt; `rebuilt` says so. One sync of an index runs at a time, over all
+        processes.
+
+        Args:
+            force: Rebuild the index from the files.
+            progress: Called between transactions. What it raises ends the sync, and the index stays as it was.
+            wait: How many seconds to wait for another sync; as long as it takes where None.
 
         Raises:
-            WorkspaceError: the folder has gone; nothing is removed from the index.
-            StoreError: the index cannot be written.
-            SyncBusyError: another sync was not done after `wait` seconds, or this is called by `progress`.
+            WorkspaceError: The folder has gone; nothing is removed from the index.
+            StoreError: The index cannot be written.
+            SyncBusyError: Another sync was not done after `wait` seconds, or `progress` called this.
         """
-        return self._service.sync(force, progress, wait)
+        return self._backend.sync(force=force, progress=progress, wait=wait)
 
     def sync_soon(self) -> None:
-        """Begin a sync in the background, as a search does that notices changed files; nothing where there is no index.
+        """Start a sync in the background, as a search does that notices changed files, where there is an index.
 
-        Writes through the tools or a flush do this by themselves. `config.sync.on_search` turns it off.
+        Writes through tools or a flush do this by themselves. `config.sync.on_search` turns it off.
         """
         self._service.check_open()
         self._service.soon()
@@ -159,34 +195,42 @@ class Memory:
         explain: bool = False,
         now: datetime.datetime | None = None,
     ) -> SearchResults:
-        """The lines that answer `query`, best first; none for a blank query.
+        """Return the lines that answer `query`, best first; none for a blank query.
 
-        A workspace that was never synced to the end is synced first; later searches answer from the index as it is, at
-        once. `stale` says that it is known to be behind: files have changed, a sync failed, or another embedder made
-        it. Where files have changed a sync begins in the background (`config.sync.on_search`). An index of another
-        embedder answers by keywords until the next sync, and so does one whose embedder fails; `reason` says so. A
-        damaged index is kept under another name and built again before this answers, which `reason` says too.
-        At most 1000 `max_results` count; `min_score` lies in [0, 1]; `source` is "memory", "sessions" or None for
-        both; `now` is what the age of notes is counted from, where that weighs (`config.search.half_life_days`).
+        A workspace that was never synced completely is synced first. Later searches answer from the index as it is, at
+        once: `stale` says that it is known to be behind the files, and a sync starts in the background where files
+        have changed (`config.sync.on_search`). With an index of another embedder, or an embedder that fails, keywords
+        answer alone; a damaged index is rebuilt first. `reason` says each of these.
+
+        Args:
+            query: A question or keywords.
+            max_results: At most this many results, up to 1000; `config.search.max_results` where None.
+            min_score: Results below it are left out, in [0, 1]; `config.search.min_score` where None.
+            source: "memory" for notes, "sessions" for transcripts, None for both.
+            explain: Keep what `SearchResults.explain()` shows.
+            now: The moment that the age of notes is counted from, where it counts (`config.search.half_life_days`).
 
         Raises:
-            QueryError: an argument has a wrong type or value.
+            QueryError: An argument has a wrong type or value.
         """
-        from openclaw_memory.search.query import validate_request, with_time_zone
-
-        rules = validate_request(self.config.search, query, max_results, min_score, source)
-        return self._retriever.answer(query, rules, source, explain=explain, now=with_time_zone(now))
+        return self._backend.search(
+            query, max_results=max_results, min_score=min_score, source=source, explain=explain, now=now
+        )
 
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
-        """Lines of a memory file, or of a citation, from disk; `start` is 1-based. `next_start` of the answer leads on.
+        """Return lines of a memory file from disk; `next_start` of the excerpt is where to read on.
+
+        Args:
+            path: The path of a memory file, or a citation such as `MEMORY.md#L3-L9`.
+            start: The first line, 1-based.
+            lines: How many lines; by default 120 within 12,000 characters.
 
         Raises:
             PathNotAllowedError: `path` leaves the workspace or is not a memory file.
-            NotFoundError: there is no such file, or no such line.
+            NotFoundError: There is no such file, or no such line.
             InvalidInputError: `start` or `lines` is not a whole number above zero.
         """
-        self._service.check_open()
-        return self.workspace.excerpt(path, start=start, lines=lines)
+        return self._backend.get(path, start=start, lines=lines)
 
     def append(
         self,
@@ -196,72 +240,106 @@ class Memory:
         title: str | None = None,
         skip_existing: bool = False,
     ) -> Excerpt:
-        """Add `text` to `memory/<date>.md` in one atomic write; today when `date` is None, else a date or YYYY-MM-DD.
+        """Add `text` to `memory/<date>.md` in one atomic write and return its lines. See `Workspace.append`.
 
-        See `Workspace.append`. The index is not touched: until the next sync finds the note, searches are `stale`.
+        The index is not touched: until the next sync finds the note, searches are `stale`.
+
+        Args:
+            text: What to add; Markdown.
+            date: A day, or YYYY-MM-DD; today by default.
+            title: Gives the text a heading of its own, with the time.
+            skip_existing: Do not add lines that the note already has.
 
         Raises:
-            InvalidInputError, WriteError, PathNotAllowedError: as `Workspace.append`.
-            StoreError: the memory is closed.
+            InvalidInputError, WriteError, PathNotAllowedError: As `Workspace.append`.
+            StoreError: The memory is closed.
         """
-        self._service.check_open()
+        self._check_open()
         written = self.workspace.append(text, date=date, title=title, skip_existing=skip_existing)
-        if not written.existed:
-            self._service.record_write()
+        self._record_write(written)
         return written
 
     def edit(self, path: str, start: int, end: int, text: str, *, seen: str | Excerpt) -> Excerpt:
-        """Replace lines `start` to `end` of a note, if they still are what the caller saw. See `Workspace.edit`.
+        """Replace lines `start` to `end` of a note if they still are what the caller saw. See `Workspace.edit`.
+
+        Args:
+            path: The note.
+            start: The first line, 1-based.
+            end: The last line, included.
+            text: The new lines.
+            seen: The excerpt that the caller read, or its hash.
 
         Raises:
-            ConflictError, WriteError, InvalidInputError, NotFoundError, PathNotAllowedError: as `Workspace.edit`.
-            StoreError: the memory is closed.
+            ConflictError, WriteError, InvalidInputError, NotFoundError, PathNotAllowedError: As `Workspace.edit`.
+            StoreError: The memory is closed.
         """
-        self._service.check_open()
+        self._check_open()
         written = self.workspace.edit(path, start, end, text, seen=seen)
-        self._service.record_write()
+        self._record_write()
         return written
 
     def delete(self, path: str, start: int, end: int, *, seen: str | Excerpt) -> None:
-        """Remove lines `start` to `end` of a note, if they still are what the caller saw. See `Workspace.delete`.
+        """Remove lines `start` to `end` of a note if they still are what the caller saw. See `Workspace.delete`.
+
+        Args:
+            path: The note.
+            start: The first line, 1-based.
+            end: The last line, included.
+            seen: The excerpt that the caller read, or its hash.
 
         Raises:
-            ConflictError, WriteError, InvalidInputError, NotFoundError, PathNotAllowedError: as `Workspace.delete`.
-            StoreError: the memory is closed.
+            ConflictError, WriteError, InvalidInputError, NotFoundError, PathNotAllowedError: As `Workspace.delete`.
+            StoreError: The memory is closed.
         """
-        self._service.check_open()
+        self._check_open()
         self.workspace.delete(path, start, end, seen=seen)
-        self._service.record_write()
+        self._record_write()
 
     def promote(
         self, path: str, start: int, end: int, *, section: str | None = None, seen: str | Excerpt | None = None
     ) -> Excerpt:
-        """Copy lines of a note to `MEMORY.md`, below the heading `section` where one is given. See `Workspace.promote`.
+        """Copy lines `start` to `end` of a note to `MEMORY.md` and return the lines there. See `Workspace.promote`.
+
+        Args:
+            path: The note.
+            start: The first line, 1-based.
+            end: The last line, included.
+            section: The heading of MEMORY.md to add them below; the end of the file where None.
+            seen: The excerpt that the caller read, or its hash; not compared where None.
 
         Raises:
-            ConflictError, WriteError, InvalidInputError, NotFoundError, PathNotAllowedError: as `Workspace.promote`.
-            StoreError: the memory is closed.
+            ConflictError, WriteError, InvalidInputError, NotFoundError, PathNotAllowedError: As `Workspace.promote`.
+            StoreError: The memory is closed.
         """
-        self._service.check_open()
+        self._check_open()
         written = self.workspace.promote(path, start, end, section=section, seen=seen)
-        if not written.existed:
-            self._service.record_write()
+        self._record_write(written)
         return written
 
     def bootstrap(
         self, *, private: bool = True, max_chars: int | None = None, now: datetime.datetime | None = None
     ) -> Bootstrap:
-        """What an agent reads at the start of a session. See `Workspace.bootstrap`; `private` is no group chat."""
-        self._service.check_open()
+        """Return what an agent reads at the start of a session. See `Workspace.bootstrap`.
+
+        Args:
+            private: Include MEMORY.md; False for a group chat.
+            max_chars: The most characters of one file; `config.journal.bootstrap_chars` where None.
+            now: The moment that decides which day it is; this moment by default.
+        """
+        self._check_open()
         return self.workspace.bootstrap(private=private, max_chars=max_chars, now=now)
 
     def session_log(self, session_id: str, *, parent_session: str | None = None) -> SessionLog:
-        """The transcript of a conversation, to write to; its lines are found once they are synced.
+        """Return the writable transcript of a conversation; its lines are found after the next sync.
+
+        Args:
+            session_id: The id of the session.
+            parent_session: The id of the session that this one continues.
 
         Raises:
-            InvalidInputError: the id is empty.
+            InvalidInputError: The id is empty.
         """
-        self._service.check_open()
+        self._check_open()
         return self.workspace.session_log(session_id, parent_session=parent_session)
 
     def flush(
@@ -272,14 +350,18 @@ class Memory:
         session_id: str | None = None,
         chat_type: ChatType | None = None,
     ) -> Flush:
-        """The flush of a session: it says when memories are to be saved before a compaction. See `sessions.flush`.
+        """Return the flush of a session, which says when to save memories before a compaction.
 
-        `window` is what the model can read, in tokens, None where that is not known; `session_id` names the transcript.
+        Args:
+            session_key: OpenClaw's key of the session.
+            window: The model's context window in tokens; None where it is unknown.
+            session_id: Names the transcript.
+            chat_type: "direct", "group" or "channel"; read off the key where None.
 
         Raises:
-            InvalidInputError: the key is empty.
+            InvalidInputError: The key is empty.
         """
-        self._service.check_open()
+        self._check_open()
         from openclaw_memory.flush.flush import Flush
 
         return Flush(
@@ -289,92 +371,85 @@ class Memory:
             window=window,
             session_id=session_id,
             chat_type=chat_type,
-            wrote=self._service.soon,
+            wrote=self._service.soon if self._builtin else lambda: None,
             registry=self._flushes,
         )
 
     @property
     def index_path(self) -> Path | None:
-        """The file of the index; None where it is kept in another way."""
-        location = self._service.describe().location
+        """The file of the index; None where the index is not a file."""
+        location = self._service.describe().location if self._builtin else None
         return Path(location) if location and "://" not in location else None
 
-    @cached_property
+    @property
     def documents(self) -> Documents:
-        """What frameworks add to this memory: documents with ids and metadata, each a Markdown file of its own."""
-        from openclaw_memory.documents import Documents
+        """What frameworks add to this memory: documents with ids and metadata, each a Markdown file of its own.
 
-        return Documents(self.workspace, self._service, self.search, lambda: self.embedder)
+        Raises:
+            ConfigError: The memory has a backend of its own.
+        """
+        return self._engine.documents
 
     @property
     def embedder(self) -> Embedder | None:
-        """The embedder whose vectors the index holds, or is to hold; None where search is by keywords alone.
+        """The embedder of the index, as it is or as the next sync builds it; None for keyword search.
 
         Raises:
-            EmbedderError: it cannot be had.
+            EmbedderError: It is unavailable.
+            ConfigError: The memory has a backend of its own.
         """
-        self._service.check_open()
-        return self._embedders.for_search(self._service.store().meta())
+        return self._engine.embedder
 
     def watch(self) -> Watcher:
-        """Follow the files from now on: whatever changes is indexed a moment later, in the background.
+        """Follow the files from now on: what changes is indexed a moment later, in the background.
 
-        Ends with `stop()` of what is returned, with its `with` block, or with the memory. A second call returns the
-        watcher that is at work.
+        It ends with `stop()` of the watcher, its `with` block, or the memory. A second call returns the same watcher.
 
         Raises:
-            StoreError: the memory is closed.
+            StoreError: The memory is closed.
+            ConfigError: The memory has a backend of its own.
         """
         return self._service.watch()
 
     def status(self, *, deep: bool = False) -> Status:
-        """What is indexed, with what, and whatever works less well than it could. It changes nothing.
+        """Return what is indexed, with what, and what is degraded. It changes nothing.
 
-        With `deep`, both legs of the search are tried with a real query, and the whole index is checked.
+        Args:
+            deep: Also try both kinds of search with a real query, and check the whole index.
 
         Raises:
-            WorkspaceError: the folder has gone.
-            CorruptIndexError: the index is damaged; `sync(force=True)` builds a new one.
+            WorkspaceError: The folder has gone.
+            CorruptIndexError: The index is damaged; `sync(force=True)` rebuilds it.
         """
-        self._service.check_open()
-        from openclaw_memory.indexing import describe
-        from openclaw_memory.indexing.status import status
-
-        notices = [*self._notices, *self.documents.damaged(look=deep)]
-        embedder = wanted = None
-        store = self._service.store()
-        try:
-            embedder = self._embedders.for_search(store.meta())
-            wanted = describe(embedder, self.config.chunking)
-        except EmbedderError as error:
-            notices.append(f"no embedder, search is by keywords: {error}")
-        if embedder is not None and (receiver := sent_to(embedder)) is not None:
-            notices.append(receiver)
-        if self._service.is_locked():
-            notices.append("a sync is under way")
-        return status(
-            self.workspace,
-            store,
-            embedder,
-            wanted,
-            requested_provider=self._embedders.requested,
-            unavailable=self._embedders.unavailable,
-            last=self._service.last,
-            notices=notices,
-            deep=deep,
-            config=self.config,
-            last_error=self._service.last_error,
-            watcher=self._service.watcher_state(),
-            flush=self._flushes.failures(transcripts_place(self.workspace.root, self.workspace.sessions)),
-        )
+        return self._backend.status(deep=deep)
 
     def close(self) -> None:
         """Close the store, and end the watcher and what runs in the background. Calling it twice is allowed.
 
-        A sync that runs in another thread ends with a StoreError; the next one goes on from there.
+        A sync that runs in another thread ends with a StoreError; the next one continues from there.
         """
-        self._service.close()
-        self._embedders.close()
+        self._backend.close()
+
+    @property
+    def _engine(self) -> BuiltinBackend:
+        if self._builtin is None:
+            raise ConfigError(
+                f"{self._backend!r} indexes this memory: documents, watch, embedder and sync_soon belong to the "
+                "built-in engine; open the memory without a backend"
+            )
+        return self._builtin
+
+    @property
+    def _service(self) -> IndexService:
+        return self._engine.service
+
+    def _check_open(self) -> None:
+        if self._builtin is not None:
+            self._builtin.service.check_open()
+
+    def _record_write(self, written: Excerpt | None = None) -> None:
+        if self._builtin is not None and not (written is not None and written.existed):
+            self._builtin.service.record_write()
 
     def __enter__(self) -> Self:
         return self
@@ -393,3 +468,6 @@ class Memory:
 
     def __repr__(self) -> str:
         return f"Memory({str(self.workspace.root)!r})"
+
+    def _flush_failures(self) -> dict[str, str]:
+        return dict(self._flushes.failures(transcripts_place(self.workspace.root, self.workspace.sessions)))

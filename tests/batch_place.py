@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig, MemoryConfig
 from openclaw_memory.embeddings.batch.api import BatchApi, JobState
 from openclaw_memory.embeddings.batch.jobs import Batch, Patience, batch_of
@@ -164,7 +162,7 @@ class Place:
         force = options.pop("force", False)
         given = {"progress": self.steps.append, "patience": self.patience()} | options
         try:
-            with self.opened() as store:
+            with self.opened() as store, store.lock("sync"):
                 return sync(SyncParts(Workspace.open(self.root), store, embedder, config, **given), force=force)
         finally:
             embedder.close()
@@ -172,11 +170,8 @@ class Place:
     def vectors(self) -> int:
         """How many chunks have vectors."""
         with self.opened() as store:
-            chunks = [chunk.id for path in store.paths() for chunk in store.file_chunks(path)]
-            meta = store.meta()
-            assert meta is not None
-            dims = meta.dims or self.service.dims
-            return len(store.similarities(np.ones(dims, dtype=np.float32), chunks))
+            chunks = [chunk.id for path in store.files() for chunk in store.file_chunks(path)]
+            return len(store.vectors(chunks))
 
     def found(self, word: str) -> int:
         with self.opened() as store:

@@ -79,10 +79,12 @@ def half_body(asked: Asked, answer: Answer) -> Answer:
 
 
 def drip(seconds: float = 0.05) -> Fault:
-    """One byte each `seconds`: never silent for long, and never done."""
+    """The head, and then one byte each `seconds`: never silent for long, and never done."""
 
     async def send(reader, writer, whole):
-        for place in range(len(whole)):
+        head = whole.index(b"\r\n\r\n") + 4
+        writer.write(whole[:head])
+        for place in range(head, len(whole)):
             writer.write(whole[place : place + 1])
             await writer.drain()
             await asyncio.sleep(seconds)

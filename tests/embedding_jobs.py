@@ -36,11 +36,9 @@ class Job:
     items: list[tuple[str, Asked]]
     knobs: Knobs
     polls_left: int
-    by_file: bool = True
     state: str = "in_progress"
     output: str | None = None
     errors: str | None = None
-    inline: list[Any] = field(default_factory=list)
     done: int = 0
 
 
@@ -98,11 +96,10 @@ class Jobs:
         self._made += 1
         if asked.service == "gemini":
             source = body["batch"]["inputConfig"]
-            by_file = "file_name" in source or "fileName" in source
             items = self._gemini_items(asked, source)
             name = f"batches/b{self._made}"
         else:
-            by_file, name = True, f"batch_{self._made}"
+            name = f"batch_{self._made}"
             if body["endpoint"] != "/v1/embeddings":
                 raise ValueError(f"endpoint {body['endpoint']!r}")
             window = "24h" if asked.service == "openai" else "12h"
@@ -112,7 +109,7 @@ class Jobs:
             items = [(line["custom_id"], self._item(asked, line, body)) for line in lines]
         if len({key for key, _ in items}) < len(items):
             raise ValueError("custom_id must be unique")
-        job = Job(name, asked, body, items, replace(self.knobs), self.knobs.polls, by_file)
+        job = Job(name, asked, body, items, replace(self.knobs), self.knobs.polls)
         self.jobs[name] = job
         return ok(self._describe(job))
 
@@ -127,14 +124,10 @@ class Jobs:
         return replace(asked, at="embed", **read(asked.service, body))
 
     def _gemini_items(self, asked: Asked, source: Mapping[str, Any]) -> list[tuple[str, Asked]]:
-        file = source.get("file_name") or source.get("fileName")
-        if file:
-            lines = [json.loads(line) for line in self.files[file].splitlines() if line.strip()]
-            pairs = [(line["key"], line["request"]) for line in lines]
-        else:
-            requests = source["requests"]["requests"]
-            pairs = [(str(place), each["request"]) for place, each in enumerate(requests)]
-        return [(key, replace(asked, at="embed", **read("gemini", each, asked.model))) for key, each in pairs]
+        lines = [json.loads(line) for line in self.files[source["fileName"]].splitlines() if line.strip()]
+        return [
+            (line["key"], replace(asked, at="embed", **read("gemini", line["request"], asked.model))) for line in lines
+        ]
 
     # --- polling -------------------------------------------------------------------------------------------------
 
@@ -160,11 +153,8 @@ class Jobs:
             fine = {key: {"response": json.loads(self.vectors(item))} for key, item in answered}
             sorry = {key: {"error": {"code": 3, "message": "invalid content"}} for key, _ in failed}
             results = fine | sorry
-            if job.by_file:
-                lines = [{"key": key, **results[key]} for key, _ in job.items if key in results]
-                job.output = self._keep("files/out", jsonl(lines))
-            else:
-                job.inline = [results[key] for key, _ in job.items]
+            lines = [{"key": key, **results[key]} for key, _ in job.items if key in results]
+            job.output = self._keep("files/out", jsonl(lines))
         else:
             lines = [response(key, 200, json.loads(self.vectors(item))) for key, item in answered]
             # Neither service promises an order, and clients that rely on one should fail here.
@@ -245,7 +235,7 @@ GEMINI_STATES = {"completed": "SUCCEEDED", "failed": "FAILED", "expired": "EXPIR
 def gemini_job(job: Job) -> dict[str, Any]:
     """A job as Gemini describes it: a long-running operation."""
     state = GEMINI_STATES.get(job.state, "RUNNING" if job.polls_left < job.knobs.polls else "PENDING")
-    output = {"responsesFile": job.output} if job.by_file else {"inlinedResponses": {"inlinedResponses": job.inline}}
+    output = {"responsesFile": job.output}
     metadata = {
         "@type": "type.googleapis.com/google.ai.generativelanguage.v1main.EmbedContentBatch",
         "model": f"models/{job.asked.model}",

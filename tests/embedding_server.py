@@ -203,6 +203,8 @@ class EmbeddingServer:
         self._ready.set()
         await self._stopping.wait()
         server.close()
+        for _ in range(5):  # turns of the loop until a connection that was just accepted is among the open ones
+            await asyncio.sleep(0)
         for task in open_connections:
             task.cancel()
         await asyncio.gather(*open_connections, return_exceptions=True)

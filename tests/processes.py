@@ -86,13 +86,14 @@ def content(index: Path) -> dict[str, Any]:
     with closing(SqliteStore.open(index)) as store:
         assert store.verify() == ()
         names = {
-            found.id: (path, found.chunk.start_line) for path in store.paths() for found in store.file_chunks(path)
+            found.id: (path, found.chunk.start_line) for path in store.files() for found in store.file_chunks(path)
         }
         hits = {names[hit.chunk_id]: hit.score for hit in store.search_text([EVERY_LINE], 100_000)}
-        likeness = store.similarities(HashingEmbedder().embed_query(f"{EVERY_LINE} apple"), sorted(names))
+        query = HashingEmbedder().embed_query(f"{EVERY_LINE} apple")
+        likeness = {at: float(vector @ query) for at, vector in store.vectors(sorted(names)).items()}
         return {
             "files": {path: (file.hash, file.source, file.size) for path, file in store.files().items()},
-            "chunks": {path: [found.chunk for found in store.file_chunks(path)] for path in store.paths()},
+            "chunks": {path: [found.chunk for found in store.file_chunks(path)] for path in store.files()},
             "hits": Scores(hits),
             "likeness": Scores({names[number]: score for number, score in likeness.items()}),
         }

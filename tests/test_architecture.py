@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from openclaw_memory.types import Store
+
 ROOT = Path(__file__).parents[1]
 CORE = ROOT / "openclaw_memory"
 
@@ -21,7 +23,7 @@ LAYERS = (
     {"embeddings", "store"},
     {"indexing", "search"},
     {"conversation", "flush"},
-    {"memory", "retriever", "documents"},
+    {"memory", "backend", "retriever", "documents"},
     {"aio", "tools", "cli", "testing", "evaluation", "jupyter", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -32,6 +34,7 @@ PUBLIC_MODULES = {
     for name in (
         "",
         ".aio",
+        ".backend",
         ".config",
         ".embeddings",
         ".errors",
@@ -264,3 +267,8 @@ def test_importing_the_package_loads_nothing_heavy(statement):
 @pytest.mark.parametrize("name", ["Memory", "SqliteStore", "Workspace", "load_embedder"])
 def test_naming_a_part_loads_no_numpy(name):
     assert not loaded_after(f"from openclaw_memory import {name}") & ({"numpy", "asyncio"} | FRAMEWORKS)
+
+
+def test_a_store_has_at_most_24_methods():
+    methods = [name for name in vars(Store) if not name.startswith("_")]
+    assert len(methods) <= 24, sorted(methods)

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.embeddings.registry import from_callable
+from openclaw_memory.embeddings.remote.batching import encodable
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.types import Embedder
 
@@ -75,31 +76,26 @@ class FrameworkEmbedder:
         self._ask = from_callable(embed, self.model, embed_query=embed_query)
 
     def embed_query(self, text: str) -> Vector:
-        """The vector of a question, shape (dims,).
+        """Return the vector of a question, shape (dims,).
 
         Raises:
             EmbedderError: the model failed, or returned no vector.
         """
-        return self._ask.embed_query(_encodable(text))
+        return self._ask.embed_query(encodable(text))
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """The vectors of texts, shape (len(texts), dims).
+        """Return the vectors of texts, shape (len(texts), dims).
 
         Raises:
             EmbedderError: the model failed, or did not return one vector of equal length for each text.
         """
-        return self._ask.embed_documents([_encodable(text) for text in texts])
+        return self._ask.embed_documents([encodable(text) for text in texts])
 
     def close(self) -> None:
         """Do nothing: what the framework's model keeps open is its own."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.identity!r})"
-
-
-def _encodable(text: str) -> str:
-    """The text with `?` for lone surrogates, which no service can be sent."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _model_of(theirs: object) -> str:
@@ -118,7 +114,7 @@ def _identity_of(theirs: object, model: str) -> str:
 
 
 def _visible(value: Any) -> Any:
-    """The plain values in settings, without secrets and what makes no difference; None for anything else."""
+    """Return the plain values in settings, without secrets and what makes no difference; None for anything else."""
     if isinstance(value, Enum):
         value = value.value
     if isinstance(value, str):
@@ -153,5 +149,5 @@ def _makes_vectors(value: object) -> bool:
 
 
 def _without_secrets(text: str) -> str:
-    """The text without the user and the query of a URL in it, which is where keys are."""
+    """Return the text without the user and the query of a URL in it, which is where keys are."""
     return _QUERY_OF_URL.sub(r"\1", _USER_IN_URL.sub("", text))

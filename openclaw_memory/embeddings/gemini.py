@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,13 +15,12 @@ from openclaw_memory.embeddings.remote.client import (
     secrets_of,
     shared_settings,
 )
-from openclaw_memory.embeddings.remote.errors import StatusError
 from openclaw_memory.embeddings.remote.http import (
     MAX_BODY_BYTES,
-    LazyClient,
-    checked_answer,
+    RestApi,
+    as_json_lines,
     checked_url,
-    http_client,
+    json_lines,
     public,
 )
 from openclaw_memory.embeddings.remote.limits import Limits
@@ -89,53 +87,46 @@ def create(
         limits=Limits(items=max_items or MAX_ITEMS, input_tokens=max_input_tokens or longest),
         send=gemini.embed,
         settings=shared_settings(headers, dimensions, max_input_tokens),
-        close=gemini.client.close,
+        close=gemini.close,
         batch=BatchApi(gemini.submit, gemini.state, gemini.results, gemini.cancel, items, FILE_BYTES),
         secrets=secrets_of(key, headers),
     )
 
 
-class _Gemini:
+class _Gemini(RestApi):
     """The requests of Gemini's REST interface."""
 
     def __init__(self, model: str, key: str, endpoint: str, headers: Mapping[str, str], dimensions: int | None) -> None:
+        super().__init__(endpoint, {**headers, "x-goog-api-key": key})
         self._model = f"models/{model.removeprefix('models/')}"
         self.second_generation = self._model.startswith("models/gemini-embedding-2")
-        self._endpoint, self._dimensions = endpoint, dimensions
-        sent = {**headers, "x-goog-api-key": key}
-        self.client = LazyClient(lambda: http_client(endpoint, sent))
+        self._dimensions = dimensions
 
     def embed(self, texts: list[str], as_query: bool) -> Sequence[Any]:
         """Return a vector for each text, in their order."""
         body = {"requests": [self._request(text, as_query) for text in texts]}
-        answer = self._ask("POST", f"{VERSION}/{self._model}:batchEmbedContents", json=body).json()
+        answer = self.ask("POST", f"{VERSION}/{self._model}:batchEmbedContents", json=body).json()
         rows = answer.get("embeddings") if isinstance(answer, Mapping) else None
         if not isinstance(rows, list):
             raise EmbedderError(
-                f"{public(self._endpoint)} sent an answer without a list of embeddings; check base_url and model"
+                f"{public(self.endpoint)} sent an answer without a list of embeddings; check base_url and model"
             )
         return [row.get("values") for row in rows]
 
     def submit(self, items: Sequence[tuple[str, str]]) -> str:
         """Begin a batch job; requests go in a file, since only there each has a key of its own."""
-        lines = [json.dumps({"key": key, "request": self._request(text, as_query=False)}) for key, text in items]
-        file = self._uploaded("".join(f"{line}\n" for line in lines).encode())
+        lines = ({"key": key, "request": self._request(text, as_query=False)} for key, text in items)
+        file = self._uploaded(as_json_lines(lines))
         job = {"batch": {"displayName": "openclaw-memory", "inputConfig": {"fileName": file}}}
-        return str(self._ask("POST", f"{VERSION}/{self._model}:asyncBatchEmbedContent", json=job).json()["name"])
+        return str(self.ask("POST", f"{VERSION}/{self._model}:asyncBatchEmbedContent", json=job).json()["name"])
 
     def state(self, job: str) -> JobState:
         """Return how far the job is."""
-        try:
-            found = self._about(job)
-        except StatusError as error:
-            if error.response.status_code == 404:
-                return JobState.UNKNOWN
-            raise
-        return STATES.get(str(found.get("state")).partition("_STATE_")[2], JobState.RUNNING)
+        return STATES.get(str(self._about(job).get("state")).partition("_STATE_")[2], JobState.RUNNING)
 
     def cancel(self, job: str) -> None:
         """End a job."""
-        self._ask("POST", f"{VERSION}/{job}:cancel")
+        self.ask("POST", f"{VERSION}/{job}:cancel")
 
     def results(self, job: str) -> Mapping[str, Any]:
         """Return the vectors of the texts that were answered, by their keys."""
@@ -144,12 +135,12 @@ class _Gemini:
         file = (self._about(job).get("output") or {}).get("responsesFile")
         if not file:
             return {}
-        vectors: dict[str, Any] = {}
-        for line in self._ask("GET", f"{VERSION}/{file}:download", params={"alt": "media"}).content.splitlines():
-            said = json.loads(line) if line.strip() else {}
-            if values := ((said.get("response") or {}).get("embedding") or {}).get("values"):
-                vectors[said["key"]] = np.asarray(values, dtype=np.float32)
-        return vectors
+        content = self.ask("GET", f"{VERSION}/{file}:download", params={"alt": "media"}).content
+        return {
+            line["key"]: np.asarray(values, dtype=np.float32)
+            for line in json_lines(content)
+            if (values := ((line.get("response") or {}).get("embedding") or {}).get("values"))
+        }
 
     def _request(self, text: str, as_query: bool) -> dict[str, Any]:
         if self.second_generation:
@@ -168,17 +159,14 @@ class _Gemini:
             "X-Goog-Upload-Header-Content-Length": str(len(content)),
             "X-Goog-Upload-Header-Content-Type": "application/jsonl",
         }
-        begun = self._ask("POST", f"/upload{VERSION}/files", headers={**kind, **about}, json={"file": {}})
+        begun = self.ask("POST", f"/upload{VERSION}/files", headers={**kind, **about}, json={"file": {}})
         # Of the address that comes back only the path: texts go to no other server than the one that was configured.
         to = urlsplit(begun.headers["x-goog-upload-url"])
-        path = to.path.removeprefix(urlsplit(self._endpoint).path)
+        path = to.path.removeprefix(urlsplit(self.endpoint).path)
         last = {"X-Goog-Upload-Command": "upload, finalize", "X-Goog-Upload-Offset": "0"}
-        answer = self._ask("POST", f"{path}?{to.query}", headers=last, content=content)
+        answer = self.ask("POST", f"{path}?{to.query}", headers=last, content=content)
         return str(answer.json()["file"]["name"])
 
     def _about(self, job: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._ask("GET", f"{VERSION}/{job}").json()
+        found: Mapping[str, Any] = self.ask("GET", f"{VERSION}/{job}").json()
         return found.get("metadata") or {}
-
-    def _ask(self, method: str, path: str, **content: Any) -> Any:
-        return checked_answer(self.client().request(method, self._endpoint + path, **content))

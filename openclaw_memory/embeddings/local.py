@@ -85,7 +85,7 @@ class LocalEmbedder:
     """A `SentenceTransformer` as an embedder, safe to share between threads; vectors are `(n, dims)` float32.
 
     A text with more tokens than the model reads is embedded in pieces, whose vectors are averaged by their tokens.
-    `identity` is made of the weights and of what shapes a vector beside them, not of names: one model in two folders
+    `identity` is made of the weights and of what else shapes a vector, not of names: one model in two folders
     is one model, and another model under the same name is another. `model` is the name to show.
     """
 
@@ -123,7 +123,7 @@ class LocalEmbedder:
         self.identity = f"{self.provider}:{self.dims}:{_fingerprint(model, self._limit, prompts)}"
 
     def embed_query(self, text: str) -> Vector:
-        """The unit vector of a question, shape (dims,), float32.
+        """Return the unit vector of a question, shape (dims,), float32.
 
         Raises:
             EmbedderError: the model answers with something else than a vector of numbers.
@@ -132,7 +132,7 @@ class LocalEmbedder:
         return vector
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """The unit vectors of `texts`, shape (len(texts), dims), float32.
+        """Return the unit vectors of `texts`, shape (len(texts), dims), float32.
 
         Raises:
             EmbedderError: the model answers with something else than a vector of numbers for each text.
@@ -156,7 +156,7 @@ class LocalEmbedder:
         return vectors
 
     def _rows(self, encode: Callable[..., Any], pieces: list[str], prompt: str) -> Matrix:
-        """The unit vectors of texts that the model can read whole; between two batches a question may slip in."""
+        """Return the unit vectors of texts that the model can read whole; between two batches a question may slip in."""
         import numpy as np
 
         rows: Matrix = np.zeros((len(pieces), self.dims), dtype=np.float32)
@@ -174,7 +174,7 @@ class LocalEmbedder:
         return raw
 
     def _parted(self, texts: list[str], prompt: str) -> list[list[tuple[str, int]]]:
-        """Each text as the pieces that the model can read whole, with their tokens."""
+        """Return each text as the pieces that the model can read whole, with their tokens."""
         with self._lock:
             counts = self._tokens(texts, prompt)
             return [
@@ -183,7 +183,7 @@ class LocalEmbedder:
             ]
 
     def _tokens(self, texts: list[str], prompt: str) -> list[int]:
-        """How many tokens the model would read, were it not limited: the text's, the prompt's and the special ones."""
+        """Return how many tokens the model would read, were it not limited: the text's, the prompt's and the special ones."""
         if self._limit == UNLIMITED or not texts:
             return [1] * len(texts)
         read = self._transformer.tokenizer([prompt + text for text in texts], truncation=False, verbose=False)
@@ -191,7 +191,7 @@ class LocalEmbedder:
 
 
 def pieces_by_tokens(text: str, tokens: int, limit: int, count: Callable[[str], int]) -> list[tuple[str, int]]:
-    """The text, of `tokens` tokens by `count`, in pieces of at most `limit`, each with its tokens; joined they are it.
+    """Return the text, of `tokens` tokens by `count`, in pieces of at most `limit`, each with its tokens; joined they are it.
 
     Texts are halved, at a blank where the second quarter has one.
     """
@@ -203,7 +203,7 @@ def pieces_by_tokens(text: str, tokens: int, limit: int, count: Callable[[str], 
 
 
 def _valid(text: str) -> str:
-    """The text with surrogates paired where they pair, and U+FFFD for one that is alone: tokenizers take neither."""
+    """Return the text with surrogates paired where they pair, and U+FFFD for one that is alone: tokenizers take neither."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -213,7 +213,7 @@ def _token_limit(model: Any) -> int:
 
 
 def _prompts(name: str, own: dict[str, str], query: str | None, document: str | None) -> tuple[str, str]:
-    """What goes before a question and before a document: the caller's word, else the model's, else its family's."""
+    """Return what goes before a question and before a document: the caller's word, else the model's, else its family's."""
     # encode_document() takes an empty "document", which is always there, before a "passage" that says something.
     found = (own.get("query") or "", next((own[key] for key in DOCUMENT_PROMPTS if own.get(key)), ""))
     if found == ("", ""):
@@ -222,13 +222,13 @@ def _prompts(name: str, own: dict[str, str], query: str | None, document: str | 
 
 
 def _short_name(name: str) -> str:
-    """A name on the hub as it is; the name of a folder without its parents."""
+    """Return a name on the hub as it is; the name of a folder without its parents."""
     path = Path(name).expanduser()
     return path.resolve().name if path.is_dir() else name
 
 
 def _fingerprint(model: Any, *shaping: object) -> str:
-    """A hash of the model's parts, of samples of its weights, and of `shaping`: what makes vectors what they are."""
+    """Return a hash of the model's parts, of samples of its weights, and of `shaping`: what makes vectors what they are."""
     parts = [(type(part).__name__, str(getattr(part, "pooling_mode", ""))) for part in model]
     digest = blake2b(repr((parts, shaping)).encode("utf-8", "surrogatepass"), digest_size=8)
     for weights in model.parameters():
@@ -238,8 +238,8 @@ def _fingerprint(model: Any, *shaping: object) -> str:
 
 
 def _loaded(name: str, options: dict[str, Any]) -> Any:
-    """The `SentenceTransformer` of a folder, of the hub's cache on this machine, or of the hub, in this order."""
-    # A process that forks after tokenizing in threads is told so on stderr, at length.
+    """Return the `SentenceTransformer` of a folder, of the cache on this machine, or of the hub, in this order."""
+    # A process that forks after tokenizing in threads prints a long warning.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     transformer = package("sentence_transformers", "local").SentenceTransformer
     folder = Path(name).expanduser()
@@ -252,7 +252,7 @@ def _loaded(name: str, options: dict[str, Any]) -> Any:
             except Exception as error:
                 if folder.is_dir():
                     raise
-                # A download that was cut short fails in many ways, and is mended by the hub.
+                # A download that was cut short fails in many ways, and is repaired by the hub.
                 _ask_hub(name, error)
             return transformer(name, **options)
     except EmbedderError:

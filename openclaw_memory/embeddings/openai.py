@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from openclaw_memory.embeddings.batch.api import BatchApi, JobState
-from openclaw_memory.embeddings.remote.batching import in_order, weight
+from openclaw_memory.embeddings.batch.api import STATES_OF_OPENAI, BatchApi, JobState
+from openclaw_memory.embeddings.remote.batching import in_order, results_of, weight
 from openclaw_memory.embeddings.remote.client import (
     Service,
     check_numbers,
@@ -17,7 +17,14 @@ from openclaw_memory.embeddings.remote.client import (
     secrets_of,
     shared_settings,
 )
-from openclaw_memory.embeddings.remote.http import LazyClient, checked_url, http_client, on_this_machine, public
+from openclaw_memory.embeddings.remote.http import (
+    LazyClient,
+    as_json_lines,
+    checked_url,
+    http_client,
+    on_this_machine,
+    public,
+)
 from openclaw_memory.embeddings.remote.limits import Limits
 from openclaw_memory.embeddings.vectors import package
 from openclaw_memory.errors import EmbedderError
@@ -36,8 +43,6 @@ JOB_ITEMS = 10_000
 JOB_BYTES = 200_000_000
 # 10,000 vectors of 3,072 dimensions, as decimal fractions.
 MAX_RESULT_BYTES = 2**30
-JOB_STATES = {"completed": JobState.DONE, "failed": JobState.FAILED, "cancelled": JobState.FAILED}
-JOB_STATES |= {"cancelling": JobState.FAILED, "expired": JobState.EXPIRED}
 # OpenAI's SDK moved from httpx to its fork httpx2, which has the same interface, with this version.
 FIRST_WITH_HTTPX2 = 3
 
@@ -137,27 +142,16 @@ class _Client:
 
     def submit(self, items: Sequence[tuple[str, str]]) -> str:
         """Hand over texts to be embedded within a day."""
-        lines = [
-            {
-                "custom_id": key,
-                "method": "POST",
-                "url": "/v1/embeddings",
-                "body": {**self._options, "input": self._prefixes[False] + text},
-            }
-            for key, text in items
-        ]
-        content = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+        about = {"method": "POST", "url": "/v1/embeddings"}
+        bodies = ((key, {**self._options, "input": self._prefixes[False] + text}) for key, text in items)
+        content = as_json_lines({"custom_id": key, **about, "body": body} for key, body in bodies)
         file = self._client().files.create(file=("texts.jsonl", content), purpose="batch")
         job = self._client().batches.create(input_file_id=file.id, endpoint="/v1/embeddings", completion_window="24h")
         return str(job.id)
 
     def state(self, job: str) -> JobState:
         """Return how far a job is."""
-        try:
-            found = self._client().batches.retrieve(job)
-        except self._openai.NotFoundError:
-            return JobState.UNKNOWN
-        return JOB_STATES.get(found.status, JobState.RUNNING)
+        return STATES_OF_OPENAI.get(self._client().batches.retrieve(job).status, JobState.RUNNING)
 
     def cancel(self, job: str) -> None:
         """End a job."""
@@ -166,16 +160,10 @@ class _Client:
     def results(self, job: str) -> dict[str, Any]:
         """Return the vectors of a job, by key; read line by line, since they are many."""
         found = self._client().batches.retrieve(job)
-        vectors: dict[str, Any] = {}
         if found.output_file_id is None:  # every text failed
-            return vectors
+            return {}
         with self._for_files().files.with_streaming_response.content(found.output_file_id) as answer:
-            for line in answer.iter_lines():
-                said = json.loads(line) if line.strip() else {}
-                response = said.get("response") or {}
-                if response.get("status_code") == 200:
-                    (vectors[said["custom_id"]],) = in_order(response["body"], 1, self._origin)
-        return vectors
+            return results_of((json.loads(line) for line in answer.iter_lines() if line.strip()), self._origin)
 
     def close(self) -> None:
         """Close all connections; the next request opens new ones."""

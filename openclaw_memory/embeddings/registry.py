@@ -7,6 +7,7 @@ be asked over a network.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.embeddings.remote.retry import RetryPolicy
@@ -15,6 +16,7 @@ from openclaw_memory.errors import ConfigError, EmbedderError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from importlib.metadata import EntryPoint
 
     from openclaw_memory.config import EmbeddingConfig
     from openclaw_memory.types import Embedder, Matrix, Vector
@@ -29,14 +31,20 @@ AUTO_ORDER: tuple[str, ...] = ("local", "openai", "gemini", "voyage", "static")
 def load_embedder(
     provider: str | None = "static", model: str | None = None, *, retry: RetryPolicy | None = None, **options: Any
 ) -> Embedder | None:
-    """Return the embedder of a provider: `static`, `openai`, an installed one, ...; None for `none` (keyword-only).
+    """Return the embedder of a provider.
 
-    `model` None is the provider's own default; `retry` says how patiently a service is asked, `options` are the
-    provider's own.
+    Args:
+        provider: `static`, `openai`, an installed one, ...; `none` is keyword-only.
+        model: None is the provider's own default.
+        retry: How patiently a service is asked.
+        options: The provider's own.
+
+    Returns:
+        The embedder; None for `none`.
 
     Raises:
-        EmbedderError: the provider is unknown, or does not take the model or an option.
-        MissingExtraError: the provider needs a package that is not installed.
+        EmbedderError: The provider is unknown, or does not take the model or an option.
+        MissingExtraError: The provider needs a package that is not installed.
     """
     if provider is None or provider == "none":
         return None
@@ -46,12 +54,22 @@ def load_embedder(
         from openclaw_memory.config import EmbeddingConfig
 
         return first_available(EmbeddingConfig(provider="auto"), {})
-    create = _factory(provider)
-    _check_options(provider, create, model, options)
+    from inspect import signature
+
     from openclaw_memory.types import Embedder
 
-    embedder = _behind_service(create(model, **options), retry)
+    create = _factory(provider)
+    try:
+        signature(create).bind(model, **options)
+    except TypeError as error:
+        takes = ", ".join(signature(create).parameters)
+        raise EmbedderError(f"embedder {provider!r}: {error}; it takes {takes}") from error
+    embedder = create(model, **options)
     if not isinstance(embedder, Embedder):
+        from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
+
+        if isinstance(embedder, Service):
+            return RemoteEmbedder(embedder, retry)
         raise EmbedderError(
             f"embedder {provider!r} made a {type(embedder).__name__}, which lacks parts of the Embedder protocol; "
             "add what openclaw_memory.Embedder describes"
@@ -110,22 +128,19 @@ def allowed(embedder: Embedder | None, rules: EmbeddingConfig) -> Embedder | Non
 def check_provider(name: str) -> None:
     """Refuse an unknown provider; nothing of it is imported.
 
-    Raises:
-        ConfigError: it is unknown; the message names those that are known.
-    """
-    if name in {"auto", "none", *AUTO_ORDER} or name in OWN_PROVIDERS:
-        return
-    from importlib.metadata import entry_points
+    Args:
+        name: As in the settings; `auto` and `none` are known too.
 
-    if not entry_points(group=ENTRY_POINT_GROUP, name=name):
+    Raises:
+        ConfigError: It is unknown; the message names those that are known.
+    """
+    if name not in {"auto", "none", *OWN_PROVIDERS} and not _installed(name):
         raise ConfigError(_unknown(name))
 
 
 def providers() -> tuple[str, ...]:
     """Return the names that `load_embedder` knows here and now, besides `auto` and `none`."""
-    from importlib.metadata import entry_points
-
-    return tuple(sorted({*OWN_PROVIDERS, *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))}))
+    return tuple(sorted({*OWN_PROVIDERS, *(point.name for point in _installed())}))
 
 
 def from_callable(
@@ -137,13 +152,14 @@ def from_callable(
 ) -> Embedder:
     """Make an embedder of a function that takes a list of strings and returns as many vectors.
 
-    What the functions return is checked, freed of non-finite numbers and normalised.
-
     Args:
         embed: Takes texts, returns their vectors.
         name: Becomes the model: give another name to a function that makes other vectors.
         embed_query: Takes one question, returns its vector; by default `embed` is asked.
         local: Vouches that no text is sent to another machine, which `embedding.allow_remote = false` asks for.
+
+    Returns:
+        The embedder; what the functions return is checked, freed of non-finite numbers and normalised.
     """
     return _CallableEmbedder(embed, name, embed_query, local=local)
 
@@ -197,26 +213,11 @@ class _CallableEmbedder:
         return vectors
 
 
-def _behind_service(made: object, retry: RetryPolicy | None) -> object:
-    """Return the embedder that asks the service, where a provider describes one; anything else is handed on."""
-    from openclaw_memory.types import Embedder
-
-    if isinstance(made, Embedder):
-        return made
-    from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
-
-    return RemoteEmbedder(made, retry) if isinstance(made, Service) else made
-
-
 def _factory(name: str) -> Callable[..., Any]:
-    from importlib import import_module
-
     if name in OWN_PROVIDERS:
         create: Callable[..., Any] = import_module(f"openclaw_memory.embeddings.{name}").create
         return create
-    from importlib.metadata import entry_points
-
-    for point in entry_points(group=ENTRY_POINT_GROUP, name=name):
+    for point in _installed(name):
         try:
             loaded: Callable[..., Any] = point.load()
         except EmbedderError:
@@ -229,16 +230,13 @@ def _factory(name: str) -> Callable[..., Any]:
     raise EmbedderError(_unknown(name))
 
 
+def _installed(name: str | None = None) -> list[EntryPoint]:
+    """Return the providers of other packages, or those of that name."""
+    from importlib.metadata import entry_points
+
+    return [point for point in entry_points(group=ENTRY_POINT_GROUP) if name in {None, point.name}]
+
+
 def _unknown(name: str) -> str:
     known = ("auto", "none", *providers())
     return f"unknown embedder {named(name)}; {nearest(name, known)}the providers are {', '.join(known)}"
-
-
-def _check_options(name: str, create: Callable[..., Any], model: str | None, options: dict[str, Any]) -> None:
-    from inspect import signature
-
-    try:
-        signature(create).bind(model, **options)
-    except TypeError as error:
-        takes = ", ".join(signature(create).parameters)
-        raise EmbedderError(f"embedder {name!r}: {error}; it takes {takes}") from error

@@ -79,8 +79,8 @@ class CircuitBreakerEmbedder:
 class EmbedderSelector:
     """The embedder that a memory wants and the one it falls back to; safe to use from several threads.
 
-    `make` makes the wanted one, None for keywords alone, and tells a dictionary which providers it passed over, and
-    why. `requested` is what the opener asked for. An embedder that was `handed_in` is not closed here.
+    `make` makes the wanted one, None for keywords alone, and puts into a dictionary which providers it passed over,
+    and why. `requested` is what the opener asked for. An embedder that was `handed_in` is not closed here.
     """
 
     make: Callable[[dict[str, str]], Embedder | None]
@@ -94,7 +94,7 @@ class EmbedderSelector:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def wanted(self) -> CircuitBreakerEmbedder | None:
-        """The wanted embedder, None for keywords alone.
+        """Return the wanted embedder, None for keywords alone.
 
         Raises:
             EmbedderError: it cannot be made, whatever the reason.
@@ -108,7 +108,7 @@ class EmbedderSelector:
         return embedder
 
     def fallback(self) -> CircuitBreakerEmbedder | None:
-        """The fallback; None where none is configured.
+        """Return the fallback; None where none is configured.
 
         Raises:
             EmbedderError: it cannot be made.
@@ -116,7 +116,7 @@ class EmbedderSelector:
         return self._once(self._fallback, lambda: made(self.rules.fallback, self.rules))
 
     def for_search(self, stored: IndexMeta | None) -> CircuitBreakerEmbedder | None:
-        """The fallback where the index holds its vectors, else the wanted one.
+        """Return the fallback where the index holds its vectors, else the wanted one.
 
         Raises:
             EmbedderError: the wanted one cannot be made.
@@ -131,7 +131,7 @@ class EmbedderSelector:
     def for_sync(
         self, stored: IndexMeta | None, *, force: bool = False
     ) -> tuple[CircuitBreakerEmbedder | None, str | None]:
-        """The one to sync with; None, and why, where the wanted one cannot be had. What that means for notes is said.
+        """Return the one to sync with; None, and why, where the wanted one is not available. Log who receives notes.
 
         The fallback takes its place only where that costs no good index: in a new one, or in one of its own. Nor does
         what `auto` finds now replace what it found before, unless with `force`.
@@ -194,7 +194,14 @@ def unavailable_reason(stored: IndexMeta | None, unavailable: Mapping[str, str])
 
 
 def unguarded(embedder: T) -> T | Embedder:
-    """Return the embedder without its circuit breaker."""
+    """Return the embedder without its circuit breaker.
+
+    Args:
+        embedder: Any embedder, or something else, which is returned as it is.
+
+    Returns:
+        The embedder inside.
+    """
     return embedder.inner if isinstance(embedder, CircuitBreakerEmbedder) else embedder
 
 
@@ -215,7 +222,7 @@ def sent_to(embedder: CircuitBreakerEmbedder) -> str | None:
 
 
 def _announced(embedder: CircuitBreakerEmbedder | None, stored: IndexMeta | None) -> CircuitBreakerEmbedder | None:
-    """The embedder; before it gets the first notes of an index, who receives them is said."""
+    """Return the embedder; before it gets the first notes of an index, log who receives them."""
     new = stored is None or embedder is None or stored.identity != embedder.identity
     if embedder is not None and new and (receiver := sent_to(embedder)) is not None:
         warn(receiver)
@@ -225,7 +232,7 @@ def _announced(embedder: CircuitBreakerEmbedder | None, stored: IndexMeta | None
 def handed_in(
     given: Embedder | EmbedderSelector | Callable[[], Embedder | None] | None, rules: EmbeddingConfig
 ) -> EmbedderSelector:
-    """The embedders of a memory that is put together from its parts: one that is ready, or a function that makes it.
+    """Return the embedders of a memory that is put together from its parts: one that is ready, or what makes it.
 
     Raises:
         ConfigError: the rules name an unknown provider.
@@ -238,7 +245,7 @@ def handed_in(
 
 
 def embedders_of(choice: EmbedderChoice, rules: EmbeddingConfig) -> EmbedderSelector:
-    """What `choice` names; `"default"` is what `rules` say.
+    """Return what `choice` names; `"default"` is what `rules` say.
 
     Raises:
         ConfigError: the provider is unknown, or `choice` is nothing of the kind.
@@ -257,20 +264,19 @@ def embedders_of(choice: EmbedderChoice, rules: EmbeddingConfig) -> EmbedderSele
     if isinstance(choice, FunctionType) and "<lambda>" not in choice.__qualname__:
         name = f"{choice.__module__}.{choice.__qualname__}"
         return EmbedderSelector(lambda _: from_callable(choice, name), "callable", rules)
+    kind = type(choice).__name__
     if missing := missing_parts(choice):
         raise ConfigError(
-            f"this embedder, a {type(choice).__name__}, lacks {', '.join(missing)}; add them as "
-            "openclaw_memory.Embedder describes them: leaves_machine is False only where no text is sent elsewhere"
+            f"this embedder, a {kind}, lacks {', '.join(missing)}; add them as openclaw_memory.Embedder describes them"
         )
     if callable(choice) and not isinstance(choice, type):
         raise ConfigError(
-            f"this embedder, a {type(choice).__name__}, has no name by which its vectors can be told from those of "
-            "another model; give it one: openclaw_memory.embeddings.from_callable(function, 'my model'); "
-            f"{_OF_FRAMEWORKS}"
+            f"this embedder, a {kind}, has no name that keeps its vectors apart from those of another model; give it "
+            f"one: openclaw_memory.embeddings.from_callable(function, 'my model'); {_OF_FRAMEWORKS}"
         )
     raise ConfigError(
-        f"embedder of type {type(choice).__name__} is none of: an embedder, a provider's name, a function from texts "
-        f"to vectors, None; {_OF_FRAMEWORKS}"
+        f"embedder of type {kind} is not an embedder, a provider's name, a function from texts to vectors or None; "
+        f"{_OF_FRAMEWORKS}"
     )
 
 

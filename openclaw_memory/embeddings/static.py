@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from pathlib import Path
-from struct import pack
 from typing import TYPE_CHECKING, TypeVar
 
 from openclaw_memory.embeddings.segmentation import (
@@ -19,13 +17,11 @@ from openclaw_memory.embeddings.static_file import (
     all_pieces,
     costs_of,
     open_model,
-    row_of,
     rows_of,
-    scale_of,
     scales_of,
     unpacked,
 )
-from openclaw_memory.embeddings.vectors import MIN_MAGNITUDE, named, normalised
+from openclaw_memory.embeddings.vectors import named, normalised
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
@@ -59,7 +55,7 @@ MAX_PIECES_TOGETHER = 16
 
 
 def create(model: str | None = None, *, path: str | Path | None = None) -> StaticEmbedder:
-    """The model that ships, or the one in the file `path`.
+    """Return the model that ships, or the one in the file `path`.
 
     Raises:
         EmbedderError: `model` is not the one that ships, or the file is missing or damaged.
@@ -95,7 +91,7 @@ class StaticEmbedder:
         self._chars_asked = 0
 
     def embed_query(self, text: str) -> Vector:
-        """The unit vector of `text`, shape (dims,), float32.
+        """Return the unit vector of `text`, shape (dims,), float32.
 
         Raises:
             EmbedderError: the model file is damaged.
@@ -103,28 +99,8 @@ class StaticEmbedder:
         vector: Vector = self.embed_documents([text])[0]
         return vector
 
-    def embed_query_bytes(self, text: str) -> bytes:
-        """The unit vector of `text` as dims float32, little-endian, as sqlite-vec takes it; no numpy is imported.
-
-        Each number is within 1e-6 of `embed_query`. A process that has numpy already asks that one: it is faster.
-
-        Raises:
-            EmbedderError: the model file is damaged.
-        """
-        counts: dict[int, int] = {}
-        for piece in next(self._pieces_of_each([text])):
-            counts[piece] = counts.get(piece, 0) + 1
-        total = [0.0] * self.dims
-        for piece, count in counts.items():
-            weight = count * scale_of(self._file, piece)
-            total = [so_far + weight * value for so_far, value in zip(total, row_of(self._file, piece), strict=True)]
-        length = math.hypot(*total)
-        if length >= MIN_MAGNITUDE:
-            total = [value / length for value in total]
-        return pack(f"<{self.dims}f", *total)
-
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """The unit vectors of `texts`, shape (len(texts), dims), float32; each is the same in any company.
+        """Return the unit vectors of `texts`, shape (len(texts), dims), float32; each is the same in any company.
 
         Raises:
             EmbedderError: the model file is damaged.
@@ -140,7 +116,7 @@ class StaticEmbedder:
         """Do nothing: the mapped file is freed with this object."""
 
     def word_vectors(self, words: Sequence[str]) -> Matrix:
-        """The sum of each word's pieces, as after a space; shape (len(words), dims), float32, not normalised.
+        """Return the sum of each word's pieces, as after a space; shape (len(words), dims), float32, not normalised.
 
         The length of a row is the word's weight in a text: a frequent word's is short.
 
@@ -164,7 +140,7 @@ class StaticEmbedder:
         return map(self._pieces_of, texts)
 
     def _pieces_of(self, text: str) -> list[int]:
-        """The numbers of a text's known pieces, in their order."""
+        """Return the numbers of a text's known pieces, in their order."""
         pieces: list[int] = []
         for word in words_of(text):
             known = self._pieces_by_word.get(word)
@@ -189,7 +165,7 @@ class StaticEmbedder:
         return total
 
     def _sums(self, words: Sequence[Sequence[int]]) -> Matrix:
-        """The sum of each word's pieces; words of as many pieces are added up together."""
+        """Return the sum of each word's pieces; words of as many pieces are added up together."""
         import numpy as np
 
         sums = np.zeros((len(words), self.dims), dtype=np.float32)
@@ -210,7 +186,7 @@ class StaticEmbedder:
         return sums
 
     def _rows(self, pieces: Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
-        """Scales (k,) and rows (k, dims) of these pieces."""
+        """Return scales (k,) and rows (k, dims) of these pieces."""
         scales, rows = self._tables
         return scales.take(pieces), unpacked(rows.take(pieces, axis=0), self._file.layout.bits)
 
@@ -228,7 +204,7 @@ class StaticEmbedder:
 
     @cached_property
     def _bare_start(self) -> int | None:
-        """The number of the piece that is a word's start and nothing else."""
+        """Return the number of the piece that is a word's start and nothing else."""
         return next((number for _, number in self._find_in_file(WORD_START, 0)), None)
 
     @cached_property

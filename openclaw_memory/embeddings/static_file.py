@@ -18,7 +18,6 @@ out.
 from __future__ import annotations
 
 import json
-import math
 import mmap
 import sys
 from array import array
@@ -31,8 +30,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -156,28 +153,6 @@ def piece_at(model: ModelFile, number: int) -> bytes:
 def costs_of(model: ModelFile) -> array[int]:
     """Each piece's cost: -1024 times the natural logarithm of its probability."""
     return _unsigned("H", model.data[model.layout.costs_at : model.layout.scales_at])
-
-
-def scale_of(model: ModelFile, piece: int) -> float:
-    """The scale of one row.
-
-    Raises:
-        EmbedderError: it is no finite number.
-    """
-    scale: float = _SCALE.unpack_from(model.data, model.layout.scales_at + 2 * piece)[0]
-    if not math.isfinite(scale):
-        raise EmbedderError(f"{model.path} has a scale that is no number; {REMEDY}")
-    return scale
-
-
-def row_of(model: ModelFile, piece: int) -> Sequence[int]:
-    """The values of one row."""
-    layout = model.layout
-    start = layout.rows_at + piece * layout.row_bytes
-    row = model.data[start : start + layout.row_bytes]
-    if layout.bits == 8:
-        return array("b", row)
-    return [value - 8 for byte in row for value in (byte & 15, byte >> 4)]
 
 
 def scales_of(model: ModelFile) -> NDArray[np.float32]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -47,11 +47,8 @@ def stream(embedder: Embedder | EmbedderError, wanted: Iterable[Wanted]) -> Iter
     After an error that does not lie in the texts, the rest is not asked for and shares that error; in place of an
     embedder there may be such an error from the beginning.
     """
-    if isinstance(embedder, EmbedderError):
-        return _refused(wanted, embedder)
-    if (asked := remote(embedder)) is not None:
-        return _from_service(asked, wanted)
-    return _from_calls(embedder, wanted)
+    asked = remote(embedder)
+    return _from_calls(embedder, wanted) if asked is None else _from_service(asked, wanted)
 
 
 def is_unheard(embedder: Embedder | None) -> bool:
@@ -75,18 +72,13 @@ def remote(embedder: Embedder | EmbedderError | None) -> RemoteEmbedder | None:
     return inner if isinstance(inner, RemoteEmbedder) else None
 
 
-def _refused(wanted: Iterable[Wanted], error: EmbedderError) -> Iterator[Embedded]:
-    for pack in packs(wanted, TEXTS_PER_CALL, TEXTS_PER_CALL, lambda _: 1):
-        yield Embedded([key for key, _ in pack], None, error)
-
-
-def _from_calls(embedder: Embedder, wanted: Iterable[Wanted]) -> Iterator[Embedded]:
-    origin = f"embedder {embedder.provider} {embedder.model}".strip()
-    failed: EmbedderError | None = None
+def _from_calls(embedder: Embedder | EmbedderError, wanted: Iterable[Wanted]) -> Iterator[Embedded]:
+    failed = embedder if isinstance(embedder, EmbedderError) else None
     for pack in packs(wanted, TEXTS_PER_CALL, TEXTS_PER_CALL, lambda _: 1):
         keys, texts = [key for key, _ in pack], [text for _, text in pack]
-        if failed is None:
+        if failed is None and not isinstance(embedder, EmbedderError):
             try:
+                origin = f"embedder {embedder.provider} {embedder.model}".strip()
                 vectors = checked_vectors(embedder.embed_documents(texts), len(texts), origin)
             except EmbedderError as error:
                 failed = error
@@ -144,6 +136,8 @@ def _finished(
 
     Vectors that came at the same time are yielded together: each group is stored in a transaction of its own.
     """
+    import numpy as np
+
     wait(awaited, timeout, FIRST_COMPLETED)
     good: dict[int, list[Embedded]] = {}  # by dimensions: one service may send two kinds, of which the index takes one
     for future in [future for future in pending if future.done()]:
@@ -154,8 +148,7 @@ def _finished(
             yield Embedded([key for key, _ in pack], None, EmbedderError("the embedder was closed; sync again"))
             continue
         except Exception as error:  # noqa: BLE001 - whatever it is, the rest of the index must be written
-            words = f"asking {pack[0][0]} and others failed: {type(error).__name__}: {error}"
-            yield Embedded([key for key, _ in pack], None, EmbedderError(words))
+            yield Embedded([key for key, _ in pack], None, EmbedderError(f"asking failed: {error!r}"))
             continue
         for answer in answers:
             chosen = [pack[place] for place in answer.places]
@@ -167,15 +160,6 @@ def _finished(
             else:
                 good.setdefault(embedded.vectors.shape[1], []).append(embedded)
     for parts in good.values():
-        yield _together(parts)
-
-
-def _together(parts: Sequence[Embedded]) -> Embedded:
-    import numpy as np
-
-    keys = [key for part in parts for key in part.keys]
-    return Embedded(
-        keys,
-        np.concatenate([part.vectors for part in parts if part.vectors is not None]),
-        tokens=sum(part.tokens for part in parts),
-    )
+        keys = [key for part in parts for key in part.keys]
+        vectors = np.concatenate([part.vectors for part in parts if part.vectors is not None])
+        yield Embedded(keys, vectors, tokens=sum(part.tokens for part in parts))

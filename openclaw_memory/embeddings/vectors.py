@@ -23,9 +23,13 @@ _LONGEST_NAME, _BEGINNING = 24, 6
 
 
 def normalised(matrix: ArrayLike) -> Matrix:
-    """Return `matrix`, shape (n, dims), as float32 rows of length 1, non-finite numbers set to 0.
+    """Normalise the rows of a matrix.
 
-    A row shorter than 1e-10 keeps its length.
+    Args:
+        matrix: Numbers of shape (n, dims).
+
+    Returns:
+        The rows as float32 of length 1, non-finite numbers set to 0; one shorter than 1e-10 keeps its length.
     """
     import numpy as np
 
@@ -39,10 +43,18 @@ def normalised(matrix: ArrayLike) -> Matrix:
 
 
 def checked_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
-    """Return what came back for `count` texts, as normalised float32, shape (count, dims); `origin` says who sent it.
+    """Check and normalise the vectors that came back for some texts.
+
+    Args:
+        raw: What came back.
+        count: How many texts there were.
+        origin: Who sent it, for the message.
+
+    Returns:
+        The vectors as normalised float32, shape (count, dims).
 
     Raises:
-        EmbedderError: it is not `count` vectors of numbers that all have the same, positive number of dimensions.
+        EmbedderError: It is not `count` vectors of numbers that all have the same, positive number of dimensions.
     """
     import numpy as np
 
@@ -61,7 +73,14 @@ def checked_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
 
 @contextmanager
 def own_errors(what: str) -> Iterator[None]:
-    """Turn whatever foreign code raises into an EmbedderError that begins with `what`; our own errors pass."""
+    """Turn whatever foreign code raises into an EmbedderError; our own errors pass.
+
+    Args:
+        what: What failed; the message begins with it.
+
+    Raises:
+        EmbedderError: The code in the block raised something else than an error of this library.
+    """
     try:
         yield
     except OpenClawMemoryError:
@@ -71,7 +90,14 @@ def own_errors(what: str) -> Iterator[None]:
 
 
 def vector_key(text: str) -> str:
-    """Return the key of a vector: SHA-256 hex of the exact string that is embedded."""
+    """Return the key of a vector.
+
+    Args:
+        text: The exact string that is embedded.
+
+    Returns:
+        Its SHA-256 in hex.
+    """
     from hashlib import sha256
 
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

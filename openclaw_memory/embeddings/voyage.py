@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from openclaw_memory.embeddings.batch.api import FILE_BYTES, BatchApi, JobState, items_within
-from openclaw_memory.embeddings.remote.batching import in_order
+from openclaw_memory.embeddings.batch.api import FILE_BYTES, STATES_OF_OPENAI, BatchApi, JobState, items_within
+from openclaw_memory.embeddings.remote.batching import in_order, results_of
 from openclaw_memory.embeddings.remote.client import (
     Service,
     check_numbers,
@@ -16,13 +15,15 @@ from openclaw_memory.embeddings.remote.client import (
     secrets_of,
     shared_settings,
 )
-from openclaw_memory.embeddings.remote.errors import RedirectError, StatusError
+from openclaw_memory.embeddings.remote.errors import RedirectError
 from openclaw_memory.embeddings.remote.http import (
     MAX_BODY_BYTES,
-    LazyClient,
+    RestApi,
+    as_json_lines,
     checked_answer,
     checked_url,
     http_client,
+    json_lines,
     public,
 )
 from openclaw_memory.embeddings.remote.limits import Limits
@@ -36,12 +37,6 @@ ATLAS_KEY, ATLAS_ENDPOINT = "al-", "https://ai.mongodb.com/v1"
 INPUT_TOKENS = 32_000
 MAX_ITEMS = 1000
 MOST_DIMENSIONS = 2048
-STATES = {
-    "completed": JobState.DONE,
-    "failed": JobState.FAILED,
-    "cancelled": JobState.FAILED,
-    "expired": JobState.EXPIRED,
-}
 
 
 def create(
@@ -84,80 +79,63 @@ def create(
         limits=Limits(items=max_items or MAX_ITEMS, input_tokens=max_input_tokens or INPUT_TOKENS),
         send=voyage.embed,
         settings=shared_settings(headers, dimensions, max_input_tokens),
-        close=voyage.client.close,
+        close=voyage.close,
         batch=BatchApi(voyage.submit, voyage.state, voyage.results, voyage.cancel, items, FILE_BYTES),
         secrets=secrets_of(key, headers),
     )
 
 
-class _Voyage:
+class _Voyage(RestApi):
     """The requests of Voyage's REST interface."""
 
     def __init__(self, model: str, key: str, endpoint: str, headers: Mapping[str, str], dimensions: int | None) -> None:
-        self._endpoint = endpoint
+        super().__init__(endpoint, {**headers, "Authorization": f"Bearer {key}"})
         self._params: dict[str, Any] = {"model": model, "truncation": False}
         if dimensions is not None:
             self._params["output_dimension"] = dimensions
-        sent = {**headers, "Authorization": f"Bearer {key}"}
-        self.client = LazyClient(lambda: http_client(endpoint, sent))
 
     def embed(self, texts: list[str], as_query: bool) -> Sequence[Any]:
         """Return a vector for each text, in their order."""
         body = {"input": texts, "input_type": "query" if as_query else "document", "encoding_format": "base64"}
-        answer = self._ask("POST", "/embeddings", json={**self._params, **body})
-        return in_order(answer.json(), len(texts), public(self._endpoint))
+        answer = self.ask("POST", "/embeddings", json={**self._params, **body})
+        return in_order(answer.json(), len(texts), public(self.endpoint))
 
     def submit(self, items: Sequence[tuple[str, str]]) -> str:
         """Begin a batch job."""
-        lines = "".join(f"{json.dumps({'custom_id': key, 'body': {'input': [text]}})}\n" for key, text in items)
-        upload = {"file": ("texts.jsonl", lines.encode(), "application/jsonl")}
-        file = self._ask("POST", "/files", data={"purpose": "batch"}, files=upload).json()
+        lines = as_json_lines({"custom_id": key, "body": {"input": [text]}} for key, text in items)
+        upload = {"file": ("texts.jsonl", lines, "application/jsonl")}
+        file = self.ask("POST", "/files", data={"purpose": "batch"}, files=upload).json()
         job = {
             "endpoint": "/v1/embeddings",
             "completion_window": "12h",
             "request_params": {**self._params, "input_type": "document"},
             "input_file_id": file["id"],
         }
-        return str(self._ask("POST", "/batches", json=job).json()["id"])
+        return str(self.ask("POST", "/batches", json=job).json()["id"])
 
     def state(self, job: str) -> JobState:
         """Return how far the job is."""
-        try:
-            found = self._ask("GET", f"/batches/{job}").json()
-        except StatusError as error:
-            if error.response.status_code == 404:
-                return JobState.UNKNOWN
-            raise
-        return STATES.get(found["status"], JobState.RUNNING)
+        return STATES_OF_OPENAI.get(self.ask("GET", f"/batches/{job}").json()["status"], JobState.RUNNING)
 
     def cancel(self, job: str) -> None:
         """End a job."""
-        self._ask("POST", f"/batches/{job}/cancel")
+        self.ask("POST", f"/batches/{job}/cancel")
 
     def results(self, job: str) -> Mapping[str, Any]:
         """Return the vectors of the texts that were answered, by their keys."""
-        file = self._ask("GET", f"/batches/{job}").json().get("output_file_id")
-        vectors: dict[str, Any] = {}
-        for line in self._content(file).splitlines() if file else ():
-            said = json.loads(line) if line.strip() else {}
-            response = said.get("response") or {}
-            if response.get("status_code") == 200:
-                (vectors[said["custom_id"]],) = in_order(response["body"], 1, public(self._endpoint))
-        return vectors
+        file = self.ask("GET", f"/batches/{job}").json().get("output_file_id")
+        return results_of(json_lines(self._content(file)), public(self.endpoint)) if file else {}
 
     def _content(self, file: str) -> bytes:
         """Return a file of the service; where it keeps files elsewhere, they are fetched there without the key."""
         try:
-            content: bytes = self._ask("GET", f"/files/{file}/content").content
+            content: bytes = self.ask("GET", f"/files/{file}/content").content
         except RedirectError as moved:
-            if not (moved.location.startswith("https://") or _origin(moved.location) == _origin(self._endpoint)):
+            if not (moved.location.startswith("https://") or _origin(moved.location) == _origin(self.endpoint)):
                 raise
             with http_client(moved.location) as bare:
                 content = checked_answer(bare.get(moved.location)).content
         return content
-
-    def _ask(self, method: str, path: str, **content: Any) -> Any:
-        return checked_answer(self.client().request(method, self._endpoint + path, **content))
 
 
 def _origin(url: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -105,6 +106,11 @@ def same_stamp(file: MemoryFile, record: FileRecord) -> bool:
         and file.inode == record.inode
         and file.source == record.source
     )
+
+
+def missing_vectors(files: Mapping[str, FileRecord]) -> dict[str, int]:
+    """Return how many files lack vectors, by the reason."""
+    return dict(Counter(record.vectors_missing for record in files.values() if record.vectors_missing is not None))
 
 
 def _in_doubt(record: FileRecord) -> bool:

@@ -135,7 +135,7 @@ class Run:
             yield from self._opened(batch, len(files))
             self._write(tell)
         if same:
-            self.store.touch_files(same, self.meta)
+            self.store.replace_files([(record, None) for record in same], self.meta)
             for record in same:
                 self._count(record)
 

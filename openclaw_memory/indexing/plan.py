@@ -13,7 +13,7 @@ from openclaw_memory.embeddings.selection import probed
 from openclaw_memory.embeddings.stream import Embedded, is_unheard, stream
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.background import no_hurry
-from openclaw_memory.indexing.changes import Difference, compare
+from openclaw_memory.indexing.changes import Difference, compare, missing_vectors
 from openclaw_memory.indexing.fingerprint import describe, outdated
 from openclaw_memory.indexing.pipeline import Run, read, rows, transcript_rows
 from openclaw_memory.types import (
@@ -128,7 +128,7 @@ def sync(parts: SyncParts, *, force: bool = False, alone: bool = True) -> SyncRe
     # What others have embedded and not yet written is nobody's, and must not be taken from them.
     if alone and report.embedded and report.ok:
         # Vectors in no use are looked for among all chunks: in a large index not before some have come together.
-        chunks = store.chunk_count() + sum(rows for rows, _ in store.identities().values())
+        chunks = store.describe().chunks + sum(rows for rows, _ in store.identities().values())
         if store.prune(max(rules.max_entries, chunks + chunks // 64)):
             store.prune(rules.max_entries)
     return replace(report, seconds=time.perf_counter() - started)
@@ -207,7 +207,7 @@ def _planned(parts: SyncParts, found: Found, *, force: bool) -> Plan:
     error = None if parts.trouble is None else EmbedderError(parts.trouble)
     plan = Plan(describe(embedder, parts.config.chunking), error=error)
     idle = stored is not None and not (found.difference.to_read or force or outdated(stored, plan.wanted))
-    if embedder is not None and not idle and (parts.store.missing_vectors() or is_unheard(embedder)):
+    if embedder is not None and not idle and (missing_vectors(found.before) or is_unheard(embedder)):
         plan.error = error = _silent(embedder)
     if stored is None:
         if embedder is not None and error is None:

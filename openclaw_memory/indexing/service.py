@@ -22,6 +22,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
 )
 from openclaw_memory.indexing.background import Background, Courtesy
+from openclaw_memory.indexing.changes import missing_vectors
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of, record_of_error
 from openclaw_memory.indexing.staleness import Staleness
 from openclaw_memory.types import FileRecord, Progress, Store, StoreInfo, SyncReport
@@ -377,7 +378,7 @@ class IndexService:
         """How many files lack vectors, by the reason; where some did, another process may have caught up meanwhile."""
         known = self._missing
         if known is None or known:
-            self._missing = known = store.missing_vectors()
+            self._missing = known = missing_vectors(store.files())
         return known
 
     def _sync_quietly(self) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import probed, unavailable_reason
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError, StoreError
-from openclaw_memory.indexing.changes import compare
+from openclaw_memory.indexing.changes import compare, missing_vectors
 from openclaw_memory.indexing.fingerprint import outdated
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, MOST_FILES, sync_failure, sync_record
 from openclaw_memory.indexing.staleness import NOTHING_YET
@@ -77,7 +77,8 @@ def status(
     """
     rules = config or MemoryConfig()
     scan = workspace.scan()
-    stats, stored, lacking = store.describe(), store.meta(), store.missing_vectors()
+    stats, stored, known = store.describe(), store.meta(), store.files()
+    lacking = missing_vectors(known)
     last_sync = sync_record(store.get_meta(LAST_SYNC))
     failed, skipped = _named("failed", last, last_sync), _named("skipped", last, last_sync)
     words = [*notices, *_state_in_words(stored, wanted, unavailable), *told_of_lacking(lacking)]
@@ -91,7 +92,6 @@ def status(
     if deep and embedder is not None:
         vector = _tried(vector, embedder, store if speaks else None, stats)
     fails = vector.answers is False or vector.fits is not None
-    known = store.files()
     dirty = why_behind(workspace, scan, known, {**failed, **skipped})
     seen = {file.path for file in scan.skipped}
     return Status(

@@ -114,13 +114,6 @@ def finish(db: apsw.Connection, build: str) -> None:
     db.execute(FINISH, (META_KEY, build))
 
 
-def missing_vectors(db: apsw.Connection) -> dict[str, int]:
-    """How many files lack vectors, by the reason."""
-    if "lacks" not in _file_columns(db):
-        return {}
-    return dict(fetch(db, "SELECT lacks, count(*) FROM files WHERE lacks IS NOT NULL GROUP BY lacks"))
-
-
 def files(db: apsw.Connection) -> dict[str, FileRecord]:
     """Every file by its path; what tables of an older version do not hold has its default."""
     columns = ", ".join(_file_columns(db))

@@ -209,15 +209,10 @@ class SqliteStore:
         with self._connections.read() as db:
             return rows.files(db)
 
-    def missing_vectors(self) -> Mapping[str, int]:
-        """How many files lack vectors, by the reason."""
-        with self._connections.read() as db:
-            return rows.missing_vectors(db)
-
     def replace_files(
-        self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]], made_for: IndexMeta | None = None
+        self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow] | None]], made_for: IndexMeta | None = None
     ) -> None:
-        """Replace all rows of these files.
+        """Replace the records of files, and all their rows; None for rows keeps them.
 
         Raises:
             StoreError: a vector_key was not added before, `reset` was never called, or it was called again since, for
@@ -226,12 +221,14 @@ class SqliteStore:
         with self._connections.write() as db:
             schema.check(db)
             rows.check_made_for(db, made_for)
-            dims, vector_ids = self._vector_ids(db, [row for _, chunks in files for row in chunks])
-            document_rows.remove(db, [record.path for record, _ in files])
-            _, removed, lost = rows.remove_files(db, [record.path for record, _ in files])
+            rows.stamp_files(db, [record for record, chunks in files if chunks is None])
+            new = [(record, chunks) for record, chunks in files if chunks is not None]
+            dims, vector_ids = self._vector_ids(db, [row for _, chunks in new for row in chunks])
+            document_rows.remove(db, [record.path for record, _ in new])
+            _, removed, lost = rows.remove_files(db, [record.path for record, _ in new])
             vector_cache.retire(db, lost.difference(vector_ids.values()))
             added: list[int] = []
-            for record, chunks in files:
+            for record, chunks in new:
                 added += rows.add_file(db, record, [row for row in chunks if row.identity is None], vector_ids)
                 document_rows.add(db, record.path, chunks)
             self._update_codes(db, dims, removed, added)
@@ -254,17 +251,6 @@ class SqliteStore:
             removed, lost, added = rows.extend_file(db, record, chunks, from_line, vector_ids)
             vector_cache.retire(db, lost.difference(vector_ids.values()))
             self._update_codes(db, dims, removed, added)
-
-    def touch_files(self, records: Sequence[FileRecord], made_for: IndexMeta | None = None) -> None:
-        """Update the stamps of files whose content is unchanged; one that is not indexed is left out.
-
-        Raises:
-            StoreError: as `replace_files`.
-        """
-        with self._connections.write() as db:
-            schema.check(db)
-            rows.check_made_for(db, made_for)
-            rows.stamp_files(db, records)
 
     def remove_files(self, paths: Iterable[str]) -> int:
         """Remove files and all their rows; returns how many there were."""
@@ -373,18 +359,6 @@ class SqliteStore:
                 return []
             return vectors.nearest(db, vector, dims, k, source, where, use_codes=self._vector_error is None)
 
-    def similarities(self, vector: Vector, chunk_ids: Sequence[int]) -> Mapping[int, float]:
-        """Cosine similarity of these chunks with a unit vector; chunks without a vector are left out.
-
-        Raises:
-            EmbedderError: the vector has other dimensions than the index, or holds a NaN.
-        """
-        from openclaw_memory.store import vectors
-
-        with self._connections.read() as db:
-            dims = _dims(db)
-            return {} if dims is None else vectors.similarities(db, vector, dims, chunk_ids)
-
     def vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
         """The vectors of these chunks, each of shape (dims,); chunks without a vector are left out."""
         from openclaw_memory.store import vectors
@@ -409,11 +383,6 @@ class SqliteStore:
         with self._connections.read() as db:
             yield self._pinned(db)
 
-    def holds(self, source: Source) -> bool:
-        """Whether any file of this source is indexed."""
-        with self._connections.read() as db:
-            return bool(fetch(db, "SELECT 1 FROM files WHERE source = ? LIMIT 1", (source,)))
-
     def set_meta(self, name: str, text: str) -> None:
         """Keep a short text under a name, through every build."""
         with self._connections.write() as db:
@@ -424,11 +393,6 @@ class SqliteStore:
         with self._connections.read() as db:
             return rows.noted(db, name)
 
-    def paths(self) -> list[str]:
-        """The path of every indexed file, in no order."""
-        with self._connections.read() as db:
-            return [path for (path,) in fetch(db, "SELECT path FROM files")]
-
     def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
         """All chunks of one file, in the order of its lines; with an `identity`, the rows that have that one."""
         with self._connections.read() as db:
@@ -438,16 +402,6 @@ class SqliteStore:
         """How many rows there are of each identity other than the index's own, and how many of them have vectors."""
         with self._connections.read() as db:
             return document_rows.identities(db, self._document_cache)
-
-    def document_frequencies(self, terms: Iterable[str]) -> Mapping[str, int]:
-        """In how many chunks each term occurs, in text or context (0 when in none)."""
-        with self._connections.read() as db:
-            return fts.document_frequencies(db, terms)
-
-    def chunk_count(self) -> int:
-        """How many chunks there are."""
-        with self._connections.read() as db:
-            return _count(db, "SELECT count(*) FROM chunks")
 
     @contextmanager
     def lock(self, name: str, wait: float | None = None, notify: Callable[[str], None] | None = None) -> Iterator[bool]:

@@ -104,13 +104,6 @@ def nearest(
     return best
 
 
-def similarities(db: apsw.Connection, vector: Vector, dims: int, ids: Iterable[int]) -> Mapping[int, float]:
-    """Cosine of each of these chunks with `vector`; chunks without a vector are left out."""
-    found, matrix = _chosen(db, ids, dims)
-    scores = np.clip(matrix @ checked(vector, dims), -1, 1)
-    return dict(zip(found, scores.tolist(), strict=True))
-
-
 def of_chunks(db: apsw.Connection, dims: int, ids: Iterable[int]) -> Mapping[int, Vector]:
     """The vector of each of these chunks; chunks without a vector are left out."""
     found, matrix = _chosen(db, ids, dims)

@@ -21,7 +21,7 @@ from openclaw_memory.types.index import (
 from openclaw_memory.types.protocols import Build, Embedder, ServiceEmbedder, Store, WordVectorEmbedder
 from openclaw_memory.types.results import Progress, SearchResult, Status, SyncReport
 from openclaw_memory.types.tools import Tool, ToolAnswer
-from openclaw_memory.types.where import Condition, Scalar, Where, conditions, matches
+from openclaw_memory.types.where import Where
 
 __all__ = [
     "SOURCES",
@@ -30,7 +30,6 @@ __all__ = [
     "Candidates",
     "Chunk",
     "ChunkRow",
-    "Condition",
     "Document",
     "Embedder",
     "Excerpt",
@@ -40,7 +39,6 @@ __all__ = [
     "Matrix",
     "MemoryFile",
     "Progress",
-    "Scalar",
     "SearchResult",
     "ServiceEmbedder",
     "Skipped",
@@ -57,7 +55,5 @@ __all__ = [
     "VectorSource",
     "Where",
     "WordVectorEmbedder",
-    "conditions",
     "gather_candidates",
-    "matches",
 ]

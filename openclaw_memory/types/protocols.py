@@ -97,16 +97,20 @@ class Store(Protocol):
         """Every indexed file by its path."""
         ...
 
-    def missing_vectors(self) -> Mapping[str, int]:
-        """How many files lack vectors, by the reason."""
-        ...
-
     def replace_files(
-        self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]], made_for: IndexMeta | None = None
+        self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow] | None]], made_for: IndexMeta | None = None
     ) -> None:
-        """Replace all rows of these files; refuse where meta is not `made_for`.
+        """Replace the records of files, and all their rows.
 
         The vectors of chunks were added before; those of rows with an identity may come later.
+
+        Args:
+            files: Each file with its new rows, in order. None keeps the rows: only the record of a file that is
+                indexed is updated, and any other file is left out.
+            made_for: What the rows were made for.
+
+        Raises:
+            StoreError: A vector is missing, or `meta` is not `made_for`. Nothing is changed.
         """
         ...
 
@@ -118,10 +122,6 @@ class Store(Protocol):
         For files that only grow. Rows at the beginning that are there already may stay as well; new chunks have ids
         beyond all others.
         """
-        ...
-
-    def touch_files(self, records: Sequence[FileRecord], made_for: IndexMeta | None = None) -> None:
-        """Update the stamps of files whose content is unchanged, and what they lack."""
         ...
 
     def remove_files(self, paths: Iterable[str]) -> int:
@@ -178,10 +178,6 @@ class Store(Protocol):
         """
         ...
 
-    def similarities(self, vector: Vector, chunk_ids: Sequence[int]) -> Mapping[int, float]:
-        """Cosine similarity of these chunks with a unit vector; chunks without a vector are left out."""
-        ...
-
     def vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
         """The vectors of these chunks, each of shape (dims,); chunks without a vector are left out."""
         ...
@@ -190,28 +186,12 @@ class Store(Protocol):
         """These chunks, in ascending order of id; unknown ids are left out."""
         ...
 
-    def holds(self, source: Source) -> bool:
-        """Whether any file of this source is indexed."""
-        ...
-
-    def paths(self) -> list[str]:
-        """The path of every indexed file, in no order."""
-        ...
-
     def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
         """All chunks of one file, in the order of its lines; with an `identity`, its rows under that one."""
         ...
 
     def identities(self) -> Mapping[str, tuple[int, int]]:
         """How many rows came under each identity (`ChunkRow.identity`), and how many of them have their vectors."""
-        ...
-
-    def document_frequencies(self, terms: Iterable[str]) -> Mapping[str, int]:
-        """In how many chunks each term occurs (0 when in none)."""
-        ...
-
-    def chunk_count(self) -> int:
-        """How many chunks there are."""
         ...
 
     def lock(

@@ -213,24 +213,6 @@ def test_the_first_sync_says_in_one_line_who_receives_the_notes(notes: Path, cap
         assert any("https://api.example.com" in notice for notice in memory.status().notices)
 
 
-@pytest.mark.parametrize(
-    ("url", "leaves"),
-    [
-        ("https://api.openai.com/v1", True),
-        ("http://localhost:11434/v1", False),
-        ("http://127.0.0.2:8080", False),
-        ("http://[::1]:80", False),
-        ("http://10.0.0.7", True),
-        ("http://localhost.evil.com", True),
-    ],
-)
-def test_only_loopback_counts_as_this_machine(url: str, leaves: bool) -> None:
-    def send(*_: Any) -> list[Any]:
-        return []
-
-    assert RemoteEmbedder(Service("x", "m", url, Limits(1, 1), send)).leaves_machine is leaves
-
-
 # --- options -------------------------------------------------------------------------------------------------------
 
 
@@ -313,19 +295,8 @@ def test_the_fallback_never_takes_the_place_of_an_index_the_wanted_one_made(note
 def test_a_provider_that_cannot_be_made_does_not_cost_the_index_it_made_before(notes: Path) -> None:
     with with_fallback(notes, Wanted()) as memory:
         memory.sync()
-
-    def no_key(_: dict[str, str]) -> None:
-        raise EmbedderError("no key; set WANTED_API_KEY")
-
     rules = EmbeddingConfig(fallback="hashing")
-    with Memory.open(notes) as opened:
-        workspace, index = opened.workspace, opened.index_path
-    with Memory(
-        workspace,
-        SqliteStore.open(str(index)),
-        EmbedderSelector(no_key, "wanted", rules),
-        MemoryConfig(embedding=rules),
-    ) as memory:
+    with with_parts(notes, EmbedderSelector(no_key, "wanted", rules), MemoryConfig(embedding=rules)) as memory:
         (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
         report = memory.sync()
         assert (report.rebuilt, ["WANTED_API_KEY" in file.reason for file in report.waiting]) == (None, [True])
@@ -519,16 +490,6 @@ def test_a_question_that_is_refused_for_itself_silences_no_other() -> None:
     assert guarded.embed_query("harmless").any()
 
 
-def test_the_error_of_a_silence_does_not_grow() -> None:
-    guarded = CircuitBreakerEmbedder(Wanted(broken=True))
-    depths = []
-    for _ in range(20):
-        with pytest.raises(EmbedderError) as raised:
-            guarded.embed_query("question")
-        depths.append(len(raised.traceback))
-    assert depths[-1] == depths[1]
-
-
 # --- names and settings ----------------------------------------------------------------------------------------------
 
 
@@ -604,7 +565,7 @@ def test_files_that_wait_here_may_be_caught_up_elsewhere(notes: Path) -> None:
     with Memory.open(notes, embedder=wanted) as here:
         here.sync()
         wanted.broken = False
-        here._embedders.wanted().record_success()  # type: ignore[union-attr]
+        here._builtin._embedders.wanted().record_success()  # type: ignore[union-attr]
         assert "4 files without vectors" in str(here.search("boiler").reason)
         with Memory.open(notes, embedder=Wanted()) as elsewhere:
             assert elsewhere.sync().embedded == 4

@@ -20,22 +20,10 @@ def test_the_weight_of_a_text_is_its_bytes(text):
 
 
 @given(SIZES, LIMIT, LIMIT)
-def test_packs_hold_all_items_in_their_order(sizes, max_items, max_weight):
-    found = list(packs(enumerate(sizes), max_items, max_weight, lambda item: item[1]))
-    assert [item for pack in found for item in pack] == list(enumerate(sizes))
-    assert all(found)
-
-
-@given(SIZES, LIMIT, LIMIT)
-def test_a_pack_keeps_both_limits_unless_it_is_one_heavy_item(sizes, max_items, max_weight):
-    for pack in packs(sizes, max_items, max_weight, lambda size: size):
-        assert len(pack) <= max_items
-        assert sum(pack) <= max_weight or len(pack) == 1
-
-
-@given(SIZES, LIMIT, LIMIT)
-def test_no_two_neighbouring_packs_would_fit_into_one(sizes, max_items, max_weight):
+def test_packs_hold_all_items_in_their_order_within_both_limits_and_are_as_few_as_can_be(sizes, max_items, max_weight):
     found = list(packs(sizes, max_items, max_weight, lambda size: size))
+    assert [size for pack in found for size in pack] == sizes
+    assert all(len(pack) == 1 or (len(pack) <= max_items and sum(pack) <= max_weight) for pack in found)
     for pack, following in pairwise(found):
         assert len(pack) == max_items or sum(pack) + following[0] > max_weight
 
@@ -57,11 +45,6 @@ def test_vectors_of_equal_weight_join_to_the_direction_of_their_mean(rows):
     assert whole.shape == (4,)
     assert whole.dtype == np.float32
     assert np.allclose(whole, normalised(vectors.mean(axis=0, dtype=np.float64)[None])[0], atol=1e-4)
-
-
-def test_one_vector_joins_to_itself():
-    vector = normalised([[3.0, 4.0]])
-    assert np.allclose(joined(vector, [7]), vector[0])
 
 
 @pytest.mark.parametrize(("weights", "expected"), [([1, 0], [1, 0]), ([1, 1], [0.7071, 0.7071]), ([3, 4], [0.6, 0.8])])

@@ -69,13 +69,6 @@ def test_a_long_text_is_parted_and_nothing_of_it_is_lost(connect, server):
     assert vector @ embedder.embed_query("een sluis, a lock") > 0.5
 
 
-def test_a_long_text_is_parted_in_company_too(connect, server):
-    vectors = connect(max_input_tokens=100).embed_documents(["lock", "key " * 50, "boat"])
-    assert unit(vectors)
-    assert max(len(text) for asked in server.seen() for text in asked.texts) <= 100
-    assert np.allclose(vectors[2], connect().embed_query("boat"))
-
-
 def test_a_limit_below_the_length_of_one_character_is_lived_with(connect):
     assert unit(connect(max_input_tokens=2).embed_documents(["🦄🦄"]))
 
@@ -85,16 +78,6 @@ def test_requests_hold_no_more_text_than_the_limit(embedder, server):
     sizes = [sum(map(len, asked.texts)) for asked in server.seen()]
     assert max(sizes) <= 8000
     assert len(sizes) == 4  # five texts of 1,500 bytes in each
-
-
-def test_a_refused_text_costs_only_itself(embedder, server):
-    server.refused = {TEXTS[17]}
-    answers = embedder.submit(TEXTS).result(20)
-    failed = [answer for answer in answers if answer.error is not None]
-    assert [list(answer.places) for answer in failed] == [[17]]
-    assert failed[0].error.isolated
-    answered = sorted(place for answer in answers if answer.error is None for place in answer.places)
-    assert answered == [place for place in range(40) if place != 17]
 
 
 @pytest.mark.parametrize("words", ["unknown option", "too many inputs", "input is too large"])

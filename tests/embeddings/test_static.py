@@ -1,6 +1,5 @@
 import json
 import string
-import subprocess
 import sys
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
@@ -108,7 +107,7 @@ def test_each_word_is_cut_as_hugging_face_cuts_it_and_unknown_words_add_nothing(
     ],
 )
 def test_signs_part_words_and_say_nothing(embedder, written, meant):
-    assert embedder.embed_query_bytes(written) == embedder.embed_query_bytes(meant)
+    assert np.array_equal(embedder.embed_query(written), embedder.embed_query(meant))
 
 
 def test_no_letter_parts_words_or_is_invisible():
@@ -151,32 +150,6 @@ def test_only_many_characters_are_worth_a_dictionary(monkeypatch):
 
 
 # --- the vector of a question, without numpy --------------------------------------------------------------------------
-
-
-@given(TEXTS)
-def test_the_bytes_of_a_question_are_its_vector(embedder, text):
-    found = np.frombuffer(embedder.embed_query_bytes(text), "<f4")
-    assert found.shape == (256,)
-    assert np.abs(found - embedder.embed_query(text)).max() <= 1e-6
-
-
-def test_the_bytes_of_a_long_question_are_its_vector_too(embedder):
-    text = " ".join(SENTENCES * 50)
-    found = np.frombuffer(embedder.embed_query_bytes(text), "<f4")
-    assert np.abs(found - embedder.embed_query(text)).max() <= 1e-6
-
-
-@pytest.mark.parametrize("text", [SENTENCES[0], " ".join(SENTENCES * 3)])
-def test_the_bytes_of_a_question_take_no_numpy_to_make(text):
-    code = (
-        "import sys\n"
-        "from openclaw_memory import load_embedder\n"
-        f"found = load_embedder('static').embed_query_bytes({text!r})\n"
-        "print(found.hex(), 'numpy' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    expected = StaticEmbedder().embed_query_bytes(text).hex()
-    assert done.stdout.split() == [expected, "False"]
 
 
 def test_translations_are_nearer_than_other_subjects(embedder):
@@ -291,7 +264,6 @@ def test_the_vectors_are_those_in_the_file_whatever_its_bits(tmp_path, bits):
     expected = sum(rows[pieces.index(piece)] for piece in ("▁ab", "ba"))
     assert np.allclose(model.word_vectors(["abba"])[0], expected, atol=1e-6)
     assert np.allclose(model.embed_documents(["abba"])[0], unit(expected), atol=1e-6)
-    assert np.allclose(np.frombuffer(model.embed_query_bytes("abba"), "<f4"), unit(expected), atol=1e-6)
 
 
 def test_only_the_model_that_ships_has_a_name():

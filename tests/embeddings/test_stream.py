@@ -133,18 +133,6 @@ def test_in_place_of_an_embedder_stands_the_reason_there_is_none() -> None:
     assert [(one.keys, str(one.error)) for one in found] == [(["key0", "key1", "key2"], "no key")]
 
 
-def test_a_text_that_is_too_long_for_the_service_has_the_vector_of_all_its_pieces(close: list[RemoteEmbedder]) -> None:
-    recorder = Recorder(input_tokens=20)
-    close.append(recorder.embedder)
-    text = "alpha beta gamma delta epsilon zeta eta theta iota kappa"
-    (vector,) = by_key(list(stream(recorder.embedder, [("key", text)]))).values()
-    assert max(len(one) for pack in recorder.packs for one in pack) <= 20
-    assert "".join(one for pack in recorder.packs for one in pack) == text
-    whole = HashingEmbedder().embed_query(text)
-    assert vector @ whole > 0.7
-    assert np.linalg.norm(vector) == pytest.approx(1)
-
-
 def test_an_embedder_that_is_closed_amid_its_work_says_so(close: list[RemoteEmbedder]) -> None:
     recorder = Recorder(hang_after=1)
     close.append(recorder.embedder)

@@ -104,7 +104,7 @@ def rows(index: Path) -> tuple[bool, dict[str, Any]]:
         assert store.verify() == ()
         meta = store.meta()
         return meta is not None and meta.complete, {
-            path: [found.chunk for found in store.file_chunks(path)] for path in store.paths()
+            path: [found.chunk for found in store.file_chunks(path)] for path in store.files()
         }
 
 

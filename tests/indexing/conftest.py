@@ -105,7 +105,8 @@ class Place:
 
 def rows(store: Store, embedder: Embedder) -> list[tuple[object, ...]]:
     hits = {hit.chunk_id: round(hit.score, 6) for hit in store.search_text([MARK], 100_000)}
-    likeness = store.similarities(embedder.embed_query(f"{MARK} apple"), sorted(hits))
+    query = embedder.embed_query(f"{MARK} apple")
+    likeness = {at: float(vector @ query) for at, vector in store.vectors(sorted(hits)).items()}
     return sorted(
         (
             found.path,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from openclaw_memory.embeddings.batch.jobs import LONGEST_SECONDS
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.errors import EmbedderError, StoreError
+from openclaw_memory.types import SyncReport
 
 
 @pytest.fixture
@@ -26,15 +28,18 @@ def place(tmp_path: Path) -> Place:
 # --- failures ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("state", [JobState.FAILED, JobState.UNKNOWN])
+@pytest.mark.parametrize("unknown", [False, True])
 def test_a_failed_job_is_submitted_once_more_and_then_ordinary_calls_do_the_rest(
-    place: Place, state: JobState, caplog: pytest.LogCaptureFixture
+    place: Place, unknown: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     place.fill(8)
     place.sync()
-    place.service.state = state
+    if unknown:
+        place.service.fails["state"] = ServiceError("no such job", FailureKind.DENIED)
+    else:
+        place.service.state = JobState.FAILED
     assert (len(place.sync().waiting), len(place.service.jobs)) == (8, 2)
-    assert state.value in caplog.text
+    assert "it is failed" in caplog.text
     report = place.sync()
     assert (report.waiting, report.embedded, place.vectors()) == ((), 8, 8)
     assert (len(place.service.jobs), len(place.service.ordinary)) == (2, 8)
@@ -231,10 +236,21 @@ def test_a_damaged_file_that_cannot_be_set_aside_is_told_in_words(place: Place) 
 
 def test_no_job_is_submitted_that_could_not_be_remembered(place: Place) -> None:
     place.fill(8)
-    place.file.with_name(f"{place.file.name}.lock").mkdir()
-    with pytest.raises(StoreError, match="cannot be locked"):
+    place.file.mkdir()
+    with pytest.raises(StoreError, match="cannot be read"):
         place.sync()
     assert place.service.jobs == {}
+
+
+def test_the_second_of_two_that_lack_the_same_texts_leaves_them_to_the_first_ones_job(place: Place) -> None:
+    place.fill(8)
+    reports: list[SyncReport] = []
+    other = threading.Thread(target=lambda: reports.append(place.sync()))
+    place.service.on_submit = other.start
+    reports.append(place.sync())
+    other.join()
+    assert [len(job) for job in place.service.jobs.values()] == [8]
+    assert [len(report.waiting) for report in reports] == [8, 8]
 
 
 # --- other models, and rebuilds ----------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def test_searches_are_answered_by_the_whole_old_index_until_the_new_one_is_whole
     assert report.rebuilt.startswith(again)
     assert {(same, complete) for same, complete, _ in seen} == {(True, True)}
     assert max(files for *_, files in seen) >= 1
-    assert (left(place.root.parent), place.store.verify(), len(place.store.paths())) == ([], (), 5)
+    assert (left(place.root.parent), place.store.verify(), len(place.store.files())) == ([], (), 5)
 
 
 @pytest.mark.usefixtures("one_file_a_transaction")
@@ -98,7 +98,7 @@ def test_a_first_index_is_built_in_its_place_and_goes_on_where_it_was_cut_short(
 
     with pytest.raises(KeyboardInterrupt):
         place.sync(progress=end)
-    assert (len(place.store.paths()), place.store.meta().complete) == (3, False)
+    assert (len(place.store.files()), place.store.meta().complete) == (3, False)
     report = place.sync()
     assert (len(report.added), report.unchanged, place.store.meta().complete) == (2, 3, True)
 
@@ -162,5 +162,5 @@ def texts(index: Path) -> list[str]:
         meta = store.meta()
         assert meta is not None
         assert meta.complete
-        assert len(store.search_text(["memo"], 9999)) == store.chunk_count()
-        return sorted(found.chunk.text for path in store.paths() for found in store.file_chunks(path))
+        assert len(store.search_text(["memo"], 9999)) == store.describe().chunks
+        return sorted(found.chunk.text for path in store.files() for found in store.file_chunks(path))

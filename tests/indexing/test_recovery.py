@@ -74,7 +74,7 @@ def test_any_damage_to_the_header_is_found_or_does_no_harm(index: Path, tmp_path
         try:
             with closing(SqliteStore.open(copy)) as store:
                 store.remove_files(["memory/0.md"])
-                assert len(store.paths()) == 19
+                assert len(store.files()) == 19
         except CorruptIndexError:
             assert problems(copy) != (), f"bit {bit} is damage to a writer alone"
 
@@ -84,7 +84,7 @@ def test_a_flipped_bit_gives_the_right_rows_or_an_error_that_says_damage(
 ) -> None:
     content = index.read_bytes()
     with closing(SqliteStore.open(index)) as store:
-        right = {found.id: found for path in store.paths() for found in store.file_chunks(path)}
+        right = {found.id: found for path in store.files() for found in store.file_chunks(path)}
     assert len(right) > 50
     question, bits = place.embedder.embed_query("memo apple"), random.Random(3)
     copy, told = tmp_path / "copy.sqlite", 0

@@ -73,7 +73,7 @@ def test_an_edit_of_equal_size_within_the_clocks_tick_is_found(place: Any) -> No
         opened.write(b"memo two")
     os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     record = place.store.files()["MEMORY.md"]
-    place.store.touch_files([replace(record, checked_ns=stamp.st_mtime_ns + 1)])
+    place.store.replace_files([(replace(record, checked_ns=stamp.st_mtime_ns + 1), None)])
     assert place.sync().changed == ("MEMORY.md",)
     assert place.texts() == ["memo two"]
 
@@ -93,7 +93,7 @@ def test_a_touched_file_with_equal_text_is_read_once_and_then_left_alone(
 def test_an_empty_file_is_remembered_without_chunks(place: Any) -> None:
     place.write("memory/empty.md")
     assert place.sync().added == ("memory/empty.md",)
-    assert (list(place.store.files()), place.store.chunk_count()) == (["memory/empty.md"], 0)
+    assert (list(place.store.files()), place.store.describe().chunks) == (["memory/empty.md"], 0)
     assert place.sync().unchanged == 1
 
 
@@ -187,7 +187,7 @@ def test_another_embedder_or_chunking_builds_the_index_again_and_says_why(
     report = place.sync()
     assert word in (report.rebuilt or "")
     assert (report.unchanged, report.added, report.changed) == (1, (), ())
-    assert place.store.chunk_count() > 0
+    assert place.store.describe().chunks > 0
     assert place.sync().rebuilt is None
 
 

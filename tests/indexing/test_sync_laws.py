@@ -223,7 +223,7 @@ class World:
         self.place.store = self.open_place(self.root, self.index).store
 
     def no_id_names_another_chunk(self) -> None:
-        for path in self.place.store.paths():
+        for path in self.place.store.files():
             for stored in self.place.store.file_chunks(path):
                 assert self.seen.setdefault(stored.id, (path, stored.chunk)) == (path, stored.chunk)
 

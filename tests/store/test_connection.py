@@ -154,7 +154,7 @@ def test_a_read_only_folder_can_still_be_searched(store, path, build):
     code = (
         "import sys, numpy; from openclaw_memory.store import SqliteStore\n"
         "store = SqliteStore.open(sys.argv[1], read_only=True)\n"
-        "print(store.chunk_count(), len(store.search_text(['all'], 50)), store.describe().vector_path)"
+        "print(store.describe().chunks, len(store.search_text(['all'], 50)), store.describe().vector_path)"
     )
     script = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && exec "$2" -c "$3" "$4"'
     command = ["unshare", "-rm", "sh", "-c", script, "sh", str(path.parent), sys.executable, code, str(path)]
@@ -182,7 +182,7 @@ def test_a_full_disk_is_a_typed_error_and_nothing_is_half_written(store, path, b
     )
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
     assert done.stdout == "StoreError\n", done.stderr
-    assert (store.chunk_count(), len(store.search_text(["all"], 100))) == (20, 20)
+    assert (store.describe().chunks, len(store.search_text(["all"], 100))) == (20, 20)
 
 
 def test_a_write_lock_held_by_another_process_is_named(path, monkeypatch, build):
@@ -211,7 +211,7 @@ def test_stores_that_write_to_one_file_at_once_wait_for_each_other(path, build):
 
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(write, range(3)))
-    assert stores[0].chunk_count() == 20 + 60
+    assert stores[0].describe().chunks == 20 + 60
     for store in stores:
         store.close()
 
@@ -224,14 +224,14 @@ def test_a_closed_store_says_so_and_lets_work_under_way_end(store, build):
     with pytest.raises(apsw.ConnectionClosedError):
         db.execute("SELECT 1")
     with pytest.raises(StoreError, match="closed"):
-        store.chunk_count()
+        store.describe()
 
 
 def test_processes_that_make_the_same_index_at_once_all_succeed(path):
     code = (
         "import sys; from openclaw_memory.store import SqliteStore; from openclaw_memory.types import *\n"
         "sys.stdin.read(1)\n"
-        "store = SqliteStore.open(sys.argv[1]); store.known_vectors(['00']); print(store.chunk_count())"
+        "store = SqliteStore.open(sys.argv[1]); store.known_vectors(['00']); print(store.describe().chunks)"
     )
     command = [sys.executable, "-c", code, str(path)]
     pipe = subprocess.PIPE

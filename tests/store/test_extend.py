@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from openclaw_memory.errors import StoreError
+from openclaw_memory.types import CandidateRequest
 
 PATH = "sessions/talk.jsonl"
 
@@ -78,7 +79,8 @@ def test_the_terms_of_a_chunk_that_stays_may_change(grown, build):
     grown.extend_file(build.record(PATH, "sessions"), [replace(build.row(10), context_terms="2026-11-21")], 10)
     assert [hit.chunk_id for hit in grown.search_text(["2026-11-21"], 9)] == before[-1:]
     assert ids(grown) == before
-    assert dict(grown.document_frequencies(["2026-11-21", "term"])) == {"2026-11-21": 1, "term": 11}
+    found = grown.candidates(CandidateRequest(["term"], counted=["2026-11-21", "term"]))
+    assert dict(found.frequencies) == {"2026-11-21": 1, "term": 11}
 
 
 def test_vectors_that_lost_their_chunk_can_be_pruned_and_no_others(grown, build):

@@ -102,7 +102,7 @@ def test_a_vector_that_is_damaged_is_met_with_and_without_sqlite_vec(store, path
     build.fill(store, build.units(100))
     change(path, "UPDATE vectors SET embedding = zeroblob(7) WHERE id = 8")
     with closing(SqliteStore.open(path, vector_extension=vector_extension)) as damaged:
-        for meet in (nearest, lambda store, build: store.similarities(build.units(1)[0], [8])):
+        for meet in (nearest, lambda store, _: store.vectors([8])):
             with pytest.raises(CorruptIndexError, match="not one of 32 finite numbers"):
                 meet(damaged, build)
         assert "vectors 1 to 100" in damaged.verify()[0]
@@ -152,7 +152,7 @@ def test_garbage_in_any_page_is_damage_to_a_writer(store, path, build):
         path.write_bytes(content[: page * size] + noise + content[(page + 1) * size :])
         with suppress(CorruptIndexError), closing(SqliteStore.open(path)) as damaged:
             write(damaged, build)
-            damaged.remove_files(damaged.paths())
+            damaged.remove_files(damaged.files())
 
 
 def test_a_full_disk_is_no_damage_in_whatever_table_it_shows(store, build):

@@ -45,7 +45,7 @@ def filled(store, build, word, count=300):
         type(row)(type(row.chunk)(n, n, 0, f"{word} {n}"), row.terms, "", row.vector_key)
         for n, row in enumerate(rows, start=1)
     ]
-    store.remove_files(store.paths())
+    store.remove_files(store.files())
     store.replace_files([(build.record("memory/all.md"), texts)])
 
 
@@ -63,7 +63,7 @@ def test_what_is_written_beside_is_seen_only_when_it_is_published(store, path, b
     filled(built, build, "new", count=200)
     assert first_words(store) == {"old"}
     next_one.publish()
-    assert (first_words(store), store.chunk_count(), names(path)) == ({"new"}, 200, [])
+    assert (first_words(store), store.describe().chunks, names(path)) == ({"new"}, 200, [])
     assert store.verify() == ()
     store.close()
     again = SqliteStore.open(path)

@@ -92,7 +92,7 @@ def test_reading_writes_nothing(store, path, build):
     store.known_vectors([build.key(3)], "check/other")
     store.search_vector(vectors[3], 5)
     store.search_text(["all"], 5)
-    store.similarities(vectors[3], [1, 2])
+    store.vectors([1, 2])
     store.prune(20)
     assert watcher.execute("PRAGMA data_version").fetchall() == before
     store.remove_files(["memory/0.md"])

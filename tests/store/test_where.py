@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from openclaw_memory.errors import QueryError
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.types import CandidateRequest, conditions, matches
+from openclaw_memory.types import CandidateRequest
+from openclaw_memory.types.where import conditions, matches
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=4)
 NUMBER = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.integers(-2, 2)

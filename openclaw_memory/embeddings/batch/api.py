@@ -20,7 +20,11 @@ class JobState(Enum):
     DONE = "done"
     FAILED = "failed"
     EXPIRED = "expired"
-    UNKNOWN = "unknown to the service"
+
+
+# What OpenAI and Voyage call them; any other state is one of a job that runs.
+STATES_OF_OPENAI = {"completed": JobState.DONE, "failed": JobState.FAILED, "cancelled": JobState.FAILED}
+STATES_OF_OPENAI |= {"cancelling": JobState.FAILED, "expired": JobState.EXPIRED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,8 @@ class BatchApi:
 
     `submit` takes pairs of a key (1 to 64 letters and digits) and a text, and returns the job's name; the others take
     that name. `results` maps the keys that were answered, also before a job expired, to their vectors: one that is
-    missing failed. `cancel` ends a job that is not waited for any more. All raise what the service's client raises.
+    missing failed. `cancel` ends a job that is not waited for any more. All raise what the service's client
+    raises: `state` too, where the service does not know the job.
     """
 
     submit: Callable[[Sequence[tuple[str, str]]], str]

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from openclaw_memory._log import warn
 from openclaw_memory.embeddings.batch.api import BatchApi, JobState
-from openclaw_memory.embeddings.batch.state import Job, JobFile, Known, path_of
+from openclaw_memory.embeddings.batch.state import Job, Known, load_or_set_aside, path_of, save
 from openclaw_memory.embeddings.remote.batching import encodable, packs, weight
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.embeddings.vectors import checked_vectors, own_errors
@@ -63,9 +63,9 @@ def batch_api(embedder: Embedder | None) -> BatchApi | None:
 
 
 def batch_of(embedder: Embedder | None, index_path: Path | None, patience: Patience | None = None) -> Batch | None:
-    """Return the jobs of the embedder's service for this index; None where there can be none.
+    """Return the jobs of the embedder's service for this index.
 
-    That is where the service has no batch API, or where there is no place to remember jobs.
+    None where the service has no batch API, or where there is no place to remember jobs.
 
     Raises:
         StoreError: what is remembered of earlier jobs cannot be read; or it is damaged, and cannot be set aside.
@@ -75,39 +75,53 @@ def batch_of(embedder: Embedder | None, index_path: Path | None, patience: Patie
     asked, api = remote(embedder), batch_api(embedder)
     if asked is None or api is None or index_path is None:
         return None
-    patience = patience or Patience()
-    file = JobFile(path_of(index_path), asked.identity)
-    file.sweep(patience.clock() - LONGEST_SECONDS)
-    return Batch(asked, api, file, patience)
+    batch = Batch(asked, api, path_of(index_path), patience or Patience())
+    batch.read()
+    return batch
 
 
 @dataclass(slots=True)
 class Batch:
-    """The jobs of one index at the service of its embedder.
+    """The jobs of one index at the service of its embedder, for the one sync that may run at a time.
 
-    Whatever is learnt is put into the `file` before the next step. `returned` holds the keys of jobs that have ended
-    here: what they lack is asked for by ordinary calls. `queued` holds the keys that wait for a job to end.
+    Whatever is learnt is put into the file at `path` before the next step. `returned` holds the keys of jobs that have
+    ended here: what they lack is asked for by ordinary calls. `queued` holds the keys that wait for a job to end.
     """
 
     embedder: RemoteEmbedder
     api: BatchApi
-    file: JobFile
+    path: Path
     patience: Patience
     returned: set[str] = field(default_factory=set)
     queued: set[str] = field(default_factory=set)
+    known: Known = field(default_factory=Known)
+    _others: dict[str, Known] = field(default_factory=dict)  # a model that is wanted again finds its own jobs
 
-    @property
-    def known(self) -> Known:
-        """What was known of the jobs when their file was last read or written."""
-        return self.file.known
+    def read(self) -> None:
+        """Read the file; jobs of other models that no service keeps so long are removed.
+
+        Raises:
+            StoreError: it cannot be read or written; or it is damaged, and cannot be set aside.
+        """
+        found = load_or_set_aside(self.path)
+        self.known = found.pop(self.embedder.identity, Known())
+        oldest = self.patience.clock() - LONGEST_SECONDS
+        self._others = {
+            identity: replace(known, jobs=tuple(job for job in known.jobs if job.submitted >= oldest))
+            for identity, known in found.items()
+        }
+        if self._others != found:
+            self._save(self.known)
 
     def held(self) -> dict[str, str]:
         """Return the keys that are with the service, each with the reason why its vector is not there."""
         keys = {key for job in self.known.jobs for key in job.keys}
         if not keys:
             return {}
+        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(min(job.submitted for job in self.known.jobs)))
+        held = f"{len(keys):,} texts are with {self._host}'s batch API since {since}; the next sync collects them"
         queued = f"it waits for one of {len(self.known.jobs)} jobs of {self._host}'s batch API to end; sync again"
-        return dict.fromkeys(self.queued, queued) | dict.fromkeys(keys, _reason(self.known, len(keys), self._host))
+        return dict.fromkeys(self.queued, queued) | dict.fromkeys(keys, held)
 
     def advance(self, store: Store, missing: Iterable[tuple[str, str]]) -> tuple[int, int]:
         """Store what finished jobs gave; then hand over the texts that are still missing, if they are many.
@@ -119,12 +133,12 @@ class Batch:
             StoreError: the index, or the file of the jobs, cannot be written.
         """
         collected = tokens = 0
-        self.file.read()
+        self.read()
         for job in self.known.jobs:
             if count := self._collected(job, store):
                 collected, tokens = collected + count, tokens + job.tokens
         if self.known.failures < FAILURE_LIMIT:
-            self._hand_over(store, missing)
+            self._hand_over(missing)
         return collected, tokens
 
     def wait(self, store: Store, progress: Callable[[Progress], None] | None) -> None:
@@ -147,7 +161,7 @@ class Batch:
                 progress(Progress(done, total, "texts with the batch service", seconds=waited))
             self.patience.sleep(self.patience.poll_seconds)
 
-    def _hand_over(self, store: Store, missing: Iterable[tuple[str, str]]) -> None:
+    def _hand_over(self, missing: Iterable[tuple[str, str]]) -> None:
         self.queued.clear()
         not_for_jobs, limit = self.held().keys() | self.returned, self.embedder.service.limits.input_tokens
         texts = ((key, text) for key, text in missing if key not in not_for_jobs and _fits_a_job(text, limit))
@@ -155,33 +169,24 @@ class Batch:
         if len(first) < self.patience.min_texts:
             return
         for pack in packs(chain(first, texts), self.api.max_items, self.api.max_bytes, _line_bytes):
-            with self.file.locked():
-                if len(self.known.jobs) >= self.patience.concurrency:
-                    self.queued.update(key for key, _ in pack)
-                elif not self._submitted(store, pack):
-                    return
+            if len(self.known.jobs) >= self.patience.concurrency:
+                self.queued.update(key for key, _ in pack)
+            elif not self._submitted(pack):
+                return
 
-    def _submitted(self, store: Store, pack: list[tuple[str, str]]) -> bool:
-        """Hand these texts over, and remember the job; False where the service does not take them.
-
-        What another process has handed over, or stored, since they were found missing is left out; a few that are
-        left then are not worth a job.
-        """
-        others = self.held().keys() | store.known_vectors([key for key, _ in pack], self.embedder.identity)
-        left = [(key, text) for key, text in pack if key not in others]
-        if len(left) < min(len(pack), self.patience.min_texts):
-            return True
+    def _submitted(self, pack: list[tuple[str, str]]) -> bool:
+        """Hand these texts over, and remember the job; False where the service does not take them."""
         try:
             # Not tried again: a job may have been made though its name was lost on the way, and each job is paid for.
-            name = self.embedder.ask(self.api.submit, left, seconds=REQUEST_SECONDS, tries=1)
+            name = self.embedder.ask(self.api.submit, pack, seconds=REQUEST_SECONDS, tries=1)
         except ServiceError as error:
             if error.kind not in PASSING:
                 self._count_failure(f"it takes no job: {error}")
             return False
         # A process that is killed here has lost this one job; those before it are in the file.
-        tokens = sum(weight(text) for _, text in left)
-        job = Job(name, [key for key, _ in left], tokens, self.patience.clock())
-        self.file.save(replace(self.known, jobs=(*self.known.jobs, job)))
+        tokens = sum(weight(text) for _, text in pack)
+        job = Job(name, [key for key, _ in pack], tokens, self.patience.clock())
+        self._save(replace(self.known, jobs=(*self.known.jobs, job)))
         return True
 
     def _collected(self, job: Job, store: Store) -> int:
@@ -198,9 +203,8 @@ class Batch:
                 return 0
         if state is JobState.DONE and stored:
             self.returned.update(job.keys)
-            with self.file.locked():
-                off = self.known.failures >= FAILURE_LIMIT
-                self.file.save(replace(self.known.without(job.name), failures=self.known.failures if off else 0))
+            off = self.known.failures >= FAILURE_LIMIT
+            self._save(Known(self._jobs_without(job), self.known.failures if off else 0))
         else:
             self._count_failure("it gave no vector" if state is JobState.DONE else f"it is {state.value}", job)
         return stored
@@ -232,9 +236,8 @@ class Batch:
         """Count a failed attempt to get its vectors; after `TRIES` of them the job is given up."""
         if job.failures + 1 < TRIES:
             again = replace(job, failures=job.failures + 1)
-            with self.file.locked():
-                jobs = tuple(again if old.name == job.name else old for old in self.known.jobs)
-                self.file.save(replace(self.known, jobs=jobs))
+            jobs = tuple(again if old.name == job.name else old for old in self.known.jobs)
+            self._save(replace(self.known, jobs=jobs))
             return
         try:
             self.embedder.ask(self.api.cancel, job.name, seconds=self.embedder.policy.request_seconds)
@@ -243,18 +246,21 @@ class Batch:
         self._count_failure(why, job)
 
     def _count_failure(self, why: str, job: Job | None = None) -> None:
-        """Count one failure more; the job that failed is forgotten, and was counted if another process forgot it."""
-        with self.file.locked():
-            known = self.known
-            if job is not None:
-                known, why = known.without(job.name), f"of job {job.name}, {why}"
-                if known == self.known:
-                    return
-            failures = known.failures + 1
-            self.file.save(replace(known, failures=failures))
-        off = f"ordinary requests take its place until {self.file.path} is deleted"
-        so = "after one more failure" if failures < FAILURE_LIMIT else "from now on"
+        """Count one failure more; the job that failed is forgotten."""
+        jobs = self.known.jobs
+        if job is not None:
+            jobs, why = self._jobs_without(job), f"of job {job.name}, {why}"
+        self._save(Known(jobs, self.known.failures + 1))
+        off = f"ordinary requests take its place until {self.path} is deleted"
+        so = "after one more failure" if self.known.failures < FAILURE_LIMIT else "from now on"
         warn(f"the batch API of {self._host} failed: {why}; {so}, {off}")
+
+    def _jobs_without(self, job: Job) -> tuple[Job, ...]:
+        return tuple(other for other in self.known.jobs if other.name != job.name)
+
+    def _save(self, known: Known) -> None:
+        save(self.path, self._others | {self.embedder.identity: known})
+        self.known = known
 
     @property
     def _host(self) -> str:
@@ -262,7 +268,7 @@ class Batch:
 
 
 def _good_vectors(job: Job, found: Mapping[str, Any], dims: int | None) -> dict[str, Vector]:
-    """Return the vectors that were asked for and are sound: not zero, and of `dims` dimensions, or of as many as most."""
+    """Return the vectors that were asked for and are not zero, of `dims` dimensions, or of as many as most have."""
     rows: dict[str, Vector] = {}
     for key in dict.fromkeys(job.keys):
         # A text whose vector is left out is asked for again by an ordinary call, whose failure is reported.
@@ -275,13 +281,8 @@ def _good_vectors(job: Job, found: Mapping[str, Any], dims: int | None) -> dict[
 
 
 def _fits_a_job(text: str, limit: int) -> bool:
-    """Return whether the service takes the text as it is: neither blank, nor over the limit, nor with lone surrogates."""
+    """Return whether the service takes the text as it is: not blank, within the limit, without lone surrogates."""
     return bool(text.strip()) and weight(text) <= limit and encodable(text) == text
-
-
-def _reason(known: Known, count: int, host: str) -> str:
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(min(job.submitted for job in known.jobs)))
-    return f"{count:,} texts are with {host}'s batch API since {when}; the next sync collects them"
 
 
 def _line_bytes(item: tuple[str, str]) -> int:

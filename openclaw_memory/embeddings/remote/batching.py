@@ -76,3 +76,13 @@ def in_order(answer: Any, count: int, origin: str) -> list[Any]:
         )
     vectors = [by_index[index] for index in range(count)]
     return [np.frombuffer(b64decode(v, validate=True), "<f4") if isinstance(v, str) else v for v in vectors]
+
+
+def results_of(lines: Iterable[Any], origin: str) -> dict[str, Any]:
+    """Return the vectors of a job of OpenAI or Voyage by key; a line of its file for each text, failed ones left out.
+
+    Raises:
+        EmbedderError: a line has no vector though it says so; `origin` says who sent it.
+    """
+    answers = ((line["custom_id"], line.get("response") or {}) for line in lines)
+    return {key: in_order(answer["body"], 1, origin)[0] for key, answer in answers if answer.get("status_code") == 200}

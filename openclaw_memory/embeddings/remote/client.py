@@ -20,7 +20,7 @@ from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError, 
 from openclaw_memory.embeddings.remote.http import deadline, on_this_machine, public, seconds_left, secrets_in, sleep
 from openclaw_memory.embeddings.remote.limits import SHORTEST_PIECE, AdaptiveLimits, Limits
 from openclaw_memory.embeddings.remote.retry import RetryPolicy, retried
-from openclaw_memory.embeddings.remote.workers import Request, Workers
+from openclaw_memory.embeddings.remote.workers import Workers
 from openclaw_memory.embeddings.vectors import PROBE, checked_vectors, installing
 from openclaw_memory.errors import EmbedderError
 
@@ -111,20 +111,16 @@ class RemoteEmbedder:
             ServiceError: there is no vector, whatever the reason.
         """
         seconds = self.policy.query_seconds
-        work = partial(_answers, self._pipeline, [encodable(text)], as_query=True, seconds=seconds)
-        request = self._begun(self._questions, work)
+        ask = partial(self._pipeline.answers, [encodable(text)], as_query=True)
+        request: Future[list[Answer]] = self._begun(self._questions, ask, seconds)
         try:
-            answers = request.result(seconds + GRACE_SECONDS)
+            answers: list[Answer] = self._result(request, seconds + GRACE_SECONDS)
         except TimeoutError as error:
             raise ServiceError(
                 f"{self.endpoint} gave no answer within {seconds:g} s; set a longer embedding.query_seconds, or see "
                 "whether the service is up",
                 FailureKind.PASSING,
             ) from error
-        except CancelledError as error:
-            raise self._closed() from error
-        finally:
-            request.cancel()
         vector: Vector = in_places(answers, 1, self.service.origin)[0]
         return vector
 
@@ -141,9 +137,7 @@ class RemoteEmbedder:
         origin, limits = self.service.origin, self._pipeline.limits.now
         pending = [(pack, self.submit(pack)) for pack in packs(texts, limits.items, limits.request_tokens, weight)]
         try:
-            matrices = [in_places(request.result(), len(pack), origin) for pack, request in pending]
-        except CancelledError as error:
-            raise self._closed() from error
+            matrices = [in_places(self._result(request), len(pack), origin) for pack, request in pending]
         finally:
             for _, request in pending:
                 request.cancel()
@@ -157,9 +151,9 @@ class RemoteEmbedder:
         Requests that belong together name how many `closings` there were when the first was made: after another one
         they are cancelled at once.
         """
-        texts = [encodable(text) for text in pack]
+        ask = partial(self._pipeline.answers, [encodable(text) for text in pack], as_query=False)
         try:
-            return self._begun(self._documents, partial(_answers, self._pipeline, texts, as_query=False), since)
+            return self._begun(self._documents, ask, since=since)
         except ServiceError as error:
             failed: Future[list[Answer]] = Future()
             failed.set_result([Answer(range(len(pack)), None, error)])
@@ -173,17 +167,11 @@ class RemoteEmbedder:
         Raises:
             ServiceError: it failed, whatever the reason.
         """
-        work = partial(_asked, self._pipeline, call, args, seconds=seconds, tries=tries)
-        request: Request[T] = self._begun(self._documents, work)
-        try:
-            return request.result()
-        except CancelledError as error:
-            raise self._closed() from error
-        finally:
-            request.cancel()
+        ask = partial(self._pipeline.call, seconds, partial(call, *args), as_query=False, tries=tries)
+        return self._result(self._begun(self._documents, ask))
 
     def close(self) -> None:
-        """End requests under way and connections. The next request opens new ones."""
+        """End connections, and requests that are waited for. The next request opens new connections."""
         if self._is_forked():  # threads and connections are the parent's
             return
         self._questions.close()
@@ -191,7 +179,13 @@ class RemoteEmbedder:
         if self.service.close is not None:
             self.service.close()
 
-    def _begun(self, workers: Workers, work: Callable[[Request[T]], T], since: int | None = None) -> Request[T]:
+    def _begun(
+        self, workers: Workers, ask: Callable[[], T], seconds: float = math.inf, since: int | None = None
+    ) -> Future[T]:
+        def work(request: Future[T]) -> T:
+            with deadline(seconds, request):
+                return ask()
+
         if self._is_forked():
             raise ServiceError(
                 f"embedding with {self.provider}: this process was forked after the embedder was used; make one in "
@@ -201,34 +195,17 @@ class RemoteEmbedder:
         self._process = os.getpid()
         return workers.submit(work, since)
 
+    def _result(self, request: Future[T], seconds: float | None = None) -> T:
+        try:
+            return request.result(seconds)
+        except CancelledError as error:
+            message = f"asking {self.endpoint} was ended by close(); ask again"
+            raise ServiceError(message, FailureKind.PASSING) from error
+        finally:
+            request.cancel()
+
     def _is_forked(self) -> bool:
         return self._process is not None and self._process != os.getpid()
-
-    def _closed(self) -> ServiceError:
-        return ServiceError(f"asking {self.endpoint} was ended by close(); ask again", FailureKind.PASSING)
-
-
-# In functions, not methods: the threads must not keep the embedder, which closes them when it is forgotten.
-
-
-def _answers(
-    pipeline: RequestPipeline, texts: list[str], request: Request[Any], *, as_query: bool, seconds: float = math.inf
-) -> list[Answer]:
-    with deadline(seconds, request):
-        return pipeline.answers(texts, as_query=as_query)
-
-
-def _asked(
-    pipeline: RequestPipeline,
-    call: Callable[..., T],
-    args: tuple[Any, ...],
-    request: Request[T],
-    *,
-    seconds: float,
-    tries: int | None,
-) -> T:
-    with deadline(math.inf, request):
-        return pipeline.call(seconds, partial(call, *args), as_query=False, tries=tries)
 
 
 @dataclass(slots=True)
@@ -239,12 +216,6 @@ class _Halved:
     refused: list[tuple[FailureKind, list[int]]] = field(default_factory=list)
     whole: set[int] = field(default_factory=set)  # the places of texts that were answered, and not in pieces
     probed: bool = False
-
-    @property
-    def last_was_refused(self) -> bool:
-        """Whether the text before was refused for its content."""
-        error = self.answers[-1].error if self.answers else None
-        return isinstance(error, ServiceError) and error.kind is FailureKind.REFUSED
 
     def failed(self, error: ServiceError, places: Iterable[int]) -> list[Answer]:
         """Return what was answered, and the same error for all the rest."""
@@ -301,7 +272,7 @@ class RequestPipeline:
                 return call()
         except Exception as error:
             seconds_left()  # where the whole request is over, or cancelled, it is not this try that failed
-            if any(isinstance(reason, TimeoutError) for reason in reasons(error)):
+            if any("Timeout" in type(reason).__name__ for reason in reasons(error)):  # ours, or of an HTTP library
                 message = f"{origin} gave no whole answer within {seconds:g} s; the next sync asks again"
                 raise ServiceError(message, FailureKind.PASSING) from error
             raise failure(error, origin, self.service.secrets) from error
@@ -340,11 +311,13 @@ class RequestPipeline:
         """Return the error that all texts share, where no part of them would fare better.
 
         A service that never answered, or refuses two neighbours one after the other, may refuse any text: a probe
-        tells, once for each request that is halved.
+        finds out, once for each request that is halved.
         """
         if not error.isolated:
             return error
-        two_in_a_row = len(part) == 1 and error.kind is FailureKind.REFUSED and halved.last_was_refused
+        before = halved.answers[-1].error if halved.answers else None
+        refused_before = isinstance(before, ServiceError) and before.kind is FailureKind.REFUSED
+        two_in_a_row = len(part) == 1 and error.kind is FailureKind.REFUSED and refused_before
         if halved.probed or (self.has_answered and not two_in_a_row):
             return None
         halved.probed = True
@@ -418,7 +391,7 @@ class RequestPipeline:
             )
 
 
-def in_places(answers: Iterable[Answer], count: int, origin: str) -> Matrix:
+def in_places(answers: list[Answer], count: int, origin: str) -> Matrix:
     """Return the vectors of all `count` texts in their order.
 
     Raises:
@@ -426,13 +399,12 @@ def in_places(answers: Iterable[Answer], count: int, origin: str) -> Matrix:
     """
     import numpy as np
 
-    found = list(answers)
-    for answer in found:
+    for answer in answers:
         if answer.error is not None:
             raise answer.error
-    matrices = [answer.vectors for answer in found if answer.vectors is not None]
+    matrices = [answer.vectors for answer in answers if answer.vectors is not None]
     matrix: Matrix = np.zeros((count, same_dims(matrices, origin)), dtype=np.float32)
-    for answer in found:
+    for answer in answers:
         matrix[list(answer.places)] = answer.vectors
     return matrix
 

@@ -112,7 +112,7 @@ def failure(error: Exception, origin: str, secrets: Sequence[str] = ()) -> Servi
     status = getattr(response, "status_code", None)
     text = _text_of(error, response)
     retry_after = _retry_after(getattr(response, "headers", {}), text)
-    kind = _kind_of(status, text, hinted=retry_after is not None)
+    kind = FailureKind.PASSING if status is None else _kind_of(status, text, hinted=retry_after is not None)
     what = f"answered {status}" if status else "cannot be reached or answered nonsense"
     shown = KEY.sub(r"\1***", _without(secrets, text))[:LONGEST_MESSAGE]
     return ServiceError(f"{origin} {what}: {shown}; {REMEDIES[kind]}", kind, retry_after)
@@ -126,9 +126,7 @@ def reasons(error: BaseException) -> Iterator[BaseException]:
         reason = reason.__cause__
 
 
-def _kind_of(status: int | None, text: str, *, hinted: bool) -> FailureKind:
-    if status is None:
-        return FailureKind.PASSING
+def _kind_of(status: int, text: str, *, hinted: bool) -> FailureKind:
     if QUOTA.search(text) and status in {402, 403, 429} and not hinted:
         return FailureKind.EXHAUSTED
     if status == 429 or (status in {400, 403, 503} and BUSY.search(text)):
@@ -149,16 +147,12 @@ def _text_of(error: Exception, response: Any) -> str:
     if body is None and response is not None:
         with suppress(Exception):  # a body that was not read, or cannot be decoded, says nothing
             body = response.text
-    if isinstance(body, dict):
-        inner = body.get("error", body)
-        parts = inner.values() if isinstance(inner, dict) else [inner]
-        text = " ".join([text, *(str(part) for part in parts if part and str(part) not in text)])
-    elif isinstance(body, str) and body not in text:
-        text = f"{text} {body}"
+    inner = body.get("error", body) if isinstance(body, dict) else body
+    parts = list(inner.values()) if isinstance(inner, dict) else [inner]
     *_, first = reasons(error)
     if first is not error and response is None:  # SDKs say of a lost connection only that it is lost
-        text = f"{text} ({type(first).__name__}: {first})"
-    return " ".join(text.split())
+        parts.append(f"({type(first).__name__}: {first})")
+    return " ".join(" ".join([text, *(str(part) for part in parts if part and str(part) not in text)]).split())
 
 
 def _without(secrets: Sequence[str], text: str) -> str:

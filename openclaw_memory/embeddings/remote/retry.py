@@ -35,44 +35,32 @@ class RetryPolicy:
 
 
 def retried(
-    policy: RetryPolicy,
-    sleep: Callable[[float], None],
-    call: Callable[[], T],
-    *,
-    as_query: bool,
-    tries: int | None = None,
+    policy: RetryPolicy, sleep: Callable[[float], None], call: Callable[[], T], *, as_query: bool, tries: int | None
 ) -> T:
     """Return what `call` returns, called as often as the policy allows, or `tries` times.
 
     Raises:
         ServiceError: the last try failed.
     """
-    from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential, wait_random
+    from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
 
-    def error_of(state: RetryCallState) -> BaseException | None:
-        return state.outcome.exception() if state.outcome is not None else None
-
-    def is_busy(state: RetryCallState) -> bool:
-        return not as_query and _kind(error_of(state)) is FailureKind.BUSY
+    def failed(state: RetryCallState) -> tuple[bool, float | None]:
+        """Return whether the service is asked too often, and the wait that it asked for."""
+        error = state.outcome.exception() if state.outcome is not None else None
+        busy = not as_query and isinstance(error, ServiceError) and error.kind is FailureKind.BUSY
+        return busy, error.retry_after if busy and isinstance(error, ServiceError) else None
 
     def enough(state: RetryCallState) -> bool:
-        allowed = policy.busy_tries if is_busy(state) else policy.tries
-        return state.attempt_number >= (allowed if tries is None else tries)
+        return state.attempt_number >= (tries or (policy.busy_tries if failed(state)[0] else policy.tries))
 
     def wait(state: RetryCallState) -> float:
-        busy, error = is_busy(state), error_of(state)
-        first, longest = (
-            (policy.busy_first_wait, policy.busy_longest_wait) if busy else (policy.first_wait, policy.longest_wait)
-        )
-        if busy and isinstance(error, ServiceError) and error.retry_after is not None:
-            return min(error.retry_after, longest)
-        backoff = wait_exponential(multiplier=first, max=longest) + wait_random(0, JITTER * first)
-        return min(backoff(state), longest)
+        busy, asked_for = failed(state)
+        first = policy.busy_first_wait if busy else policy.first_wait
+        longest = policy.busy_longest_wait if busy else policy.longest_wait
+        backoff = wait_exponential_jitter(first, longest, jitter=JITTER * first)
+        return min(backoff(state) if asked_for is None else asked_for, longest)
 
-    passing = {FailureKind.PASSING, FailureKind.BUSY}
-    again = retry_if_exception(lambda error: _kind(error) in passing)
-    return Retrying(retry=again, stop=enough, wait=wait, sleep=sleep, reraise=True)(call)
+    def passes(error: BaseException) -> bool:
+        return isinstance(error, ServiceError) and error.kind in {FailureKind.PASSING, FailureKind.BUSY}
 
-
-def _kind(error: BaseException | None) -> FailureKind | None:
-    return error.kind if isinstance(error, ServiceError) else None
+    return Retrying(retry=retry_if_exception(passes), stop=enough, wait=wait, sleep=sleep, reraise=True)(call)

@@ -1,0 +1,173 @@
+"""What a `Memory` asks of its engine, and the engine that comes with it: the index of a workspace, and its retriever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from openclaw_memory.config import MemoryConfig
+from openclaw_memory.embeddings.selection import EmbedderSelector, handed_in, sent_to
+from openclaw_memory.errors import EmbedderError
+from openclaw_memory.indexing.service import IndexParts, IndexService
+from openclaw_memory.retriever import Retriever
+from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
+
+if TYPE_CHECKING:
+    import datetime
+
+    from openclaw_memory.documents import Documents
+    from openclaw_memory.search import SearchResults
+    from openclaw_memory.workspace import Workspace
+
+__all__ = ["Backend", "BuiltinBackend"]
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """Indexes the files of a workspace and answers from them.
+
+    Arguments, results and errors are those of the methods of `Memory` with the same names.
+    """
+
+    def search(
+        self,
+        query: str,
+        *,
+        max_results: int | None = None,
+        min_score: float | None = None,
+        source: Source | None = None,
+        explain: bool = False,
+        now: datetime.datetime | None = None,
+    ) -> SearchResults:
+        """Return the lines that answer `query`, best first."""
+        ...
+
+    def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
+        """Return lines of a memory file, from disk."""
+        ...
+
+    def sync(
+        self,
+        *,
+        force: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+        wait: float | None = None,
+    ) -> SyncReport:
+        """Bring the index up to date with the files."""
+        ...
+
+    def status(self, *, deep: bool = False) -> Status:
+        """Return what is indexed, with what, and what is degraded."""
+        ...
+
+    def close(self) -> None:
+        """Release everything. Calling it twice is allowed."""
+        ...
+
+
+class BuiltinBackend:
+    """The engine of this library: a store, kept up to date by an `IndexService` and searched by a `Retriever`."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        store: Store | Callable[[], Store],
+        embedder: Embedder | EmbedderSelector | Callable[[], Embedder | None] | None,
+        config: MemoryConfig,
+        *,
+        notices: Sequence[str] = (),
+        flush_failures: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
+        self._workspace, self._config, self._notices = workspace, config, tuple(notices)
+        self._flush_failures = flush_failures
+        self._embedders = handed_in(embedder, config.embedding)
+        self.service = IndexService(IndexParts(workspace, self._embedders, config, store))
+        self._retriever = Retriever(workspace, self.service, self._embedders, config)
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """The embedder of the index, as it is or as the next sync builds it; None for keyword search.
+
+        Raises:
+            EmbedderError: It is unavailable.
+        """
+        self.service.check_open()
+        return self._embedders.for_search(self.service.store().meta())
+
+    @cached_property
+    def documents(self) -> Documents:
+        """What frameworks add to this memory."""
+        from openclaw_memory.documents import Documents
+
+        return Documents(self._workspace, self.service, self.search, lambda: self.embedder)
+
+    def search(
+        self,
+        query: str,
+        *,
+        max_results: int | None = None,
+        min_score: float | None = None,
+        source: Source | None = None,
+        explain: bool = False,
+        now: datetime.datetime | None = None,
+    ) -> SearchResults:
+        """See `Memory.search`."""
+        from openclaw_memory.search.query import validate_request, with_time_zone
+
+        rules = validate_request(self._config.search, query, max_results, min_score, source)
+        return self._retriever.answer(query, rules, source, explain=explain, now=with_time_zone(now))
+
+    def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
+        """See `Memory.get`."""
+        self.service.check_open()
+        return self._workspace.excerpt(path, start=start, lines=lines)
+
+    def sync(
+        self,
+        *,
+        force: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+        wait: float | None = None,
+    ) -> SyncReport:
+        """See `Memory.sync`."""
+        return self.service.sync(force, progress, wait)
+
+    def status(self, *, deep: bool = False) -> Status:
+        """See `Memory.status`."""
+        self.service.check_open()
+        from openclaw_memory.indexing import describe
+        from openclaw_memory.indexing.status import status
+
+        notices = [*self._notices, *self.documents.damaged(look=deep)]
+        embedder = wanted = None
+        store = self.service.store()
+        try:
+            embedder = self._embedders.for_search(store.meta())
+            wanted = describe(embedder, self._config.chunking)
+        except EmbedderError as error:
+            notices.append(f"no embedder, search is by keywords: {error}")
+        if embedder is not None and (receiver := sent_to(embedder)) is not None:
+            notices.append(receiver)
+        if self.service.is_locked():
+            notices.append("a sync is under way")
+        return status(
+            self._workspace,
+            store,
+            embedder,
+            wanted,
+            requested_provider=self._embedders.requested,
+            unavailable=self._embedders.unavailable,
+            last=self.service.last,
+            notices=notices,
+            deep=deep,
+            config=self._config,
+            last_error=self.service.last_error,
+            watcher=self.service.watcher_state(),
+            flush=self._flush_failures(),
+        )
+
+    def close(self) -> None:
+        """See `Memory.close`."""
+        self.service.close()
+        self._embedders.close()

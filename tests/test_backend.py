@@ -1,0 +1,112 @@
+"""What a memory asks of its engine, and which store it opens: the built-in ones, another one, and clear errors."""
+
+from pathlib import Path
+
+import pytest
+
+from openclaw_memory import Memory, SearchResults, SqliteStore, Workspace
+from openclaw_memory.backend import Backend, BuiltinBackend
+from openclaw_memory.errors import ConfigError
+from openclaw_memory.types import SearchResult, SyncReport
+
+
+class Fixed:
+    """An engine that gives one answer and counts its calls."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace, self.calls = workspace, []
+
+    def search(self, query, **options):
+        self.calls.append("search")
+        found = SearchResult("MEMORY.md", 3, 3, 0.9, "- Ines prefers trains to planes.", "memory")
+        return SearchResults((found,), query, "keyword", "fixed", "")
+
+    def get(self, path, *, start=None, lines=None):
+        self.calls.append("get")
+        return self.workspace.excerpt(path, start=start, lines=lines)
+
+    def sync(self, *, force=False, progress=None, wait=None):
+        self.calls.append("sync")
+        return SyncReport()
+
+    def status(self, *, deep=False):
+        raise NotImplementedError
+
+    def close(self):
+        self.calls.append("close")
+
+
+def test_a_memory_hands_its_calls_to_the_backend_it_was_given(notes):
+    backend = Fixed(Workspace.open(notes))
+    with Memory(backend.workspace, backend=backend) as memory:
+        memory.sync()
+        hit = memory.search("trains")[0]
+        assert memory.get(hit.citation).text == hit.snippet
+        assert memory.append("The ferry leaves at seven.", date="2026-03-01").start_line == 3
+        assert memory.index_path is None
+    assert backend.calls == ["sync", "search", "get", "close"]
+    assert not (notes / ".memory").exists()
+
+
+@pytest.mark.parametrize("ask", [lambda memory: memory.watch(), lambda memory: memory.documents, Memory.sync_soon])
+def test_what_only_the_built_in_engine_can_is_refused_with_a_word(notes, ask):
+    memory = Memory(Workspace.open(notes), backend=Fixed(Workspace.open(notes)))
+    with pytest.raises(ConfigError, match="belong to the built-in engine"):
+        ask(memory)
+
+
+def test_the_built_in_engine_is_a_backend(notes):
+    with Memory.open(notes) as memory:
+        assert isinstance(memory._backend, Backend)
+        assert isinstance(memory._backend, BuiltinBackend)
+
+
+def test_a_memory_without_store_and_backend_is_an_error(notes):
+    with pytest.raises(ConfigError, match="needs a store or a backend"):
+        Memory(Workspace.open(notes))
+
+
+@pytest.mark.parametrize(
+    ("store", "where"),
+    [
+        ("sqlite", ".memory/index.sqlite"),
+        ("sqlite:///elsewhere/other.sqlite", "elsewhere/other.sqlite"),
+        (lambda: SqliteStore("made.sqlite"), None),
+    ],
+)
+def test_a_store_is_chosen_by_name_url_or_function(notes, tmp_path, monkeypatch, store, where):
+    monkeypatch.chdir(tmp_path)
+    with Memory.open(notes, store=store, embedder=None) as memory:
+        assert memory.search("gauges")
+        assert memory.index_path == (notes / where if where else Path("made.sqlite"))
+        assert memory.status().backend == "sqlite"
+
+
+def test_a_store_of_another_package_is_found_by_its_scheme(notes, monkeypatch):
+    opened = []
+
+    class Point:
+        name, value = "shelf", "shelf:open"
+
+        def load(self):
+            return lambda url, root: opened.append((url, root)) or SqliteStore(root / "shelf.sqlite")
+
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [Point()])
+    with Memory.open(notes, store="shelf://host/name", embedder=None) as memory:
+        assert memory.search("gauges")
+    assert opened == [("shelf://host/name", notes)]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"store": "postgres://host/db"}, r"unknown store 'postgres://host/db': the stores are sqlite;"),
+        ({"store": "sqlte"}, "did you mean 'sqlite'"),
+        ({"store": "sqlite://"}, "names no file"),
+        ({"store": 7}, "is not a store: it lacks add_vectors"),
+        ({"store": "sqlite:///a.sqlite", "index_path": "b.sqlite"}, "does not go with store="),
+    ],
+)
+def test_a_store_that_cannot_be_opened_is_named_with_what_to_give_instead(notes, given, message):
+    with pytest.raises(ConfigError, match=message):
+        Memory.open(notes, **given)
