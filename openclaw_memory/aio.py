@@ -31,7 +31,12 @@ async def in_thread(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) 
     """Run a blocking call in a thread of the event loop's own pool, and return what it returns.
 
     The call sees the context variables of the task. When the task is cancelled, a call that has begun runs to its end
-    in its thread, and what it returns or raises is dropped; one that has not begun is not made.
+    in its thread, and its result is dropped; one that has not begun is not made.
+
+    Args:
+        call: The function.
+        *args: Its positional arguments.
+        **kwargs: Its keyword arguments.
     """
     return await _awaited(None, partial(call, *args, **kwargs))
 
@@ -156,7 +161,7 @@ class AsyncMemory:
         """Bring the index up to date with the files. See `Memory.sync`.
 
         `progress` is called in a thread. A task that is cancelled ends the sync at its next step; the index stays as it
-        was, and the next sync goes on from there.
+        was, and the next sync continues from there.
         """
         from openclaw_memory.indexing.service import Ended
 
@@ -175,7 +180,7 @@ class AsyncMemory:
             raise
 
     async def status(self, *, deep: bool = False) -> Status:
-        """Return what is indexed, with what, and what works less well than it could. See `Memory.status`."""
+        """Return what is indexed, with what, and what is degraded. See `Memory.status`."""
         return await self._call(self.memory.status, deep=deep)
 
     async def close(self) -> None:

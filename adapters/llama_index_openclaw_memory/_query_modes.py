@@ -61,7 +61,7 @@ def _by_vectors(origins: VectorOrigins, query: VectorStoreQuery, where: Where | 
 
 
 def _nearest(origins: VectorOrigins, vector: Sequence[float], k: int, where: Where | None) -> Found:
-    documents, there = origins.memory.documents, origins.model_there()
+    documents, there = origins.memory.documents, origins.model_there
     if there is not None:
         return documents.vector_search(vector, k, identity=there, where=where)
     if not origins.is_own(None):
@@ -94,7 +94,7 @@ def _by_both(origins: VectorOrigins, query: VectorStoreQuery, where: Where | Non
 
 def _is_fused(origins: VectorOrigins, query: VectorStoreQuery) -> bool:
     """Whether nodes have vectors that the memory's own search does not know, and a query can be compared with them."""
-    there = origins.model_there()
+    there = origins.model_there
     if there is None or origins.is_own(there):
         return False
     asked = origins.model_of(query)
@@ -129,7 +129,7 @@ _MODES: Mapping[VectorStoreQueryMode, Callable[[VectorOrigins, VectorStoreQuery,
 
 def _with_vectors(origins: VectorOrigins, found: Sequence[Document]) -> list[tuple[Document, Vector]]:
     """Documents with the vectors they came with, or else those of their chunks; without those that have none."""
-    there = origins.model_there()
+    there = origins.model_there
     if there is None and not origins.is_own(None):
         return []
     rows = origins.memory.documents.vectors(found, there)

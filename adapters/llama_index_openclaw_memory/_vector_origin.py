@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from llama_index.core.schema import BaseNode, MetadataMode
@@ -62,14 +63,15 @@ class VectorOrigins:
             EmbedderError: the memory's embedder cannot be had.
         """
         embedder = self.theirs or self.memory.embedder
-        if embedder is None or self.model_there() not in {None, embedder.identity}:
+        if embedder is None or self.model_there not in {None, embedder.identity}:
             return None
         return source_by(embedder)
 
+    @cached_property
     def model_there(self) -> str | None:
-        """The identity of the model whose vectors the nodes came with; None where there are none."""
+        """The identity of the model whose vectors the nodes came with, read once a call; None if they came with none."""
         embedder = self.theirs or self._own()
-        # What makes vectors again that are gone must be at hand before anybody misses them.
+        # The source that makes lost vectors again comes before the search that would miss them.
         return self.memory.documents.vector_identity(None if embedder is None else source_by(embedder))
 
     def of_nodes(self, nodes: Sequence[BaseNode]) -> VectorSource:
@@ -96,7 +98,7 @@ class VectorOrigins:
             return source_by(self.theirs) if telling is None else made_by
         if telling is not None:
             return made_by
-        there = self.model_there()
+        there = self.model_there
         if there is None:
             is_as_long = embedder.embed_query("how long is a vector?").shape[0] == len(nodes[0].embedding or [])
             return source_by(embedder) if is_as_long else UNKNOWN_SOURCE
@@ -118,7 +120,7 @@ class VectorOrigins:
         Raises:
             EmbedderError: it is another one.
         """
-        if asked is not None and (there := self.model_there()) not in {None, asked}:
+        if asked is not None and (there := self.model_there) not in {None, asked}:
             raise EmbedderError(
                 f"this search is by vectors of {asked!r}, the nodes that are there came with some of {there!r}, and "
                 "the two cannot be compared: search with that model, OpenClawVectorStore(memory, embed_model=...), or "

@@ -317,19 +317,25 @@ class Documents:
         unit = unit_of(vector)
         if identity is None:
             return self._reading(lambda store: self._by_chunks(store, unit, k, where))
-        self._vectors.restore(vector_source)
+        self._vectors.take(vector_source)
 
-        def search() -> list[tuple[Document, float]]:
-            return self._reading(lambda store: self._by_own_vectors(store, unit, k, identity, where))
+        def search(store: Store) -> tuple[list[tuple[Document, float]], bool, bool]:
+            there = store.identities()
+            found = self._by_own_vectors(store, there, unit, k, identity, where)
+            is_current = self._vectors.are_current(store, (document for document, _ in found))
+            return found, self._vectors.can_restore(there), is_current
 
-        found = search()
-        if self._vectors.are_current(document for document, _ in found):
-            return found
-        # A person has changed what was found: its vector is that of another text.
-        with suppress(SyncBusyError, StoreError):
-            self._service.sync(wait=0)
-        self._vectors.restore(None)
-        return search()
+        # One snapshot answers as a rule: each further one costs as much as the search itself.
+        found, is_lacking, is_current = self._reading(search)
+        if is_lacking:
+            self._vectors.restore()
+            found, _, is_current = self._reading(search)
+        if not is_current:  # a person has changed what was found: its vector is that of another text
+            with suppress(SyncBusyError, StoreError):
+                self._service.sync(wait=0)
+            self._vectors.restore()
+            found, _, _ = self._reading(search)
+        return found
 
     def vectors(self, found: Sequence[Document], identity: str | None = None) -> list[Vector | None]:
         """A unit vector for each document, shape (dims,), or None where it has none.
@@ -357,7 +363,8 @@ class Documents:
 
         It is that of `vector_source`, which makes those again that are gone, or else the commonest one.
         """
-        return self._vectors.restore(vector_source)
+        self._vectors.take(vector_source)
+        return self._vectors.restore()
 
     def missing_vectors(self) -> int:
         """How many documents cannot be found by the vectors they came with; `damaged` says why."""
@@ -466,10 +473,16 @@ class Documents:
         return distinct(self._hits(wanted), k, where)
 
     def _by_own_vectors(
-        self, store: Store, unit: Vector, k: int, identity: str, where: Where | None
+        self,
+        store: Store,
+        there: Mapping[str, tuple[int, int]],
+        unit: Vector,
+        k: int,
+        identity: str,
+        where: Where | None,
     ) -> list[tuple[Document, float]]:
-        """As `vector_search` with an identity, of one state of the index."""
-        own = row_identity(store.identities(), identity)
+        """Answer `vector_search` with an identity from one state of the index, whose `identities()` are `there`."""
+        own = row_identity(there, identity)
         found: list[tuple[Document, float]] = []
         if own is not None:
             check_question(unit, int(own.rpartition("#")[2]))

@@ -51,25 +51,31 @@ class DocumentVectors:
         """Make vectors again that are gone with this source, or the latest one; also where that failed just now."""
         self._source, self._tried = source or self._source, None
 
-    def restore(self, source: VectorSource | None) -> str | None:
-        """Make vectors again that are gone, by this source or the latest one, if they are of its model.
+    def take(self, source: VectorSource | None) -> None:
+        """Keep this source as the latest one, if it is given."""
+        self._source = source or self._source
+
+    def can_restore(self, there: Mapping[str, tuple[int, int]]) -> bool:
+        """Whether vectors are gone that `restore` would make again now; those that it cannot make are logged."""
+        if self._attempt(there) is not None:
+            return True
+        self._warn(there)
+        return False
+
+    def restore(self) -> str | None:
+        """Make vectors again that are gone, by the latest source, if they are of its model.
 
         Returns the model whose vectors there are, as `Documents.vector_identity`. A source that fails is asked again
         when other vectors are missing, or after a minute.
         """
-        self._source = source or self._source
         there = self._there()
-        if self._source is not None and self._source.make is not None and self._making.acquire(blocking=False):
+        if self._attempt(there) is not None and self._making.acquire(blocking=False):
             try:
-                if self._restored(there, self._source):
+                if self._restored(there):
                     there = self._there()
             finally:
                 self._making.release()
-        words = _lines(self._missing(there))
-        for one in words:
-            if one not in self._said:
-                warn(one)
-        self._said = words
+        self._warn(there)
         return self._model(there)
 
     def missing(self) -> Mapping[str, int]:
@@ -81,18 +87,22 @@ class DocumentVectors:
         """As `missing`, a line for each reason."""
         return _lines(self.missing())
 
-    def are_current(self, documents: Iterable[Document]) -> bool:
-        """Whether these documents are, as their files are now, those whose vectors the index has."""
+    def are_current(self, store: Store, documents: Iterable[Document]) -> bool:
+        """Whether the index has the vectors of these documents as their files are now."""
         keys: dict[str, set[str]] = {}
         for document in documents:
             seen = self._known.text_at(document.path)
             if seen is not None and seen.embedding is not None and document.model:
                 keys.setdefault(seen.embedding.identity, set()).add(seen.embedding.key)
+        return all(wanted == store.known_vectors(wanted, identity) for identity, wanted in keys.items())
 
-        def are_known(store: Store) -> bool:
-            return all(wanted == store.known_vectors(wanted, identity) for identity, wanted in keys.items())
-
-        return not keys or bool(self._reading(are_known))
+    def _warn(self, there: Mapping[str, tuple[int, int]]) -> None:
+        """Log what is missing, each reason once."""
+        words = _lines(self._missing(there))
+        for one in words:
+            if one not in self._said:
+                warn(one)
+        self._said = words
 
     def _there(self) -> Mapping[str, tuple[int, int]]:
         there: Mapping[str, tuple[int, int]] = self._reading(lambda store: store.identities())
@@ -123,12 +133,20 @@ class DocumentVectors:
 
     # --- making them again ---------------------------------------------------------------------------------------
 
-    def _restored(self, there: Mapping[str, tuple[int, int]], source: VectorSource) -> bool:
-        """Whether any vector that was gone has been made again."""
+    def _attempt(self, there: Mapping[str, tuple[int, int]]) -> object | None:
+        """Return what would be tried now: the source, what it can make and the minute. None: nothing, or not again."""
+        source = self._source
+        if source is None or source.make is None:
+            return None
         lacking = {name: counts for name, counts in there.items() if counts[1] < counts[0]}
         lacking = {name: counts for name, counts in lacking.items() if name.rpartition("#")[0] == source.identity}
         attempt = (source.identity, lacking, time.monotonic() // PATIENCE_SECONDS)
-        if not lacking or attempt == self._tried:
+        return attempt if lacking and attempt != self._tried else None
+
+    def _restored(self, there: Mapping[str, tuple[int, int]]) -> bool:
+        """Make what is gone again; whether any was made."""
+        source, attempt = self._source, self._attempt(there)
+        if source is None or attempt is None:  # another thread has tried it meanwhile
             return False
         self._tried, self._failed = attempt, ""
         made = 0

@@ -23,13 +23,16 @@ SECRET = re.compile(r"(?:\bsk-|\bAIza|\bpa-|\bhf_|Bearer\s+)[\w-]{12,}")
 
 
 def check_embedder(embedder: Embedder) -> None:
-    """Check that `embedder` keeps the contract of `types.Embedder`; it is asked for about twenty texts.
+    """Check that an embedder keeps the contract of `types.Embedder`. About twenty texts are embedded.
 
-    Vectors are float32 of one length for questions and documents alike, of unit length (a text that says nothing may
-    have the zero vector), the same for the same text in any company, and different for different texts.
+    Vectors are float32 of one length for questions and documents alike, of unit length (a text without words may have
+    the zero vector), the same for the same text in any company, and different for different texts.
+
+    Args:
+        embedder: The embedder.
 
     Raises:
-        AssertionError: it does not; the message says in what.
+        AssertionError: It breaks the contract; the message says where.
     """
     assert isinstance(embedder, Embedder), f"{embedder!r} lacks a name or a method of the Embedder protocol"
     _check_names(embedder)

@@ -27,10 +27,11 @@ _HOSTILE_TERMS = ('"', "'", "*", "AND", "OR NOT", "terms:x", "a\x00b", "\ud800",
 def check_store(open_store: Callable[[], Store]) -> None:
     """Check that a store keeps the contract of `types.Store`.
 
-    `open_store` is called for each check and gives a new, empty store each time; each is closed here.
+    Args:
+        open_store: Called for each check; returns a new, empty store each time, which is closed here.
 
     Raises:
-        AssertionError: it does not; the message says in what.
+        AssertionError: It breaks the contract; the message says where.
     """
     for check in _CHECKS:
         store = open_store()
