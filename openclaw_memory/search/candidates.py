@@ -1,10 +1,10 @@
-"""The chunks that may hold the answer: what a search asks of the store, and the fusion of what both legs found."""
+"""What a search asks of the store, and the fusion of what keyword and vector search found."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.search.query import Query
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from openclaw_memory.types import Vector
 
-# How many chunks each leg brings at least: more did not improve results, and cost time by their number.
+# How many chunks keyword and vector search bring at least: more did not improve results, and each costs time.
 TEXT_HITS = 60
 VECTOR_HITS = 50
 # Without vectors the order of the chunks is less sure, and their lines cost less to score: so many times as many count.
@@ -27,7 +27,7 @@ KEYWORD_FACTOR = 2
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A chunk that may hold the answer. `score` is the fused one; `text` and `vector` are those of the two legs."""
+    """A chunk that may hold the answer, with its fused score and those of keyword search and vector search."""
 
     stored: StoredChunk
     score: float
@@ -35,14 +35,28 @@ class Candidate:
     vector: float
 
 
+# Returns the scores of the best chunks of one source, best first.
+Fusion: TypeAlias = Callable[[SourceHits, Mapping[int, StoredChunk]], Mapping[int, float]]
+
+
 def request_for(
     query: Query,
     vector: Vector | None,
     rules: SearchConfig,
     source: Source | None,
+    fusion: Fusion,
     named: Callable[[str], bool] | None = None,
 ) -> CandidateRequest:
-    """Return what to ask of the store for a query; without its `vector`, keywords alone."""
+    """Return what to ask of the store for a query; without its `vector`, keywords alone.
+
+    Args:
+        query: The parsed query.
+        vector: Its unit vector, or None.
+        rules: Limits and the kind of fusion.
+        source: The one source to search, or None for all.
+        fusion: Picks the best chunks; see `fusion_of`.
+        named: Returns whether the query names the file of a path.
+    """
     wanted = max(rules.candidates, 4 * rules.max_results)
     return CandidateRequest(
         terms=query.terms,
@@ -54,13 +68,13 @@ def request_for(
         source=source,
         all_cosines=rules.fusion != "weighted",
         counted=query.stems,
-        choose=lambda hits: [chunk_id for one in hits for chunk_id in _wanted(query, one, rules)],
+        choose=lambda hits: [chunk_id for one in hits for chunk_id in _wanted(one, rules, fusion)],
         named=named,
     )
 
 
 def merged(hits: Iterable[SourceHits]) -> SourceHits:
-    """Return what was found in each source as one; its vector leg ran where that of any source did."""
+    """Return the hits of several sources as one; `vector` is None where no source was searched by vector."""
     text: dict[int, float] = {}
     cosines: dict[int, float] = {}
     vector: dict[int, float] | None = None
@@ -86,35 +100,60 @@ def days_of(candidates: Sequence[Candidate]) -> Callable[[SearchResult], date | 
     return day
 
 
-def fuse(query: Query, hits: SourceHits, chunks: Mapping[int, StoredChunk], rules: SearchConfig) -> list[Candidate]:
-    """Return the best chunks of one source, best first, by the fusion that `rules` names."""
-    scores = FUSIONS[rules.fusion](query, hits, chunks, rules)
+def fusion_of(query: Query, rules: SearchConfig) -> Fusion:
+    """Return the fusion that `rules` names, for one search. Scores that need no text are computed once for given hits.
+
+    Args:
+        query: The parsed query.
+        rules: The kind of fusion, its weights, and how many chunks are kept.
+    """
+    known: list[tuple[SourceHits, dict[int, float]]] = []
+
+    def fusion(hits: SourceHits, chunks: Mapping[int, StoredChunk]) -> dict[int, float]:
+        for scored, scores in known:
+            if scored is hits:
+                return scores
+        scores = _best(FUSIONS[rules.fusion](query, hits, chunks, rules), hits, rules)
+        if rules.fusion != "weighted":
+            known.append((hits, scores))
+        return scores
+
+    return fusion
+
+
+def fuse(hits: SourceHits, chunks: Mapping[int, StoredChunk], fusion: Fusion) -> list[Candidate]:
+    """Return the best chunks of one source, best first.
+
+    Args:
+        hits: What was found in the source.
+        chunks: The stored chunks by id.
+        fusion: The same as in `request_for`.
+    """
     vector = hits.vector or {}
     found = [
-        Candidate(chunks[chunk_id], scores[chunk_id], hits.text.get(chunk_id, 0.0), vector.get(chunk_id, 0.0))
-        for chunk_id in _best(scores, hits, rules)
+        Candidate(chunks[chunk_id], score, hits.text.get(chunk_id, 0.0), vector.get(chunk_id, 0.0))
+        for chunk_id, score in fusion(hits, chunks).items()
         if chunk_id in chunks
     ]
     return sorted(found, key=lambda one: (-one.score, -one.text, one.stored.path, one.stored.id))
 
 
-def _wanted(query: Query, hits: SourceHits, rules: SearchConfig) -> Iterable[int]:
+def _wanted(hits: SourceHits, rules: SearchConfig, fusion: Fusion) -> Iterable[int]:
     """Return the ids of the chunks that `fuse` needs: all hits where their text counts, else the best alone."""
-    if rules.fusion == "weighted":
-        return {*hits.text, *(hits.vector or {})}
-    return _best(FUSIONS[rules.fusion](query, hits, {}, rules), hits, rules)
+    return {*hits.text, *(hits.vector or {})} if rules.fusion == "weighted" else fusion(hits, {})
 
 
-def _best(scores: Mapping[int, float], hits: SourceHits, rules: SearchConfig) -> list[int]:
+def _best(scores: Mapping[int, float], hits: SourceHits, rules: SearchConfig) -> dict[int, float]:
     factor = KEYWORD_FACTOR if hits.vector is None else 1
     count = max(factor * rules.candidates, 2 * rules.max_results)
-    return sorted(scores, key=lambda at: (-scores[at], -hits.text.get(at, 0.0), at))[:count]
+    order = sorted(scores, key=lambda at: (-scores[at], -hits.text.get(at, 0.0), at))
+    return {at: scores[at] for at in order[:count]}
 
 
 def _standardised(
     _query: Query, hits: SourceHits, _chunks: Mapping[int, StoredChunk], rules: SearchConfig
 ) -> dict[int, float]:
-    """Return the weighted sums of z-scores: no common scale is needed, and no outlier of a leg hides the other leg."""
+    """Return the weighted sums of z-scores, which need no common scale; an outlier of one search hides no other."""
     ids = sorted({*hits.text, *hits.cosines})
     by_text, by_vector = standardised(hits.text, ids), standardised(hits.cosines, ids)
     return {at: rules.text_weight * by_text[at] + rules.vector_weight * by_vector[at] for at in ids}
@@ -123,9 +162,9 @@ def _standardised(
 def _weighted(
     query: Query, hits: SourceHits, chunks: Mapping[int, StoredChunk], rules: SearchConfig
 ) -> dict[int, float]:
-    """Return OpenClaw's sum of the cosine and the boosted keyword score; what a leg did not find counts 0 there."""
+    """Return OpenClaw's sum of the cosine and the boosted keyword score; what one search did not find counts 0 there."""
     vector = hits.vector or {}
-    # Without a vector leg the keyword score is the whole score.
+    # Without a vector search the keyword score is the whole score.
     text_weight = rules.text_weight if hits.vector is not None else 1.0
     scores = {}
     for chunk_id in sorted({*hits.text, *vector} & chunks.keys()):

@@ -1,6 +1,6 @@
 """Hybrid search: keywords and vectors find chunks, and the best lines of these chunks are the results.
 
-query -> candidates (both legs, fused) -> passages (lines, or chunks) -> decay, MMR, threshold -> results
+query -> candidates (keyword and vector search, fused) -> passages (lines, or chunks) -> decay, MMR, threshold -> results
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.search.candidates import days_of, fuse, merged, request_for
+from openclaw_memory.search.candidates import Fusion, days_of, fuse, fusion_of, merged, request_for
 from openclaw_memory.search.line_features import WordVectors
 from openclaw_memory.search.passages import ANSWERS, RerankInput, beginning, file_matcher
 from openclaw_memory.search.query import Query, parse_query, weighed
@@ -54,10 +54,11 @@ def search(
         At most `rules.max_results` results.
     """
     parsed = parse_query(query[:MAX_QUESTION_CHARS])
-    found, reason = _candidates(parsed, store, embedder, rules, source)
+    fusion = fusion_of(parsed, rules)
+    found, reason = _candidates(parsed, store, embedder, rules, source, fusion)
     parsed = weighed(parsed, found.frequencies, found.chunk_count)
     chunks = {stored.id: stored for stored in found.chunks}
-    candidates = [candidate for hits in found.hits for candidate in fuse(parsed, hits, chunks, rules)]
+    candidates = [candidate for hits in found.hits for candidate in fuse(hits, chunks, fusion)]
     hits = merged(found.hits)
     by_vector = embedder is not None and (hits.vector is not None or not parsed.terms)
     answers: list[SearchResult] = []
@@ -99,7 +100,7 @@ def _share_a_line(one: SearchResult, other: SearchResult) -> bool:
 
 
 def _candidates(
-    query: Query, store: Store, embedder: Embedder | None, rules: SearchConfig, source: Source | None
+    query: Query, store: Store, embedder: Embedder | None, rules: SearchConfig, source: Source | None, fusion: Fusion
 ) -> tuple[Candidates, str | None]:
     """Return what the store found, and why keywords alone were searched where the embedder failed."""
     named = file_matcher(query.text)
@@ -107,7 +108,7 @@ def _candidates(
         vector = None
         if query.terms and embedder is not None and (vector := embedder.embed_query(query.text)) is None:
             raise EmbedderError(f"{embedder.provider} {embedder.model} returned None instead of a vector for the query")
-        return store.candidates(request_for(query, vector, rules, source, named)), None
+        return store.candidates(request_for(query, vector, rules, source, fusion, named)), None
     except EmbedderError as error:
-        found = store.candidates(request_for(query, None, rules, source, named))
+        found = store.candidates(request_for(query, None, rules, source, fusion, named))
         return found, f"the embedder failed, so keywords alone were searched: {error}"

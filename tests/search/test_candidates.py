@@ -1,10 +1,11 @@
-"""What a search asks of a store, and the fusion of what both legs found."""
+"""What a search asks of a store, and the fusion of what keyword and vector search found."""
 
 import pytest
 from shelf import VECTOR, Shelf, stored
 
 from openclaw_memory.config import SearchConfig
-from openclaw_memory.search.candidates import fuse, merged, request_for
+from openclaw_memory.search import candidates
+from openclaw_memory.search.candidates import fuse, fusion_of, merged, request_for
 from openclaw_memory.search.query import parse_query
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import SourceHits, Store
@@ -20,14 +21,23 @@ def chunks(*ids):
 
 
 def gathered(shelf, rules=RULES, vector=VECTOR, source=None):
-    return shelf.candidates(request_for(QUERY, vector, rules, source))
+    return shelf.candidates(request_for(QUERY, vector, rules, source, fusion_of(QUERY, rules)))
 
 
 def fused(hits, rules=RULES):
-    return fuse(QUERY, hits, {one.id: one for one in chunks(*hits.text, *(hits.vector or {}))}, rules)
+    return fuse(hits, {one.id: one for one in chunks(*hits.text, *(hits.vector or {}))}, fusion_of(QUERY, rules))
 
 
-def test_without_a_vector_there_is_no_vector_leg():
+def test_the_scores_of_one_search_are_standardised_once(monkeypatch):
+    calls = []
+    monkeypatch.setattr(candidates, "standardised", lambda values, ids: calls.append(ids) or dict.fromkeys(ids, 1.0))
+    fusion, shelf = fusion_of(QUERY, RULES), Shelf(chunks(1, 2), {1: 2.0}, near={2: 0.9}, cosines={1: 0.8})
+    found = shelf.candidates(request_for(QUERY, VECTOR, RULES, None, fusion))
+    assert len(fuse(found.hits[0], {one.id: one for one in found.chunks}, fusion)) == 2
+    assert len(calls) == 2  # the keyword scores and the cosines
+
+
+def test_without_a_vector_there_is_no_vector_search():
     assert gathered(Shelf(chunks(1), {1: 2.0}), vector=None).hits == [SourceHits({1: 2.0}, None)]
 
 
@@ -41,7 +51,7 @@ def test_standardised_scores_count_the_cosine_of_a_chunk_that_only_the_keywords_
     assert scores(0.85)[1] > scores(0.1)[1]
 
 
-def test_a_weighted_sum_counts_nothing_for_what_a_leg_did_not_find():
+def test_a_weighted_sum_counts_nothing_for_what_one_search_did_not_find():
     rules = SearchConfig(fusion="weighted", vector_weight=0.7, text_weight=0.3)
     (hits,) = gathered(Shelf(chunks(1, 2), {1: 2.0}, near={2: 0.9}, cosines={1: 0.8}), rules).hits
     found = {candidate.stored.id: candidate for candidate in fused(hits, rules)}
