@@ -151,10 +151,10 @@ def test_the_sync_of_a_memory_gives_way_to_its_searches(notes: Path, monkeypatch
         )
         memory.sync(force=True)
         assert len(waited) >= 4  # each of four files
-        real = memory._embedders.wanted().inner.embed_query
+        real = memory._engine._embedders.wanted().inner.embed_query
         seen: list[int] = []
         monkeypatch.setattr(
-            memory._embedders.wanted().inner,
+            memory._engine._embedders.wanted().inner,
             "embed_query",
             lambda text: (seen.append(memory._service.courtesy._searches), real(text))[1],
         )
