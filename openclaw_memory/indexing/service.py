@@ -21,7 +21,7 @@ from openclaw_memory.errors import (
     SyncBusyError,
     WorkspaceError,
 )
-from openclaw_memory.indexing.background import Background, Courtesy
+from openclaw_memory.indexing.background import Background, SearchPriority
 from openclaw_memory.indexing.changes import missing_vectors
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of, record_of_error
 from openclaw_memory.indexing.staleness import Staleness
@@ -60,14 +60,14 @@ class IndexService:
     """The index of one memory, kept true. Safe to use from several threads.
 
     `last` is the report of the latest sync here, `last_error` why the latest one ended without any: a sync that ends
-    well clears it. `watcher` follows the files, where one was started. By `courtesy` searches go before syncs.
+    well clears it. `watcher` follows the files, where one was started. `priority` lets searches go before syncs.
     """
 
     def __init__(self, parts: IndexParts) -> None:
         self.last: SyncReport | None = None
         self.last_error: str | None = None
         self.watcher: Watcher | None = None
-        self.courtesy = Courtesy()
+        self.priority = SearchPriority()
         self._parts = parts
         self._store: Store | None = None if callable(parts.store) else parts.store
         # Locks are taken in this order: the lock of the store, `_syncing` where it has none, `_making`.
@@ -332,7 +332,7 @@ class IndexService:
                 trouble=trouble,
                 requested=parts.embedders.requested,
                 progress=progress,
-                give_way=self.courtesy.give_way,
+                priority=self.priority,
             ),
             force=force,
             alone=alone,

@@ -425,7 +425,14 @@ class SqliteStore:
         of today or not: they are a cache. `size_bytes` is what lies on disk, the write-ahead log included.
         """
         locked = frozenset(name for name in LOCKS if is_locked(self._lock_path(name)))
-        info = StoreInfo("sqlite", str(self.path), exists=not is_missing(self.path), locked=locked)
+        info = StoreInfo(
+            "sqlite",
+            str(self.path),
+            exists=not is_missing(self.path),
+            locked=locked,
+            damaged=tuple(map(str, integrity.kept(self.path))),
+            unfinished=tuple(map(str, shadow.leftovers(self.path))),
+        )
         if not (counts and info.exists):
             return info
         with self._connections.read() as db:

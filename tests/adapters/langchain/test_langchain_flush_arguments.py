@@ -56,7 +56,7 @@ class OtherSummarization(AgentMiddleware):
             lambda memory, model: MemoryFlushMiddleware.before(OtherSummarization(), memory, model),
             "MemoryFlushCallback",
         ),
-        (MemoryFlushMiddleware.before, "is no SummarizationMiddleware"),
+        (MemoryFlushMiddleware.before, "is not LangChain's SummarizationMiddleware"),
         (
             lambda memory, model: MemoryFlushMiddleware.before(SummarizationMiddleware(model), model, memory),
             "Memory.open",
