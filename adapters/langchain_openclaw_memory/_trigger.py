@@ -34,8 +34,8 @@ def clauses_of(trigger: Trigger) -> list[dict[str, float]]:
         clauses = [{}]
     if not all(clause and all(map(_is_limit, clause, clause.values())) for clause in clauses):
         raise ConfigError(
-            f'{trigger!r} is not a trigger: pass ("tokens", 100_000), ("messages", 50), ("fraction", 0.8), a mapping of '
-            "these that are to be reached together, or a list of which one is"
+            f'{trigger!r} is not a trigger: pass ("tokens", 100_000), ("messages", 50), ("fraction", 0.8), '
+            "a mapping of these that must all be reached, or a list of which one must"
         )
     return clauses
 
