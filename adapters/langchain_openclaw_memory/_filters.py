@@ -24,7 +24,7 @@ Test: TypeAlias = Callable[[Any], bool]
 
 
 def matching(wanted: Mapping[str, Any] | None) -> Callable[[Mapping[str, Any]], bool]:
-    """Return a function that says whether a value passes a filter: all entries must hold, a missing field is None.
+    """Return a function that says whether a value passes a filter: all entries must hold, a missing field counts as None.
 
     An entry is a name with what its value must be: an equal value, equal entries of a dict, or operators: `$eq $ne $gt
     $gte $lt $lte` (of numbers), `$in` and `$nin` (of a list: any of its elements), `$not`. `$and`, `$or` and `$not`

@@ -34,7 +34,7 @@ def clauses_of(trigger: Trigger) -> list[dict[str, float]]:
         clauses = [{}]
     if not all(clause and all(map(_is_limit, clause, clause.values())) for clause in clauses):
         raise ConfigError(
-            f'{trigger!r} is no trigger: give ("tokens", 100_000), ("messages", 50), ("fraction", 0.8), a mapping of '
+            f'{trigger!r} is not a trigger: pass ("tokens", 100_000), ("messages", 50), ("fraction", 0.8), a mapping of '
             "these that are to be reached together, or a list of which one is"
         )
     return clauses

@@ -44,7 +44,7 @@ class Compacted:
     """The outcome of a compaction. `messages` is how the conversation goes on, a new list.
 
     `summarised` are the messages that `summary` replaces, `kept` those that follow it unchanged; sizes are in tokens.
-    If nothing was done, `summary` is None and `why` is the reason. `entry_id` is the id of the entry in the log.
+    If nothing was done, there is no `summary`, and `why` is the reason. `entry_id` is the id of the entry in the log.
     """
 
     messages: list[Message]

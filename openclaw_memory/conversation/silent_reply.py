@@ -148,7 +148,7 @@ def _may_say_nothing(text: str) -> bool:
 
 
 def _tail(text: str, may_go_on: bool = False) -> int:
-    """Return where the tokens at the end of a text begin, with the blank before them; its end if there are none.
+    """Return where the tokens at the end of a text begin, with the blank before them; its end if it has no tokens.
 
     With `may_go_on`, a beginning of the token counts too.
     """
