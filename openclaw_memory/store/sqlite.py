@@ -137,9 +137,10 @@ class SqliteStore:
 
     def _sweep(self) -> None:
         """Remove what builders that were killed have left beside the index; one that is alive holds the lock."""
-        if shadow.leftovers(self.path):
-            with suppress(SyncBusyError), self.lock("sync", 0):
-                return
+        with suppress(SyncBusyError, OSError):  # what cannot be listed now is left to the next sync
+            if shadow.leftovers(self.path):
+                with self.lock("sync", 0):
+                    return
 
     def _of(self, connections: Connections) -> Self:
         """This store, by other connections."""

@@ -142,22 +142,17 @@ def test_a_sync_gets_on_under_searches_without_end_and_waits_for_none_that_is_ov
         priority.yield_to_searches()
 
 
-def test_the_sync_of_a_memory_gives_way_to_its_searches(notes: Path, monkeypatch):
+def test_the_sync_of_a_memory_yields_to_its_searches(notes: Path, monkeypatch):
     waited: list[int] = []
     with Memory.open(notes, embedder="static") as memory:
         memory.sync()
-        monkeypatch.setattr(
-            memory._service.priority, "yield_to_searches", lambda: waited.append(memory._service.priority._searches)
-        )
+        priority = memory._service.priority
+        monkeypatch.setattr(priority, "yield_to_searches", lambda: waited.append(priority._searches))
         memory.sync(force=True)
         assert len(waited) >= 4  # each of four files
-        real = memory._embedders.wanted().inner.embed_query
-        seen: list[int] = []
-        monkeypatch.setattr(
-            memory._embedders.wanted().inner,
-            "embed_query",
-            lambda text: (seen.append(memory._service.priority._searches), real(text))[1],
-        )
+        embedder = memory.embedder.inner
+        real, seen = embedder.embed_query, []
+        monkeypatch.setattr(embedder, "embed_query", lambda text: (seen.append(priority._searches), real(text))[1])
         memory.search("boiler")
         assert seen == [1]
-        assert memory._service.priority._searches == 0
+        assert priority._searches == 0
