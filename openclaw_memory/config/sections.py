@@ -54,7 +54,7 @@ class SearchConfig:
     """How a question is answered.
 
     `answer="lines"` scores the lines of the `candidates` best chunks and returns the best windows of lines;
-    `answer="chunks"` returns the beginnings of the best chunks. `fusion="standardised"` mixes z-scores of both legs,
+    `answer="chunks"` returns the beginnings of the best chunks. `fusion="standardised"` mixes z-scores of both searches,
     `"weighted"` mixes raw scores. `mmr` (lambda, 0..1) and `half_life_days` are off when None.
     """
 
