@@ -69,7 +69,7 @@ class VectorOrigins:
 
     @cached_property
     def model_there(self) -> str | None:
-        """The identity of the model whose vectors the nodes came with, read once a call; None if they came with none."""
+        """The model whose vectors the nodes came with, read once a call; None if they came with none."""
         embedder = self.theirs or self._own()
         # The source that makes lost vectors again comes before the search that would miss them.
         return self.memory.documents.vector_identity(None if embedder is None else source_by(embedder))

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from openclaw_memory.chunking.headings import chunk_headings
 from openclaw_memory.chunking.sliding_window import chunk_sliding_window
 from openclaw_memory.config import ChunkingConfig
-from openclaw_memory.text.front_matter import matter_end
+from openclaw_memory.text.front_matter import front_matter_end
 from openclaw_memory.types import Chunk
 
 Chunker: TypeAlias = Callable[[str, str, ChunkingConfig, date | None], list[Chunk]]
@@ -37,7 +37,7 @@ def chunk(text: str, path: str, rules: ChunkingConfig, *, note_date: date | None
         rules: Style and sizes.
         note_date: The day that the note is about; it becomes part of `Chunk.context`.
     """
-    above = matter_end(text)
+    above = front_matter_end(text)
     pieces = [piece for piece in STYLES[rules.style](text[above:], path, rules, note_date) if piece.text.strip()]
     return [moved_down(piece, text.count("\n", 0, above), above) for piece in pieces] if above else pieces
 

@@ -41,7 +41,7 @@ from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.text.terms import query_terms
 from openclaw_memory.types import Document, Embedder, Source, Store, StoredChunk, VectorSource
 from openclaw_memory.workspace import Workspace, documents
-from openclaw_memory.workspace.document_cache import Known, check_names_no_file, cited_lines, document_of
+from openclaw_memory.workspace.document_cache import DocumentCache, check_names_no_file, cited_lines, document_of
 from openclaw_memory.workspace.documents import Fields, Upserted
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 from openclaw_memory.workspace.scan import notes_below
@@ -55,6 +55,103 @@ MOST_RESULTS = 1000
 
 
 _Result = TypeVar("_Result")
+
+
+class DocumentFiles:
+    """The documents of a memory by the paths of their files. Safe to use from several threads.
+
+    What is written or deleted here is indexed by the next sync.
+    """
+
+    def __init__(self, workspace: Workspace, cache: DocumentCache, service: IndexService) -> None:
+        """`service` keeps the index of the workspace."""
+        self._root, self._rules, self._cache, self._service = workspace.root, workspace.rules, cache, service
+
+    def write(self, path: str, fields: Mapping[str, Any], text: str) -> None:
+        """Write one document; see `write_many`.
+
+        Args:
+            path: Its file, below `memory/`.
+            fields: JSON values by names of `a-z` and `_`, written above the text.
+            text: The text that searches find.
+
+        Raises:
+            InvalidInputError, PathNotAllowedError, WriteError: As `write_many`.
+        """
+        self.write_many([(path, fields, text)])
+
+    def write_many(self, given: Iterable[tuple[str, Mapping[str, Any], str]]) -> None:
+        """Write documents at paths below `memory/`, each in place of the one there.
+
+        Args:
+            given: Path, fields and text of each, as `write` takes them.
+
+        Raises:
+            InvalidInputError: A field is not JSON, a text is not Unicode, or one of them holds a secret, which would be
+                read masked and lost when it is written back. Nothing was written.
+            PathNotAllowedError: A path is outside `memory/`, is that of a daily note, or of a person's own file.
+                Nothing was written.
+            WriteError: A document is larger than `files.max_bytes` (nothing was written), or could not be written.
+        """
+        self._service.check_open()
+        wanted = [Fields(*one) for one in given]
+        for path, fields, text in wanted:
+            for name, value in {**fields, "text": text}.items():
+                documents.check_no_secret(value, f"{name} of {path}")
+        if wanted:
+            self._apply(documents.write, wanted)
+
+    def read(self, path: str) -> tuple[Mapping[str, Any], str] | None:
+        """Return the fields and the text of a document; None if there is no file, or a person's own.
+
+        The fields are the same object as long as the file is the same: do not change them, change a copy.
+
+        Args:
+            path: The file of the document, below `memory/`.
+
+        Raises:
+            PathNotAllowedError: The path cannot be that of a memory file.
+        """
+        self._service.check_open()
+        content = self._cache.load(path).content
+        return None if content is None else (content.fields, content.text)
+
+    def delete(self, *paths: str) -> bool:
+        """Delete documents; return whether there was any.
+
+        Args:
+            paths: The files of the documents, below `memory/`. Missing ones are left out.
+
+        Raises:
+            PathNotAllowedError: A path is that of a person's own file.
+            WriteError: A file could not be deleted.
+        """
+        self._service.check_open()
+        return bool(self._apply(documents.remove, paths))
+
+    def iterate(self, folder: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
+        """Yield path, fields (do not change them) and text of each document in a folder, in the order of paths.
+
+        Args:
+            folder: A folder in `memory/`, or `memory` itself; those inside it count too.
+
+        Raises:
+            PathNotAllowedError: The folder is outside `memory/`.
+            WorkspaceError: A folder or a file cannot be read.
+        """
+        self._service.check_open()
+        for path, content in documents.below(self._root, self._rules, self._cache, folder):
+            yield path, content.fields, content.text
+
+    def _apply(self, change: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Change files, and let the index know that they have changed, also if that failed half-way."""
+        changed: _Result | None = None
+        try:
+            changed = change(self._root, self._rules, *arguments)
+            return changed
+        finally:
+            if changed is None or changed:
+                self._service.record_write()
 
 
 class Documents:
@@ -75,8 +172,9 @@ class Documents:
         """`service` keeps the index of the workspace; `search` is `Memory.search`, `embedder` asks the same index."""
         self._workspace, self._service, self._search, self._embedder = workspace, service, search, embedder
         self._root, self._rules = workspace.root, workspace.rules
-        self._known = Known(self._root, self._rules)
-        self._vectors = DocumentVectors(workspace, self._known, service, self._reading)
+        self._cache = DocumentCache(self._root, self._rules)
+        self._vectors = DocumentVectors(workspace, self._cache, service, self._reading)
+        self.files = DocumentFiles(workspace, self._cache, service)
 
     # --- by id ---------------------------------------------------------------------------------------------------
 
@@ -130,7 +228,7 @@ class Documents:
             one.id: ({"metadata": one.metadata, **one.fields, **more}, one.text)
             for one, more in zip(added, about, strict=True)
         }
-        written: Upserted = self._told(documents.upsert, wanted, self._known, vectors)
+        written: Upserted = self.files._apply(documents.upsert, wanted, self._cache, vectors)
         if written and vectors is None:
             self._service.sync()
         return written
@@ -190,7 +288,7 @@ class Documents:
 
     def read(self, path: str) -> Document | None:
         """The document, for reading alone, that a file holds now; None where it holds none, or cannot be read."""
-        seen = self._known.text_at(path)
+        seen = self._cache.try_load(path)
         return None if seen is None else document_in(path, seen)
 
     def delete(self, ids: Sequence[str]) -> list[str]:
@@ -205,10 +303,10 @@ class Documents:
         there = self._paths(ids)
         for doc_id in ids:
             if doc_id not in there:
-                check_names_no_file(self._workspace, self._known, doc_id)
+                check_names_no_file(self._workspace, self._cache, doc_id)
         gone = [doc_id for doc_id in dict.fromkeys(ids) if doc_id in there]
         if gone:
-            self._told(documents.remove, [path for doc_id in gone for path in there[doc_id]])
+            self.files._apply(documents.remove, [path for doc_id in gone for path in there[doc_id]])
             self._service.sync()
         return gone
 
@@ -228,7 +326,7 @@ class Documents:
         if look:
             with suppress(WorkspaceError):  # what cannot be looked at is among the files that are left out
                 self._paths()
-        return [self._known.unread[path] for path in sorted(self._known.unread)] + self._vectors.in_words()
+        return [self._cache.unread[path] for path in sorted(self._cache.unread)] + self._vectors.in_words()
 
     # --- by what they say ----------------------------------------------------------------------------------------
 
@@ -269,7 +367,7 @@ class Documents:
         near = ((one, cosine) for one, cosine in self._near(query, k, where) if not overlaps(one, found))
         by_vector = ((document, min(last, max(0.0, cosine))) for document, cosine in near)
         listed = notes_below(self._root, DOCUMENTS_FOLDER, self._rules)
-        rest = ((document_in(path, seen), 0.0) for path, _ in listed if (seen := self._known.text_at(path)))
+        rest = ((document_in(path, seen), 0.0) for path, _ in listed if (seen := self._cache.try_load(path)))
         return distinct(chain(found, by_vector, rest), k, where)
 
     def keyword_search(
@@ -370,69 +468,7 @@ class Documents:
         """How many documents cannot be found by the vectors they came with; `damaged` says why."""
         return sum(self._vectors.missing().values())
 
-    # --- by path -------------------------------------------------------------------------------------------------
-
-    def put(self, path: str, fields: Mapping[str, Any], text: str) -> None:
-        """As `put_all`, for one document."""
-        self.put_all([(path, fields, text)])
-
-    def put_all(self, given: Iterable[tuple[str, Mapping[str, Any], str]]) -> None:
-        """Write documents at paths below `memory/`, with these fields above their texts. The next sync indexes them.
-
-        Raises:
-            InvalidInputError: a field is not JSON, a text no Unicode, or one of them holds a secret, which would come
-                back masked and be lost when it is put again. Nothing was written.
-            PathNotAllowedError: a path lies somewhere else, is that of a day's note, or a person's own file is there.
-                Nothing was written.
-            WriteError: one would be larger than `files.max_bytes` (nothing was written), or could not be written.
-        """
-        self._service.check_open()
-        wanted = [Fields(*one) for one in given]
-        for path, fields, text in wanted:
-            for name, value in {**fields, "text": text}.items():
-                documents.check_no_secret(value, f"{name} of {path}")
-        if wanted:
-            self._told(documents.write, wanted)
-
-    def fetch(self, path: str) -> tuple[Mapping[str, Any], str] | None:
-        """Fields and text of the document at a path; None where there is none, or a person's own file.
-
-        The fields are the same object as long as the file is the same: read them, and change a copy.
-
-        Raises:
-            PathNotAllowedError: the path can be none of a memory file.
-        """
-        self._service.check_open()
-        content = self._known.look(path).content
-        return None if content is None else (content.fields, content.text)
-
-    def drop(self, *paths: str) -> bool:
-        """Remove the documents at these paths; whether there was any. The next sync takes them out of the index.
-
-        Raises:
-            PathNotAllowedError: a person's own file is there.
-            WriteError: it could not be removed.
-        """
-        self._service.check_open()
-        return bool(self._told(documents.remove, paths))
-
-    def below(self, folder: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
-        """Path, fields (for reading alone) and text of each document below a folder of `memory/`, in path order."""
-        self._service.check_open()
-        for path, content in documents.below(self._root, self._rules, self._known, folder):
-            yield path, content.fields, content.text
-
     # --- inside --------------------------------------------------------------------------------------------------
-
-    def _told(self, write: Callable[..., _Result], *arguments: Any) -> _Result:
-        """Write through, and have the index know that files have changed, also where that failed half-way."""
-        written: _Result | None = None
-        try:
-            written = write(self._root, self._rules, *arguments)
-            return written
-        finally:
-            if written is None or written:
-                self._service.record_write()
 
     def _reading(self, work: Callable[[Store], _Result]) -> _Result:
         """What `work` returns of the index as it is now, built first where there is none, and healed where damaged."""
@@ -508,24 +544,24 @@ class Documents:
 
     def _paths(self, wanted: Sequence[str] = ()) -> dict[str, list[str]]:
         named = [doc_id for doc_id in wanted if doc_id.strip()]
-        return documents.paths_by_id(self._root, self._rules, self._known, named)
+        return documents.paths_by_id(self._root, self._rules, self._cache, named)
 
     def _by_name(self, doc_id: str) -> Document | None:
         """The document with an id, if it is in the file that is named after it."""
         if not doc_id.strip():
             return None
         path = documents.path_of(doc_id)
-        seen = self._known.text_at(path)
+        seen = self._cache.try_load(path)
         return document_in(path, seen) if seen is not None and seen.doc_id == doc_id else None
 
     def _at(self, path: str, name: str = "") -> Document | None:
         """The document in a file, None where there is none; `name` is its id where none can be read in it."""
-        return document_in(path, self._known.look(path), name)
+        return document_in(path, self._cache.load(path), name)
 
     def _found(self, path: str, start: int, end: int, text: str, source: Source) -> Document | None:
         """What a place in the index, with its text, is of: a document, or lines. None where the file has gone since."""
         if source == "memory":
-            seen = self._known.text_at(path)
+            seen = self._cache.try_load(path)
             if seen is None:
                 return None
             if (document := document_in(path, seen)) is not None:

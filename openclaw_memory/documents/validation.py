@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError
 from openclaw_memory.text.front_matter import EMBEDDING, MODEL, VECTOR
 from openclaw_memory.types import Document, Hit, Store, StoredChunk
-from openclaw_memory.workspace.document_cache import Seen, copied
+from openclaw_memory.workspace.document_cache import CachedDocument, copied
 from openclaw_memory.workspace.documents import name_of
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 
@@ -117,7 +117,7 @@ UNLIKE = 0.1
 OURS = frozenset({"id", "metadata", EMBEDDING})
 
 
-def document_in(path: str, seen: Seen, name: str = "") -> Document | None:
+def document_in(path: str, seen: CachedDocument, name: str = "") -> Document | None:
     """The document that was seen in a file, None where there is none; `name` is its id where none can be read in it.
 
     It is for reading alone, as what was seen is; `owned` makes one to give away.

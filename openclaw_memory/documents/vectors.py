@@ -13,7 +13,7 @@ from openclaw_memory.documents.validation import document_in, rows_of, unit_rows
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.staleness import PATIENCE_SECONDS
 from openclaw_memory.types import Document, Store, VectorSource
-from openclaw_memory.workspace.document_cache import Known
+from openclaw_memory.workspace.document_cache import DocumentCache
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 from openclaw_memory.workspace.scan import notes_below
 
@@ -35,12 +35,12 @@ class DocumentVectors:
     def __init__(
         self,
         workspace: Workspace,
-        known: Known,
+        cache: DocumentCache,
         service: IndexService,
         reading: Callable[[Callable[[Store], Any]], Any],
     ) -> None:
         """`reading` runs what reads the index as it is now, on a snapshot of it."""
-        self._workspace, self._known, self._service, self._reading = workspace, known, service, reading
+        self._workspace, self._cache, self._service, self._reading = workspace, cache, service, reading
         self._source: VectorSource | None = None  # the latest that was handed in
         self._failed = ""  # why it could not make what is gone
         self._tried: object = None  # when, and with what missing, it was tried in vain
@@ -91,7 +91,7 @@ class DocumentVectors:
         """Whether the index has the vectors of these documents as their files are now."""
         keys: dict[str, set[str]] = {}
         for document in documents:
-            seen = self._known.text_at(document.path)
+            seen = self._cache.try_load(document.path)
             if seen is not None and seen.embedding is not None and document.model:
                 keys.setdefault(seen.embedding.identity, set()).add(seen.embedding.key)
         return all(wanted == store.known_vectors(wanted, identity) for identity, wanted in keys.items())
@@ -166,7 +166,7 @@ class DocumentVectors:
         """The documents whose vectors of a model are gone and not in their files, by identity and key."""
         wanted: dict[str, dict[str, Document]] = {}
         for path, _ in notes_below(self._workspace.root, DOCUMENTS_FOLDER, self._workspace.rules):
-            seen = self._known.text_at(path)
+            seen = self._cache.try_load(path)
             if seen is None or seen.embedding is None or seen.embedding.model != model or seen.embedding.vector:
                 continue
             if (document := document_in(path, seen)) is not None:

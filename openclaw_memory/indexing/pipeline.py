@@ -16,10 +16,10 @@ from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.embeddings.stream import Embedded, asks_service, stream
 from openclaw_memory.embeddings.vectors import vector_key
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, UndecodableError
-from openclaw_memory.indexing.background import no_hurry
+from openclaw_memory.indexing.background import SearchPriority
 from openclaw_memory.indexing.changes import UNREAD_SIZE
 from openclaw_memory.text.fence import without_fenced
-from openclaw_memory.text.front_matter import Embedding, embedding_of, matter_end, parsed
+from openclaw_memory.text.front_matter import Embedding, embedding_of, front_matter_end, parse
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.text.terms import segment
 from openclaw_memory.types import (
@@ -82,7 +82,7 @@ class Run:
     meta: IndexMeta
     before: Mapping[str, FileRecord]
     anew: bool
-    give_way: Callable[[], None] = no_hurry
+    priority: SearchPriority
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     failed: list[Skipped] = field(default_factory=list)
@@ -122,7 +122,7 @@ class Run:
         same: list[FileRecord] = []
         for done, file in enumerate(files, start=1):
             for piece in self._prepared(file):
-                self.give_way()
+                self.priority.yield_to_searches()
                 if isinstance(piece, FileRecord):
                     same.append(piece)
                     continue
@@ -321,7 +321,7 @@ def rows(text: str, path: str, rules: ChunkingConfig, *, vectors: bool) -> list[
     masked; lines keep their numbers, and offsets are those of the text that is left.
     """
     day = note_date(path)
-    above = matter_end(text)  # nothing in a document's fields may reach into its text
+    above = front_matter_end(text)  # nothing in a document's fields may reach into its text
     pieces = chunk(text[:above] + redact(without_fenced(text[above:])), path, rules, note_date=day)
     if metadata := _metadata(text) if above and path.startswith(f"{DOCUMENTS_FOLDER}/") else {}:
         pieces = [replace(piece, metadata=metadata) for piece in pieces]
@@ -333,7 +333,7 @@ def _metadata(text: str) -> dict[str, Scalar]:
 
     Nested values, long texts and secrets are left out: each chunk of the file keeps a copy.
     """
-    document = parsed(text)
+    document = parse(text)
     found = document.fields.get("metadata") if document else None
     if not isinstance(found, dict):
         return {}
@@ -346,7 +346,7 @@ def _is_short(value: Scalar) -> bool:
 
 def _embedding_in(path: str, text: str) -> Embedding | None:
     """What a document says of the vector that came with it; None of any other file."""
-    matter = parsed(text) if path.startswith(f"{DOCUMENTS_FOLDER}/") else None
+    matter = parse(text) if path.startswith(f"{DOCUMENTS_FOLDER}/") else None
     return None if matter is None else embedding_of(text, matter.fields)
 
 

@@ -29,7 +29,7 @@ _OPENING = re.compile(r"---\r?\nopenclaw_memory:[^\n]*(?:\n|\Z)")
 _CLOSING = re.compile(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _VERSION = re.compile(rf"---\r?\nopenclaw_memory: *{VERSION}\s*(?:\n|\Z)")
 _NAME = re.compile(r"(?!openclaw_memory)[a-z_]+")
-# Lines as `composed` writes them: how they are recognised where nothing else separates them from the text.
+# Lines as `render` writes them: how they are recognised where nothing else separates them from the text.
 _WRITTEN = re.compile(r"(?:[a-z_]+: (?:[\[{\"].*|-?\d[\d.eE+-]*|true|false|null)\r?(?:\n|\Z))*")
 # YAML as people write it: a name, plain or in quotation marks, and what follows the colon.
 _FIELD = re.compile(r"""("[^"]*"|'[^']*'|[^\s"'#:\[{&*!|>%@`-][^:]*)[ \t]*:(?:[ \t]+(.*)|)""")
@@ -42,7 +42,7 @@ _NUMBERS = re.compile(rf"""(\b{VECTOR}["']?[ \t]*:\s*(?:[|>][+-]?\s*)?["']?)[A-Z
 _BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 
 
-class Matter(NamedTuple):
+class FrontMatter(NamedTuple):
     """A document as its file says it; `damage` says in words what of its front matter cannot be read."""
 
     fields: dict[str, Any]
@@ -80,7 +80,7 @@ def embedding_of(file: str, fields: Mapping[str, Any]) -> Embedding | None:
     return Embedding(str(said[MODEL]), dims if isinstance(dims, int) else 0, key, vector)
 
 
-def matter_end(text: str) -> int:
+def front_matter_end(text: str) -> int:
     """How many characters of a file come before the text of its document; 0 where a program wrote no front matter."""
     opening = _OPENING.match(text) if text.startswith("---") else None
     if opening is None:
@@ -91,7 +91,7 @@ def matter_end(text: str) -> int:
     return above.end() if above else opening.end()
 
 
-def composed(fields: Mapping[str, Any], text: str) -> str:
+def render(fields: Mapping[str, Any], text: str) -> str:
     """The file of a document with these fields, whose names are of `a-z` and `_`, and this text.
 
     Raises:
@@ -105,8 +105,8 @@ def composed(fields: Mapping[str, Any], text: str) -> str:
     return f"---\nopenclaw_memory: {VERSION}\n{''.join(lines)}---\n{text}\n"
 
 
-def parsed(file: str) -> Matter | None:
-    """Fields and text of a document, as `composed` puts them together; None where the file is none.
+def parse(file: str) -> FrontMatter | None:
+    """Fields and text of a document, as `render` puts them together; None where the file is none.
 
     A file that begins as one of ours is ours, whatever happened to it since: what cannot be read is left out of the
     fields, and said in `damage`. The last line feed is not of the text; a file that lacks it, as some editors leave it,
@@ -115,7 +115,7 @@ def parsed(file: str) -> Matter | None:
     opening = _VERSION.match(file) if file.startswith("---") else None
     if opening is None:
         return None
-    end = matter_end(file)
+    end = front_matter_end(file)
     above = file[opening.end() : end]
     closing = _CLOSING.search(above)
     lines = [line.rstrip("\r") for line in above[: closing.start() if closing else None].split("\n")]
@@ -123,12 +123,12 @@ def parsed(file: str) -> Matter | None:
     damage = [f"line {number + 3} cannot be read" for number in unread]
     if closing is None:
         damage.append("the line `---` between fields and text is missing")
-    return Matter(fields, file[end:].removesuffix("\n"), tuple(damage))
+    return FrontMatter(fields, file[end:].removesuffix("\n"), tuple(damage))
 
 
-def as_shown(file: str) -> str:
+def hide_vector(file: str) -> str:
     """A file as it is shown: the vector of a document, however it is spelled, is a `…`. Its lines stay as many."""
-    end = matter_end(file)
+    end = front_matter_end(file)
     return _FIELD_OF_VECTOR.sub(lambda field: _NUMBERS.sub(rf"\1{SHOWN_VECTOR}", field[0]), file[:end]) + file[end:]
 
 
@@ -137,10 +137,10 @@ def with_vector(new: Sequence[str], old: Sequence[str]) -> list[str]:
 
     Who changes what is around a vector writes back what was shown of it. A line that is another one stays as it is.
     """
-    shown = as_shown("\n".join(old)).split("\n") if old else []
+    shown = hide_vector("\n".join(old)).split("\n") if old else []
     hidden = {line: was for line, was in zip(shown, old, strict=True) if line != was}
     file = "\n".join(new)
-    above = file[: matter_end(file)].count("\n")
+    above = file[: front_matter_end(file)].count("\n")
     return [hidden.get(line, line) if at < above else line for at, line in enumerate(new)]
 
 

@@ -146,6 +146,8 @@ class StoreInfo:
         location: A path, or a URL without secrets; "" if there is no location.
         exists: Whether anything is stored there yet.
         locked: The locks that any thread or process holds now.
+        damaged: The damaged indexes that were kept, by name.
+        unfinished: What builds that are running or were interrupted have left, by name.
         files: How many files are indexed.
         chunks: How many chunks they have.
         vectors: How many vectors are stored, in use or not.
@@ -161,6 +163,8 @@ class StoreInfo:
     location: str = ""
     exists: bool = True
     locked: frozenset[str] = frozenset()
+    damaged: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
     files: int = 0
     chunks: int = 0
     vectors: int = 0

@@ -151,7 +151,7 @@ class Store(Protocol):
         ...
 
     def extend_file(
-        self, record: FileRecord, rows: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
+        self, record: FileRecord, chunks: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
     ) -> None:
         """Replace the rows of one file from a line on, and its record; earlier rows stay. For files that only grow.
 
@@ -159,7 +159,7 @@ class Store(Protocol):
 
         Args:
             record: The record of the file.
-            rows: The new rows, in order.
+            chunks: The new rows, in order.
             from_line: The first line, 1-based, whose rows are replaced.
             made_for: What the rows were made for.
 

@@ -24,10 +24,10 @@ from openclaw_memory.text.front_matter import (
     SHOWN_VECTOR,
     VECTOR,
     Embedding,
-    Matter,
+    FrontMatter,
     embedding_of,
-    matter_end,
-    parsed,
+    front_matter_end,
+    parse,
 )
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Document, Source
@@ -52,7 +52,7 @@ _COARSE_TICK_NS = 2_000_000_000
 _Stamp: TypeAlias = tuple[int, int, int, int]
 
 
-class Seen(NamedTuple):
+class CachedDocument(NamedTuple):
     """What a file holds. `content` has its secrets masked, and is None where no program wrote the file, or it is gone.
 
     `doc_id` is None where none can be read. `is_text` tells a person's file from none at all, or one without a text. A
@@ -61,30 +61,30 @@ class Seen(NamedTuple):
     """
 
     doc_id: str | None
-    content: Matter | None
+    content: FrontMatter | None
     is_text: bool = True
     line: int = 1
     embedding: Embedding | None = None
 
 
 class Listed(NamedTuple):
-    """Of `Seen`, what is kept of every file: whether it is a document, its id, and whose vector came with it."""
+    """What is kept of every file: whether it is a document, its id, and whose vector came with it."""
 
     is_document: bool
     doc_id: str | None
     vectors: tuple[str, int] | None
 
 
-def _listed(seen: Seen) -> Listed:
+def _listed(seen: CachedDocument) -> Listed:
     vectors = None if seen.embedding is None else (seen.embedding.model, seen.embedding.dims)
     return Listed(seen.content is not None, seen.doc_id, vectors)
 
 
-_NOTHING = Seen(None, None, is_text=False)
-_A_PERSONS = Seen(None, None)
+_NOTHING = CachedDocument(None, None, is_text=False)
+_A_PERSONS = CachedDocument(None, None)
 
 
-class Known:
+class DocumentCache:
     """The documents of a workspace, read again only where their stamps differ. Safe to use from several threads."""
 
     def __init__(self, root: Path, rules: FilesConfig) -> None:
@@ -92,11 +92,11 @@ class Known:
         """What was found of files that a person has damaged, by path, in words; each was told once."""
         self._root, self._base, self._rules = root, str(root), rules
         self._listed: dict[str, tuple[_Stamp, Listed]] = {}
-        self._kept: dict[str, tuple[_Stamp, int, Seen]] = {}
+        self._kept: dict[str, tuple[_Stamp, int, CachedDocument]] = {}
         self._bytes = 0
         self._lock = Lock()
 
-    def look(self, path: str, info: os.stat_result | None = None) -> Seen:
+    def load(self, path: str, info: os.stat_result | None = None) -> CachedDocument:
         """What the file at a path holds; `info` is its stat, where it was looked at just now.
 
         Raises:
@@ -109,22 +109,22 @@ class Known:
             return kept[2]
         return self._read(path)
 
-    def text_at(self, path: str) -> Seen | None:
-        """As `look`, and None where there is no file that can be read: what others hold is not kept from a search."""
+    def try_load(self, path: str) -> CachedDocument | None:
+        """As `load`, and None where there is no file that can be read: what others hold is not kept from a search."""
         try:
-            seen = self.look(path)
+            seen = self.load(path)
         except (NotFoundError, WorkspaceError):
             return None
         return seen if seen.is_text else None
 
     def listed(self, path: str, info: os.stat_result) -> Listed:
-        """As `look`, the little that is remembered of every file.
+        """As `load`, the little that is remembered of every file.
 
         Raises:
-            PathNotAllowedError, WorkspaceError: as `look`.
+            PathNotAllowedError, WorkspaceError: as `load`.
         """
         known = self._listed.get(path)
-        return known[1] if known is not None and known[0] == _stamp(info) else _listed(self.look(path, info))
+        return known[1] if known is not None and known[0] == _stamp(info) else _listed(self.load(path, info))
 
     def forget_all_but(self, there: set[str], folder: str) -> None:
         """Forget what was read below a folder, but for the files that are still `there`."""
@@ -141,7 +141,7 @@ class Known:
                 if (kept := self._kept.pop(path, None)) is not None:
                     self._bytes -= kept[1]
 
-    def _read(self, path: str) -> Seen:
+    def _read(self, path: str) -> CachedDocument:
         place = locate(self._root, self._rules, path)
         now = time.time_ns()
         try:
@@ -155,8 +155,8 @@ class Known:
             self.unread.pop(place.path, None)
             seen, size = _NOTHING, 0
         else:
-            matter = parsed(text)
-            seen = self._seen(place.path, matter)._replace(line=text.count("\n", 0, matter_end(text)) + 1)
+            matter = parse(text)
+            seen = self._seen(place.path, matter)._replace(line=text.count("\n", 0, front_matter_end(text)) + 1)
             if matter is not None and (embedding := embedding_of(text, matter.fields)) is not None:
                 seen = seen._replace(embedding=embedding._replace(vector=embedding.vector and SHOWN_VECTOR))
             size = 0 if matter is None else info.st_size - len(vector_in(matter.fields) or "")
@@ -164,7 +164,7 @@ class Known:
             self._keep(path, _stamp(info), size + _BYTES_BESIDE, seen)
         return seen
 
-    def _seen(self, path: str, matter: Matter | None) -> Seen:
+    def _seen(self, path: str, matter: FrontMatter | None) -> CachedDocument:
         if matter is None:
             self.unread.pop(path, None)
             return _A_PERSONS
@@ -175,7 +175,9 @@ class Known:
             if not isinstance(matter.fields.get("metadata", {}), dict):
                 damage.append("its `metadata` are no table")
             self._tell(path, damage)
-        return Seen(doc_id, Matter(masked(without_vector(matter.fields)), redact(matter.text), matter.damage))
+        return CachedDocument(
+            doc_id, FrontMatter(masked(without_vector(matter.fields)), redact(matter.text), matter.damage)
+        )
 
     def _tell(self, path: str, damage: list[str]) -> None:
         if not damage:
@@ -189,7 +191,7 @@ class Known:
             self.unread[path] = words
             warn(words)
 
-    def _keep(self, path: str, stamp: _Stamp, size: int, seen: Seen) -> None:
+    def _keep(self, path: str, stamp: _Stamp, size: int, seen: CachedDocument) -> None:
         with self._lock:
             self._listed[path] = (stamp, _listed(seen))
             self._bytes += size - (self._kept.pop(path)[1] if path in self._kept else 0)
@@ -206,7 +208,7 @@ class Known:
             return None
 
 
-def id_of(matter: Matter) -> str | None:
+def id_of(matter: FrontMatter) -> str | None:
     """The id of a document; a number, as a person may write one, counts as its digits."""
     doc_id = matter.fields.get("id")
     if isinstance(doc_id, int) and not isinstance(doc_id, bool):
@@ -279,7 +281,7 @@ def cited_lines(workspace: Workspace, doc_id: str) -> Document | None:
     return document_of(lines.path, lines.start_line, lines.end_line, lines.text, source)
 
 
-def check_names_no_file(workspace: Workspace, known: Known, doc_id: str) -> None:
+def check_names_no_file(workspace: Workspace, cache: DocumentCache, doc_id: str) -> None:
     """Check that what is no document's id names no file either, by its path or by a citation.
 
     Raises:
@@ -287,11 +289,11 @@ def check_names_no_file(workspace: Workspace, known: Known, doc_id: str) -> None
     """
     match = _CITATION.fullmatch(doc_id)
     path = match[1] if match else doc_id
-    seen = known.text_at(path)
+    seen = cache.try_load(path)
     if seen is not None and seen.content is not None:
         raise PathNotAllowedError(
-            f"{doc_id!r} names the file {path} of a document: delete it by the id that stands above its text, or "
-            "`drop` it by its path"
+            f"{doc_id!r} names the file {path} of a document: delete it by the `id` above its text, or by its "
+            "path with `documents.files.delete`"
         )
     try:
         workspace.excerpt(path, lines=1)

@@ -20,7 +20,7 @@ from openclaw_memory.errors import (
     UndecodableError,
     WriteError,
 )
-from openclaw_memory.text.front_matter import EMBEDDING, Embedding, Matter, composed, embedding_of, parsed
+from openclaw_memory.text.front_matter import EMBEDDING, Embedding, FrontMatter, embedding_of, parse, render
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.workspace.atomic import (
     make_folder,
@@ -31,7 +31,7 @@ from openclaw_memory.workspace.atomic import (
     writing,
 )
 from openclaw_memory.workspace.dates import note_date
-from openclaw_memory.workspace.document_cache import Known, without_vector
+from openclaw_memory.workspace.document_cache import DocumentCache, without_vector
 from openclaw_memory.workspace.journal import checked_text, day_path
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, NOTES_FOLDER, Place, locate
 from openclaw_memory.workspace.safe_read import decode, opened
@@ -77,7 +77,7 @@ class _File:
     place: Place
     info: os.stat_result | None
     text: str
-    content: Matter | None
+    content: FrontMatter | None
 
 
 def file_name(doc_id: str) -> str:
@@ -127,7 +127,7 @@ def upsert(
     root: Path,
     rules: FilesConfig,
     documents: Mapping[str, tuple[Mapping[str, Any], str]],
-    known: Known,
+    cache: DocumentCache,
     vectors: tuple[str, int] | None = None,
 ) -> Upserted:
     """Write documents by their ids, in the files that have them or in new ones.
@@ -141,9 +141,9 @@ def upsert(
     """
     names = {doc_id: file_name(doc_id) for doc_id in documents}
     with writing(root, DOCUMENTS_FOLDER):
-        there = paths_by_id(root, rules, known, documents)
+        there = paths_by_id(root, rules, cache, documents)
         if vectors is not None:
-            _check_comparable(vectors, root, rules, known)
+            _check_comparable(vectors, root, rules, cache)
         taken = _names_taken(root)
         placed: list[Fields] = []
         for doc_id, (fields, text) in documents.items():
@@ -177,7 +177,9 @@ def remove(root: Path, rules: FilesConfig, paths: Iterable[str]) -> list[str]:
     return removed
 
 
-def below(root: Path, rules: FilesConfig, known: Known, folder: str = DOCUMENTS_FOLDER) -> Iterator[tuple[str, Matter]]:
+def below(
+    root: Path, rules: FilesConfig, cache: DocumentCache, folder: str = DOCUMENTS_FOLDER
+) -> Iterator[tuple[str, FrontMatter]]:
     """Every document below a folder of `memory/`, in the order of their paths; a person's files are passed over.
 
     Raises:
@@ -190,12 +192,14 @@ def below(root: Path, rules: FilesConfig, known: Known, folder: str = DOCUMENTS_
     seen: set[str] = set()
     for path, info in notes_below(root, inner, rules):
         seen.add(path)
-        if (content := known.look(path, info).content) is not None:
+        if (content := cache.load(path, info).content) is not None:
             yield path, content
-    known.forget_all_but(seen, inner)
+    cache.forget_all_but(seen, inner)
 
 
-def paths_by_id(root: Path, rules: FilesConfig, known: Known, wanted: Iterable[str] = ()) -> dict[str, list[str]]:
+def paths_by_id(
+    root: Path, rules: FilesConfig, cache: DocumentCache, wanted: Iterable[str] = ()
+) -> dict[str, list[str]]:
     """The files of each document by its id: more than one where a person has copied it, that of its own name first.
 
     A document whose id a person has removed or damaged counts by the name of its file: as the one of the `wanted` ids
@@ -207,7 +211,7 @@ def paths_by_id(root: Path, rules: FilesConfig, known: Known, wanted: Iterable[s
     seen: set[str] = set()
     for path, info in notes_below(root, DOCUMENTS_FOLDER, rules):
         seen.add(path)
-        one = known.listed(path, info)
+        one = cache.listed(path, info)
         if one.doc_id is not None:
             found.setdefault(one.doc_id, []).append(path)
         elif one.is_document:
@@ -218,7 +222,7 @@ def paths_by_id(root: Path, rules: FilesConfig, known: Known, wanted: Iterable[s
             paths.sort(key=lambda path: path != own)
     for path, name in nameless.items():
         found.setdefault(name, []).append(path)
-    known.forget_all_but(seen, DOCUMENTS_FOLDER)
+    cache.forget_all_but(seen, DOCUMENTS_FOLDER)
     return found
 
 
@@ -245,7 +249,7 @@ def _write(
         if file.content is not None:
             fields, inner = _unmasked(fields, file.content.fields), _unmasked(inner, file.content.text)
             fields = _with_embedding(fields, inner, file.content)
-        text = composed(fields, inner)
+        text = render(fields, inner)
         data = text.encode()
         if embeddings is not None and (said := embedding_of(decode(data, place.path), fields)) is not None:
             embeddings[place.path] = said
@@ -266,7 +270,7 @@ def _write(
     return written
 
 
-def _with_embedding(fields: Mapping[str, Any], text: str, old: Matter) -> Mapping[str, Any]:
+def _with_embedding(fields: Mapping[str, Any], text: str, old: FrontMatter) -> Mapping[str, Any]:
     """The fields with what they say of the vector in an old file, where they say nothing of it, or what is shown."""
     if EMBEDDING not in old.fields:
         return fields
@@ -275,10 +279,10 @@ def _with_embedding(fields: Mapping[str, Any], text: str, old: Matter) -> Mappin
     return {**fields, EMBEDDING: old.fields[EMBEDDING]} if says_nothing or is_shown else fields
 
 
-def _check_comparable(vectors: tuple[str, int], root: Path, rules: FilesConfig, known: Known) -> None:
+def _check_comparable(vectors: tuple[str, int], root: Path, rules: FilesConfig, cache: DocumentCache) -> None:
     """Raise EmbedderError where documents came with vectors of another model, or of other dimensions."""
     model, dims = vectors
-    listed = (known.listed(path, info).vectors for path, info in notes_below(root, DOCUMENTS_FOLDER, rules))
+    listed = (cache.listed(path, info).vectors for path, info in notes_below(root, DOCUMENTS_FOLDER, rules))
     others = sorted({one for one in listed if one is not None and one != vectors})
     if not others:
         return
@@ -356,7 +360,7 @@ def _file(place: Place, rules: FilesConfig) -> _File:
         text = decode(data, place.path)
     except UndecodableError:
         return _File(place, info, "", None)
-    return _File(place, info, text, parsed(text))
+    return _File(place, info, text, parse(text))
 
 
 def _own_place(root: Path, rules: FilesConfig, path: str) -> Place:

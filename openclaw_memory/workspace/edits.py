@@ -19,7 +19,7 @@ from openclaw_memory.errors import (
     UndecodableError,
     WriteError,
 )
-from openclaw_memory.text.front_matter import matter_end, with_vector
+from openclaw_memory.text.front_matter import front_matter_end, with_vector
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.atomic import read_whole, replace_file, writing
 from openclaw_memory.workspace.journal import checked_text, find_block
@@ -266,7 +266,7 @@ def _lines_to_keep(note: _Note, start: int, end: int, seen: str | Excerpt | None
     if end > len(note.lines):
         raise NotFoundError(f"{note.place.path} has {len(note.lines)} lines, none numbered {end}: read it again")
     file = "\n".join(note.lines)
-    if start <= (above := file[: matter_end(file)].count("\n")):
+    if start <= (above := file[: front_matter_end(file)].count("\n")):
         raise InvalidInputError(
             f"the first {above} lines of {note.place.path} are front matter of a document, not memory: name "
             "lines below them"

@@ -20,7 +20,7 @@ from openclaw_memory.errors import (
     UndecodableError,
     WorkspaceError,
 )
-from openclaw_memory.text.front_matter import as_shown
+from openclaw_memory.text.front_matter import hide_vector
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.text.utf16 import truncate_utf16, utf16_length
 from openclaw_memory.types import Excerpt
@@ -168,7 +168,7 @@ def shown_excerpt(path: str, text: str, start: int, lines: int) -> Excerpt:
 
     Its `hash` is that of the lines as they are in the file.
     """
-    safe = redact(as_shown(text))
+    safe = redact(hide_vector(text))
     excerpt = excerpt_of(path, safe, start, lines)
     if safe is text or safe == text:
         return excerpt
@@ -183,7 +183,7 @@ def masked_lines(lines: Sequence[str]) -> list[str]:
 
 def shown_lines(lines: Sequence[str]) -> list[str]:
     """Return the lines of a note as they are shown: secrets masked, and without the vector of a document."""
-    return masked_lines(as_shown("\n".join(lines)).split("\n")) if lines else []
+    return masked_lines(hide_vector("\n".join(lines)).split("\n")) if lines else []
 
 
 def excerpt_of_lines(path: str, lines: Sequence[str], first: int, count: int, *, existed: bool = False) -> Excerpt:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from openclaw_memory import Memory
 from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError, SyncBusyError, WorkspaceError
 from openclaw_memory.types import Document, VectorSource
-from openclaw_memory.workspace.document_cache import Known
+from openclaw_memory.workspace.document_cache import DocumentCache
 
 GIVEN = VectorSource("given", "given")
 TEXTS = ("the old mill", "the ferry to the island", "beekeeping for beginners", "a walrus asleep")
@@ -218,10 +218,10 @@ def test_a_given_vector_stays_with_its_document_whatever_is_done_to_what_is_show
         expected = (TEXTS[0], {"number": 5})
     else:
         before = (folder / path).read_bytes()
-        documents.put(path, *documents.fetch(path))
+        documents.files.write(path, *documents.files.read(path))
         assert (folder / path).read_bytes() == before
-        fields, text = documents.fetch(path)
-        documents.put(path, {**fields, "metadata": {"number": 6}}, text)
+        fields, text = documents.files.read(path)
+        documents.files.write(path, {**fields, "metadata": {"number": 6}}, text)
         expected = (TEXTS[0], {"number": 6})
     memory.sync()
     document, score = nearest(documents, letters(TEXTS[0]), 1)[0]
@@ -449,15 +449,15 @@ def test_a_slow_source_keeps_no_other_question_waiting(folder, memory, documents
 def test_a_document_that_could_not_be_read_once_is_found_again(folder, memory, documents, monkeypatch):
     add(documents, LETTERS)
     rewrite(folder, "n1", TEXTS[1], "the ferry sank")
-    look = Known.look
+    load = DocumentCache.load
 
-    def refused(known, name, *given):
+    def refused(cache, name, *given):
         if name.endswith("n1.md"):
             raise WorkspaceError("input/output error")
-        return look(known, name, *given)
+        return load(cache, name, *given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Known, "look", refused)
+        patch.setattr(DocumentCache, "load", refused)
         memory.sync()
         assert "n1" not in ids(documents, letters("mill"), source=LETTERS)
     add(documents, LETTERS, [Document("more", "text")])

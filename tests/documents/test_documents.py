@@ -117,8 +117,8 @@ def test_a_persons_lines_are_not_deleted_and_nothing_else_is_then(documents, mem
 
 @pytest.mark.parametrize("doc_id", ["memory/notes/venue.md", "memory/notes/venue.md#L6", "memory/store/x.md"])
 def test_the_path_of_a_document_is_not_told_to_be_a_persons_file(documents, doc_id):
-    documents.put("memory/store/x.md", {}, "text")
-    with pytest.raises(PathNotAllowedError, match="of a document: delete it by the id") as refused:
+    documents.files.write("memory/store/x.md", {}, "text")
+    with pytest.raises(PathNotAllowedError, match="of a document: delete it by the `id`") as refused:
         documents.delete([doc_id])
     assert "person" not in str(refused.value)
 
@@ -190,10 +190,10 @@ def test_a_file_that_cannot_be_read_keeps_no_other_from_being_found(indexed, mon
 
 
 def test_what_is_dropped_is_found_no_more_before_the_next_sync(indexed):
-    indexed.documents.put("memory/store/x.md", {"id": "x"}, "A zebra runs.")
+    indexed.documents.files.write("memory/store/x.md", {"id": "x"}, "A zebra runs.")
     indexed.sync()
     assert ids(indexed.documents.search("zebra", 1)) == ["x"]
-    indexed.documents.drop("memory/store/x.md")
+    indexed.documents.files.delete("memory/store/x.md")
     assert all("zebra" not in one.text for one, _ in indexed.documents.search("zebra", 3))
 
 
@@ -217,7 +217,7 @@ def test_a_write_that_fails_half_way_makes_searches_know_that_the_index_is_behin
 
     monkeypatch.setattr(os, "replace", fails_at_the_second)
     with pytest.raises(WriteError):
-        indexed.documents.put_all([("memory/store/a.md", {}, "a"), ("memory/store/b.md", {}, "b")])
+        indexed.documents.files.write_many([("memory/store/a.md", {}, "a"), ("memory/store/b.md", {}, "b")])
     monkeypatch.undo()
     assert indexed.search("walrus").stale
 
@@ -316,14 +316,14 @@ def test_without_vectors_keywords_answer_and_places_are_filled(tmp_path):
 
 def test_secrets_are_masked_in_what_is_returned_and_kept_in_the_file(documents, memory):
     documents.add([Document("s", f"the zeppelin key is {KEY}", {"nested": [{"key": KEY}]})])
-    documents.put("memory/store/s.md", {"value": {"key": "here"}}, "here")
+    documents.files.write("memory/store/s.md", {"value": {"key": "here"}}, "here")
     file = memory.workspace.root / "memory/store/s.md"
     file.write_text(file.read_text().replace("here", KEY))
     shown = [
         *documents.get(["s"]),
         *documents.search("zeppelin", 1),
-        documents.fetch("memory/store/s.md"),
-        *documents.below("memory/store"),
+        documents.files.read("memory/store/s.md"),
+        *documents.files.iterate("memory/store"),
         *documents.vector_search(memory.embedder.embed_query("zeppelin key"), 2),
     ]
     assert KEY not in repr(shown)
@@ -367,7 +367,7 @@ def test_a_secret_in_a_persons_lines_is_masked_however_they_are_found(memory):
 )
 def test_what_would_come_back_masked_is_not_put(documents, memory, fields, text):
     with pytest.raises(InvalidInputError, match="holds a secret") as refused:
-        documents.put_all([("memory/users/good.md", {}, ""), ("memory/users/x.md", fields, text)])
+        documents.files.write_many([("memory/users/good.md", {}, ""), ("memory/users/x.md", fields, text)])
     assert KEY not in str(refused.value)
     assert not (memory.workspace.root / "memory/users").exists()
 
@@ -443,22 +443,25 @@ def test_arguments_that_cannot_be_are_named(documents, call):
 
 
 def test_files_at_paths_are_written_read_listed_and_dropped(documents, memory):
-    documents.put("memory/users/anna/x.md", {"key": "x", "value": {"a": 1}}, "Anna sails.")
-    assert documents.fetch("memory/users/anna/x.md") == ({"key": "x", "value": {"a": 1}}, "Anna sails.")
-    assert list(documents.below("memory/users")) == [
+    documents.files.write("memory/users/anna/x.md", {"key": "x", "value": {"a": 1}}, "Anna sails.")
+    assert documents.files.read("memory/users/anna/x.md") == ({"key": "x", "value": {"a": 1}}, "Anna sails.")
+    assert list(documents.files.iterate("memory/users")) == [
         ("memory/users/anna/x.md", {"key": "x", "value": {"a": 1}}, "Anna sails.")
     ]
     memory.sync()
     assert [hit.path for hit in memory.search("sails", max_results=1)] == ["memory/users/anna/x.md"]
-    assert (documents.drop("memory/users/anna/x.md"), documents.drop("memory/users/anna/x.md")) == (True, False)
-    assert documents.fetch("memory/users/anna/x.md") is None
-    assert list(documents.below("memory/nowhere")) == []
+    assert (documents.files.delete("memory/users/anna/x.md"), documents.files.delete("memory/users/anna/x.md")) == (
+        True,
+        False,
+    )
+    assert documents.files.read("memory/users/anna/x.md") is None
+    assert list(documents.files.iterate("memory/nowhere")) == []
 
 
 def test_what_was_written_makes_searches_know_that_the_index_is_behind(tmp_path):
     with Memory.open(tmp_path, config=MemoryConfig(sync=SyncConfig(on_search=False))) as memory:
         memory.sync()
-        memory.documents.put("memory/users/x.md", {}, "Anna sails.")
+        memory.documents.files.write("memory/users/x.md", {}, "Anna sails.")
         assert memory.search("anything").stale
 
 
@@ -492,7 +495,7 @@ def test_a_memory_that_is_closed_says_so(documents, memory):
         lambda: documents.search("x", 1),
         lambda: documents.vector_search([1.0], 1),
         lambda: list(documents.iterate()),
-        lambda: documents.put("memory/x.md", {}, ""),
+        lambda: documents.files.write("memory/x.md", {}, ""),
     ):
         with pytest.raises(StoreError, match="closed"):
             call()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from openclaw_memory.chunking import STYLES, chunk
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.text.front_matter import as_shown, composed, matter_end, parsed, with_vector
+from openclaw_memory.text.front_matter import front_matter_end, hide_vector, parse, render, with_vector
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 VALUES = st.recursive(
@@ -28,15 +28,15 @@ LINES = st.lists(
     text=WORDS | LINES.map("\n".join),
 )
 def test_what_is_composed_is_read_again_as_it_was(fields, text):
-    file = composed(fields, text)
-    assert parsed(file) == (fields, text, ())
-    assert file[matter_end(file) :] == f"{text}\n"
+    file = render(fields, text)
+    assert parse(file) == (fields, text, ())
+    assert file[front_matter_end(file) :] == f"{text}\n"
 
 
 @settings(max_examples=60)
 @given(value=VALUES)
 def test_what_is_composed_is_one_line_of_yaml_a_field(value):
-    first, version, line, last, *rest = composed({"value": value}, "").splitlines()
+    first, version, line, last, *rest = render({"value": value}, "").splitlines()
     assert (first, version, last, rest) == ("---", "openclaw_memory: 1", "---", [""])
     assert json.loads(line.removeprefix("value: ")) == value
 
@@ -46,8 +46,8 @@ def test_what_is_composed_is_one_line_of_yaml_a_field(value):
 @pytest.mark.parametrize("style", STYLES)
 def test_a_document_is_cut_as_its_text_is_further_down(style, text):
     rules = ChunkingConfig(style=style)
-    file = composed({"id": "Zeppelin", "metadata": {"secret_word": "xylophone"}}, text)
-    above, lines = matter_end(file), file[: matter_end(file)].count("\n")
+    file = render({"id": "Zeppelin", "metadata": {"secret_word": "xylophone"}}, text)
+    above, lines = front_matter_end(file), file[: front_matter_end(file)].count("\n")
     pieces = chunk(file, "memory/notes/a.md", rules)
     alone = [p for p in STYLES[style](f"{text}\n", "memory/notes/a.md", rules, None) if p.text.strip()]
     assert [(p.text, p.context, p.start_line - lines, p.start_char - above) for p in pieces] == [
@@ -68,17 +68,17 @@ def test_a_document_is_cut_as_its_text_is_further_down(style, text):
     ],
 )
 def test_what_no_program_of_ours_wrote_is_no_document(file):
-    assert parsed(file) is None
+    assert parse(file) is None
 
 
 @pytest.mark.parametrize("file", ["---\ntitle: x\n---\ntext", "text\n---\nopenclaw_memory: 1\n---\n"])
 def test_a_persons_own_front_matter_is_cut_as_ever(file):
-    assert matter_end(file) == 0
+    assert front_matter_end(file) == 0
     assert "".join(piece.text for piece in chunk(file, "memory/a.md", ChunkingConfig())).startswith(file.split("\n")[0])
 
 
 def test_files_that_other_programs_saved_are_read():
-    assert parsed('---\r\nopenclaw_memory: 1\r\nid: doc-1\r\nmetadata: {"a": 1}\r\n---\r\nedited') == (
+    assert parse('---\r\nopenclaw_memory: 1\r\nid: doc-1\r\nmetadata: {"a": 1}\r\n---\r\nedited') == (
         {"id": "doc-1", "metadata": {"a": 1}},
         "edited",
         (),
@@ -104,7 +104,7 @@ def test_files_that_other_programs_saved_are_read():
     ],
 )
 def test_plain_yaml_that_a_person_writes_is_read(written, fields):
-    assert parsed(f"---\nopenclaw_memory: 1\n{written}\n---\ntext\n") == (fields, "text", ())
+    assert parse(f"---\nopenclaw_memory: 1\n{written}\n---\ntext\n") == (fields, "text", ())
 
 
 @pytest.mark.parametrize(
@@ -123,13 +123,13 @@ def test_plain_yaml_that_a_person_writes_is_read(written, fields):
 )
 def test_what_cannot_be_read_is_said_and_the_rest_is_read(written, fields, line):
     file = f"---\nopenclaw_memory: 1\n{written}\n---\ntext\n"
-    assert parsed(file) == (fields, "text", (f"line {line} cannot be read",))
+    assert parse(file) == (fields, "text", (f"line {line} cannot be read",))
 
 
 @pytest.mark.parametrize("text", ["The text.\nnote: call Anna", "", "- a\n- b"])
 def test_a_document_whose_closing_line_is_gone_is_still_one(text):
-    file = composed({"id": "x", "metadata": {"n": 1}}, text).replace("}\n---\n", "}\n")
-    fields, read, damage = parsed(file)
+    file = render({"id": "x", "metadata": {"n": 1}}, text).replace("}\n---\n", "}\n")
+    fields, read, damage = parse(file)
     assert (fields, read) == ({"id": "x", "metadata": {"n": 1}}, text)
     assert "`---`" in damage[0]
     assert not any("metadata" in piece.text for piece in chunk(file, "memory/notes/a.md", ChunkingConfig()))
@@ -138,7 +138,7 @@ def test_a_document_whose_closing_line_is_gone_is_still_one(text):
 @settings(max_examples=100)
 @given(above=st.text(st.sampled_from("ab: -#\n\r\t\"'{}[],0.~"), max_size=40), text=WORDS)
 def test_whatever_stands_above_the_text_a_file_of_ours_stays_ours(above, text):
-    assert parsed(f"---\nopenclaw_memory: 1\n{above}\n---\n{text}\n") is not None
+    assert parse(f"---\nopenclaw_memory: 1\n{above}\n---\n{text}\n") is not None
 
 
 @pytest.mark.parametrize(
@@ -157,13 +157,13 @@ def test_whatever_stands_above_the_text_a_file_of_ours_stays_ours(above, text):
 )
 def test_what_is_no_json_is_refused_with_the_way_to_it(value, where):
     with pytest.raises(InvalidInputError, match=where):
-        composed({"metadata": value}, "")
+        render({"metadata": value}, "")
 
 
 @pytest.mark.parametrize("name", ["", "Page", "two words", "a:b", "openclaw_memory", "x\n---"])
 def test_a_field_has_a_name_that_can_be_read_again(name):
     with pytest.raises(InvalidInputError, match="name of a field"):
-        composed({name: 1}, "")
+        render({name: 1}, "")
 
 
 def test_values_that_are_too_deep_are_refused():
@@ -171,7 +171,7 @@ def test_values_that_are_too_deep_are_refused():
     for _ in range(100):
         value = [value]
     with pytest.raises(InvalidInputError, match="deeper than 64"):
-        composed({"metadata": value}, "")
+        render({"metadata": value}, "")
 
 
 NUMBERS = "bL8APn9GB7698iM/39XWPa=="
@@ -195,7 +195,7 @@ SPELLINGS = [
 def test_the_vector_of_a_document_is_not_shown_however_it_is_spelled(written):
     numbers = NUMBERS.replace("/", "\\/") if "\\/" in written else NUMBERS
     file = f"---\nopenclaw_memory: 1\nid: a\n{written}\nmetadata:\n  vector: {NUMBERS}\n---\nvector: {NUMBERS}\n"
-    shown = as_shown(file)
+    shown = hide_vector(file)
     assert shown == file.replace(written, written.replace(numbers, "…"))
     lines = file.split("\n")
     assert with_vector(shown.split("\n"), lines) == lines
@@ -211,20 +211,20 @@ def test_the_vector_of_a_document_is_not_shown_however_it_is_spelled(written):
     ],
 )
 def test_nothing_else_is_hidden(file):
-    assert as_shown(file) == file
+    assert hide_vector(file) == file
 
 
 def test_a_vector_stays_with_the_line_that_shows_it_wherever_it_goes():
-    old = composed({"id": "a", "embedding": ABOUT}, "text").split("\n")
-    _, version, doc_id, shown, *rest = as_shown("\n".join(old)).split("\n")
+    old = render({"id": "a", "embedding": ABOUT}, "text").split("\n")
+    _, version, doc_id, shown, *rest = hide_vector("\n".join(old)).split("\n")
     assert with_vector(["---", version, shown, doc_id, "more: 1", *rest], old) == [
         "---", version, old[3], old[2], "more: 1", *rest,
     ]  # fmt: skip
 
 
 def test_a_line_that_was_changed_and_one_of_the_text_are_as_they_were_written():
-    old = composed({"id": "a", "embedding": ABOUT}, "text").split("\n")
-    shown = as_shown("\n".join(old)).split("\n")
+    old = render({"id": "a", "embedding": ABOUT}, "text").split("\n")
+    shown = hide_vector("\n".join(old)).split("\n")
     changed = [line.replace("given", "other") for line in shown]
     assert with_vector(changed, old) == changed
     below = [*old[:3], *old[4:], shown[3]]

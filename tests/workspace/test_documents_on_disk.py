@@ -13,7 +13,7 @@ from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import InvalidInputError, PathNotAllowedError, WriteError
 from openclaw_memory.workspace import document_cache as known_module
 from openclaw_memory.workspace import documents
-from openclaw_memory.workspace.document_cache import Known
+from openclaw_memory.workspace.document_cache import DocumentCache
 from openclaw_memory.workspace.documents import Fields, file_name
 
 RULES = FilesConfig()
@@ -23,11 +23,11 @@ OURS = '---\nopenclaw_memory: 1\nid: "a"\n---\ntext\n'
 
 def put(root: Path, **texts: str) -> list[str]:
     given = {name: ({"metadata": {}}, text) for name, text in texts.items()}
-    return documents.upsert(root, RULES, given, Known(root, RULES)).changed
+    return documents.upsert(root, RULES, given, DocumentCache(root, RULES)).changed
 
 
 def stored(root: Path) -> dict[str, str]:
-    return {one.fields["id"]: one.text for _, one in documents.below(root, RULES, Known(root, RULES))}
+    return {one.fields["id"]: one.text for _, one in documents.below(root, RULES, DocumentCache(root, RULES))}
 
 
 @settings(max_examples=200)
@@ -47,20 +47,20 @@ def test_every_id_has_a_name_that_every_system_takes(doc_id):
 )
 def test_ids_that_differ_never_share_a_file(tmp_path, one, other):
     assert file_name(one).casefold() != file_name(other).casefold()
-    documents.upsert(tmp_path, RULES, {one: ({}, "1"), other: ({}, "2")}, Known(tmp_path, RULES))
+    documents.upsert(tmp_path, RULES, {one: ({}, "1"), other: ({}, "2")}, DocumentCache(tmp_path, RULES))
     assert stored(tmp_path) == {one: "1", other: "2"}
 
 
 @pytest.mark.parametrize("doc_id", ["", " \n", "\ud800", 5, None])
 def test_what_is_no_id_is_refused_and_nothing_written(tmp_path, doc_id):
     with pytest.raises(InvalidInputError):
-        documents.upsert(tmp_path, RULES, {"good": ({}, ""), doc_id: ({}, "")}, Known(tmp_path, RULES))
+        documents.upsert(tmp_path, RULES, {"good": ({}, ""), doc_id: ({}, "")}, DocumentCache(tmp_path, RULES))
     assert stored(tmp_path) == {}
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..", "a\\..\\b", "C:\\x", "memory/notes/x.md"])
 def test_no_id_leads_out_of_the_folder(tmp_path, name):
-    (path,) = documents.upsert(tmp_path, RULES, {name: ({}, "text")}, Known(tmp_path, RULES)).changed
+    (path,) = documents.upsert(tmp_path, RULES, {name: ({}, "text")}, DocumentCache(tmp_path, RULES)).changed
     assert (tmp_path / path).parent == tmp_path / NOTES
     assert stored(tmp_path) == {name: "text"}
 
@@ -126,9 +126,9 @@ def test_a_persons_file_is_neither_overwritten_nor_removed(tmp_path, content):
             change()
     assert file.read_bytes() == before
     assert not (tmp_path / "memory" / "new.md").exists()
-    known = Known(tmp_path, RULES)
-    assert known.look("memory/x.md").content is None
-    assert list(documents.below(tmp_path, RULES, known, "memory")) == []
+    cache = DocumentCache(tmp_path, RULES)
+    assert cache.load("memory/x.md").content is None
+    assert list(documents.below(tmp_path, RULES, cache, "memory")) == []
 
 
 @pytest.mark.parametrize("path", ["memory/2026-02-18.md", "./memory/2026-02-18.md"])
@@ -149,7 +149,7 @@ def test_a_file_with_another_name_is_not_parted_from_it(tmp_path):
     put(tmp_path, a="1")
     os.link(tmp_path / NOTES / "a.md", tmp_path / "other name.md")
     with pytest.raises(WriteError, match="2 hard links"):
-        documents.upsert(tmp_path, rules, {"b": ({}, "new"), "a": ({}, "2")}, Known(tmp_path, rules))
+        documents.upsert(tmp_path, rules, {"b": ({}, "new"), "a": ({}, "2")}, DocumentCache(tmp_path, rules))
     assert [path.name for path in (tmp_path / NOTES).iterdir()] == ["a.md"]
     assert (tmp_path / "other name.md").read_text().endswith("---\n1\n")
 
@@ -178,7 +178,7 @@ def test_no_symlink_is_written_through_or_removed(tmp_path, target):
 def test_what_would_never_be_read_again_is_not_written(tmp_path):
     rules = FilesConfig(max_bytes=200, exclude=("memory/private/",))
     with pytest.raises(WriteError, match=r"files\.max_bytes"):
-        documents.upsert(tmp_path, rules, {"good": ({}, ""), "large": ({}, "ä" * 100)}, Known(tmp_path, rules))
+        documents.upsert(tmp_path, rules, {"good": ({}, ""), "large": ({}, "ä" * 100)}, DocumentCache(tmp_path, rules))
     assert stored(tmp_path) == {}
     with pytest.raises(PathNotAllowedError, match=r"files\.exclude"):
         documents.write(tmp_path, rules, [Fields("memory/private/x.md", {}, "")])
@@ -239,47 +239,47 @@ def test_what_was_read_before_is_read_again_only_where_it_changed(tmp_path, read
     put(tmp_path, a="1", b="2")
     files = [tmp_path / NOTES / name for name in ("a.md", "b.md")]
     settle(*files)
-    known = Known(tmp_path, RULES)
-    assert documents.paths_by_id(tmp_path, RULES, known) == {"a": [f"{NOTES}/a.md"], "b": [f"{NOTES}/b.md"]}
+    cache = DocumentCache(tmp_path, RULES)
+    assert documents.paths_by_id(tmp_path, RULES, cache) == {"a": [f"{NOTES}/a.md"], "b": [f"{NOTES}/b.md"]}
     files[1].write_text(OURS.replace('"a"', '"renamed by hand"'))
     settle(*files)
     reads.clear()
-    assert set(documents.paths_by_id(tmp_path, RULES, known)) == {"a", "renamed by hand"}
-    assert [known.look(f"{NOTES}/{name}.md").content.text for name in "ab"] == ["1", "text"]
+    assert set(documents.paths_by_id(tmp_path, RULES, cache)) == {"a", "renamed by hand"}
+    assert [cache.load(f"{NOTES}/{name}.md").content.text for name in "ab"] == ["1", "text"]
     assert reads == [f"{NOTES}/b.md"]
 
 
 def test_a_change_right_after_a_look_is_seen_though_size_and_stamp_are_the_same(tmp_path):
     put(tmp_path, a="0")
-    known, file = Known(tmp_path, RULES), tmp_path / NOTES / "a.md"
+    cache, file = DocumentCache(tmp_path, RULES), tmp_path / NOTES / "a.md"
     for text in "123456789" * 5:
         file.write_text(OURS.replace("text", text))
-        assert known.look(f"{NOTES}/a.md").content.text == text
+        assert cache.load(f"{NOTES}/a.md").content.text == text
 
 
 def test_no_more_is_kept_than_there_is_room_for(tmp_path, reads, monkeypatch):
     put(tmp_path, a="1", b="2", c="3")
     settle(*(tmp_path / NOTES).glob("*.md"))
     monkeypatch.setattr(known_module, "MOST_BYTES", 2 * 1024 + 200)
-    known = Known(tmp_path, RULES)
+    cache = DocumentCache(tmp_path, RULES)
     for _ in range(2):
-        assert [known.look(f"{NOTES}/{name}.md").content.text for name in "abc"] == ["1", "2", "3"]
+        assert [cache.load(f"{NOTES}/{name}.md").content.text for name in "abc"] == ["1", "2", "3"]
     assert len(reads) == 6, "in turns, each pushes another one out"
-    assert known.look(f"{NOTES}/c.md").doc_id == "c"
-    documents.paths_by_id(tmp_path, RULES, known)
+    assert cache.load(f"{NOTES}/c.md").doc_id == "c"
+    documents.paths_by_id(tmp_path, RULES, cache)
     assert len(reads) == 6, "ids are kept all the same"
 
 
 def test_what_is_not_kept_of_files_takes_no_room(tmp_path, reads, monkeypatch):
     long = "A" * 4_000
     about = {"embedding": {"model": "given", "vector": long}}
-    documents.upsert(tmp_path, RULES, dict.fromkeys("ab", (about, "text")), Known(tmp_path, RULES))
+    documents.upsert(tmp_path, RULES, dict.fromkeys("ab", (about, "text")), DocumentCache(tmp_path, RULES))
     (tmp_path / NOTES / "c.md").write_text(f"a person's own {long}")
     settle(*(tmp_path / NOTES).glob("*.md"))
     monkeypatch.setattr(known_module, "MOST_BYTES", 3 * 1024 + 400)
-    known = Known(tmp_path, RULES)
+    cache = DocumentCache(tmp_path, RULES)
     for _ in range(2):
-        assert [known.look(f"{NOTES}/{name}.md").doc_id for name in "abc"] == ["a", "b", None]
+        assert [cache.load(f"{NOTES}/{name}.md").doc_id for name in "abc"] == ["a", "b", None]
     assert len(reads) == 3
 
 
@@ -292,7 +292,7 @@ def test_a_vector_stays_where_its_text_is_written_again_without_it_or_as_it_was_
     documents.write(tmp_path, RULES, [Fields(path, {"id": "a", "embedding": ABOUT}, "text")])
     assert documents.write(tmp_path, RULES, [Fields(path, {"id": "a", **fields}, "text")]) == [path]
     assert json.loads((tmp_path / path).read_text().partition("embedding: ")[2].partition("\n")[0]) == ABOUT
-    assert documents.upsert(tmp_path, RULES, {"a": (fields, "text")}, Known(tmp_path, RULES)).changed == []
+    assert documents.upsert(tmp_path, RULES, {"a": (fields, "text")}, DocumentCache(tmp_path, RULES)).changed == []
 
 
 @pytest.mark.parametrize(
@@ -315,19 +315,19 @@ def test_a_vector_goes_where_another_takes_its_place_or_its_text_is_gone(tmp_pat
 @pytest.mark.parametrize("folder", ["memory/notes", "memory/users"])
 def test_what_is_gone_takes_no_room(tmp_path, reads, monkeypatch, folder):
     monkeypatch.setattr(known_module, "MOST_BYTES", 2 * 1024 + 200)
-    known, (a, b, c) = Known(tmp_path, RULES), (f"{folder}/{name}.md" for name in "abc")
+    cache, (a, b, c) = DocumentCache(tmp_path, RULES), (f"{folder}/{name}.md" for name in "abc")
     documents.write(tmp_path, RULES, [Fields(path, {}, "") for path in (a, b, c)])
     settle(*(tmp_path / folder).glob("*.md"))
     for path in (a, b):
-        assert known.look(path).content is not None
+        assert cache.load(path).content is not None
     documents.remove(tmp_path, RULES, [b])
     (tmp_path / c).rename(tmp_path / "c")
-    assert [path for path, _ in documents.below(tmp_path, RULES, known, folder)] == [a]
-    assert [b in kept for kept in vars(known).values() if isinstance(kept, dict)] == [False] * 3
+    assert [path for path, _ in documents.below(tmp_path, RULES, cache, folder)] == [a]
+    assert [b in kept for kept in vars(cache).values() if isinstance(kept, dict)] == [False] * 3
     (tmp_path / "c").rename(tmp_path / c)
     settle(tmp_path / c)
     for path in (c, a):
-        assert known.look(path).content is not None
+        assert cache.load(path).content is not None
     assert reads == [a, b, c]
 
 
@@ -335,10 +335,10 @@ def test_a_look_at_one_folder_forgets_nothing_of_others(tmp_path, reads):
     paths = ["memory/users/a.md", "memory/notes/b.md"]
     documents.write(tmp_path, RULES, [Fields(path, {"id": path}, "") for path in paths])
     settle(*(tmp_path / path for path in paths))
-    known = Known(tmp_path, RULES)
+    cache = DocumentCache(tmp_path, RULES)
     for _ in range(2):
-        assert [path for path, _ in documents.below(tmp_path, RULES, known, "memory/users")] == paths[:1]
-        assert documents.paths_by_id(tmp_path, RULES, known) == {paths[1]: paths[1:]}
+        assert [path for path, _ in documents.below(tmp_path, RULES, cache, "memory/users")] == paths[:1]
+        assert documents.paths_by_id(tmp_path, RULES, cache) == {paths[1]: paths[1:]}
     assert reads == paths
 
 
@@ -346,7 +346,7 @@ def test_globs_that_leave_files_out_do_not_keep_others_from_being_listed(tmp_pat
     for name in ("any", "x", "y"):
         documents.write(tmp_path, RULES, [Fields(f"memory/users/{name}.md", {}, name)])
     rules = FilesConfig(include=("memory/users/x.md",))
-    assert [path for path, _ in documents.below(tmp_path, rules, Known(tmp_path, rules), "memory/users")] == [
+    assert [path for path, _ in documents.below(tmp_path, rules, DocumentCache(tmp_path, rules), "memory/users")] == [
         "memory/users/x.md"
     ]
 
@@ -368,27 +368,27 @@ def test_a_damaged_document_is_told_once_and_stays_one(tmp_path, caplog, content
     put(tmp_path, x="Old text.")
     file = tmp_path / NOTES / "x.md"
     file.write_text(content)
-    known = Known(tmp_path, RULES)
+    cache = DocumentCache(tmp_path, RULES)
     for _ in range(3):
-        assert documents.paths_by_id(tmp_path, RULES, known) == {"x": [f"{NOTES}/x.md"]}
-        assert known.look(f"{NOTES}/x.md").content.text == "Old text."
+        assert documents.paths_by_id(tmp_path, RULES, cache) == {"x": [f"{NOTES}/x.md"]}
+        assert cache.load(f"{NOTES}/x.md").content.text == "Old text."
     assert [f"{NOTES}/x.md" in record.getMessage() for record in caplog.records] == [True]
-    assert list(known.unread) == [f"{NOTES}/x.md"]
-    assert documents.upsert(tmp_path, RULES, {"x": ({"metadata": {}}, "New.")}, known).changed == [f"{NOTES}/x.md"]
+    assert list(cache.unread) == [f"{NOTES}/x.md"]
+    assert documents.upsert(tmp_path, RULES, {"x": ({"metadata": {}}, "New.")}, cache).changed == [f"{NOTES}/x.md"]
     assert os.listdir(tmp_path / NOTES) == ["x.md"]
     assert stored(tmp_path) == {"x": "New."}
-    assert known.look(f"{NOTES}/x.md").content.text == "New."
-    assert known.unread == {}
+    assert cache.load(f"{NOTES}/x.md").content.text == "New."
+    assert cache.unread == {}
 
 
 def test_a_document_without_its_id_is_found_by_the_name_that_its_id_leads_to(tmp_path):
     (path,) = put(tmp_path, **{"Doc/Ä 1": "Old."})
     file = tmp_path / path
     file.write_text(file.read_text().replace('id: "Doc/Ä 1"\n', ""))
-    known = Known(tmp_path, RULES)
-    assert documents.paths_by_id(tmp_path, RULES, known, ["Doc/Ä 1"]) == {"Doc/Ä 1": [path]}
-    assert documents.paths_by_id(tmp_path, RULES, known) == {file.stem: [path]}
-    assert documents.upsert(tmp_path, RULES, {"Doc/Ä 1": ({}, "New.")}, known).changed == [path]
+    cache = DocumentCache(tmp_path, RULES)
+    assert documents.paths_by_id(tmp_path, RULES, cache, ["Doc/Ä 1"]) == {"Doc/Ä 1": [path]}
+    assert documents.paths_by_id(tmp_path, RULES, cache) == {file.stem: [path]}
+    assert documents.upsert(tmp_path, RULES, {"Doc/Ä 1": ({}, "New.")}, cache).changed == [path]
     assert stored(tmp_path) == {"Doc/Ä 1": "New."}
 
 
@@ -397,7 +397,7 @@ def test_a_document_that_has_the_id_comes_before_one_that_only_has_its_name(tmp_
     folder = tmp_path / NOTES
     (folder / "a.md").rename(folder / "moved.md")
     (folder / "a.md").write_text(DAMAGED["no id"])
-    assert documents.paths_by_id(tmp_path, RULES, Known(tmp_path, RULES)) == {
+    assert documents.paths_by_id(tmp_path, RULES, DocumentCache(tmp_path, RULES)) == {
         "a": [f"{NOTES}/moved.md", f"{NOTES}/a.md"]
     }
 
