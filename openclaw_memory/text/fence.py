@@ -1,4 +1,4 @@
-"""The fence around recalled text, which marks it for a model as data, and from which it can be removed again."""
+"""The fence around recalled text: it marks what a model is shown as data, and is cut out again."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _without_ours(text: str) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Return the text with a blank instead of the hyphen in every look-alike of the fence's name."""
+    """The text with a blank for the hyphen of every look-alike of the fence's name."""
     if text.isascii():
         return re.sub(NAME, NAME.replace("-", " "), text, flags=re.IGNORECASE)
     folded: list[str] = []
@@ -116,7 +116,7 @@ def _harmless(text: str) -> str:
 
 
 def _folded(character: str) -> str:
-    """Return what a character looks like to a lenient reader: "" for invisible ones, "-" for every dash."""
+    """What a character looks like to a lenient reader: "" for invisible ones, "-" for every dash."""
     if character.isascii():
         return character.lower()
     kind = unicodedata.category(character)

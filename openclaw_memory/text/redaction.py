@@ -1,7 +1,7 @@
-"""Mask secrets before text is indexed or shown: tokens with known prefixes, and in conversations assigned values.
+"""Secrets are masked before text is indexed or shown: tokens known by their prefix, and in conversations whatever is assigned.
 
-A token of 18 characters or more keeps its first six and last four, as in OpenClaw; shorter tokens, private keys and
-passwords in URLs are masked whole. Line numbers stay. A password in plain words is not recognised.
+A token of 18 characters or more keeps its first six and last four, as in OpenClaw; of a shorter one, a private key or
+a password in an URL nothing is kept. Lines stay where they are. A password in plain words is not recognised.
 """
 
 from __future__ import annotations
@@ -110,11 +110,7 @@ _URL = r"(://[^\s/:@]{0,64}:)([^\s/@]+)(?=@)"
 
 
 def redact(text: str) -> str:
-    """Return the text with every private key masked, and every token that has a known prefix.
-
-    Args:
-        text: The text.
-    """
+    """The text with every token masked that its prefix gives away, and every private key."""
     for gate, tokens in _TOKENS:
         if gate and not _compiled(gate).search(text):
             continue
@@ -125,12 +121,9 @@ def redact(text: str) -> str:
 
 
 def redact_session(text: str) -> str:
-    """Return one line of a conversation, redacted, and with values assigned to the name of a secret masked.
+    """What was said in a conversation, on one line: as `redact`, and without what is assigned to a secret's name.
 
     That is `password=…`, `API_KEY: …`, `"apiKey": "…"`, `--token …`, `Authorization: Bearer …` and `://user:…@host`.
-
-    Args:
-        text: The line.
     """
     text = redact(text)
     low = text.lower()
@@ -148,16 +141,12 @@ def redact_session(text: str) -> str:
 
 
 def redact_talk(text: str) -> str:
-    """Return a text of several lines, each as by `redact_session`.
-
-    Args:
-        text: The text.
-    """
+    """As `redact_session`, of a text of several lines, which stay what they are."""
     return "\n".join(map(redact_session, redact(text).split("\n")))
 
 
 def masked(token: str) -> str:
-    """Return the first six and last four characters of a token; `***` for one of less than 18."""
+    """A token by its first six and last four characters; `***` for one of less than 18."""
     return f"{token[:_KEPT_START]}…{token[-_KEPT_END:]}" if len(token) >= _KEPT_FROM else _HIDDEN
 
 
@@ -183,7 +172,7 @@ def _is_masked(value: str) -> bool:
 
 
 def _without_private_keys(text: str) -> str:
-    """Return the text with `***` for each private key, on as many lines; one without an end ends with its letters."""
+    """Each private key as `***`, in as many lines as it took; one whose end is missing goes as far as its letters."""
     edges = list(_compiled(_KEY_EDGE).finditer(text))
     kept: list[str] = []
     at = 0

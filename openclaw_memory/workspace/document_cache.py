@@ -55,7 +55,7 @@ _Stamp: TypeAlias = tuple[int, int, int, int]
 class CachedDocument(NamedTuple):
     """What a file holds. `content` has its secrets masked, and is None where no program wrote the file, or it is gone.
 
-    `doc_id` is None where none can be read. `is_text` tells a person's file from none at all, or one without a text. A
+    `doc_id` is None where none can be read. `is_text` says whether there is a file with text. A
     content is the same object as long as the file is the same: it is for reading alone. Its text begins with `line`.
     `embedding` is what the file says of the vector that came with it.
     """

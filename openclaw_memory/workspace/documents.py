@@ -110,7 +110,7 @@ def path_of(doc_id: str) -> str:
 def write(root: Path, rules: FilesConfig, documents: Sequence[Fields]) -> list[str]:
     """Write documents, each file whole or not at all; returns the paths of those that were not there just so.
 
-    What stands above the old text of a document about its vector stays, where its new fields say what was shown of
+    What the front matter says about a document's vector stays, where its new fields say what was shown of
     that, or nothing, and the text is the same.
 
     Raises:
@@ -319,7 +319,7 @@ def _unmasked(new: Any, old: Any) -> Any:
 
 
 def lost_secrets(old: str, new: str) -> list[str]:
-    """What stands for secrets of an old text in a new one that was made of it as it is shown."""
+    """What masks secrets of an old text in a new one that was made of it as it is shown."""
     shown = redact(old)
     if shown == old:
         return []
