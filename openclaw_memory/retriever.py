@@ -56,7 +56,7 @@ class Retriever:
             return SearchResults((), query, "keyword", "none", "", stale=True, reason=NOTHING_YET)
         known = self._complete
         rebuilt = None if known else self._service.make_searchable()
-        with self._service.courtesy.first(), self._service.store().snapshot() as frozen:
+        with self._service.priority.searching(), self._service.store().snapshot() as frozen:
             stored = frozen.meta()
             self._complete = stored is not None and stored.complete
             if stored is None and not known and not self._service.is_syncing_here and self._config.sync.before_search:

@@ -241,8 +241,7 @@ def value_of(document: Written, name: str) -> Any:
     """Return what a filter finds under a name: metadata, and the names that LlamaIndex adds when it stores a node.
 
     `document_id`, `doc_id` and `ref_doc_id` are the id of the source, or "None", and `_node_type` is the class; they
-    come
-    before metadata of the same name. None if there is no value.
+    come before metadata of the same name. None if there is no value.
     """
     if name in {"document_id", "doc_id", "ref_doc_id"}:
         return source_of(document) or "None"

@@ -81,8 +81,7 @@ class VectorOrigins:
         """Return the source of the embeddings that nodes come with: `UNKNOWN_SOURCE` if no known model made them.
 
         The first node that has a text and a vector other than zeros is embedded again and compared. Without such a
-        node, the
-        source is the model that was named, or the memory's own if the dimensions are the same.
+        node, the source is the model that was named, or the memory's own if the dimensions are the same.
 
         Raises:
             EmbedderError: The embedder failed, or is named and makes other vectors.

@@ -141,8 +141,7 @@ def memory_tools(
     """Return `memory_search` and `memory_get`, `memory_append` by default, and with `edit` the tools that change notes.
 
     What a model can correct is returned as an answer, and not raised. A `CodeActAgent` takes no tools that look at the
-    run:
-    name a `session_key` for it.
+    run: name a `session_key` for it.
 
     Args:
         memory: The memory.

@@ -37,9 +37,8 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     """A memory as a vector store of LlamaIndex. Safe to use from several threads; async methods run in one.
 
     Each node that is added becomes a Markdown file in `memory/notes/`, with what only LlamaIndex knows of it as JSON
-    above
-    the text; a person may read, edit or delete it. Searches find a person's own notes as well: lines of them, as nodes
-    whose id is the citation. These are never changed or deleted from here.
+    above the text; a person may read, edit or delete it. Searches find a person's own notes as well: lines of them, as
+    nodes whose id is the citation. These are never changed or deleted from here.
     """
 
     stores_text: bool = True
@@ -55,10 +54,8 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         Args:
             memory: The memory that holds the nodes.
             embed_model: The model that makes the vectors of nodes, if it is not the memory's own embedder. It makes
-                them again
-                for a file that a person has changed, and when the index is gone. Vectors of a model that is not named
-                are kept
-                in the files.
+                them again for a file that a person has changed, and when the index is gone. Vectors of a model that is
+                not named are kept in the files.
             fields: Further fields of the pydantic class.
 
         Raises:
@@ -223,23 +220,17 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         """Return the nodes that answer, best first, with their similarities: larger is better.
 
         Each has the lines of its text as `metadata["citation"]`, which is hidden from LLMs and embedding models for
-        nodes that
-        were added; `get_nodes` returns nodes as they were added.
+        nodes that were added; `get_nodes` returns nodes as they were added.
 
         DEFAULT ranks by the cosines of vectors, TEXT_SEARCH and SPARSE by words (BM25). HYBRID and SEMANTIC_HYBRID are
-        the
-        memory's own search, with scores of 0..1; with an `alpha`, or if the nodes came with vectors of another model
-        than the
-        memory's, both legs are scaled to 0..1 and added, vectors times alpha. MMR leaves out what repeats the node
-        before it:
-        `mmr_threshold` 1 ranks by nearness alone, 0 by difference alone.
+        the memory's own search, with scores of 0..1; with an `alpha`, or if the nodes came with vectors of another
+        model than the memory's, both legs are scaled to 0..1 and added, vectors times alpha. MMR leaves out what
+        repeats the node before it: `mmr_threshold` 1 ranks by nearness alone, 0 by difference alone.
 
         Args:
             query: Mode, vector or text, counts and filters. Empty `node_ids` and `doc_ids` leave out nothing; a
-                `doc_ids` is
-                the source of a node, or the path of a person's file. With filters alone, neither a vector nor a text,
-                the first
-                nodes that pass are returned, with similarities of 0.
+                `doc_ids` is the source of a node, or the path of a person's file. With filters alone, neither a vector
+                nor a text, the first nodes that pass are returned, with similarities of 0.
             kwargs: `mmr_threshold` alone, 0..1.
 
         Raises:

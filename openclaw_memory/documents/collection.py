@@ -182,10 +182,8 @@ class Documents:
         """Write documents, each in place of the one with its id, and index them; return their ids in order.
 
         If several have one id, the last one counts. If one of them cannot be written, none is. A file whose front
-        matter a
-        person has damaged is written again. A text, or a string in the metadata, that is the old one with its secrets
-        masked
-        keeps the old one.
+        matter a person has damaged is written again. A text, or a string in the metadata, that is the old one with its
+        secrets masked keeps the old one.
 
         Args:
             given: The documents.
@@ -483,8 +481,7 @@ class Documents:
         """Return a unit vector for each document, shape (dims,), or None for one that has no vector.
 
         It is the mean of the vectors of its chunks. With an `identity` it is the vector of this model that the document
-        came
-        with, or else that mean, if the memory's own index is of this model too.
+        came with, or else that mean, if the memory's own index is of this model too.
 
         Args:
             found: Documents, as a search returns them.

@@ -66,8 +66,7 @@ class DocumentVectors:
         """Make lost vectors again with the latest source, if they are of its model.
 
         Returns the model whose vectors there are, as `Documents.vector_identity`. A source that failed is called again
-        when
-        other vectors are missing, or after a minute.
+        when other vectors are missing, or after a minute.
         """
         there = self._there()
         if self._attempt(there) is not None and self._making.acquire(blocking=False):

@@ -73,24 +73,20 @@ class Background:
             return due
 
 
-# A sync waits no longer than this at a time, so that it gets on under searches without end.
+# A sync waits no longer than this at a time, so that it makes progress under constant searches.
 LONGEST_WAIT_SECONDS = 0.1
 
 
-def no_hurry() -> None:
-    """Do not wait."""
-
-
-class Courtesy:
-    """Counts the searches that run, and lets a sync wait until there are none."""
+class SearchPriority:
+    """Counts the searches that run, and lets a sync wait until they are done."""
 
     def __init__(self) -> None:
         self._searches = 0
         self._changed = threading.Condition()
 
     @contextmanager
-    def first(self) -> Iterator[None]:
-        """Go before every sync that gives way, for as long as the block runs."""
+    def searching(self) -> Iterator[None]:
+        """Count as a search that runs, for as long as the block lasts."""
         with self._changed:
             self._searches += 1
         try:
@@ -100,7 +96,7 @@ class Courtesy:
                 self._searches -= 1
                 self._changed.notify_all()
 
-    def give_way(self) -> None:
+    def yield_to_searches(self) -> None:
         """Wait while searches run, for a short time at most."""
         with self._changed:
             self._changed.wait_for(lambda: not self._searches, LONGEST_WAIT_SECONDS)

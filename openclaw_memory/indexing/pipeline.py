@@ -16,7 +16,7 @@ from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.embeddings.stream import Embedded, asks_service, stream
 from openclaw_memory.embeddings.vectors import vector_key
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, UndecodableError
-from openclaw_memory.indexing.background import no_hurry
+from openclaw_memory.indexing.background import SearchPriority
 from openclaw_memory.indexing.changes import UNREAD_SIZE
 from openclaw_memory.text.fence import without_fenced
 from openclaw_memory.text.front_matter import Embedding, embedding_of, front_matter_end, parse
@@ -82,7 +82,7 @@ class Run:
     meta: IndexMeta
     before: Mapping[str, FileRecord]
     anew: bool
-    give_way: Callable[[], None] = no_hurry
+    priority: SearchPriority
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     failed: list[Skipped] = field(default_factory=list)
@@ -122,7 +122,7 @@ class Run:
         same: list[FileRecord] = []
         for done, file in enumerate(files, start=1):
             for piece in self._prepared(file):
-                self.give_way()
+                self.priority.yield_to_searches()
                 if isinstance(piece, FileRecord):
                     same.append(piece)
                     continue

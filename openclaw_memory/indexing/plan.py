@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openclaw_memory.config import ChunkingConfig, MemoryConfig
+from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import probed
 from openclaw_memory.embeddings.stream import Embedded, is_unheard, stream
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
-from openclaw_memory.indexing.background import no_hurry
+from openclaw_memory.indexing.background import SearchPriority
 from openclaw_memory.indexing.changes import Difference, compare, missing_vectors
 from openclaw_memory.indexing.fingerprint import describe, outdated
 from openclaw_memory.indexing.pipeline import Run, read, rows, transcript_rows
@@ -40,8 +40,8 @@ class SyncParts:
 
     With `embedder=None` the index is keyword-only; if `trouble` then says why the wanted embedder, of the provider
     `requested`, is not there, the vectors of an index that has some are kept. `progress` is called between
-    transactions; what it raises ends the sync and reaches the caller. `give_way` is called before each small piece of
-    work, and may wait there for searches. `patience` says how jobs of a batch API are waited for.
+    transactions; what it raises ends the sync and reaches the caller. Before each small piece of work the sync yields
+    to the searches of `priority`. `patience` says how jobs of a batch API are waited for.
     """
 
     workspace: Workspace
@@ -51,7 +51,7 @@ class SyncParts:
     trouble: str | None = None
     requested: str | None = None
     progress: Callable[[Progress], None] | None = None
-    give_way: Callable[[], None] = no_hurry
+    priority: SearchPriority = field(default_factory=SearchPriority)
     patience: Patience | None = None
     batch: Batch | None = None
 
@@ -162,7 +162,7 @@ def _written(parts: SyncParts, store: Store, found: Found, plan: Plan) -> SyncRe
     made_for = plan.wanted if stored is None or anew else stored
     chunking, lacking = parts.config.chunking, dict(plan.held)
     source = plan.error or parts.embedder
-    run = Run(parts.workspace, store, source, chunking, made_for, before, anew, parts.give_way, lacking=lacking)
+    run = Run(parts.workspace, store, source, chunking, made_for, before, anew, parts.priority, lacking=lacking)
     run.unchanged = 0 if anew else found.difference.unchanged
     run.over(found.scan.files if anew else found.difference.to_read, parts.progress)
     gone = {*found.difference.vanished, *before.keys() & set(run.vanished)}
@@ -222,18 +222,8 @@ def _planned(parts: SyncParts, found: Found, *, force: bool) -> Plan:
         _ask_batch(parts, plan, found.difference.to_read, found.before)
     if embedder is None or not outdated(stored, plan.wanted):  # a model that stays has nearly all its vectors there
         return plan
-    files, chunking = found.scan.files, parts.config.chunking
     try:
-        counts = gather(
-            parts.workspace,
-            parts.store,
-            embedder,
-            chunking,
-            files,
-            parts.progress,
-            held=plan.held,
-            give_way=parts.give_way,
-        )
+        counts = gather(parts, embedder, found.scan.files, held=plan.held)
     except EmbedderError as failed:
         return _kept(parts, plan, stored, failed)
     plan.embedded, plan.tokens = plan.embedded + counts[0], plan.tokens + counts[1]
@@ -266,9 +256,9 @@ def _ask_batch(
     """Collect what the batch API has done, and leave it what is missing, where the settings and the amount say so."""
     if parts.batch is None or parts.embedder is None:
         return
-    chunking = parts.config.chunking
-    texts = missing_texts(parts.workspace, parts.store, parts.embedder.identity, chunking, files, known)
-    plan.embedded, plan.tokens = parts.batch.advance(parts.store, texts)
+    plan.embedded, plan.tokens = parts.batch.advance(
+        parts.store, missing_texts(parts, parts.embedder.identity, files, known)
+    )
     plan.held = parts.batch.held()
 
 
@@ -294,15 +284,7 @@ FILES_PER_STEP = 64
 
 
 def gather(
-    workspace: Workspace,
-    store: Store,
-    embedder: Embedder,
-    chunking: ChunkingConfig,
-    files: Sequence[MemoryFile],
-    progress: Callable[[Progress], None] | None,
-    *,
-    held: Container[str] = (),
-    give_way: Callable[[], None] = no_hurry,
+    parts: SyncParts, embedder: Embedder, files: Sequence[MemoryFile], *, held: Container[str] = ()
 ) -> tuple[int, int]:
     """Store every vector that an index of these files will need under the embedder's identity, but for those `held`.
 
@@ -312,15 +294,15 @@ def gather(
     Raises:
         EmbedderError: the embedder failed, or refuses many of the texts. What it gave before is stored.
     """
-    gathering = _Gathering(store, embedder.identity, give_way)
+    gathering = _Gathering(parts.store, embedder.identity, parts.priority)
     started = time.perf_counter()
 
     def tell(done: int, label: str) -> None:
-        if progress:
+        if parts.progress:
             seconds = time.perf_counter() - started
-            progress(Progress(done, len(files), label, gathering.embedded, gathering.tokens, seconds))
+            parts.progress(Progress(done, len(files), label, gathering.embedded, gathering.tokens, seconds))
 
-    texts = missing_texts(workspace, store, embedder.identity, chunking, gathering.reading(files, tell))
+    texts = missing_texts(parts, embedder.identity, gathering.reading(files, tell))
     for some in stream(embedder, gathering.under_way_too((key, text) for key, text in texts if key not in held)):
         gathering.keep(some)
         tell(gathering.done(), "files embedded")
@@ -333,7 +315,7 @@ class _Gathering:
 
     store: Store
     identity: str
-    give_way: Callable[[], None]
+    priority: SearchPriority
     embedded: int = 0
     tokens: int = 0
     refused: int = 0
@@ -342,7 +324,7 @@ class _Gathering:
 
     def reading(self, files: Sequence[MemoryFile], tell: Callable[[int, str], None]) -> Iterator[MemoryFile]:
         for file in files:
-            self.give_way()
+            self.priority.yield_to_searches()
             yield file
             self.read_files += 1
             if self.read_files % FILES_PER_STEP == 0:
@@ -370,12 +352,7 @@ class _Gathering:
 
 
 def missing_texts(
-    workspace: Workspace,
-    store: Store,
-    identity: str,
-    chunking: ChunkingConfig,
-    files: Iterable[MemoryFile],
-    known: Mapping[str, FileRecord] | None = None,
+    parts: SyncParts, identity: str, files: Iterable[MemoryFile], known: Mapping[str, FileRecord] | None = None
 ) -> Iterator[tuple[str, str]]:
     """The key and the text of each vector that an index of these files needs and the store has not, each once.
 
@@ -383,18 +360,17 @@ def missing_texts(
     """
     seen: set[str] = set()
     for file in files:
-        for some in _prepared(workspace, file, chunking, (known or {}).get(file.path)):
+        for some in _prepared(parts, file, (known or {}).get(file.path)):
             keyed = ((row.vector_key, row.chunk.embedding_text) for row in some)
             texts = {key: text for key, text in keyed if key is not None and key not in seen}
             seen |= texts.keys()
-            stored = store.known_vectors(texts, identity) if texts else set()
+            stored = parts.store.known_vectors(texts, identity) if texts else set()
             yield from ((key, text) for key, text in texts.items() if key not in stored)
 
 
-def _prepared(
-    workspace: Workspace, file: MemoryFile, chunking: ChunkingConfig, known: FileRecord | None
-) -> Iterator[list[ChunkRow]]:
-    """The rows of a file, those of a transcript part by part."""
+def _prepared(parts: SyncParts, file: MemoryFile, known: FileRecord | None) -> Iterator[list[ChunkRow]]:
+    """Yield the rows of a file, those of a transcript part by part."""
+    workspace, chunking = parts.workspace, parts.config.chunking
     try:
         if file.source == "sessions":
             mark = known.hash if known is not None and known.vectors_missing is None else None
@@ -402,5 +378,5 @@ def _prepared(
                 yield transcript_rows(part, file.path, chunking, vectors=True)
         else:
             yield rows(read(workspace, file)[1], file.path, chunking, vectors=True)
-    except (OpenClawMemoryError, OSError):  # told by the run that comes after
+    except (OpenClawMemoryError, OSError):  # the run that follows reports it
         return

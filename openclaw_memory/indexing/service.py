@@ -21,7 +21,7 @@ from openclaw_memory.errors import (
     SyncBusyError,
     WorkspaceError,
 )
-from openclaw_memory.indexing.background import Background, Courtesy
+from openclaw_memory.indexing.background import Background, SearchPriority
 from openclaw_memory.indexing.changes import missing_vectors
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of, record_of_error
 from openclaw_memory.indexing.staleness import Staleness
@@ -60,14 +60,14 @@ class IndexService:
     """The index of one memory, kept true. Safe to use from several threads.
 
     `last` is the report of the latest sync here, `last_error` why the latest one ended without any: a sync that ends
-    well clears it. `watcher` follows the files, where one was started. By `courtesy` searches go before syncs.
+    well clears it. `watcher` follows the files, where one was started. `priority` lets searches go before syncs.
     """
 
     def __init__(self, parts: IndexParts) -> None:
         self.last: SyncReport | None = None
         self.last_error: str | None = None
         self.watcher: Watcher | None = None
-        self.courtesy = Courtesy()
+        self.priority = SearchPriority()
         self._parts = parts
         self._store: Store | None = None if callable(parts.store) else parts.store
         # Locks are taken in this order: the lock of the store, `_syncing` where it has none, `_making`.
@@ -104,6 +104,11 @@ class IndexService:
                 assert callable(self._parts.store), "either a store was handed in, or a function that makes one"
                 self._store = self._parts.store()
             return self._store
+
+    @property
+    def location(self) -> str | None:
+        """Where the index is; known after closing too."""
+        return (self._store or self.store()).describe(counts=False).location
 
     def describe(self) -> StoreInfo:
         """What the index is, without counts."""
@@ -327,7 +332,7 @@ class IndexService:
                 trouble=trouble,
                 requested=parts.embedders.requested,
                 progress=progress,
-                give_way=self.courtesy.give_way,
+                priority=self.priority,
             ),
             force=force,
             alone=alone,

@@ -41,6 +41,10 @@ DAMAGE_WORDS = (
     "fts5vocab: unknown table type",
     "unsupported file format",
     "SQL logic error",
+    "UNIQUE constraint failed on chunk_vectors",
+    "validity bit is not set",
+    "size doesn't match",
+    "size mismatch",
 )
 
 READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"

@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 
 from openclaw_memory.errors import StoreError
-from openclaw_memory.store import document_rows, fts, rows, schema, vector_cache
+from openclaw_memory.store import fts, rows, schema, vector_cache
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.store.location import COMPANIONS
 from openclaw_memory.types import StoreInfo
@@ -26,7 +26,7 @@ FROM files LEFT JOIN chunks ON chunks.file_id = files.id GROUP BY source
 """
 
 
-# What must not be there, by the words that tell of it. Terms lie in a table of their own for every chunk.
+# What must not be in an index, each with the words that describe it. Terms are in a table of their own for every chunk.
 ODD = {
     "chunks are not in the keyword index": """
 SELECT count(*) FROM chunks WHERE id NOT IN (SELECT id FROM chunk_terms_docsize)
@@ -34,22 +34,11 @@ SELECT count(*) FROM chunks WHERE id NOT IN (SELECT id FROM chunk_terms_docsize)
     "rows of the keyword index belong to no chunk": """
 SELECT count(*) FROM chunk_terms_docsize WHERE id NOT IN (SELECT id FROM chunks)
 """,
-    "chunks have a vector that is not there": """
+    "chunks have a vector that does not exist": """
 SELECT count(*) FROM chunks WHERE vector_id IS NOT NULL AND vector_id NOT IN (SELECT id FROM vectors)
 """,
-    "vectors have a model that is not there": """
+    "vectors have a model that does not exist": """
 SELECT count(*) FROM vectors WHERE model_id NOT IN (SELECT id FROM models)
-""",
-    "vectors have keys of another length": """
-SELECT count(DISTINCT length(key)) - 1 FROM vectors WHERE true HAVING count(DISTINCT length(key)) > 1
-""",
-}
-ODD_DOCUMENTS = {
-    "vectors of documents belong to no file": """
-SELECT count(*) FROM document_vectors WHERE file_id NOT IN (SELECT id FROM files)
-""",
-    "vectors of documents have a model that is not there": """
-SELECT count(*) FROM document_vectors WHERE model_id NOT IN (SELECT id FROM models)
 """,
 }
 
@@ -74,38 +63,29 @@ def with_counts(info: StoreInfo, db: apsw.Connection, path: Path, vector_error: 
 
 
 def problems(db: apsw.Connection, *, with_vec: bool) -> Iterator[str]:
-    """What is wrong with tables, indexes, terms, vectors, codes (where sqlite-vec is loaded) and chunks, in words.
+    """Yield what is wrong with tables, chunks, terms, vectors and (where sqlite-vec is loaded) codes, in words.
 
     Raises:
-        CorruptIndexError: something that cannot even be read; nothing is looked at after it.
+        CorruptIndexError: Something that cannot even be read; nothing is looked at after it.
     """
     yield from (str(row[0]) for row in fetch(db, "PRAGMA integrity_check(10)") if row != ("ok",))
     rows.meta(db)
     rows.files(db)
+    rows.last_id(db)
     yield from rows.problems(db)
     if wrong := schema.wrong_version(db):
         yield wrong
-    odd = {**ODD, **ODD_DOCUMENTS} if document_rows.are_there(db) else ODD
-    for words, statement in odd.items():
+    for words, statement in ODD.items():
         yield from (f"{count} {words}" for (count,) in fetch(db, statement) if count)
-    # Asked for the damage that they meet, not for what they say.
-    rows.last_id(db)
-    vector_cache.now(db)
     fts.document_frequencies(db, ["word"])
-    yield from _vector_problems(db, with_vec=with_vec)
-
-
-def _vector_problems(db: apsw.Connection, *, with_vec: bool) -> Iterator[str]:
     dims = _dims(db)
-    if not vector_cache.count(db):
-        return
-    from openclaw_memory.store import vectors
+    if vector_cache.count(db):
+        from openclaw_memory.store import vectors
 
-    yield from vectors.problems(db)
-    if with_vec and dims is not None and vectors.codes_match(db, dims):
-        if error := vectors.error_of_codes(db, dims):
+        yield from vectors.problems(db)
+        matches = with_vec and dims is not None and vectors.codes_match(db, dims)
+        if matches and (error := vectors.error_of_codes(db, int(dims or 0))):
             yield f"sqlite-vec: {error}"
-        yield from (f"sqlite-vec: {words}" for words in vectors.problems_of_codes(db, dims))
 
 
 def _codes_error(db: apsw.Connection) -> str | None:
@@ -162,14 +142,15 @@ def set_aside(index_path: Path) -> Path:
             f"{index_path} is damaged and cannot be renamed ({error}); delete it and sync again"
         ) from error
     with suppress(OSError):  # one that cannot be deleted is tried again when there is another one
-        _forget_old(index_path, aside)
+        for old in [path for path in kept(index_path) if path != aside][: 1 - KEPT]:
+            for suffix in ("", *COMPANIONS):
+                Path(f"{old}{suffix}").unlink(missing_ok=True)
     return aside
 
 
-def _forget_old(index_path: Path, newest: Path) -> None:
+def kept(index_path: Path) -> list[Path]:
+    """Return the damaged indexes that were kept next to an index, the oldest first."""
     pattern = re.compile(re.escape(index_path.name) + r"\.damaged-(\d{8}T\d{6})(?:-(\d+))?")
-    found = [(match, path) for path in index_path.parent.iterdir() if (match := pattern.fullmatch(path.name))]
-    by_age = sorted(((match[1], int(match[2] or 1)), path) for match, path in found if path != newest)
-    for _, old in by_age[: max(0, len(by_age) + 1 - KEPT)]:
-        for suffix in ("", *COMPANIONS):
-            Path(f"{old}{suffix}").unlink(missing_ok=True)
+    files = index_path.parent.iterdir() if index_path.parent.is_dir() else ()
+    found = [(match, path) for path in files if (match := pattern.fullmatch(path.name))]
+    return [path for _, path in sorted(((match[1], int(match[2] or 1)), path) for match, path in found)]

@@ -244,7 +244,7 @@ def _without_terms(db: apsw.Connection, gone: Sequence[tuple[int, int | None]]) 
     """Remove the terms of chunks that are gone; returns the ids of these chunks, and those of their vectors."""
     chunk_ids = [chunk_id for chunk_id, _ in gone]
     db.executemany("DELETE FROM chunk_terms WHERE rowid = ?", ((chunk_id,) for chunk_id in chunk_ids))
-    return chunk_ids, {vector_id for _, vector_id in gone if vector_id is not None}
+    return chunk_ids, {vector_id for _, vector_id in gone if isinstance(vector_id, int)}
 
 
 def notes(db: apsw.Connection) -> dict[str, str]:

@@ -137,9 +137,10 @@ class SqliteStore:
 
     def _sweep(self) -> None:
         """Remove what builders that were killed have left beside the index; one that is alive holds the lock."""
-        if shadow.leftovers(self.path):
-            with suppress(SyncBusyError), self.lock("sync", 0):
-                return
+        with suppress(SyncBusyError, OSError):  # what cannot be listed now is left to the next sync
+            if shadow.leftovers(self.path):
+                with self.lock("sync", 0):
+                    return
 
     def _of(self, connections: Connections) -> Self:
         """This store, by other connections."""
@@ -424,7 +425,14 @@ class SqliteStore:
         of today or not: they are a cache. `size_bytes` is what lies on disk, the write-ahead log included.
         """
         locked = frozenset(name for name in LOCKS if is_locked(self._lock_path(name)))
-        info = StoreInfo("sqlite", str(self.path), exists=not is_missing(self.path), locked=locked)
+        info = StoreInfo(
+            "sqlite",
+            str(self.path),
+            exists=not is_missing(self.path),
+            locked=locked,
+            damaged=tuple(map(str, integrity.kept(self.path))),
+            unfinished=tuple(map(str, shadow.leftovers(self.path))),
+        )
         if not (counts and info.exists):
             return info
         with self._connections.read() as db:

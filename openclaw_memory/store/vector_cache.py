@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 # Of a key's 32 bytes these are stored, twice (row and index). That any two of ten million texts share 72 bits of
 # SHA-256 has a chance of 1e-8; of the million chunks of a large index, 1e-10.
 KEY_BYTES = 9
-KEY_WIDTHS = range(KEY_BYTES, 33)  # of all versions
 KEYS_PER_LOOKUP = 400  # OpenClaw's number
 
 CURRENT_IDENTITY = f"(SELECT value ->> '$.identity' FROM meta WHERE key = '{META_KEY}')"
@@ -39,13 +38,16 @@ UPDATE meta SET value = json_set(value, '$.dims', known.dims) FROM (
 """
 ADD_VECTOR = "INSERT INTO vectors (id, model_id, key, embedding) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 NOW = f"""
-SELECT max(coalesce((SELECT max(id) FROM vectors), 0), coalesce((SELECT value FROM meta WHERE key = '{CLOCK}'), 0))
+SELECT max(
+  coalesce((SELECT max(id) FROM vectors), 0),
+  coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = '{CLOCK}'), 0)
+)
 """
 RETIRE = """
 INSERT INTO last_used (vector_id, turn) SELECT value, ? FROM json_each(?) WHERE true
 ON CONFLICT DO UPDATE SET turn = excluded.turn
 """
-IN_USE = "SELECT DISTINCT vector_id FROM chunks WHERE vector_id IS NOT NULL"
+IN_USE = "SELECT DISTINCT vector_id FROM chunks WHERE typeof(vector_id) = 'integer'"
 IN_USE_OF_DOCUMENTS = """
 SELECT vectors.id FROM document_vectors JOIN vectors
 ON vectors.model_id = document_vectors.model_id AND vectors.key = substr(document_vectors.key, 1, ?2)
@@ -149,8 +151,6 @@ def retire(db: apsw.Connection, vector_ids: Iterable[int]) -> None:
     it was added. Nothing is written for it while chunks use it.
     """
     lost = set(vector_ids)
-    if odd := [vector_id for vector_id in lost if not isinstance(vector_id, int)]:
-        raise damaged(db.filename, f"chunks have vectors with the ids {odd}")
     if lost:
         turn = now(db) + 1
         db.execute(RETIRE, (turn, json.dumps(sorted(lost))))
@@ -180,26 +180,14 @@ def prune(db: apsw.Connection, max_entries: int) -> int:
 
 
 def now(db: apsw.Connection) -> int:
-    """The time by the clock of vectors: their highest id, or the latest turn.
-
-    Raises:
-        CorruptIndexError: it is no number.
-    """
+    """Return the turn of now: the highest id of a vector, or the latest turn."""
     ((turn,),) = fetch(db, NOW)
-    if not isinstance(turn, int):
-        raise damaged(db.filename, f"its clock stands at {turn!r}")
-    return turn
+    return int(turn)
 
 
 def key_width(db: apsw.Connection) -> int:
-    """How many bytes of a key this file stores.
-
-    Raises:
-        CorruptIndexError: it is no number that any version has used.
-    """
+    """Return how many bytes of a key this file stores."""
     ((width,),) = fetch(db, KEY_WIDTH)
-    if width not in KEY_WIDTHS:
-        raise damaged(db.filename, f"its vectors have keys of {width} bytes")
     return int(width)
 
 

@@ -5,16 +5,14 @@ Without sqlite-vec, or where its codes do not match the chunks, every vector is 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import apsw
 import numpy as np
 
-from openclaw_memory.errors import EmbedderError, StoreError
+from openclaw_memory.errors import EmbedderError
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.store.rows import where_sql
 from openclaw_memory.store.vector_cache import as_json
@@ -40,8 +38,6 @@ CODE_MAX = 127
 MIN_SLACK, MAX_SLACK, SLACK_ROWS = 32, 128, 300_000
 
 MODELS = "SELECT id, dims FROM models"
-# What is said when tables do not agree, or are not there, whatever the disk may do.
-ALWAYS_DAMAGE = ("no such", "UNIQUE constraint", "validity bit is not set", "size doesn't match", "size mismatch")
 # By the plus sign, SQLite reads them by their ids, and not by the index of keys.
 VECTOR_PAGE = "SELECT id, embedding FROM vectors WHERE +model_id = ? AND id > ? ORDER BY id LIMIT ?"
 CREATE_CODES = f"""
@@ -55,7 +51,6 @@ LOOK_UPS = (
     "SELECT chunk_id, size, sequence_id, partition00, validity, rowids FROM chunk_vectors_chunks LIMIT 0",
     "SELECT rowid, vectors FROM chunk_vectors_vector_chunks00 LIMIT 0",
 )
-CODES = "SELECT rowid, source, code FROM chunk_vectors"
 WITH_VECTOR = "SELECT 1 FROM chunks WHERE vector_id IS NOT NULL LIMIT 1"
 NEAREST = "SELECT rowid FROM chunk_vectors WHERE code MATCH vec_int8(?) AND k = ?"
 EMBEDDINGS = """
@@ -163,7 +158,7 @@ def update_codes(db: apsw.Connection, dims: int, removed: Iterable[int], added: 
     """
     if dims > VEC0_MAX_DIMS:
         return
-    with _damage_told(db):
+    with _damage_distinguished(db):
         if not codes_match(db, dims):
             _fill_codes(db, dims)
             return
@@ -183,6 +178,7 @@ def error_of_codes(db: apsw.Connection, dims: int) -> str | None:
     if not codes_match(db, dims):
         return "written without sqlite-vec: the next sync that changes a file fills its table again"
     try:
+        _try_look_ups(db)
         return None if fetch(db, NEAREST, (bytes(dims), 1)) else "sqlite-vec finds nothing"
     except apsw.Error as error:
         return str(error)
@@ -203,56 +199,21 @@ def problems(db: apsw.Connection) -> Iterator[str]:
                 yield f"vectors {rows[0][0]} to {last}: {error}"
 
 
-def problems_of_codes(db: apsw.Connection, dims: int) -> Iterator[str]:
-    """Whether `chunk_vectors`, which should match, holds the code of every chunk's vector, and no other; in words.
-
-    So codes and vectors vouch for each other: a change of a component by more than its rounding is told.
-    """
-    try:
-        _try_look_ups(db)
-        cursor, there = db.execute(CODES), 0
-        while held := list(islice(cursor, SCAN_ROWS)):
-            rows = fetch(db, EMBEDDINGS_WITH_SOURCE, (as_json(row[0] for row in held),))
-            ids, matrix = page(rows, dims)
-            right = set(zip(ids, (row[2] for row in rows), _codes(matrix), strict=True))
-            there += len(right)
-            if wrong := set(held) - right:
-                yield f"{len(wrong)} codes are not those of a chunk's vector, the first of them {min(wrong)[0]}"
-        ((expected,),) = fetch(db, "SELECT count(*) FROM chunks JOIN vectors ON vectors.id = vector_id")
-        if there != expected:
-            yield f"{expected} chunks have vectors, {there} have codes"
-    except apsw.Error as error:
-        yield str(error)
-
-
 @contextmanager
-def _damage_told(db: apsw.Connection) -> Iterator[None]:
-    """Tell damage from all else: vec0 has one error for whatever fails in its tables, and a full disk is no damage.
+def _damage_distinguished(db: apsw.Connection) -> Iterator[None]:
+    """Distinguish damage from a full disk, for which vec0 has the same error.
 
     Raises:
-        apsw.CorruptError: `chunk_vectors` is damaged.
-        StoreError: it is not; the disk is full or failing.
+        apsw.CorruptError: The tables of `chunk_vectors` are damaged.
+        apsw.SQLError: Something else went wrong; the disk may be full.
     """
     try:
         yield
     except apsw.SQLError as error:
         # SQLite itself ends a transaction when the disk is full or fails, and not when it meets damage.
-        if db.in_transaction and (found := next(_damage(db, str(error)), None)):
-            raise apsw.CorruptError(f"sqlite-vec: {error} ({found})") from error
-        raise StoreError(
-            f"{db.filename}: sqlite-vec: {error}; is the disk full? Delete the index and sync again if this stays"
-        ) from error
-
-
-def _damage(db: apsw.Connection, error: str) -> Iterator[str]:
-    """What is wrong with the tables within a write to `chunk_vectors` that failed with `error`, in words."""
-    yield from (words for words in ALWAYS_DAMAGE if words in error)
-    yield from (words for (words,) in fetch(db, "PRAGMA integrity_check(1)") if words != "ok")
-    try:
-        _try_look_ups(db)
-        deque(db.execute(CODES), maxlen=0)
-    except apsw.SQLError as unreadable:
-        yield str(unreadable)
+        if db.in_transaction and fetch(db, "PRAGMA integrity_check(1)") != [("ok",)]:
+            raise apsw.CorruptError(f"sqlite-vec: {error}") from error
+        raise
 
 
 def _try_look_ups(db: apsw.Connection) -> None:
@@ -302,17 +263,15 @@ def _candidates(db: apsw.Connection, query: Vector, k: int, source: Source | Non
 
 
 def _candidate_page(db: apsw.Connection, query: Vector, k: int, source: Source | None, dims: int) -> Page:
-    """The vectors of the candidates.
+    """Return the vectors of the candidates.
 
     Raises:
-        apsw.CorruptError: codes and chunks do not match.
+        apsw.CorruptError: Codes and chunks do not match.
     """
     candidates = _candidates(db, query, k, source)
-    if not candidates and source is None and fetch(db, WITH_VECTOR):
-        raise apsw.CorruptError("chunk_vectors finds nothing")
     page = _chosen(db, candidates, dims)
     if len(page[0]) != len(set(candidates)):
-        raise apsw.CorruptError("chunk_vectors holds codes of chunks that are not there, or have no vector")
+        raise apsw.CorruptError("sqlite-vec: there are codes of chunks that do not exist, or have no vector")
     return page
 
 

@@ -290,7 +290,7 @@ def _check_sources(store: Store) -> None:
 
 
 def _check_threads(store: Store) -> None:
-    """Two readers beside a writer: each search sees a file's old chunks or its new ones, never a mixture."""
+    """Two readers and a writer: each search sees a file's old chunks or its new ones, never a mixture."""
     from concurrent.futures import ThreadPoolExecutor
 
     vectors = _filled(store)

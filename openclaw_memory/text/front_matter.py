@@ -54,8 +54,7 @@ class Embedding(NamedTuple):
     """What the front matter of a document says of the vector that came with it.
 
     `vector` is the vector itself in base64, None if its model can make it again. `key` is the SHA-256 of that vector,
-    or
-    else of the whole file.
+    or else of the whole file.
     """
 
     model: str

@@ -126,14 +126,17 @@ class StoreInfo:
     """What an index is: its kind, where it is kept, and, as far as they were asked for, counts and sizes.
 
     `location` is a path or a URL without secrets, "" where there is none; `exists` says whether anything is kept there
-    yet. `locked` names the locks that are held now, by any thread or process. `sources` counts (files, chunks);
-    `vector_path` and `engine` say which paths of the engine work. `size_bytes` takes in the `log_bytes`.
+    yet. `locked` names the locks that are held now, by any thread or process. `damaged` names the damaged indexes that
+    were kept, `unfinished` what builds that were cut short, or are under way, have left. `sources` counts
+    (files, chunks); `vector_path` and `engine` say which paths of the engine work. `size_bytes` includes `log_bytes`.
     """
 
     backend: str
     location: str = ""
     exists: bool = True
     locked: frozenset[str] = frozenset()
+    damaged: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
     files: int = 0
     chunks: int = 0
     vectors: int = 0

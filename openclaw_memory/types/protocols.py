@@ -115,11 +115,11 @@ class Store(Protocol):
         ...
 
     def extend_file(
-        self, record: FileRecord, rows: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
+        self, record: FileRecord, chunks: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
     ) -> None:
-        """Replace the rows of one file from line `from_line` on, and its record; the rows before stay.
+        """Replace the chunks of one file from line `from_line` on, and its record; the chunks before stay.
 
-        For files that only grow. Rows at the beginning that are there already may stay as well; new chunks have ids
+        For files that only grow. Chunks at the beginning that are there already may stay as well; new chunks have ids
         beyond all others.
         """
         ...

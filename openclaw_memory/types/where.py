@@ -61,7 +61,7 @@ def _condition(field: str, wanted: Any) -> Condition:
     several = operator in {"in", "not in"}
     if several and (isinstance(value, str) or not isinstance(value, Sequence)):
         raise QueryError(f"where[{field!r}] is {wanted!r}: {operator!r} needs a list of values")
-    values = tuple(value) if several else (value,)
+    values: tuple[Any, ...] = tuple(value) if several else (value,)
     kinds = {kind_of(one) for one in values}
     if None in kinds or len(kinds) > 1 or kind_of(field) is None:
         raise QueryError(f"where[{field!r}] is {wanted!r}: give text, numbers, or True or False, all of one kind")

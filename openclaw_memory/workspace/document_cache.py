@@ -56,10 +56,8 @@ class CachedDocument(NamedTuple):
     """What a file holds. `content` has its secrets masked, or is missing for a file that no program wrote.
 
     `doc_id` is missing if it cannot be read. `is_text` is false for a missing file, or one without text. A content is
-    the
-    same object as long as the file is the same, and must not be changed. Its text begins at `line`. `embedding` is what
-    the
-    file says of the vector that came with it.
+    the same object as long as the file is the same, and must not be changed. Its text begins at `line`. `embedding` is
+    what the file says of the vector that came with it.
     """
 
     doc_id: str | None

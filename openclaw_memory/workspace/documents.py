@@ -84,8 +84,7 @@ def file_name(doc_id: str) -> str:
     """Return a file name for a document, without its ending: the id, or its readable part and a digest.
 
     It consists of `a-z`, `0-9`, `_` and `-`, has at most 93 characters, and is valid on every system. Ids that differ
-    only
-    in case get different names.
+    only in case get different names.
 
     Raises:
         InvalidInputError: The id is not a string, is blank, or is not Unicode.
@@ -112,8 +111,7 @@ def write(root: Path, rules: FilesConfig, documents: Sequence[Fields]) -> list[s
     """Write documents, each file whole or not at all; return the paths of those that changed.
 
     What the old front matter says of the vector stays if the new fields repeat what was shown of it, or omit it while
-    the
-    text is the same.
+    the text is the same.
 
     Raises:
         InvalidInputError: A field is not JSON, or a text is not Unicode: nothing was written.
@@ -135,8 +133,7 @@ def upsert(
     """Write documents by their ids, in the files that have them or in new ones.
 
     If a person's file has the name of a new one, the document gets another name. `vectors` is the model whose vectors
-    come
-    with these documents, and their dimensions.
+    come with these documents, and their dimensions.
 
     Raises:
         InvalidInputError, PathNotAllowedError, WriteError: As `write`.

@@ -13,7 +13,7 @@ from watching import eventually
 
 from openclaw_memory import Memory
 from openclaw_memory.indexing import background
-from openclaw_memory.indexing.background import Background, Courtesy
+from openclaw_memory.indexing.background import Background, SearchPriority
 
 SECONDS = 60  # how long a test waits for something to happen
 
@@ -110,11 +110,11 @@ def test_the_thread_ends_with_its_owner():
 
 
 def test_a_sync_waits_until_the_last_search_is_done():
-    polite, order = Courtesy(), []
+    priority, order = SearchPriority(), []
     under_way, may_end = threading.Event(), threading.Event()
 
     def search() -> None:
-        with polite.first(), polite.first():
+        with priority.searching(), priority.searching():
             under_way.set()
             assert may_end.wait(SECONDS)
             order.append("search")
@@ -124,7 +124,7 @@ def test_a_sync_waits_until_the_last_search_is_done():
     assert under_way.wait(SECONDS)
     threading.Timer(0.01, may_end.set).start()
     while not order:
-        polite.give_way()
+        priority.yield_to_searches()
     order.append("sync")
     thread.join(SECONDS)
     assert order == ["search", "sync"]
@@ -133,31 +133,26 @@ def test_a_sync_waits_until_the_last_search_is_done():
 @pytest.mark.parametrize("searching", ["yes", "no", "failed"])
 def test_a_sync_gets_on_under_searches_without_end_and_waits_for_none_that_is_over(monkeypatch, searching):
     monkeypatch.setattr(background, "LONGEST_WAIT_SECONDS", 0.01 if searching == "yes" else SECONDS * 100)
-    polite = Courtesy()
+    priority = SearchPriority()
     with ExitStack() as search:
         if searching != "no":
-            search.enter_context(polite.first())
+            search.enter_context(priority.searching())
         if searching == "failed":
             search.close()
-        polite.give_way()
+        priority.yield_to_searches()
 
 
-def test_the_sync_of_a_memory_gives_way_to_its_searches(notes: Path, monkeypatch):
+def test_the_sync_of_a_memory_yields_to_its_searches(notes: Path, monkeypatch):
     waited: list[int] = []
     with Memory.open(notes, embedder="static") as memory:
         memory.sync()
-        monkeypatch.setattr(
-            memory._service.courtesy, "give_way", lambda: waited.append(memory._service.courtesy._searches)
-        )
+        priority = memory._service.priority
+        monkeypatch.setattr(priority, "yield_to_searches", lambda: waited.append(priority._searches))
         memory.sync(force=True)
         assert len(waited) >= 4  # each of four files
-        real = memory._embedders.wanted().inner.embed_query
-        seen: list[int] = []
-        monkeypatch.setattr(
-            memory._embedders.wanted().inner,
-            "embed_query",
-            lambda text: (seen.append(memory._service.courtesy._searches), real(text))[1],
-        )
+        embedder = memory.embedder.inner
+        real, seen = embedder.embed_query, []
+        monkeypatch.setattr(embedder, "embed_query", lambda text: (seen.append(priority._searches), real(text))[1])
         memory.search("boiler")
         assert seen == [1]
-        assert memory._service.courtesy._searches == 0
+        assert priority._searches == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from openclaw_memory.indexing.plan import gather, missing_texts
+from openclaw_memory.indexing.plan import SyncParts, gather, missing_texts
 from openclaw_memory.types import Progress
 
 
@@ -15,23 +15,21 @@ def test_progress_of_gathering_counts_files_whose_texts_are_there(place: Any) ->
 
     steps: list[Progress] = []
     files = place.workspace.scan().files
-    counts = gather(place.workspace, place.store, place.embedder, place.config.chunking, files, steps.append)
+    parts = SyncParts(place.workspace, place.store, place.embedder, place.config, progress=steps.append)
+    counts = gather(parts, place.embedder, files)
     assert counts[0] == len(files) == 700
     embedded = [(step.completed, step.embedded) for step in steps if step.label == "files embedded"]
     assert embedded == [(255, 256), (511, 512), (700, 700)]
     looked = [step.completed for step in steps if step.label == "files looked through"]
     assert looked == list(range(64, 700, 64))
     assert steps[-1].total == 700
-    again = gather(place.workspace, place.store, place.embedder, place.config.chunking, files, None)
-    assert again == (0, 0)
+    assert gather(parts, place.embedder, files) == (0, 0)
 
 
 def test_of_transcripts_that_are_known_only_what_was_added_is_missing(place: Any) -> None:
+    parts = SyncParts(place.workspace, place.store, place.embedder, place.config)
     missing = lambda known: [  # noqa: E731
-        text
-        for _, text in missing_texts(
-            place.workspace, place.store, "another", place.config.chunking, place.workspace.scan().files, known
-        )
+        text for _, text in missing_texts(parts, "another", place.workspace.scan().files, known)
     ]
     path = "sessions/talk.jsonl"
     place.say(path, "memo old", day="2026-11-20")

@@ -30,7 +30,7 @@ def fused(hits, rules=RULES):
 
 def test_the_scores_of_one_search_are_standardised_once(monkeypatch):
     calls = []
-    monkeypatch.setattr(candidates, "standardised", lambda values, ids: calls.append(ids) or dict.fromkeys(ids, 1.0))
+    monkeypatch.setattr(candidates, "standardised", lambda _values, ids: calls.append(ids) or dict.fromkeys(ids, 1.0))
     fusion, shelf = fusion_of(QUERY, RULES), Shelf(chunks(1, 2), {1: 2.0}, near={2: 0.9}, cosines={1: 0.8})
     found = shelf.candidates(request_for(QUERY, VECTOR, RULES, None, fusion))
     assert len(fuse(found.hits[0], {one.id: one for one in found.chunks}, fusion)) == 2

@@ -47,34 +47,22 @@ META = "UPDATE meta SET value = json_set(value, '$.{}', {}) WHERE key = 'memory_
     ("statement", "who_meets_it", "told"),
     [
         ("UPDATE vectors SET embedding = substr(embedding, 1, 17) WHERE id = 8", nearest, "not one of 32 finite"),
-        ("UPDATE vectors SET embedding = x''", nearest, "not one of 32 finite"),
         ("UPDATE vectors SET embedding = 'text'", nearest, "not one of 32 finite"),
         ("UPDATE vectors SET embedding = CAST(zeroblob(124) || x'0000c07f' AS BLOB)", nearest, "not one of 32 finite"),
-        ("UPDATE vectors SET embedding = CAST(zeroblob(124) || x'0100807f' AS BLOB)", nearest, "not one of 32 finite"),
-        ("UPDATE vectors SET embedding = CAST(zeroblob(124) || x'0000807f' AS BLOB)", nearest, "not one of 32 finite"),
         ("UPDATE vectors SET embedding = CAST(zeroblob(124) || x'0000807e' AS BLOB)", nearest, "not one of 32 finite"),
-        (
-            "UPDATE vectors SET embedding = CAST(zeroblob(124) || x'0000803f' AS BLOB) WHERE id = 8",
-            None,
-            "1 codes are not",
-        ),
-        ("DELETE FROM vectors", nearest, "100 chunks have a vector that is not there"),
-        ("UPDATE chunks SET vector_id = 999 WHERE id = 1", nearest, "1 chunks have a vector that is not there"),
-        ("UPDATE chunks SET vector_id = x'00' WHERE id = 1", write, "1 chunks have a vector that is not there"),
-        ("UPDATE vectors SET key = x'00' WHERE id = 1", write, "keys of another length"),
+        ("DELETE FROM vectors", nearest, "100 chunks have a vector that does not exist"),
+        ("UPDATE chunks SET vector_id = 999 WHERE id = 1", nearest, "1 chunks have a vector that does not exist"),
+        ("UPDATE chunks SET vector_id = x'00' WHERE id = 1", None, "1 chunks have a vector that does not exist"),
         ("UPDATE models SET dims = 8", nearest, "its model has 8 dimensions, its meta says 32"),
         (META.format("dims", 9), nearest, "its model has 32 dimensions, its meta says 9"),
-        ("DELETE FROM models", nearest, "100 vectors have a model that is not there"),
-        ("DELETE FROM chunk_vectors_chunks", nearest, "sqlite-vec finds nothing"),
+        ("DELETE FROM models", nearest, "100 vectors have a model that does not exist"),
+        ("DELETE FROM chunk_vectors_chunks", None, "sqlite-vec finds nothing"),
         ("DELETE FROM chunk_vectors_vector_chunks00", nearest, "could not open vectors blob"),
-        ("DELETE FROM chunk_vectors_rowids", None, "100 chunks have vectors, 0 have codes"),
-        ("DELETE FROM chunk_vectors WHERE rowid = 8", None, "100 chunks have vectors, 99 have codes"),
         ("DELETE FROM chunk_terms", None, "100 chunks are not in the keyword index"),
         ("DELETE FROM chunk_terms_docsize", words, "100 chunks are not in the keyword index"),
         ("DROP TABLE chunk_terms", words, "no such table: chunk_terms"),
         ("DROP TABLE term_counts", None, "no such table: term_counts"),
         ("DELETE FROM chunks", nearest, "100 rows of the keyword index belong to no chunk"),
-        ("INSERT OR REPLACE INTO meta VALUES ('vectors_clock', 'x')", write, "clock stands at 'x'"),
         ("DELETE FROM sqlite_sequence", write, "the last chunk is 100, and 0 is said to be"),
         ("UPDATE sqlite_sequence SET seq = 'x'", write, "the last chunk is 100, and 'x' is said to be"),
         ("UPDATE files SET lacks = x'ff'", files, "the record of 'memory/0.md' is odd"),
@@ -106,6 +94,21 @@ def test_a_vector_that_is_damaged_is_met_with_and_without_sqlite_vec(store, path
             with pytest.raises(CorruptIndexError, match="not one of 32 finite numbers"):
                 meet(damaged, build)
         assert "vectors 1 to 100" in damaged.verify()[0]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE chunks SET vector_id = x'00' WHERE id = 1",
+        "UPDATE vectors SET key = x'00' WHERE id = 1",
+        "INSERT OR REPLACE INTO meta VALUES ('vectors_clock', 'x')",
+    ],
+)
+def test_bookkeeping_of_vectors_that_is_damaged_hinders_no_writer(store, path, build, statement):
+    build.fill(store, build.units(100))
+    change(path, statement)
+    write(store, build)
+    assert store.search_vector(build.units(1, seed=5)[0], 1)[0].score == pytest.approx(1)
 
 
 def test_a_vector_that_no_chunk_uses_is_looked_at_too(store, path, build):
@@ -159,7 +162,7 @@ def test_a_full_disk_is_no_damage_in_whatever_table_it_shows(store, build):
     build.fill(store, build.units(1000))
     store.add_vectors([build.key(number) for number in range(1000, 3000)], build.units(2000, seed=1))
     new = [(build.record("memory/new.md"), [build.row(number) for number in range(1000, 3000)])]
-    told = set()
+    failed_in_vec0 = False
     for room in range(100):
         with store._connections.lend() as db:
             ((pages,),) = db.execute("PRAGMA page_count").fetchall()
@@ -169,10 +172,10 @@ def test_a_full_disk_is_no_damage_in_whatever_table_it_shows(store, build):
         except CorruptIndexError as error:
             pytest.fail(str(error))
         except StoreError as error:
-            told.add("sqlite-vec" in str(error))
+            failed_in_vec0 |= "sqlite-vec" in str(error)
         else:
             break
-    assert told == {True, False}
+    assert failed_in_vec0
     assert store.verify() == ()
 
 
