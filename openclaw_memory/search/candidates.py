@@ -74,7 +74,7 @@ def request_for(
 
 
 def merged(hits: Iterable[SourceHits]) -> SourceHits:
-    """Return the hits of several sources as one; `vector` is None where no source was searched by vector."""
+    """Return the hits of several sources as one, without vector hits if no source was searched by vector."""
     text: dict[int, float] = {}
     cosines: dict[int, float] = {}
     vector: dict[int, float] | None = None

@@ -14,6 +14,7 @@ from openclaw_memory.errors import CorruptIndexError, IndexLockedError, StoreErr
 from openclaw_memory.store import SqliteStore, connection
 from openclaw_memory.store.integrity import KEPT, set_aside
 
+pytestmark = pytest.mark.sqlite_only
 FLIPS = 300
 
 
