@@ -1,8 +1,10 @@
 """Test agents with a chat model that replies by a script and records every request. No network, no key.
 
 >>> model = ScriptedChatModel(script=saying("The ferry leaves at seven."))
->>> model.invoke("When does the ferry leave?").text 'The ferry leaves at seven.'
->>> model.requests[0].text 'When does the ferry leave?'
+>>> model.invoke("When does the ferry leave?").text
+'The ferry leaves at seven.'
+>>> model.requests[0].text
+'When does the ferry leave?'
 """
 
 from __future__ import annotations
