@@ -1,7 +1,7 @@
-"""The rows of vectors that came with documents: one for each document, under the identity of the model it came from.
+"""The rows of vectors that came with documents: one per document, under the identity of the model that made it.
 
-They lie in a table of their own, so that no chunk, count or keyword search ever meets them. A row names its vector by
-model and key, and is found as soon as that vector is stored.
+They have a table of their own, so that they never appear among chunks, counts or keyword hits. A row names its vector
+by model and key, and is found as soon as that vector is stored.
 """
 
 from __future__ import annotations
@@ -60,20 +60,20 @@ def add(db: apsw.Connection, path: str, rows: Iterable[ChunkRow]) -> None:
 
 
 def remove(db: apsw.Connection, paths: Iterable[str]) -> None:
-    """Remove the rows of these files, which are still there themselves."""
+    """Remove the rows of these files, which must still be in the table of files."""
     gone = [row for path in paths for row in fetch(db, REMOVE, (path,))]
     if gone:
         changed(db)
 
 
 def changed(db: apsw.Connection, model_id: int | None = None) -> None:
-    """Say that rows, or vectors of a model that rows may name, have changed."""
+    """Record that rows, or vectors of a model that rows may name, have changed."""
     if model_id is None or fetch(db, "SELECT 1 FROM document_vectors WHERE model_id = ? LIMIT 1", (model_id,)):
         db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (CHANGE, os.urandom(8).hex()))
 
 
 def identities(db: apsw.Connection, cache: Cache) -> Mapping[str, tuple[int, int]]:
-    """How many rows there are of each identity, and how many of them have their vectors."""
+    """Return how many rows each identity has, and how many of them have their vectors."""
 
     def count() -> dict[str, tuple[int, int]]:
         rows = fetch(db, COUNTS, (vector_cache.key_width(db),))
@@ -85,10 +85,10 @@ def identities(db: apsw.Connection, cache: Cache) -> Mapping[str, tuple[int, int
 def nearest(
     db: apsw.Connection, cache: Cache, vector: Vector, k: int, source: Source | None, identity: str
 ) -> list[Hit]:
-    """The k rows of an identity with the highest cosine, best first; a vector of zeros has the cosine 0.
+    """Return the k rows of an identity with the highest cosine, best first; a vector of zeros has the cosine 0.
 
     Raises:
-        EmbedderError: the vector has other dimensions than those of the rows, or holds a NaN.
+        EmbedderError: The vector has other dimensions than those of the rows, or holds a NaN.
     """
     import numpy as np
 
@@ -114,7 +114,7 @@ def nearest(
 
 
 def vectors(db: apsw.Connection, ids: Iterable[int]) -> Mapping[int, Vector]:
-    """The vectors of rows by their ids, which are below 0; others, and rows without a vector, are left out."""
+    """Return the vectors of rows by their ids, which are below 0; others, and rows without a vector, are left out."""
     from openclaw_memory.store.vectors import page
 
     wanted = _own(ids)
@@ -127,13 +127,13 @@ def vectors(db: apsw.Connection, ids: Iterable[int]) -> Mapping[int, Vector]:
 
 
 def stored(db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
-    """Rows by their ids, which are below 0, in ascending order; others are left out."""
+    """Return rows by their ids, which are below 0, in ascending order; others are left out."""
     wanted = _own(ids)
     return _stored(fetch(db, BY_ID, (vector_cache.as_json(wanted),))) if wanted and are_there(db) else []
 
 
 def of_file(db: apsw.Connection, path: str, identity: str) -> list[StoredChunk]:
-    """The rows of a file under an identity."""
+    """Return the rows of a file under an identity."""
     return _stored(fetch(db, BY_PATH, (path, identity))) if are_there(db) else []
 
 
@@ -142,18 +142,18 @@ def _stored(rows: Sequence[tuple[int, str, Source]]) -> list[StoredChunk]:
 
 
 def _own(ids: Iterable[int]) -> list[int]:
-    """The ids in the table: outside they are negative, which tells them from those of chunks."""
+    """Return the ids in the table: outside they are negative, which distinguishes them from those of chunks."""
     return [-one for one in ids if one < 0]
 
 
 def are_there(db: apsw.Connection) -> bool:
-    """Whether the tables of this index have room for such rows."""
+    """Return whether this index has the table for such rows, which older versions lack."""
     ((version,),) = fetch(db, "PRAGMA user_version")
     return bool(version >= SINCE_SCHEMA)
 
 
 def _cached(db: apsw.Connection, cache: Cache, what: object, read: Callable[[], Any], nothing: Any) -> Any:
-    """What `read` returns, read again only where rows or their vectors have changed; `nothing` without rows."""
+    """Return what `read` returns, read again only where rows or their vectors have changed; `nothing` without rows."""
     known = fetch(db, "SELECT value FROM meta WHERE key = ?", (CHANGE,)) if are_there(db) else []
     if not known:
         return nothing
