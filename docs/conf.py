@@ -44,6 +44,7 @@ autodoc_inherit_docstrings = False  # frameworks write theirs in another markup
 autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True, "undoc-members": True}
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True  # a list of attributes, and not a second description of each
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 
@@ -55,6 +56,10 @@ nitpick_ignore = [
     ("py:class", "openclaw_memory.memory.Annotated"),  # how pydantic's fields are shown
     ("py:class", "openclaw_memory.flush.detector.M"),
     ("py:obj", "openclaw_memory.flush.detector.M"),
+    ("py:class", "openclaw_memory.flush.state.FlushRegistry"),
+    ("py:class", "openclaw_memory.flush.state.SessionState"),
+    ("py:class", "openclaw_memory.embeddings.selection.T"),
+    ("py:class", "openclaw_memory.types.candidates.Legs"),
     ("py:class", "openclaw_memory.store.connection.Connections"),
     ("py:class", "openclaw_memory.workspace.paths.Place"),
 ]

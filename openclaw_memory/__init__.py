@@ -1,7 +1,7 @@
 """Agent memory as plain Markdown, found again with cited lines.
 
-A workspace is a folder with `MEMORY.md` and dated notes in `memory/`. Those files are the truth; the index beside them
-is derived from them and may be deleted at any time.
+A workspace is a folder with `MEMORY.md` and dated notes in `memory/`. Those files are the truth; the index is
+derived from them and may be deleted at any time.
 
 >>> import tempfile
 >>> from openclaw_memory import Memory

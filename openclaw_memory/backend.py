@@ -1,4 +1,4 @@
-"""What a `Memory` asks of its engine, and the engine that comes with it: the index of a workspace, and its retriever."""
+"""What a `Memory` asks of its engine, and the built-in engine: the index of a workspace and its retriever."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ The tree::
     │   ├── NewerIndexError     the index was made by a newer version of this library
     │   ├── IndexReplacedError  the index was deleted or built again while it was in use
     │   └── IndexLockedError    another process held the index longer than the busy timeout
-    │       └── SyncBusyError   another sync of this index is at work, and was not waited for any longer
+    │       └── SyncBusyError   another sync of this index is running, and the wait for it is over
     └── WriteError              a memory file could not be written; nothing was changed
-        └── ConflictError       the lines to change are not what the caller saw; both versions are told
+        └── ConflictError       the lines to change are not what the caller saw; the error has both versions
 
-Each message names the value that was wrong and what to do next; `nearest` and `remedy` find words for the latter.
+Each message names the value that was wrong and what to do next; `nearest` and `remedy` return words for the latter.
 """
 
 from __future__ import annotations
@@ -60,7 +60,12 @@ _REMEDIES = {
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
-    """`did you mean 'openai'? `, with the name among `known` that is spelled most like this one; "" where none is."""
+    """Return `did you mean 'openai'? ` with the known name that is spelled most like this one, or "".
+
+    Args:
+        name: What was given.
+        known: The valid names.
+    """
     import difflib
 
     found = difflib.get_close_matches(str(name), list(known), 1)
@@ -68,8 +73,12 @@ def nearest(name: object, known: Iterable[str]) -> str:
 
 
 def remedy(error: OSError) -> str:
-    """What to do about a refusal of the operating system, in words that follow a colon or semicolon."""
-    return _REMEDIES.get(error.errno or 0, "mend the cause")
+    """Return what to do about an error of the operating system, in words that follow a colon or semicolon.
+
+    Args:
+        error: The error.
+    """
+    return _REMEDIES.get(error.errno or 0, "fix the cause")
 
 
 class OpenClawMemoryError(Exception):
@@ -93,7 +102,7 @@ class UndecodableError(WorkspaceError):
 
 
 class NotFoundError(OpenClawMemoryError, LookupError):
-    """An allowed path names no file, or a line beyond its end."""
+    """An allowed path names no file, or a line after its end."""
 
 
 class InvalidInputError(OpenClawMemoryError, ValueError):
@@ -101,7 +110,7 @@ class InvalidInputError(OpenClawMemoryError, ValueError):
 
 
 class QueryError(InvalidInputError):
-    """A search was asked with arguments it cannot honour."""
+    """A search was called with arguments that are not valid."""
 
 
 class EmbedderError(OpenClawMemoryError):
@@ -117,9 +126,9 @@ class StoreError(OpenClawMemoryError):
 
 
 class CorruptIndexError(StoreError):
-    """The index file is damaged. It is derived: the next sync keeps it under another name and builds it again.
+    """The index file is damaged. It is derived data: the next sync renames it and builds it again.
 
-    `found` says in short what is wrong with it, "" where only the message does.
+    `found` says in short what is wrong with it, or is "" if only the message does.
     """
 
     found: str = ""
@@ -130,7 +139,7 @@ class NewerIndexError(StoreError):
 
 
 class IndexReplacedError(StoreError):
-    """The index was deleted, replaced or built again while it was in use; asked again, the new one answers."""
+    """The index was deleted, replaced or built again while it was in use; another call uses the new one."""
 
 
 class IndexLockedError(StoreError):
@@ -142,14 +151,18 @@ class WriteError(OpenClawMemoryError, OSError):
 
 
 class SyncBusyError(IndexLockedError):
-    """Another sync of this index is at work, and was not waited for any longer."""
+    """Another sync of this index is running, and the wait for it is over."""
 
 
 class ConflictError(WriteError):
     """The lines that an edit would change are not those that its caller saw; nothing was changed.
 
-    `path` and `start_line` say where, `current` is what stands there now, `proposed` what the caller wanted to write.
-    `hash` is that of the lines as they are now: an edit that names it as seen would change them.
+    Attributes:
+        path: The file.
+        start_line: The first of the lines, 1-based.
+        current: The lines as they are now.
+        proposed: What the caller wanted to write.
+        hash: The hash of the lines as they are now; an edit that names it changes them.
     """
 
     def __init__(

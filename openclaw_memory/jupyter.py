@@ -1,4 +1,4 @@
-"""What a notebook gets with `%load_ext openclaw_memory.jupyter`: magics to ask, append and look, and a progress bar."""
+"""Extend a notebook with `%load_ext openclaw_memory.jupyter`: magics to ask, append and look, and a progress bar."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SHORT = {"w": "workspace", "n": "max-results"}
 
 @contextmanager
 def progress() -> Iterator[Callable[[Progress], None]]:
-    """A progress bar of tqdm, which work of less than a second does not show.
+    """Show a progress bar of tqdm, except for work of less than a second.
 
     `with progress() as bar: memory.sync(progress=bar)` draws it while a sync runs.
 
@@ -70,7 +70,7 @@ def progress() -> Iterator[Callable[[Progress], None]]:
 
 
 def _in_one_line(magic: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
-    """A magic whose errors of ours are shown as IPython shows wrong usage: the message, and no traceback."""
+    """Wrap a magic so that IPython shows this library's errors like wrong usage: the message, and no traceback."""
 
     @wraps(magic)
     def reported(*given: _Given.args, **named: _Given.kwargs) -> _Answer:
@@ -83,14 +83,14 @@ def _in_one_line(magic: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
 
 
 class AskedLine(MagicAssign):
-    """`%memory ...?` is a call, also in an assignment: IPython takes a line that ends so for a call for help."""
+    """`%memory ...?` is a call, also in an assignment: IPython takes a line with that ending for a call for help."""
 
     priority = 4  # before HelpEnd, which has 5, at the same place: the beginning of the statement
     sign: tuple[int, int]
 
     @classmethod
     def find(cls, tokens_by_line: Sequence[Sequence[TokenInfo]]) -> AskedLine | None:
-        """The first line that asks; strings, comments and the bodies of cell magics do not ask."""
+        """Return the first line that asks; strings, comments and the bodies of cell magics do not ask."""
         for line in tokens_by_line:
             code = [token for token in line if token.type not in _NO_CODE]
             for at, (sign, name) in enumerate(pairwise(code)):
@@ -103,7 +103,7 @@ class AskedLine(MagicAssign):
         return None
 
     def transform(self, lines: list[str]) -> list[str]:
-        """The lines, with the call in place of the magic."""
+        """Return the lines, with the call in place of the magic."""
         line, column = self.sign
         self.start_line, self.start_col = line - 1, column
         called: list[str] = super().transform(lines)
@@ -125,10 +125,13 @@ class MemoryMagics(Magics):
     @line_magic
     @_in_one_line
     def memory(self, line: str) -> SearchResults | Explanation:
-        """Follow the files, then ask: `%memory [-w PATH] [-n N] [--min-score X] [--explain] When is the launch?`.
+        """Sync, then search: `%memory [-w PATH] [-n N] [--min-score X] [--explain] When is the launch?`.
 
-        Gives `SearchResults`; with `--explain` how their scores came about, as `SearchResults.explain()` does. The
-        question is taken as it is typed; one that begins with a dash goes behind `--`.
+        Returns `SearchResults`; with `--explain` how their scores came about, as `SearchResults.explain()` does. The
+        question is taken as it is typed; one that begins with a dash goes after `--`.
+
+        Args:
+            line: What follows the name of the magic.
         """
         options, question = _options(line, valued=("workspace", "max-results", "min-score"), flags=("explain",))
         if not question:
@@ -153,7 +156,11 @@ class MemoryMagics(Magics):
     def memory_append(self, line: str, cell: str) -> Excerpt:
         """Add the cell to a day's note, once: `%%memory_append [-w PATH] [--date YYYY-MM-DD] [--title TITLE]`.
 
-        Without a date it is today's note. Running the cell again adds nothing. Gives the lines that hold the text.
+        Without a date it is today's note. Running the cell again adds nothing. Returns the lines that hold the text.
+
+        Args:
+            line: What follows the name of the magic.
+            cell: The text to add.
         """
         options, rest = _options(line, valued=("workspace", "date", "title"))
         if rest:
@@ -167,7 +174,11 @@ class MemoryMagics(Magics):
     @line_magic
     @_in_one_line
     def memory_status(self, line: str) -> Status:
-        """What is indexed, with what, and what could work better: `%memory_status [-w PATH] [--deep]`."""
+        """Show what is indexed, with what, and what could work better: `%memory_status [-w PATH] [--deep]`.
+
+        Args:
+            line: What follows the name of the magic.
+        """
         options, rest = _options(line, valued=("workspace",), flags=("deep",))
         if rest:
             raise UsageError(f"%memory_status does not know {rest!r}; its options are --workspace PATH and --deep")
@@ -180,7 +191,7 @@ class MemoryMagics(Magics):
         self._opened.clear()
 
     def _memory(self, workspace: str | None) -> Memory:
-        """The memory of a folder, or the notebook's own."""
+        """Return the memory of a folder, or the notebook's own."""
         if workspace is None:
             own = self.shell.user_ns.get(VARIABLE) if self.shell else None
             if not isinstance(own, Memory):
@@ -196,7 +207,11 @@ class MemoryMagics(Magics):
 
 
 def load_ipython_extension(ipython: InteractiveShell) -> None:
-    """What `%load_ext openclaw_memory.jupyter` calls."""
+    """Register the magics; called by `%load_ext openclaw_memory.jupyter`.
+
+    Args:
+        ipython: The shell of the notebook.
+    """
     ipython.register_magics(MemoryMagics(ipython))
     transformers = ipython.input_transformer_manager.token_transformers
     if AskedLine not in transformers:
@@ -204,7 +219,11 @@ def load_ipython_extension(ipython: InteractiveShell) -> None:
 
 
 def unload_ipython_extension(ipython: InteractiveShell) -> None:
-    """What `%unload_ext` and `%reload_ext` call."""
+    """Remove the magics; called by `%unload_ext` and `%reload_ext`.
+
+    Args:
+        ipython: The shell of the notebook.
+    """
     magics = ipython.magics_manager.registry.get(MemoryMagics.__name__)
     if isinstance(magics, MemoryMagics):
         magics.close()
@@ -219,7 +238,7 @@ def _synced(memory: Memory) -> None:
 
 
 def _options(line: str, valued: Sequence[str], flags: Sequence[str] = ()) -> tuple[dict[str, str], str]:
-    """The options at the beginning of a line, and the rest word for word: a question may hold quotes and dashes."""
+    """Return the options at the beginning of a line, and the rest verbatim: a question may hold quotes and dashes."""
     found: dict[str, str] = {}
     rest = line.strip()
     while match := _OPTION.match(rest):

@@ -378,7 +378,7 @@ class Memory:
     @property
     def index_path(self) -> Path | None:
         """The file of the index; None where the index is not a file."""
-        location = self._service.describe().location if self._builtin else None
+        location = self._service.location if self._builtin else None
         return Path(location) if location and "://" not in location else None
 
     @property

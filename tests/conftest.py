@@ -9,6 +9,10 @@ from typing import NamedTuple
 import pytest
 from hypothesis import settings
 
+from openclaw_memory import SqliteStore
+from openclaw_memory.testing import InMemoryStore
+from openclaw_memory.types import Store
+
 # At the end, so that no folder of tests hides a package: tests may import `embedding_server` and `embedding_faults`.
 sys.path.append(str(Path(__file__).parent))
 
@@ -29,6 +33,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         number, parts = (int(figure) for figure in part.split("/"))
         config.hook.pytest_deselected(items=[item for at, item in enumerate(items) if at % parts != number - 1])
         items[:] = items[number - 1 :: parts]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that is given a store with each store that the library has."""
+    if "store_name" in metafunc.fixturenames:
+        only_sqlite = metafunc.definition.get_closest_marker("sqlite_only") is not None
+        names = ["sqlite"] if only_sqlite else ["sqlite", "memory"]
+        metafunc.parametrize("store_name", names, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def store_name(request: pytest.FixtureRequest) -> str:
+    """The store that a test runs with; `sqlite_only` marks the tests that need files."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def open_store(store_name: str) -> Callable[[Path], Store]:
+    """Opens the index of a path: SQLite's is a file there, that in memory is the same one for the same path."""
+    kept: dict[Path, InMemoryStore] = {}
+    if store_name == "sqlite":
+        return SqliteStore.open
+    return lambda path: kept.setdefault(path, InMemoryStore())
 
 
 def pytest_report_header() -> str:

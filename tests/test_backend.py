@@ -16,7 +16,7 @@ class Fixed:
     def __init__(self, workspace: Workspace) -> None:
         self.workspace, self.calls = workspace, []
 
-    def search(self, query, **options):
+    def search(self, query, **_options):
         self.calls.append("search")
         found = SearchResult("MEMORY.md", 3, 3, 0.9, "- Ines prefers trains to planes.", "memory")
         return SearchResults((found,), query, "keyword", "fixed", "")
@@ -25,7 +25,7 @@ class Fixed:
         self.calls.append("get")
         return self.workspace.excerpt(path, start=start, lines=lines)
 
-    def sync(self, *, force=False, progress=None, wait=None):
+    def sync(self, **_options):
         self.calls.append("sync")
         return SyncReport()
 
@@ -91,7 +91,7 @@ def test_a_store_of_another_package_is_found_by_its_scheme(notes, monkeypatch):
         def load(self):
             return lambda url, root: opened.append((url, root)) or SqliteStore(root / "shelf.sqlite")
 
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [Point()])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_group: [Point()])
     with Memory.open(notes, store="shelf://host/name", embedder=None) as memory:
         assert memory.search("gauges")
     assert opened == [("shelf://host/name", notes)]

@@ -7,11 +7,15 @@ import pytest
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import EmbedderError, WorkspaceError
-from openclaw_memory.testing import RecordingEmbedder, check_embedder, sample_workspace
+from openclaw_memory.testing import InMemoryStore, RecordingEmbedder, check_embedder, check_store, sample_workspace
 
 
 def test_the_recording_embedder_keeps_the_contract_of_an_embedder() -> None:
     check_embedder(RecordingEmbedder())
+
+
+def test_the_store_in_memory_keeps_the_contract_of_a_store() -> None:
+    check_store(InMemoryStore)
 
 
 def test_it_records_what_it_was_asked_and_that_it_was_closed(tmp_path) -> None:

@@ -317,7 +317,7 @@ def test_where_nothing_can_be_written_the_index_that_is_there_answers(notes, tmp
         (errno.ENOSPC, "make room"),
         (errno.EROFS, "mount it for writing"),
         (errno.EACCES, "get the right to write there"),
-        (errno.EIO, "mend the cause"),
+        (errno.EIO, "fix the cause"),
     ],
 )
 def test_what_the_system_refuses_is_told_with_what_to_do(notes, monkeypatch, code, words):

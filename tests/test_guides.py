@@ -100,7 +100,7 @@ def test_every_check_of_the_doctor_is_told(notes):
         (AGENTS, f"the flush is due at {flush_threshold(200_000, CompactionConfig()):,}"),
         (AGENTS, f"and the compaction above {compaction_threshold(200_000, CompactionConfig()):,}"),
         (AGENTS, f"its first and last {compaction.ASKED_CHARS:,} characters stay"),
-        (AGENTS, "is tried again twice" if flush.ATTEMPTS == 3 else "another number"),
+        (AGENTS, "is retried twice" if flush.ATTEMPTS == 3 else "another number"),
     ],
 )
 def test_the_numbers_of_a_guide_are_those_of_the_code(guide, words):

@@ -8,10 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from watching import eventually
 
 from openclaw_memory import Memory, SqliteStore, Workspace
 from openclaw_memory.errors import SyncBusyError
-from openclaw_memory.types import StoreInfo
+from openclaw_memory.testing import InMemoryStore, RecordingEmbedder
+from openclaw_memory.types import Document, StoreInfo, VectorSource
 
 SECONDS = 60  # how long a test waits for another thread
 
@@ -37,6 +39,30 @@ def test_a_store_that_is_handed_in_names_itself_and_locks_the_syncs(
             thread.submit(memory.sync, wait=0).result(SECONDS)
         assert memory.search("boiler")
         other.close()
+    assert not (notes / ".memory").exists()
+
+
+def test_a_store_in_memory_does_all_that_a_memory_does_and_no_file_is_made_next_to_the_notes(notes: Path) -> None:
+    others = {path.relative_to(notes) for path in notes.rglob("*")}
+    embedder = RecordingEmbedder()
+    source = VectorSource("made:elsewhere", "elsewhere")
+    with Memory.open(notes, store=InMemoryStore(), embedder=embedder) as memory:
+        assert memory.sync().ok
+        assert memory.search("Who services the boiler?")[0].path == "memory/household.md"
+        state = memory.status(deep=True)
+        assert (state.backend, state.files, memory.index_path) == ("memory", 4, None)
+        with memory.watch():
+            memory.append("The zeppelin lands on Friday.", date="2026-03-01")
+            eventually(lambda: memory.search("zeppelin")[:1])
+        memory.documents.add([Document("a", "Ferries"), Document("b", "Trains")], [[1.0, 0.0], [0.6, 0.8]], source)
+        found = memory.documents.vector_search([0.0, 1.0], 2, identity=source.identity)
+        assert [(one.id, round(score, 2)) for one, score in found] == [("b", 0.8), ("a", 0.0)]
+        assert memory.sync(force=True).rebuilt
+        assert memory.search("Ferries")
+        written = {Path(one.path) for one in memory.documents.get(["a", "b"])}
+    new = {path.relative_to(notes) for path in notes.rglob("*")} - others
+    lock = Path("memory/.lock")  # that of the notes themselves, which every writer of notes takes
+    assert {path for path in new if (notes / path).is_file()} == {Path("memory/2026-03-01.md"), lock, *written}
     assert not (notes / ".memory").exists()
 
 

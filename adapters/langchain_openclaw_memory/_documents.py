@@ -1,4 +1,4 @@
-"""What a search found, as documents of LangChain."""
+"""Convert search results to LangChain documents."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def documents_of(found: SearchResults) -> list[Document]:
-    """One document a result, best first: its text is the snippet, its id the citation.
+    """Return one document per result, best first: its text is the snippet, its id the citation.
 
     The metadata are plain JSON: `path`, `start_line` and `end_line` (from 1), `score` (0..1), `source`, `citation`, the
-    `mode` of the search and whether the index was `stale`; and a `reason` where there were keywords alone.
+    `mode` of the search and whether the index was `stale`; and a `reason` if the search was by keywords alone.
     """
     of_the_search = {"mode": found.mode, "stale": found.stale} | ({"reason": found.reason} if found.reason else {})
     return [

@@ -1,4 +1,4 @@
-"""What matches: filters with operators, of the store and the vector store, and prefixes and suffixes of namespaces."""
+"""Match values: filters with operators, for the store and the vector store, and prefixes and suffixes of namespaces."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Test: TypeAlias = Callable[[Any], bool]
 
 
 def matching(wanted: Mapping[str, Any] | None) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether values pass a filter, as a function of a value. All of its entries must hold; what is not there is None.
+    """Return a function that says whether a value passes a filter: all entries must hold; a missing one is like None.
 
-    An entry is a name with what must stand there: a value that is the same, the same entries of a dict, or operators:
-    `$eq $ne $gt $gte $lt $lte` (of numbers), `$in` and `$nin` (of a list: any of its elements), `$not`. `$and`, `$or`
-    and `$not` take filters in place of a name.
+    An entry is a name with what its value must be: an equal value, equal entries of a dict, or operators: `$eq $ne $gt
+    $gte $lt $lte` (of numbers), `$in` and `$nin` (of a list: any of its elements), `$not`. `$and`, `$or` and `$not`
+    take filters in place of a name.
 
     Raises:
-        QueryError: an operator is unknown, or its operand is none that it takes.
+        QueryError: An operator is unknown, or does not take its operand.
     """
     tests = [_entry(str(name), name, expected) for name, expected in (wanted or {}).items()]
     return lambda value: all(test(value) for test in tests)
@@ -49,7 +49,7 @@ def _entry(label: str, name: Any, wanted: Any) -> Test:
 
 
 def _test(wanted: Any) -> Test:
-    """What a value must be: the operators hold, or it is the same."""
+    """Return the test of a value: the operators hold, or it is equal."""
     if isinstance(wanted, Mapping):
         if any(str(name).startswith("$") for name in wanted):
             held = [_operator(str(name), operand) for name, operand in wanted.items()]
@@ -80,8 +80,8 @@ def _operator(name: str, operand: Any) -> Test:
         raise _unknown(name)
     limit, holds = _number(operand), _ORDERS[name]
     if limit is None:
-        raise QueryError(f"the filter's {name} compares numbers, and {operand!r} is none: use a function for the rest")
-    # What is no number is neither above nor below: as SQL's NULL, it does not match.
+        raise QueryError(f"the filter's {name} compares numbers, not {operand!r}: use a function for the rest")
+    # What is not a number is neither above nor below: like SQL's NULL, it does not match.
     return lambda value: (number := _number(value)) is not None and holds(number, limit)
 
 
@@ -96,7 +96,7 @@ def _inverse(test: Test) -> Test:
 
 
 def _each(value: Any) -> list[Any]:
-    """A value, and the elements of one that is a list."""
+    """Return a value, and the elements of a list."""
     return [value, *value] if isinstance(value, (list, tuple)) else [value]
 
 
@@ -127,10 +127,10 @@ def _number(value: Any) -> float | None:
 
 
 def namespaces_of(namespaces: Iterable[tuple[str, ...]], op: ListNamespacesOp) -> list[tuple[str, ...]]:
-    """The namespaces that an operation asks for: those that match, cut to its depth, each once, sorted, its page.
+    """Return the namespaces that an operation asks for: those that match, cut to its depth, unique, sorted, its page.
 
     Raises:
-        QueryError: a condition is neither `prefix` nor `suffix`.
+        QueryError: A condition is neither `prefix` nor `suffix`.
     """
     found = {
         namespace[: op.max_depth]

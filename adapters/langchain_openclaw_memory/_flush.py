@@ -1,4 +1,4 @@
-"""One flush of one conversation, as the middleware, the callback and the summarizer call for it."""
+"""Run one flush of one conversation, for the middleware, the callback and the summarizer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A flush that is due: of which session, by which model, and of what. `window` and `tokens` are in tokens."""
+    """A flush that is due: its session, model and messages. `window` and `tokens` are in tokens."""
 
     memory: Memory
     key: str
@@ -41,21 +41,21 @@ class Wanted:
 
     @property
     def room(self) -> int | None:
-        """What the model can be shown at once: its own window says so, or else the one that was given."""
+        """Return how many tokens the model can be shown at once, by its own profile or else by the given window."""
         return compaction_threshold(window_of(self.model) or self.window, self.memory.config.compaction)
 
 
 def save(wanted: Wanted) -> bool:
-    """Have what should last written down. True where the turn was held, whatever came of it; it raises nothing.
+    """Let the model write down what should last. Return whether the turn was held, whatever its outcome; never raises.
 
-    False where the memory cannot be written, wants no flush, or another one of this session is under way. Where the
+    It is not held if the memory cannot be written, wants no flush, or another turn of this session is under way. If the
     flush fails, the messages are kept verbatim.
     """
     return run_flush(wanted.key, partial(_begun, wanted), partial(_drive, wanted))
 
 
 async def asave(wanted: Wanted) -> bool:
-    """`save` that waits for the model; files are read and written in a thread."""
+    """Do what `save` does with an awaited model; files are read and written in a thread."""
     turn: FlushTurn | None = None
     try:
         turn = await in_thread(_begun, wanted)
@@ -67,7 +67,7 @@ async def asave(wanted: Wanted) -> bool:
 
 
 def compacted(memory: Memory, key: str, session_id: str | None = None) -> None:
-    """Note in the state of the session that it was compacted. It raises nothing."""
+    """Note in the state of the session that it was compacted; never raises."""
     try:
         memory.flush(key, session_id=session_id).compacted()
     except Exception as error:  # noqa: BLE001 - what is shown by status alone never breaks the turn of the user
@@ -75,9 +75,9 @@ def compacted(memory: Memory, key: str, session_id: str | None = None) -> None:
 
 
 def transcript_growth(memory: Memory, key: str, session_id: str | None) -> int:
-    """How many bytes the transcript of a session has grown by since its latest compaction.
+    """Return by how many bytes the transcript of a session has grown since its latest compaction.
 
-    Below `compaction.force_flush_bytes`, where it does not matter yet, since it began.
+    Below `compaction.force_flush_bytes`, where it does not matter yet, return its growth since it began.
     """
     log = memory.session_log(session_id) if session_id else memory.flush(key).log
     size = log.size
@@ -87,7 +87,7 @@ def transcript_growth(memory: Memory, key: str, session_id: str | None) -> int:
 
 
 def window_of(model: Any) -> int | None:
-    """The tokens that a model can read, as its profile says; None where it does not."""
+    """Return a model's context window in tokens, as its profile says; None if it does not."""
     profile = getattr(model, "profile", None)
     size = profile.get("max_input_tokens") if isinstance(profile, dict) else None
     return size if isinstance(size, int) and size > 0 else None

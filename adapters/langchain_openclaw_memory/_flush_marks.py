@@ -1,4 +1,4 @@
-"""Which part of a conversation was flushed, by what its messages say: their ids do not outlive every run."""
+"""Recognise which part of a conversation was flushed by the content of its messages: ids do not outlive every run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Mark(NamedTuple):
 
 
 class Talk(NamedTuple):
-    """A conversation without its system prompts, as fingerprints: its beginning, and each place in it."""
+    """The fingerprints of a conversation without its system prompts: its beginning, and each place in it."""
 
     first: str
     places: list[str]
@@ -31,15 +31,15 @@ class Talk(NamedTuple):
 
     @property
     def mark(self) -> Mark:
-        """What a flush of this conversation leaves behind."""
+        """Return what a flush of this conversation leaves behind."""
         return Mark(self.first, self.places[-1], len(self.places))
 
     def had_its_flush(self, mark: Mark, taken: int = 0) -> bool:
-        """Whether this is still the cycle that `mark` was left in; `taken` messages go into a summary next.
+        """Return whether this is still the cycle of `mark`; `taken` messages go into a summary next.
 
-        Another begins where what the flush was shown last is gone, or a summary takes what it was not shown. Where the
-        beginning is another one, so it does with a summary there, and where half of the messages are new: of a window
-        that slides with each turn, each half is flushed once.
+        A new cycle begins when the last message that the flush was shown is gone, or when a summary takes messages that
+        it was not shown. If the conversation begins differently, a new cycle also begins with a summary there, and when
+        half of the messages are new: of a window that slides with each turn, each half is flushed once.
         """
         begins_alike = self.first == mark.first and self.places[mark.shown - 1 : mark.shown] == [mark.last]
         shown = self.places.index(mark.last) + 1 if mark.last in self.places else 0
@@ -49,22 +49,22 @@ class Talk(NamedTuple):
 
 
 def talk_of(messages: Iterable[BaseMessage]) -> Talk | None:
-    """The fingerprints of a conversation; None for an empty one."""
+    """Return the fingerprints of a conversation; None for an empty one."""
     talk = without_system(messages)
     if not talk:
         return None
     prints = [_print(message) for message in talk]
-    # Messages may read the same: what they follow tells them apart.
+    # Messages may read the same: what comes before distinguishes them.
     return Talk(prints[0], [before + at for before, at in pairwise(["", *prints])], is_summary(talk[0]))
 
 
 def without_system(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
-    """The messages that are no system prompts."""
+    """Return the messages that are not system prompts."""
     return [message for message in messages if not isinstance(message, SystemMessage)]
 
 
 def summary_of(messages: Sequence[BaseMessage]) -> str:
-    """The id of the summary that a conversation begins with, `none` where it does not."""
+    """Return the id of the summary that a conversation begins with; `none` if it does not begin with one."""
     first = next((message for message in messages if not isinstance(message, SystemMessage)), None)
     return first.id or _print(first) if first is not None and is_summary(first) else NO_SUMMARY
 

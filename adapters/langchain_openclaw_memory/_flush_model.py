@@ -1,4 +1,4 @@
-"""Run the silent turn: show a model a conversation, and have it write down what should last."""
+"""Run the silent turn: show a model a conversation, and let it write down what should last."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ Counter = Callable[[Sequence[BaseMessage]], int]
 Request = tuple[Model, list[BaseMessage]]
 Talk = list[BaseMessage] | str  # messages, or the text of a conversation or of a part of it
 
-SOURCE = "openclaw_flush"  # in `lc_source`, by which traces tell calls that no user asked for
+SOURCE = "openclaw_flush"  # in `lc_source`, marks calls in traces that no user asked for
 _OF_TOOLS = frozenset({"tools", "tool_choice"})  # what binding tools to a model leaves in its arguments
 
 
 def flush(turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], *, room: int | None, count: Counter) -> None:
-    """Have `model` write down what should last of `messages`, until `turn` is done.
+    """Let `model` write down what should last of `messages`, until `turn` is done.
 
     The model runs outside of the current run: its callbacks and streams see nothing. What does not fit into `room`
     tokens (None: no known limit) is shown in parts. An error of the model ends up in `turn`.
@@ -62,7 +62,7 @@ def flush(turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], *, roo
 async def aflush(
     turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], *, room: int | None, count: Counter
 ) -> None:
-    """`flush` that awaits the model; files are written in a thread."""
+    """Do what `flush` does with an awaited model; files are written in a thread."""
     config = _config()
 
     async def invoke(asked: Model, shown: list[BaseMessage]) -> Any:
@@ -77,7 +77,7 @@ async def aflush(
 
 
 def _config() -> RunnableConfig:
-    """That of the calls of a flush: of the same thread as the run that is under way, for those who look at traces."""
+    """Return the configuration for the calls of a flush, in the thread of the current run for traces."""
     thread = thread_of(run_config())
     metadata = {"lc_source": SOURCE, **({"thread_id": thread} if thread else {})}
     # "nostream" is LangGraph's own word for a call whose tokens its streams leave out.
@@ -85,14 +85,14 @@ def _config() -> RunnableConfig:
 
 
 def _alone() -> Context:
-    """The current context, but for the run that is under way in it."""
+    """Return the current context without the run that is under way in it."""
     context = copy_context()
     context.run(var_child_runnable_config.set, None)
     return context
 
 
 def _model_turn(turn: FlushTurn, model: Model, talk: Talk) -> ModelTurn:
-    """One turn at a conversation: returns what the model said last, or `NO_REPLY` once it has written something."""
+    """Hold one turn at a conversation; return what the model said last, or `NO_REPLY` once it has written something."""
     bound, can_call = _with_tool(model, turn)
     shown = _shown(turn, talk, can_call)
     wrote, said = False, ""
@@ -114,14 +114,14 @@ def _model_turn(turn: FlushTurn, model: Model, talk: Talk) -> ModelTurn:
 
 
 def _shown(turn: FlushTurn, talk: Talk, can_call: bool) -> list[BaseMessage]:
-    """What a model is asked. The messages as they were are what providers have in their caches."""
+    """Return what a model is asked with. The messages are unchanged, so that the provider's cache applies."""
     if isinstance(talk, str):
         return [HumanMessage(as_single_prompt(turn, talk, can_call=can_call))]
     return [SystemMessage(turn.system_prompt), *talk, HumanMessage(prompt_of(turn, can_call=can_call))]
 
 
 def _with_tool(model: Model, turn: FlushTurn) -> tuple[Model, bool]:
-    """The model with the tool of the turn, and whether it can call tools at all."""
+    """Return the model with the tool of the turn, and whether it can call tools at all."""
     schema = {"name": turn.tool.name, "description": turn.tool.description, "parameters": dict(turn.tool.parameters)}
     try:
         return _bound(model, [{"type": "function", "function": schema}]), True
@@ -130,10 +130,10 @@ def _with_tool(model: Model, turn: FlushTurn) -> tuple[Model, bool]:
 
 
 def _bound(model: Model, tools: list[dict[str, Any]]) -> Model:
-    """The model with these tools instead of its own. What wraps a model stays around it.
+    """Return the model with these tools instead of its own. What wraps a model stays around it.
 
     Raises:
-        NotImplementedError: it cannot call tools, or something else makes its reply.
+        NotImplementedError: It cannot call tools, or something else makes its reply.
     """
     if isinstance(model, RunnableBindingBase):
         kwargs = {name: value for name, value in model.kwargs.items() if name not in _OF_TOOLS}
@@ -148,7 +148,7 @@ def _bound(model: Model, tools: list[dict[str, Any]]) -> Model:
 
 
 def quiet(model: Model) -> Model:
-    """The model without the callbacks that were given to itself: they belong to the talk with the user.
+    """Return the model without its own callbacks: they belong to the conversation with the user.
 
     They are looked for in what LangChain puts around a model; of several to choose from, it is the one of the run.
     """
@@ -168,12 +168,12 @@ def quiet(model: Model) -> Model:
 
 
 def chat_model(model: Model | str) -> Model:
-    """The model that `model` names, or is: a name as that of `init_chat_model`, for example `openai:gpt-5-mini`.
+    """Return the chat model, made by `init_chat_model` if it is given by name, for example `openai:gpt-5-mini`.
 
-    For constructors, so that a wrong model is an error there and not a failed flush later.
+    Constructors call it, so that a wrong model is an error there and not a failed flush later.
 
     Raises:
-        ConfigError: there is no such model, or a package that it needs is missing.
+        ConfigError: The model does not exist, or a package that it needs is missing.
     """
     if isinstance(model, Runnable):
         return model

@@ -1,4 +1,4 @@
-"""LangChain's messages as those of OpenClaw, and what a conversation needs before a model is shown it again."""
+"""Convert LangChain's messages to OpenClaw's, and prepare a conversation to be shown to a model again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def is_summary(message: BaseMessage) -> bool:
 
 
 def last_reply(messages: Sequence[BaseMessage]) -> AIMessage | None:
-    """What the model said last; None where a summary came since."""
+    """Return the model's last reply; None if a summary came since."""
     for message in reversed(messages):
         if isinstance(message, AIMessage):
             return message
@@ -26,9 +26,9 @@ def last_reply(messages: Sequence[BaseMessage]) -> AIMessage | None:
 
 
 def reported_tokens(messages: Sequence[BaseMessage], *, outdated: str | None = None) -> int:
-    """The tokens that the provider counted at the last reply; 0 where it did not say, or a summary came since.
+    """Return the tokens that the provider counted at the last reply; 0 if not reported, or if a summary came since.
 
-    `outdated` is the id of a reply that was there before the summary: it counted what is gone.
+    `outdated` is the id of a reply from before the summary: its count includes messages that are gone.
     """
     reply = last_reply(messages)
     if reply is None or not reply.usage_metadata or (outdated is not None and reply.id == outdated):
@@ -37,13 +37,13 @@ def reported_tokens(messages: Sequence[BaseMessage], *, outdated: str | None = N
 
 
 def openclaw_messages(messages: Iterable[BaseMessage]) -> list[dict[str, Any]]:
-    """The messages as OpenClaw writes them, without system prompts and summaries."""
+    """Return the messages as OpenClaw writes them, without system prompts and summaries."""
     found = (openclaw_message(message) for message in messages if not is_summary(message))
     return [message for message in found if message is not None]
 
 
 def openclaw_message(message: BaseMessage) -> dict[str, Any] | None:
-    """One message as OpenClaw writes it, with its id where it has one; None for what is no part of the talk."""
+    """Return one message as OpenClaw writes it, with its id if any; None if it is not part of the conversation."""
     known = {"id": message.id} if message.id else {}
     if isinstance(message, HumanMessage):
         return {"role": "user", "content": _words(message), **known}
@@ -61,7 +61,7 @@ def openclaw_message(message: BaseMessage) -> dict[str, Any] | None:
 
 
 def without_loose_ends(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
-    """The messages without system prompts, tool calls without an answer, and answers to calls that are not there.
+    """Return the messages without system prompts, tool calls without an answer, and answers without a call.
 
     Providers refuse a request with either of the latter.
     """
@@ -95,7 +95,7 @@ def _with_calls(message: AIMessage, ids: set[str]) -> AIMessage:
 
 
 def _words(message: BaseMessage) -> str:
-    """The text of a message; of one that has none, what it shows instead: an address, or `[image]`."""
+    """Return the text of a message; without text, what it shows instead: an address, or `[image]`."""
     if message.text:
         return message.text
     shown = (block for block in message.content_blocks if block["type"] in {"image", "audio", "video", "file"})

@@ -1,4 +1,4 @@
-"""The session that a run of LangChain belongs to."""
+"""Find the session that a LangChain run belongs to."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ RunKind: TypeAlias = Literal["chat", "heartbeat", "cli"]
 
 
 def session_of(given: str | None, config: RunnableConfig | None) -> str | None:
-    """`given`, else the `session_key` in the run's `configurable`, else its `thread_id`; None where it has neither.
-
-    It says who reads along.
-    """
+    """Return the session that says who reads along: `given`, else the run's `session_key` or `thread_id`, else None."""
     if given is not None:
         return given
     configurable = _configurable(config)
@@ -23,21 +20,21 @@ def session_of(given: str | None, config: RunnableConfig | None) -> str | None:
 
 
 def flushed_session(given: str | None, config: RunnableConfig | None) -> tuple[str, str | None]:
-    """The session whose memories are saved, and the id of its transcript: `given`, else the thread, else `main`.
+    """Return the session whose memories are saved, `given`, else the thread, else `main`; and the id of its transcript.
 
-    Under `main`, the middleware of the flush keeps each conversation without a thread as a session of its own.
+    Under `main`, the flush middleware keeps each conversation without a thread as a session of its own.
 
-    The id is that of the thread where the session is the thread's own; None where `sessions.json` says it. The
-    `session_key` of a run says who reads along, and is no name for what the run itself says.
+    The id is the thread's if the session is the thread's own; None if `sessions.json` has it. The `session_key` of a
+    run says who reads along, and does not name the run's own conversation.
     """
     thread = thread_of(config) if given is None else None
     return given or thread or "main", thread
 
 
 def thread_of(config: RunnableConfig | None) -> str | None:
-    """The id of the thread that a run belongs to; None where it has none.
+    """Return the id of the thread that a run belongs to; None if it has none.
 
-    A run inside of another, in a tool or as a part of a graph, has a talk of its own in the same thread: it is called
+    A run inside another one, in a tool or a subgraph, has a conversation of its own in the same thread. It is called
     `<thread>:<node>`, by the node of the outer graph that it runs in, the same in each call.
     """
     configurable = _configurable(config)
@@ -50,13 +47,13 @@ def thread_of(config: RunnableConfig | None) -> str | None:
 
 
 def kind_of(config: RunnableConfig | None) -> RunKind:
-    """What kind of run it is, as the `run_kind` in its `configurable` says: `heartbeat`, `cli`, or a `chat`."""
+    """Return the kind of run, as the `run_kind` in its `configurable` says: `heartbeat`, `cli`, or a `chat`."""
     kind = _configurable(config).get("run_kind")
     return kind if kind in {"heartbeat", "cli"} else "chat"
 
 
 def run_config() -> RunnableConfig | None:
-    """The configuration of the run that is under way; None outside of one."""
+    """Return the configuration of the current run; None outside of a run."""
     from langchain_core.runnables.config import var_child_runnable_config
 
     return var_child_runnable_config.get()

@@ -1,8 +1,8 @@
-"""An item of a LangGraph store as a Markdown file: where it lies, its front matter, and the body that is searched.
+"""Write an item of a LangGraph store as a Markdown file: its path, its front matter, and the body that is searched.
 
-Front matter: `namespace`, `key`, `value`, `created_at`, `updated_at`, and `text_at` where the body is a text of the
-value, below the label in `text_after` where it has one; else `index`, the fields that the body lists. Each item lies at
-the one path that its namespace and key lead to; a copy of its file elsewhere is no item.
+Front matter: `namespace`, `key`, `value`, `created_at`, `updated_at`, and `text_at` if the body is a text of the value,
+with `text_after` for a label above it; else `index`, the fields that the body lists. Each item has the one path that
+its namespace and key lead to; a copy of its file elsewhere is not an item.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 FOLDER = "memory"
 WHOLE = "$"  # LangGraph's name for the whole value among the fields to search
 
-# What vector stores add lies in this folder of `memory/`.
+# What vector stores add is in this folder of `memory/`.
 _TAKEN_FOLDER = "notes"
 # The same file on every disk: those that ignore case, and those that compose or decompose letters, included.
 _PLAIN_NAME = re.compile(r"[a-z0-9_-]{1,80}")
@@ -38,12 +38,12 @@ _MAX_DEPTH = 64  # of values in values: what is nested deeper could not be read 
 
 
 def path_of(namespace: Sequence[str], key: str) -> str:
-    """The file of an item, `memory/<namespace>/<key>.md`; names that are no safe file names get a digest."""
+    """Return the file of an item, `memory/<namespace>/<key>.md`; names that are not safe as file names get a digest."""
     return f"{folder_of(namespace)}/{_file_name(key)}.md"
 
 
 def folder_of(namespace: Sequence[str]) -> str:
-    """The folder below which all items of a namespace, and of those that begin with it, lie."""
+    """Return the folder of all items of a namespace, and of those that begin with it."""
     names = [_file_name(label) for label in namespace]
     if names and names[0] == _TAKEN_FOLDER:
         names[0] = _marked(names[0])
@@ -56,17 +56,17 @@ def _file_name(name: str) -> str:
 
 
 def _marked(name: str) -> str:
-    """What is readable of a name, then `~`, which no plain name has, and 64 bits of the SHA-256 of its UTF-8."""
+    """Return the readable part of a name, then `~`, which no plain name has, and 64 bits of its SHA-256 in UTF-8."""
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     words = re.findall(r"[^\W_]+", unicodedata.normalize("NFC", name))
     return f"{'-'.join(words)[:_SHOWN_OF_A_NAME]}~{digest}"
 
 
 def json_value(value: Any, where: str = "the value", depth: int = 0) -> Any:
-    """`value` as JSON keeps it: tuples are lists, mappings are dicts.
+    """Return `value` as JSON keeps it: tuples are lists, mappings are dicts.
 
     Raises:
-        InvalidInputError: something in it is not JSON, is text that is not Unicode, or is nested deeper than 64 levels.
+        InvalidInputError: Something in it is not JSON, is text that is not Unicode, or is nested deeper than 64 levels.
     """
     if depth > _MAX_DEPTH:
         raise InvalidInputError(f"the value is nested deeper than {_MAX_DEPTH} levels: make it flatter")
@@ -90,10 +90,10 @@ def json_value(value: Any, where: str = "the value", depth: int = 0) -> Any:
 
 
 def checked_text(text: str, where: str) -> str:
-    """`text`, if it can be written to a file.
+    """Return `text` if it can be written to a file.
 
     Raises:
-        InvalidInputError: it holds a lone surrogate.
+        InvalidInputError: It holds a lone surrogate.
     """
     if _shown(text) != text.replace("\0", ""):
         raise InvalidInputError(f"{where} is {text!r}, which is not Unicode: take the lone surrogate out")
@@ -101,10 +101,10 @@ def checked_text(text: str, where: str) -> str:
 
 
 def file_of(item: Item, paths: Sequence[str]) -> tuple[dict[str, Any], str]:
-    """Front matter and body of an item, of which what lies at `paths` can be found by a search.
+    """Return front matter and body of an item, whose values at `paths` a search can find.
 
-    Where that is one string, the body is this string, and is the only place where it stands: who edits it in an editor
-    changes the value. Else the body lists what can be found, and the `value` of the front matter is the truth.
+    If these are one string, the body is this string and its only place: editing it changes the value. Otherwise the
+    body lists what can be found, and the `value` in the front matter counts.
     """
     fields: dict[str, Any] = {
         "namespace": list(item.namespace),
@@ -121,7 +121,7 @@ def file_of(item: Item, paths: Sequence[str]) -> tuple[dict[str, Any], str]:
 
 
 def item_in(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
-    """The item that a file holds; None where the file is something else, or where its front matter was damaged."""
+    """Return the item in a file; None if the file is something else, or its front matter is damaged."""
     try:
         namespace, key = tuple(fields["namespace"]), fields["key"]
         if unicodedata.normalize("NFC", path) != path_of(namespace, key):
@@ -134,24 +134,24 @@ def item_in(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
             value = _with(value, keys, _saved(text).removeprefix(fields.get("text_after", "")))
         elif "index" in fields and _saved(text) != _saved(_listed(value, fields["index"])):
             _LOG.warning(
-                "%s was edited below its front matter, where searches look, and the item is as it was: its text stands "
+                "%s was edited below its front matter, where searches look, and the item is unchanged: its text is "
                 "in several fields, so edit `value` above the text instead",
                 path,
             )
         created_at, updated_at = (_moment(fields[name]) for name in ("created_at", "updated_at"))
     except (KeyError, TypeError, ValueError):
-        _LOG.warning("%s is passed over: mend its front matter, where `value` is a JSON object on one line", path)
+        _LOG.warning("%s is skipped: fix its front matter, where `value` must be a JSON object on one line", path)
         return None
     return Item(value=value, key=key, namespace=namespace, created_at=created_at, updated_at=updated_at)
 
 
 def _saved(text: str) -> str:
-    """A body without what editors change: other ends of lines, and blank lines at the end."""
+    """Return a body without what editors change: line ends, and blank lines at the end."""
     return "\n".join(text.strip().splitlines())
 
 
 def _moment(written: str) -> datetime:
-    """A point in time; who edits one without its zone means the local time."""
+    """Parse a point in time, in local time if it was edited to have no zone."""
     return datetime.fromisoformat(written).astimezone(UTC)
 
 
@@ -173,9 +173,9 @@ def _texts(value: dict[str, Any], paths: Sequence[str]) -> Iterator[_Text]:
 
 
 def _only_text(value: dict[str, Any], paths: Sequence[str]) -> _Text | None:
-    """The string that a search can find, if there is but one, and an editor leaves it as it is.
+    """Return the one string that a search can find, if there is only one and editors keep it as it is.
 
-    Beside it may stand numbers, where the whole value is searched; a field that was asked for by its name is a text.
+    If the whole value is searched, numbers may come with it. A field that was named counts as text.
     """
     texts = list(_texts(value, paths))
     strings = {(text.keys, text.leaf): text for text in texts if text.label != WHOLE or isinstance(text.leaf, str)}
@@ -187,7 +187,7 @@ def _only_text(value: dict[str, Any], paths: Sequence[str]) -> _Text | None:
 
 
 def _listed(value: dict[str, Any], paths: Sequence[str]) -> str:
-    """A line for each text that can be found, below the name that leads there."""
+    """Return a line for each text that can be found, below the name that leads there."""
     found = (
         (_label(text.keys) if text.label == WHOLE else text.label, str(text.leaf)) for text in _texts(value, paths)
     )
@@ -195,7 +195,7 @@ def _listed(value: dict[str, Any], paths: Sequence[str]) -> str:
 
 
 def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """What is neither list nor dict, with the keys that lead there; the elements of a list go by the list's name."""
+    """Yield what is neither list nor dict, with the keys that lead there; list elements go by the list's name."""
     if isinstance(value, dict):
         for name, part in value.items():
             yield from _leaves(part, (*keys, name))
@@ -215,13 +215,13 @@ def _at(value: Any, keys: Sequence[str]) -> Any:
 
 
 def _with(value: dict[str, Any], keys: Sequence[str], leaf: str | None) -> dict[str, Any]:
-    """A copy of `value` with `leaf` where `keys` lead; its keys keep their order."""
+    """Return a copy of `value` with `leaf` where `keys` lead; its keys keep their order."""
     first, *rest = keys
     return {**value, first: _with(value[first], rest, leaf) if rest else leaf}
 
 
 def _comes_back(text: str) -> bool:
-    """Whether a text is the same after an editor, or any other program that reads lines, has saved the file."""
+    """Whether a text is the same after an editor, or another program that reads lines, has saved the file."""
     return text.strip() == text != "" and text.splitlines() == text.split("\n") and _shown(text) == text
 
 

@@ -1,4 +1,4 @@
-"""When a summarization begins, as `SummarizationMiddleware` words it: tokens, messages, a fraction of the window."""
+"""Decide when a summarization begins, as `SummarizationMiddleware` does: by tokens, messages, a window fraction."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _KINDS = ("tokens", "messages", "fraction")
 
 
 def clauses_of(trigger: Trigger) -> list[dict[str, float]]:
-    """The clauses of a trigger: all limits of one are to be reached.
+    """Return the clauses of a trigger: all limits of a clause must be reached.
 
     Raises:
-        ConfigError: it is no trigger.
+        ConfigError: It is not a trigger.
     """
     alone = isinstance(trigger, Mapping) or (isinstance(trigger, tuple) and isinstance(next(iter(trigger), None), str))
     given: Any = [trigger] if alone else trigger
@@ -34,8 +34,8 @@ def clauses_of(trigger: Trigger) -> list[dict[str, float]]:
         clauses = [{}]
     if not all(clause and all(map(_is_limit, clause, clause.values())) for clause in clauses):
         raise ConfigError(
-            f'{trigger!r} is no trigger: give ("tokens", 100_000), ("messages", 50), ("fraction", 0.8), a mapping of '
-            "these that are to be reached together, or a list of which one is"
+            f'{trigger!r} is not a trigger: pass ("tokens", 100_000), ("messages", 50), ("fraction", 0.8), '
+            "a mapping of these that must all be reached, or a list of which one must"
         )
     return clauses
 
@@ -50,12 +50,12 @@ def reached(trigger: Trigger, messages: int, tokens: int, window: int | None) ->
 
 
 def needs_window(trigger: Trigger) -> bool:
-    """Whether it can only be reached where the window of the model is known."""
+    """Whether it can be reached only if the window of the model is known."""
     return all("fraction" in clause for clause in clauses_of(trigger))
 
 
 def latest_tokens(trigger: Trigger, window: int | None) -> int | None:
-    """From how many tokens on `trigger` is reached at the latest, if tokens alone can reach it; else None."""
+    """Return the tokens at which `trigger` is reached at the latest, if tokens alone can reach it; else None."""
     limits = [
         int(_limit(kind, value, window))
         for clause in clauses_of(trigger)
@@ -67,10 +67,11 @@ def latest_tokens(trigger: Trigger, window: int | None) -> int | None:
 
 
 def moment_before(summarization: Any) -> Moment:
-    """How many messages `summarization` takes into a summary next.
+    """Return a function that says how many messages `summarization` takes into a summary next.
 
-    It is asked itself, so that both agree on what a provider reported and on what there is to be cut: a flush that
-    comes rounds before its summary misses what is said in between. A version that cannot be asked goes by its trigger.
+    It asks `summarization` itself, so that both agree on what a provider reported and on what is to be cut: a flush
+    that comes turns before its summary misses what is said in between. A version that cannot be asked goes by its
+    trigger.
     """
     should = getattr(summarization, "_should_summarize", None)
     cutoff = getattr(summarization, "_determine_cutoff_index", None)

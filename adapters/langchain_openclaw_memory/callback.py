@@ -1,4 +1,4 @@
-"""The flush for everything that is no agent: a callback handler that watches the calls of a chat model."""
+"""Flush conversations outside of agents: a callback handler that watches the calls of a chat model."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ _READING: Reading[BaseMessage] = Reading(role=lambda message: message.type, text
 
 
 class MemoryFlushCallback(BaseCallbackHandler):
-    """Save memories of a conversation with a chat model before it is compacted, for chains that are no agents.
+    """Save memories of a conversation with a chat model before it is compacted, for chains that are not agents.
 
     Pass it with the calls of the conversation: `model.invoke(messages, config={"callbacks": [callback]})`. It flushes
 
     - after a reply that brought the conversation to `window - reserve - soft threshold` tokens (see
       `memory.config.compaction`), and again each time more than half of the conversation is new,
     - before `SummarizationMiddleware` makes a summary, or any call with `metadata={"lc_source": "summarization"}`,
-    - where the provider refuses the conversation as too long.
+    - if the provider refuses the conversation as too long.
 
-    It sees the calls of the model and nothing else: messages that a chain drops before the conversation reaches the
-    threshold are lost to it. For a chain that trims its history to N tokens, pass `window=N`. In agents, prefer
+    It sees only the calls of the model: messages that a chain drops before the conversation reaches the threshold are
+    lost to it. For a chain that trims its history to N tokens, pass `window=N`. In agents, prefer
     `MemoryFlushMiddleware`, which sees the state.
 
-    Conversations are told apart by the thread of their run; without threads, give each a callback of its own.
+    Conversations are distinguished by the thread of their run; without threads, use one callback per conversation.
 
     Args:
         memory: Where to save.
         model: The chat model that writes the memories, or its name as `init_chat_model` takes it.
-        window: The tokens that a conversation has room for, by default what the profile of `model` says.
+        window: The tokens that a conversation has room for, by default the context window in the profile of `model`.
         token_counter: Counts the tokens of messages.
         session_key: The session to save under, by default the thread, or `main`.
 
@@ -86,7 +86,7 @@ class MemoryFlushCallback(BaseCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **_: Any,
     ) -> None:
-        """Remember what the model is shown; where it is to make a summary, flush what was shown before."""
+        """Remember what the model is shown; if it is asked for a summary, flush what was shown before."""
         self._started(messages[0] if messages else [], run_id, tags, metadata)
 
     def on_llm_start(
@@ -103,11 +103,11 @@ class MemoryFlushCallback(BaseCallbackHandler):
         self._started([HumanMessage(prompt) for prompt in prompts], run_id, tags, metadata)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
-        """Flush where the conversation, with this reply, has come near the end of the window."""
+        """Flush if the conversation, with this reply, has come near the end of the window."""
         self._detector.ended(run_id, *_reply(response))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        """Flush where the provider refused the conversation as too long; of other failures nothing is kept."""
+        """Flush if the provider refused the conversation as too long; forget calls that failed otherwise."""
         self._detector.failed(run_id, error)
 
     def _started(
@@ -129,14 +129,14 @@ class MemoryFlushCallback(BaseCallbackHandler):
 
 
 def _key(metadata: dict[str, Any]) -> str:
-    """Which conversation a call is of: its thread, and how deep in nested graphs it was made."""
+    """Return the conversation of a call: its thread, and how deep in nested graphs it was made."""
     thread = metadata.get("thread_id")
     depth = str(metadata.get("langgraph_checkpoint_ns") or "").count("|")
     return f"{'' if thread is None else thread}\n{depth}"
 
 
 def _reply(response: LLMResult) -> tuple[BaseMessage, int]:
-    """What the model said, and how many tokens the whole call took by the provider's count; 0 if it does not say."""
+    """Return the model's reply, and how many tokens the whole call took by the provider's count; 0 if not reported."""
     generation = response.generations[0][0]
     message = generation.message if isinstance(generation, ChatGeneration) else AIMessage(generation.text)
     if isinstance(message, AIMessage) and message.usage_metadata:

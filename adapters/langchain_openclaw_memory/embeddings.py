@@ -1,4 +1,4 @@
-"""Embedders in both directions: ours as LangChain's `Embeddings`, and theirs as ours."""
+"""Use this library's embedders as LangChain's `Embeddings`, and LangChain's as this library's."""
 
 from __future__ import annotations
 
@@ -14,42 +14,52 @@ if TYPE_CHECKING:
 
 
 class OpenClawEmbeddings(Embeddings):
-    """An embedder of this library for whatever takes LangChain's `Embeddings`; what is async runs in a thread.
-
-    `embedder` is one that is there, or the name of a provider with its `model` and options, as `load_embedder` takes
-    them. By default it is the static model that ships, which needs neither a key nor the network.
-    """
+    """An embedder of this library as LangChain's `Embeddings`. Async calls run in a thread."""
 
     def __init__(self, embedder: Embedder | str = "static", model: str | None = None, **options: Any) -> None:
-        """Load the embedder, where it is a name.
+        """Load the embedder if it is given by name.
+
+        Args:
+            embedder: An embedder, or the name of a provider as `load_embedder` takes it. The default is the static
+                model that ships with the library, which needs neither a key nor the network.
+            model: The provider's model, by default its own default.
+            **options: The provider's options.
 
         Raises:
-            EmbedderError: nobody knows the provider, or it does not take the model or an option.
-            MissingExtraError: the provider needs a package that is not installed.
-            ConfigError: there is no such embedder: `none`, or options of one that is there already.
+            EmbedderError: The provider is unknown, or it does not take the model or an option.
+            MissingExtraError: The provider needs a package that is not installed.
+            ConfigError: The name is `none`, or a model or options came with a loaded embedder.
         """
         if not isinstance(embedder, str) and (model is not None or options):
             given = ", ".join([*(["model"] if model is not None else []), *options])  # their values may be keys
-            raise ConfigError(f"an embedder that is there takes no model and no options: leave out {given}")
+            raise ConfigError(f"a loaded embedder takes no model and no options: leave out {given}")
         loaded = load_embedder(embedder, model, **options) if isinstance(embedder, str) else embedder
         if loaded is None:
-            raise ConfigError(f"{embedder!r} is no embedder: name a provider that makes vectors, such as 'static'")
+            raise ConfigError(f"{embedder!r} is not an embedder: name a provider that makes vectors, such as 'static'")
         self.embedder = loaded
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """The vector of each text, of length 1."""
+        """Return the vector of each text, of length 1.
+
+        Args:
+            texts: The texts to embed.
+        """
         return [[float(number) for number in row] for row in self.embedder.embed_documents(texts)]
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a question, of length 1."""
+        """Return the vector of a query, of length 1.
+
+        Args:
+            text: The query.
+        """
         return [float(number) for number in self.embedder.embed_query(text)]
 
 
 class LangChainEmbedder(FrameworkEmbedder):
-    """Embeddings of LangChain as an embedder of a memory: `Memory.open(path, embedder=LangChainEmbedder(theirs))`.
+    """LangChain's `Embeddings` as the embedder of a memory: `Memory.open(path, embedder=LangChainEmbedder(theirs))`.
 
-    `identity` keeps the vectors of different models apart. It is made of the class, the model and the settings that
-    can be seen, without keys, headers and the like: where one matters that cannot be seen, give an `identity`.
+    `identity` keeps the vectors of different models apart. It is made of the class, the model and the visible settings,
+    without keys, headers and the like. If a setting matters that is not visible, pass an `identity`.
     """
 
     def __init__(
@@ -60,17 +70,17 @@ class LangChainEmbedder(FrameworkEmbedder):
         identity: str | None = None,
         local: bool = False,
     ) -> None:
-        """Take over what they call their `model`, by default: their attribute of that name, or else their class.
+        """Wrap LangChain's embeddings.
 
         Args:
             embeddings: LangChain's embeddings.
-            model: Another name of the model.
-            identity: What keeps the vectors apart from those of other models, in place of what can be seen.
-            local: Vouches that they send no text to another machine, which `embedding.allow_remote = false` asks for.
-                `OpenClawEmbeddings` say this by themselves.
+            model: The name of the model, by default their `model` attribute, or else their class.
+            identity: What keeps the vectors apart from those of other models, instead of the visible settings.
+            local: Vouches that they send no text to another machine, as `embedding.allow_remote = false` requires.
+                `OpenClawEmbeddings` declare this themselves.
 
         Raises:
-            ConfigError: `embeddings` are none, or a name that was given is empty.
+            ConfigError: `embeddings` is not LangChain's `Embeddings`, or a given name is empty.
         """
         if not isinstance(embeddings, Embeddings):
             raise ConfigError(f"embeddings must be LangChain's Embeddings, not {embeddings!r}")

@@ -38,33 +38,37 @@ from openclaw_memory.errors import InvalidInputError, SyncBusyError
 
 # The notes of people and of other namespaces are found as well: so many times more are asked for with each look.
 _WIDER = 4
-_SYNC_SECONDS = 5.0  # a search waits so long for the sync of somebody else, which may be a long one
+_SYNC_SECONDS = 5.0  # a search waits at most this long for the sync of another process
 _MOST_RESULTS = 1000  # of one search; see `Memory.search`
 
 
 class OpenClawStore(BaseStore):
     """A LangGraph store over a memory: `create_agent(..., store=OpenClawStore(memory))`.
 
-    An item is the file `memory/<namespace>/<key>.md`; a label or key that is no plain file name is there with its
-    readable letters, `~` and a digest. Its value stands in the front matter; the body is what a search can find of it.
-    Where that is one string, the body is the one place where this string stands, and who corrects it there corrects the
-    value. A body that lists several strings only shows them: who edits it is told, in the log, to edit `value` above
-    it. Notes that people wrote are no items, and are neither overwritten nor deleted.
+    An item is the file `memory/<namespace>/<key>.md`; a label or key that is not a plain file name appears as its
+    readable letters, `~` and a digest. The value is in the front matter; the body is what a search can find of it. If
+    that is one string, the body is its only place, and correcting it there corrects the value. A body that lists
+    several strings only shows them: an edit there is logged with the advice to edit `value` above it. Notes that people
+    wrote are not items, and are neither overwritten nor deleted.
 
     It answers as LangGraph's `InMemoryStore` does, with these differences: values are JSON; `created_at` stays when an
-    item is put again; a namespace ends with its last item; and without a query, items come in the order in which they
-    were created.
-    Filters know `$in $nin $and $or $not` as well.
-    A search with a query indexes what has changed first; while somebody else does so for long, it answers from the
-    index as it is. The score is that of `memory.search`; items that the query does not find follow, unscored, as far
-    as the limit lets them. What is put with `index=False` is never found by its words. A value that holds a secret is
-    refused; one that a person wrote into a file is masked when it is read.
+    item is put again; a namespace ends with its last item; without a query, items come in the order in which they were
+    created; and filters also know `$in $nin $and $or $not`.
+
+    A search with a query first indexes what has changed; while another process syncs for long, it answers from the
+    index as it is. The score is that of `memory.search`; items that the query does not find follow, unscored, up to the
+    limit. What is put with `index=False` is never found by its words. A value that holds a secret is refused; one that
+    a person wrote into a file is masked when it is read.
     """
 
     __slots__ = ("_fields", "_memory", "_read_before")
 
     def __init__(self, memory: Memory, *, fields: Sequence[str] = (WHOLE,)) -> None:
-        """`fields` are the paths of a value that can be found by a search, where `put` names none; "$" is all of it.
+        """Make a store over an open memory.
+
+        Args:
+            memory: The memory.
+            fields: The paths of a value that can be found by a search, where `put` names none; "$" is the whole value.
 
         Raises:
             TypeError: `memory` is not a `Memory`.
@@ -79,16 +83,22 @@ class OpenClawStore(BaseStore):
         self._read_before: dict[str, tuple[Mapping[str, Any], str, Item | None]] = {}
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do these operations. What is read is read before anything is written; of two puts of an item the last counts.
+        """Do several operations. Reads come before all writes; of two puts of an item the last counts.
 
-        Each file is replaced at once, the batch as a whole is not: what fails in its midst leaves the items before.
+        Each file is replaced at once, the batch as a whole is not: if it fails midway, the items before stay written.
+
+        Args:
+            ops: The operations.
+
+        Returns:
+            The result of each operation, in their order.
 
         Raises:
-            InvalidNamespaceError: a namespace is empty, or one of its labels is, or holds a period.
-            InvalidInputError: a value is not JSON, is nested too deeply or holds a secret, as a name may, or a filter
-                has an unknown operator. Nothing was written.
-            PathNotAllowedError: a person's own file is in the place of an item.
-            WriteError: a file could not be written.
+            InvalidNamespaceError: A namespace or one of its labels is empty, or a label holds a period.
+            InvalidInputError: A value is not JSON, is nested too deeply or holds a secret, a name holds a secret, or a
+                filter has an unknown operator. Nothing was written.
+            PathNotAllowedError: A person's own file is in the place of an item.
+            WriteError: A file could not be written.
         """
         wanted = list(ops)
         puts: dict[tuple[tuple[str, ...], str], PutOp] = {}
@@ -101,7 +111,11 @@ class OpenClawStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """As `batch`, in a thread: the event loop goes on meanwhile."""
+        """Do what `batch` does in a thread, without blocking the event loop.
+
+        Args:
+            ops: The operations.
+        """
         return await in_thread(self.batch, list(ops))
 
     def _read(self, op: Op) -> Result:
@@ -113,7 +127,9 @@ class OpenClawStore(BaseStore):
             return namespaces_of({item.namespace for item in self._below(FOLDER).values()}, op)
         if isinstance(op, PutOp):
             return None
-        raise InvalidInputError(f"{op!r} is no operation of a store: use GetOp, SearchOp, ListNamespacesOp or PutOp")
+        raise InvalidInputError(
+            f"{op!r} is not an operation of a store: use GetOp, SearchOp, ListNamespacesOp or PutOp"
+        )
 
     def _item(self, namespace: tuple[str, ...], key: str) -> Item | None:
         path = path_of(namespace, key)
@@ -122,7 +138,7 @@ class OpenClawStore(BaseStore):
         return _copy(item) if item else None
 
     def _below(self, folder: str) -> dict[str, Item]:
-        """The items below a folder by their paths, the oldest first. They are shared: for reading alone."""
+        """Return the items below a folder by their paths, the oldest first. They are shared: only read them."""
         below = self._memory.documents.files.iterate(folder)
         found = [(path, self._parsed(path, fields, text)) for path, fields, text in below]
         items = [(path, item) for path, item in found if item is not None]
@@ -133,7 +149,7 @@ class OpenClawStore(BaseStore):
         return dict(sorted(items, key=lambda entry: (entry[1].created_at, entry[1].namespace, entry[1].key)))
 
     def _parsed(self, path: str, fields: Mapping[str, Any], text: str) -> Item | None:
-        """The item in a file, parsed again only where it says something else: what is odd in it is told once."""
+        """Return the item in a file, parsed again only if the file has changed: a warning about it is logged once."""
         before = self._read_before.get(path)
         if before is None or (before[0] is not fields and before[:2] != (fields, text)):
             before = (fields, text, item_in(path, fields, text))
@@ -153,7 +169,7 @@ class OpenClawStore(BaseStore):
             )
 
     def _scores(self, query: str, items: Mapping[str, Item], count: int) -> dict[str, float]:
-        """The scores of what the query finds among the items, by path, best first; `count`, if there are so many."""
+        """Return the scores of what the query finds among the items, by path, best first; up to `count`."""
         scores: dict[str, float] = {}
         if not items or count < 1:
             return scores
@@ -170,7 +186,7 @@ class OpenClawStore(BaseStore):
             wanted, scores = _WIDER * wanted, {}
 
     def _write(self, puts: Iterable[PutOp]) -> None:
-        """Put, all at once, and then delete."""
+        """Put all at once, and then delete."""
         began = datetime.now(UTC)
         written: list[tuple[str, Mapping[str, Any], str]] = []
         gone: list[str] = []
@@ -190,7 +206,7 @@ class OpenClawStore(BaseStore):
 
 
 def _copy(item: Item) -> Item:
-    """An item whose value its caller may change."""
+    """Return an item whose value its caller may change."""
     return Item(
         value=json_value(item.value),
         key=item.key,

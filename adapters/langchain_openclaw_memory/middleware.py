@@ -1,4 +1,4 @@
-"""The flush for agents: memories are saved just before a middleware compacts the conversation."""
+"""The flush for agents: save memories just before a middleware compacts the conversation."""
 
 # No `from __future__ import annotations`: LangGraph reads the annotations of the state at run time.
 
@@ -61,7 +61,7 @@ class MemoryFlushState(AgentState[Any]):
     """What the flush keeps in the state of the graph, apart from its input and output; streams of states show it.
 
     `memory_flush_marker` is the mark of the latest flush, empty once a summary came. `memory_flush_seen` is the id of
-    the summary that was seen last, `none` before the first, and that of the last reply there was then.
+    the summary that was seen last, `none` before the first, and the id of the last reply at that time.
     """
 
     memory_flush_marker: NotRequired[Annotated[list[Any], PrivateStateAttr]]
@@ -69,7 +69,7 @@ class MemoryFlushState(AgentState[Any]):
 
 
 class _Look(NamedTuple):
-    """What a look at the conversation found: the flush that is due, and its mark; what is written to the state."""
+    """The outcome of a look at the conversation: the flush that is due, its mark, and what is written to the state."""
 
     wanted: Wanted | None = None
     mark: Mark | None = None
@@ -78,22 +78,30 @@ class _Look(NamedTuple):
 
 
 class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
-    """Has a model write memories down before the conversation is compacted, once between two compactions.
+    """Let a model write memories down before the conversation is compacted, once between two compactions.
 
     Place it before the middleware that compacts. The turn is silent: no stream and no callback of the run sees it, and
-    the conversation is not changed. A flush that fails never breaks the run; the messages are then kept verbatim in
-    the transcript of the session, and `memory.status()` says so.
+    the conversation is not changed. A flush that fails never breaks the run; the messages are then kept verbatim in the
+    transcript of the session, and `memory.status()` reports it.
 
-    `model`, or the one of that name, writes the memories; None means the one that the agent asks. The flush is due from
-    `window - reserve - soft threshold` tokens on (of 200,000: 176,000), where the transcript of the session has grown
-    by 2 MiB (see `memory.config.compaction` for both), or where `trigger` is reached, which is written as that of
-    `SummarizationMiddleware`. `window` is in tokens, by default what the profile of the model says. The conversation
-    has as many tokens as `token_counter` counts, or the provider said at the last reply, whichever is more. The
-    session is `session_key`, by default the thread of the run; without a thread, each conversation is one. Runs with
-    `configurable={"run_kind": "heartbeat"}` or `"cli"` are not flushed.
+    The flush is due from `window - reserve - soft threshold` tokens on (176,000 of 200,000), when the transcript of the
+    session has grown by 2 MiB (see `memory.config.compaction` for both), or when `trigger` is reached. A conversation
+    has as many tokens as `token_counter` counts, or as the provider reported at the last reply, whichever is more. Runs
+    with `configurable={"run_kind": "heartbeat"}` or `"cli"` are not flushed.
+
+    Args:
+        memory: Where to save.
+        model: The chat model that writes the memories, or its name as `init_chat_model` takes it; None means the one
+            that the agent asks.
+        window: The model's context window in tokens, by default what its profile says.
+        token_counter: Counts the tokens of messages.
+        trigger: Another limit from which the flush is due, written like that of `SummarizationMiddleware`.
+        session_key: The session to save under, by default the thread of the run; without a thread, each conversation is
+            a session.
 
     Raises:
-        ConfigError: an argument is invalid, or the window is unknown and there is no `trigger`.
+        TypeError: `memory` is not a memory.
+        ConfigError: An argument is invalid, or the window is unknown and there is no `trigger`.
         InvalidInputError: `session_key` is empty.
     """
 
@@ -132,22 +140,27 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         *,
         session_key: str | None = None,
     ) -> Self:
-        """The flush that comes just before `summarization` makes a summary.
+        """Return the flush that comes just before `summarization` makes a summary.
 
-        Its trigger and token counter are taken over, and its model where none is given. Place it before
-        `summarization` in the list of middleware.
+        Place it before `summarization` in the list of middleware.
+
+        Args:
+            summarization: Its trigger and token counter are taken over.
+            memory: Where to save.
+            model: The chat model that writes the memories, by default the one of `summarization`.
+            session_key: The session to save under, by default the thread of the run.
 
         Raises:
             ConfigError: `summarization` is not a `SummarizationMiddleware`; or the window is unknown, and it has no
                 trigger.
 
         Warns:
-            UserWarning: the summarization has no trigger, or one beyond the window of its model: no summary would
-                come. The flush goes by the window then.
+            UserWarning: The summarization has no trigger, or one beyond the window of its model, so that no summary
+                would come. The flush then goes by the window.
         """
         if not isinstance(summarization, SummarizationMiddleware):
             raise ConfigError(
-                f"{type(summarization).__name__} is no SummarizationMiddleware of LangChain: give "
+                f"{type(summarization).__name__} is not LangChain's SummarizationMiddleware: pass "
                 "MemoryFlushMiddleware.before(summarization, memory). For another that shortens the messages of the "
                 "state, use MemoryFlushMiddleware(memory, model, trigger=...); where the state keeps them all and the "
                 "model alone is shown less, run the agent with MemoryFlushCallback(memory, model)"
@@ -163,19 +176,19 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         return made
 
     def before_model(self, state: MemoryFlushState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
-        """Flush where it is due, and mark it in the state."""
+        """Flush if it is due, and mark it in the state."""
         look = self._look(state)
         return self._update(look, look.wanted is not None and save(look.wanted))
 
     async def abefore_model(self, state: MemoryFlushState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
-        """Flush where it is due, and mark it in the state. Files are read in a thread."""
+        """Flush if it is due, and mark it in the state. Files are read in a thread."""
         look = await in_thread(self._look, state)
         return self._update(look, look.wanted is not None and await asave(look.wanted))
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-        """Flush with the model that the agent asks, where no other is given; and where it is shown too much."""
+        """Flush with the agent's own model if no other is given, and if the model refuses the prompt as too long."""
         look = self._waited(request)
         update = self._update(look, look.wanted is not None and save(look.wanted))
         try:
@@ -190,7 +203,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-        """Flush with the model that the agent asks, where no other is given; and where it is shown too much."""
+        """Flush with the agent's own model if no other is given, and if the model refuses the prompt as too long."""
         look = await in_thread(self._waited, request) if self.model is None else _Look()
         update = self._update(look, look.wanted is not None and await asave(look.wanted))
         try:
@@ -208,7 +221,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         if self.model is not None:
             look = self._due(state, self.model)
             return look._replace(update={**seen, **look.update})
-        # Only the call of the model tells which one this run asks. A summary may have taken the messages by then.
+        # Which model this run asks is known only when it is called. A summary may have taken the messages by then.
         if messages and messages[-1].id:
             self._waiting[messages[-1].id] = messages
             while len(self._waiting) > _WAITING:
@@ -216,7 +229,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         return _Look(update=seen)
 
     def _waited(self, request: ModelRequest[Any]) -> _Look:
-        """The look at what waited for this call of the model."""
+        """Return the look at what waited for this call of the model."""
         if self.model is not None:
             return _Look()
         # A summary keeps the latest message, and others may have added some.
@@ -230,7 +243,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         return self._due({**request.state, "messages": before}, request.model)
 
     def _due(self, state: Mapping[str, Any], model: Model, *, overflow: bool = False) -> _Look:
-        """The flush that is due; none where that cannot be determined, which is logged."""
+        """Return the flush that is due; none, with a warning, if that cannot be determined."""
         try:
             return self._wanted(state["messages"], state, model, overflow=overflow)
         except Exception as error:  # noqa: BLE001 - a counter, a file: no flush ever breaks the turn of the user
@@ -270,7 +283,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         return self.trigger is not None and reached(self.trigger, messages, tokens, window)
 
     def _seen(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """What to write to the state where the conversation was compacted since the latest look, which is noted."""
+        """Return what to write to the state if the conversation was compacted since the latest look, which is noted."""
         messages: list[AnyMessage] = state["messages"]
         summary, seen = summary_of(messages), state.get("memory_flush_seen")
         if seen and seen[0] == summary:
@@ -298,7 +311,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         return [mark for known, mark in self._marks.copy() if known == key]
 
     def _update(self, look: _Look, held: bool) -> dict[str, Any] | None:
-        """What to write to the state after a look, whose flush was `held` or not."""
+        """Return what to write to the state after a look, whose flush was `held` or not."""
         update = dict(look.update)
         if look.wanted is not None and look.mark is not None and held:
             self._marks.append((look.key, look.mark))  # a state may be gone with its run
@@ -317,7 +330,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
             _log.warning(words)
 
     def _unknown_window(self, model: Model) -> str | None:
-        """Why no flush would ever be due with this model, if so."""
+        """Return why no flush would ever be due with this model, or None."""
         if self.window or window_of(model) or (self.trigger is not None and not needs_window(self.trigger)):
             return None
         return (
@@ -330,13 +343,13 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
 def _check(memory: Any, window: Any, trigger: Any) -> None:
     checked_memory(memory)
     if window is not None and (not isinstance(window, int) or isinstance(window, bool) or window <= 0):
-        raise ConfigError(f"window={window!r} is no number of tokens: give a whole one above 0, like 200_000")
+        raise ConfigError(f"window={window!r} is not a number of tokens: pass a whole number above 0, such as 200_000")
     if trigger is not None:
         clauses_of(trigger)
 
 
 def _without_summary(summarization: Any, window: int | None) -> str | None:
-    """Why this summarization never makes a summary, if so."""
+    """Return why this summarization never makes a summary, or None."""
     if not summarization.trigger:
         return (
             "the SummarizationMiddleware has no trigger and never makes a summary: give it one, for example "
@@ -352,9 +365,9 @@ def _without_summary(summarization: Any, window: int | None) -> str | None:
 
 
 def _outdated(messages: list[AnyMessage], state: Mapping[str, Any]) -> str | None:
-    """The id of the reply that was there when the latest summary was first seen.
+    """Return the id of the reply that was there when the latest summary was first seen.
 
-    What its provider counted may be gone: whether it is from before or after the summary is unknown.
+    Its token count may be outdated: whether it is from before or after the summary is unknown.
     """
     seen = state.get("memory_flush_seen")
     if not seen:

@@ -1,4 +1,4 @@
-"""`RecallMiddleware`: shows an agent what its memory holds on the user's message, before the model is called."""
+"""`RecallMiddleware`: show an agent what its memory holds about the user's message, before the model is called."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TURNS = 64
 
 
 class _Turn(NamedTuple):
-    """A message of the user's that is being answered: where it was said, its id, and what to look up for it."""
+    """A user message that is being answered: its session, its id, and what to look up for it."""
 
     thread: str | None
     session_key: str | None
@@ -43,20 +43,24 @@ class _Turn(NamedTuple):
 
 
 class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
-    """Puts one fenced, bounded block of relevant memory before the user's message, in what the model is shown alone.
+    """Put one fenced, bounded block of relevant memory before the user's message, only in what the model is shown.
 
-    The conversation in the agent's state stays as it is, so that nothing recalled piles up in it. The block is made
-    from the latest message of the user's, stays the same until that is answered, and is left out where that message is
-    blank or nothing is relevant. What a transcript holds of the conversation that the model is shown anyway is no part
-    of it. A memory that fails costs the block, never the turn: one warning is logged for each kind of failure.
+    The conversation in the agent's state is not changed, so that recalled text does not pile up in it. The block is
+    made from the latest user message and stays the same until that is answered. It is left out if that message is blank
+    or nothing is relevant, and without what transcripts hold of the conversation that the model is shown anyway. A
+    memory that fails costs the block, never the turn: one warning is logged for each kind of failure.
 
-    `max_chars` bounds the block, by default `config.recall.max_chars`; `max_results`, `min_score` (0..1) and `source`
-    are those of `Memory.search`: with `source="memory"`, what was said in other conversations is never shown. Without
-    `session_key`, that of the run counts: see `memory_tools`.
+    Args:
+        memory: The memory to search.
+        max_chars: The most characters of the block, by default `config.recall.max_chars`.
+        max_results: The most results, as for `Memory.search`.
+        min_score: The lowest score, 0..1, as for `Memory.search`.
+        session_key: The session that says what may be shown, by default that of the run; see `memory_tools`.
+        source: As for `Memory.search`; with "memory", nothing from other conversations is shown.
 
     Raises:
-        ConfigError: `memory` is no memory.
-        ConfigError, InvalidInputError: at the first call, where one of the others has a wrong type or value.
+        TypeError: `memory` is not a memory.
+        ConfigError, InvalidInputError: At the first call, if one of the others has a wrong type or value.
     """
 
     def __init__(
@@ -137,7 +141,7 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         _log.debug("nothing could be recalled for this turn", exc_info=error)
 
     def _answered(self, turn: _Turn | None, response: ModelResponse[Any]) -> ModelResponse[Any]:
-        """The response; where it ends the turn, the next one is shown what the memory holds then."""
+        """Return the response; if it ends the turn, the next one is shown what the memory holds then."""
         said = getattr(response, "result", [response])
         goes_on = any(getattr(message, "tool_calls", None) for message in said)
         if turn is not None and (not goes_on or getattr(response, "structured_response", None) is not None):
@@ -147,12 +151,12 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
 
 def _talk(messages: Sequence[AnyMessage]) -> Iterator[dict[str, Any]]:
-    """The conversation, made ready only where it is looked at: where something of a transcript was found."""
+    """Yield the conversation as OpenClaw's messages, converted only when something of a transcript was found."""
     yield from openclaw_messages(messages)
 
 
 def _latest_of_the_user(messages: list[AnyMessage]) -> int | None:
-    """The place of the latest message that a person wrote, or None."""
+    """Return the index of the latest message that a person wrote, or None."""
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
         if isinstance(message, HumanMessage) and not is_summary(message):
@@ -161,7 +165,7 @@ def _latest_of_the_user(messages: list[AnyMessage]) -> int | None:
 
 
 def _below(block: str, message: AnyMessage) -> AnyMessage:
-    """A copy of the message that begins with the block; the same message, as some models want turns to alternate."""
+    """Return a copy of the message that begins with the block: a separate message would break alternating turns."""
     content = message.content
     if isinstance(content, str):
         return message.model_copy(update={"content": f"{block}\n\n{content}"})

@@ -1,4 +1,4 @@
-"""`OpenClawRetriever`: a search of the memory as a retriever of LangChain."""
+"""`OpenClawRetriever`: search the memory as a LangChain retriever."""
 
 from __future__ import annotations
 
@@ -21,15 +21,20 @@ if TYPE_CHECKING:
 
 
 class OpenClawRetriever(BaseRetriever):
-    """The lines of a memory that answer a question, each with its citation.
+    """Retrieve the lines of a memory that answer a question, each with its citation.
 
-    `k` is the most documents that are returned, 1..1000; `min_score` the least score, 0..1, by default that of the
-    memory's configuration; `source` is "memory" for notes, "sessions" for transcripts, None for both. Each of them may
-    differ for one call: `retriever.invoke(question, k=1)`. See `documents_of` for what a document holds.
+    The fields but `memory` may differ for one call: `retriever.invoke(question, k=1)`. The metadata of a document are
+    `path`, `start_line`, `end_line`, `score`, `source`, `citation`, `mode`, `stale` and, for keywords alone, `reason`.
+
+    Args:
+        memory: The memory to search.
+        k: The most documents to return, 1..1000.
+        min_score: The lowest score, 0..1, by default that of the memory's configuration.
+        source: "memory" for notes, "sessions" for transcripts, None for both.
 
     Raises:
-        pydantic.ValidationError: a field has a wrong type or is out of its range.
-        QueryError: an argument of one call has a wrong type or value.
+        pydantic.ValidationError: A field has a wrong type or is out of range.
+        QueryError: An argument of one call has a wrong type or value.
     """
 
     # The memory is a live object: it is part of no dump, and of no trace.

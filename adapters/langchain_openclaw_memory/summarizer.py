@@ -1,4 +1,4 @@
-"""A summarizer for LangChain's own summarization that saves memories before it summarises."""
+"""Save memories before LangChain's own summarization summarises."""
 
 # No `from __future__ import annotations`: RunnableLambda reads those of the functions it is given.
 
@@ -33,18 +33,23 @@ def flushing_summarizer(
     session_key: str | None = None,
     summary_prompt: str = DEFAULT_SUMMARY_PROMPT,
 ) -> Runnable[list[AnyMessage], str]:
-    """A summarizer for `SummarizationMiddleware(model, summarizer=...)` that saves memories before it summarises.
+    """Return a summarizer for `SummarizationMiddleware(model, summarizer=...)` that saves memories first.
 
-    It is shown exactly the messages that are about to be lost if the middleware has `trim_tokens_to_summarize=None`.
-    Without that, the middleware shows it the latest 4,000 tokens of them alone, and nothing where one message is longer
-    than that: what it is not shown is lost, and nothing says so.
+    With `trim_tokens_to_summarize=None`, the middleware shows it exactly the messages that are about to be lost.
+    Otherwise it shows only their latest 4,000 tokens, and nothing if a single message is longer than that: the rest is
+    lost without a warning.
 
-    `summarizer` is a chat model, by itself or by its name (`openai:gpt-5-mini`), which is given `summary_prompt` as
-    `SummarizationMiddleware` does it, or what takes the messages and returns their summary. `model` writes the
-    memories, by default the summarizer's.
+    Args:
+        summarizer: A chat model or its name (`openai:gpt-5-mini`), or what takes the messages and returns their
+            summary.
+        memory: Where to save.
+        model: The chat model that writes the memories, or its name; by default the summarizer's.
+        token_counter: Counts the tokens of messages.
+        session_key: The session to save under, by default the thread of the run, or `main`.
+        summary_prompt: The prompt for a chat model, as for `SummarizationMiddleware`.
 
     Raises:
-        ConfigError: the installed version of LangChain has no such hook, or `model` is missing or unknown.
+        ConfigError: The installed version of LangChain has no such hook, or `model` is missing or unknown.
     """
     if "summarizer" not in inspect.signature(SummarizationMiddleware.__init__).parameters:
         raise ConfigError(
@@ -80,7 +85,7 @@ def flushing_summarizer(
 
 
 def _as_langchain_does(model: BaseChatModel, prompt: str) -> Runnable[list[AnyMessage], str]:
-    """The summaries of `SummarizationMiddleware` itself, which knows what to try again and how to cut what is too long.
+    """Return the summarizer of `SummarizationMiddleware` itself, with its retries and cuts of what is too long.
 
     Its own hook takes either a chat model or what is called with the messages, and never both.
     """

@@ -1,4 +1,4 @@
-"""For tests of agents: a chat model that replies by a script, and records every request. No network, no key.
+"""Test agents with a chat model that replies by a script and records every request. No network, no key.
 
 >>> model = ScriptedChatModel(script=saying("The ferry leaves at seven."))
 >>> model.invoke("When does the ferry leave?").text
@@ -50,7 +50,7 @@ Script = Callable[[Request], Reply]
 class ScriptedChatModel(BaseChatModel):
     """A chat model whose replies come from `script`: a function from a `Request` to a text, a message or an exception.
 
-    `requests` are all that it was sent. `usage` counts the tokens that a reply reports as read (None: it reports none).
+    `requests` are all requests so far. `usage` counts the input tokens that a reply reports (None: it reports none).
     """
 
     script: Script

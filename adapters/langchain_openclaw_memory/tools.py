@@ -1,4 +1,4 @@
-"""The memory's tools as tools of LangChain: same names, descriptions and schemas, with artifacts."""
+"""The memory's tools as LangChain tools: same names, descriptions and schemas, with artifacts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MemoryTool(BaseTool):
     """One of the memory's tools. Its content is the answer as compact JSON, whose `status` says what went wrong.
 
     The artifact of `memory_search` is a list of the documents that `OpenClawRetriever` returns, each as a dict
-    (`Document(**item)` makes it a document again); that of every other tool, and of an answer that is not `ok`, is the
+    (`Document(**item)` makes it a document again). For every other tool, and for an answer that is not `ok`, it is the
     answer itself. Both are plain data, so that they are the same before a checkpoint and after it.
     """
 
@@ -65,14 +65,21 @@ def memory_tools(
     append: bool = True,
     source: Source | None = None,
 ) -> list[BaseTool]:
-    """`memory_search` and `memory_get`, `memory_append` unless told otherwise, and with `edit` the ones that change.
+    """Return the memory's tools: `memory_search` and `memory_get`, and those that write.
 
-    `session_key` says where the agent speaks: in groups and channels less is shown. Without one, each call takes that
-    of its run: `configurable["session_key"]`, else the `thread_id`. With `source` "memory" no transcript is searched or
-    read, with "sessions" no note. What a model can mend is an answer, and no exception.
+    What a model can correct is an answer with a `status`, not an exception.
+
+    Args:
+        memory: The memory.
+        session_key: Where the agent speaks: in groups and channels less is shown. By default each call takes that of
+            its run: `configurable["session_key"]`, else the `thread_id`.
+        edit: Whether to add `memory_edit` and `memory_forget`.
+        append: Whether to add `memory_append`.
+        source: "memory" searches and reads no transcript, "sessions" no note; None both.
 
     Raises:
-        ConfigError: `memory` is no memory, or `source` is unknown.
+        TypeError: `memory` is not a memory.
+        ConfigError: `source` is unknown.
     """
 
     def tool_for(name: str, key: str | None) -> Tool:

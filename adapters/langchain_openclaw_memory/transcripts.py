@@ -1,4 +1,4 @@
-"""The turns of an agent, written as a session of OpenClaw: its words are then found like notes."""
+"""Write the turns of an agent as a session of OpenClaw, so that they are found like notes."""
 
 # No `from __future__ import annotations`: LangGraph reads the annotations of hooks at run time.
 
@@ -40,7 +40,7 @@ class _Entry(NamedTuple):
 
 @dataclass(slots=True)
 class _Known:
-    """What a log has: the entry of each message by the message's id, how many entries there are, and its size."""
+    """What a log has: the entry of each message by the message's id, the number of entries, and its size."""
 
     entries: dict[str, _Entry] = field(default_factory=dict)
     count: int = 0
@@ -49,19 +49,24 @@ class _Known:
 
 
 class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
-    """Writes what an agent is told, says and does to `memory.session_log(...)`, each message once.
+    """Write all messages of an agent to `memory.session_log(...)`, each once.
 
-    The session is `session_id`, by default the thread of the run. Place it before the middleware that compacts: what
-    that takes away is in the log then, and its summary becomes a compaction entry. A conversation that goes on from an
-    earlier point of its thread is a branch of the log. The entries are found once the memory is synced.
+    Place it before the middleware that compacts: what that removes is then in the log, and its summary becomes a
+    compaction entry. A conversation that goes on from an earlier point of its thread is a branch of the log. The
+    entries are found once the memory is synced.
 
-    Nothing in a log is ever changed. Where the text of a message is another than when it was written, the new text is
-    a further entry, whose `corrects` names the message: in the place of the old one, on a branch, where it is the last
-    of what was written, else at the end. A message that no log can hold (over 8 MiB, arguments that are no JSON) has an
-    entry that says so. That, and a log that cannot be written, is told once, and never breaks the run.
+    A log is never changed. If the text of a message has changed since it was written, the new text is a further entry,
+    whose `corrects` names the message: on a branch in place of the old one if that was the last entry, else at the end.
+    A message that no log can hold (over 8 MiB, arguments that are not JSON) has an entry that says so. That, and a log
+    that cannot be written, is reported once, and never breaks the run.
+
+    Args:
+        memory: Where to write.
+        session_id: The session, by default the thread of the run.
 
     Raises:
-        ConfigError: `memory` is no memory; or a run has no thread, and there is no `session_id`.
+        TypeError: `memory` is not a memory.
+        ConfigError: A run has no thread, and there is no `session_id`.
     """
 
     def __init__(self, memory: "Memory", *, session_id: str | None = None) -> None:
@@ -75,7 +80,7 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return self  # shared like its memory, by frameworks that copy their parts
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
-        """Write what came since the latest call of the model: what the user said, what tools answered."""
+        """Write what came since the latest call of the model: user messages and tool results."""
         self._write(state["messages"], self._session())
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
@@ -131,7 +136,7 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
 
 def _new_entries(messages: Sequence[BaseMessage], log: Any, known: _Known) -> list[dict[str, Any]]:
-    """The entries that the log does not have yet, which are noted in `known`."""
+    """Return the entries that the log does not have yet, and note them in `known`."""
     entries = known.entries
     there = [at for at, message in enumerate(messages) if message.id in entries]
     tip = max((entries[messages[at].id or ""] for at in there), default=None)
@@ -149,7 +154,7 @@ def _new_entries(messages: Sequence[BaseMessage], log: Any, known: _Known) -> li
                 entry |= {"id": uuid4().hex, "corrects": message.id}
                 if not is_last and isinstance(message, AIMessage):  # its calls were answered where they were made
                     entry["message"]["content"] = [{"type": "text", "text": message.text}]
-            # What comes last follows what stands above it; what stands between others follows them all.
+            # The last message follows the one above it; one between others follows them all.
             parent = above if is_last else tip
             if parent is None and before is not None:
                 entry["parentId"] = None
@@ -164,7 +169,7 @@ def _new_entries(messages: Sequence[BaseMessage], log: Any, known: _Known) -> li
 
 
 def _entry(message: BaseMessage, following: Sequence[BaseMessage], log: Any, known: _Known) -> dict[str, Any] | None:
-    """The entry for a message; None where there is nothing to write."""
+    """Return the entry for a message; None if there is nothing to write."""
     if is_summary(message):
         kept = next((other.id for other in following if other.id in known.entries), None)
         first = {"firstKeptEntryId": kept and known.entries[kept].id}
@@ -191,7 +196,7 @@ def _crc(text: str) -> int:
 
 
 def _append(log: Any, entries: list[dict[str, Any]]) -> str:
-    """Add the entries in one write; one that cannot be written is added without its words. Says why, or ""."""
+    """Add the entries in one write; one that cannot be written is added without its words. Return why, or ""."""
     try:
         log.append_entries(entries)
     except InvalidInputError as error:

@@ -30,15 +30,18 @@ Filter: TypeAlias = Mapping[str, Any] | Callable[[Document], bool]
 
 
 class OpenClawVectorStore(VectorStore):
-    """A memory as a vector store of LangChain. Safe to use from several threads; what is async runs in one.
+    """A memory as a LangChain vector store. Safe to use from several threads; async calls run in one.
 
-    Each document that is added becomes a Markdown file in `memory/notes/` with its id and metadata (JSON) above the
-    text; a person may read, edit or delete it. Searches are the memory's own, by words and vectors together, and find
-    a person's notes as well: lines of them, whose id is the citation. These are never changed or deleted from here.
+    Each added document becomes a Markdown file in `memory/notes/` with its id and metadata (JSON) above the text; a
+    person may read, edit or delete it. Searches are the memory's own hybrid search, and find a person's notes as well:
+    lines of them, whose id is the citation. These are never changed or deleted from here.
     """
 
     def __init__(self, memory: Memory) -> None:
-        """A store over a memory that is open.
+        """Make a store over an open memory.
+
+        Args:
+            memory: The memory.
 
         Raises:
             TypeError: `memory` is not a `Memory`.
@@ -67,18 +70,27 @@ class OpenClawVectorStore(VectorStore):
         index_path: str | os.PathLike[str] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """A store over the memory in the folder `workspace`, which is made where there is none, with these texts added.
+        """Return a store over the memory in the folder `workspace`, with these texts added.
 
-        `store.memory` is the memory, to be closed when it is needed no more. An index holds the vectors of one
-        embedder, and another one builds it again. So that neither does that to the other, an `embedding` that is not
-        what `Memory.open(workspace, config=config)` uses has an index of its own beside that one, named after its
-        identity: its first use embeds all notes of the workspace once, and later ones what has changed. It is opened by
-        `Memory.open(workspace, embedder=LangChainEmbedder(embedding), index_path=store.memory.index_path)`, too.
-        `index_path` names another file.
+        Close the memory, `store.memory`, when it is no longer needed. An index holds the vectors of one embedder, and
+        another embedder would rebuild it. So an `embedding` that is not what `Memory.open(workspace, config=config)`
+        uses has an index of its own next to that one, named after its identity: its first use embeds all notes of the
+        workspace once, and later ones what has changed. Open it again with `Memory.open(workspace,
+        embedder=LangChainEmbedder(embedding), index_path=store.memory.index_path)`.
+
+        Args:
+            texts: The texts to add.
+            embedding: Makes the vectors.
+            metadatas: The metadata of each text, as JSON.
+            ids: The id of each text, by default new ones.
+            workspace: The folder of the memory, which is made if it is missing; required.
+            config: The settings of the memory.
+            index_path: The file of the index, by default as above.
+            **kwargs: Passed to `add_texts`.
 
         Raises:
-            ConfigError: no `workspace` is named, or `embedding` are no embeddings.
-            InvalidInputError, WriteError: as `add_texts`.
+            ConfigError: No `workspace` is named, or `embedding` is not LangChain's `Embeddings`.
+            InvalidInputError, WriteError: As `add_texts`.
         """
         _refuse(kwargs, "from_texts")
         if workspace is None:
@@ -95,7 +107,7 @@ class OpenClawVectorStore(VectorStore):
 
     @property
     def embeddings(self) -> Embeddings | None:
-        """What makes the vectors; None where search is by keywords alone."""
+        """What makes the vectors; None if the search is by keywords alone."""
         embedder = self.memory.embedder
         inner = unguarded(embedder)
         if isinstance(inner, LangChainEmbedder):
@@ -112,15 +124,18 @@ class OpenClawVectorStore(VectorStore):
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Write the texts, each to a file of its own, index them, and return their ids.
+        """Write each text to a file of its own, index them, and return their ids.
 
-        A text takes the place of the one that has its id; where an id is None, or none are given, new ones are made.
-        LangChain's indexing hands on its own `batch_size`, which means nothing here: all are indexed at once.
+        Args:
+            texts: The texts to add.
+            metadatas: The metadata of each text, as JSON.
+            ids: The id of each text; one that exists is replaced. By default, and for None, new ids are made.
+            **kwargs: Only `batch_size`, which LangChain's indexing passes on; all texts are indexed at once.
 
         Raises:
-            InvalidInputError: the counts differ, an id is blank, metadata are not JSON (the message names the key), or
-                a text is no Unicode. Nothing was written.
-            WriteError: a text is larger than `files.max_bytes`, or could not be written.
+            InvalidInputError: The counts differ, an id is blank, metadata are not JSON (the message names the key), or
+                a text is not Unicode. Nothing was written.
+            WriteError: A text is larger than `files.max_bytes`, or could not be written.
         """
         _refuse({name: value for name, value in kwargs.items() if name != "batch_size"}, "add_texts")
         written = list(texts)
@@ -138,23 +153,37 @@ class OpenClawVectorStore(VectorStore):
         )
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
-        """Delete documents by their ids, or all that were ever added; True also where some were not there.
+        """Delete documents; return True even if some did not exist.
+
+        Args:
+            ids: The ids of the documents; None means all that were ever added.
+            **kwargs: None are taken.
 
         Raises:
-            PathNotAllowedError: an id is the citation of a person's own lines. Nothing was deleted.
+            PathNotAllowedError: An id is the citation of a person's own lines. Nothing was deleted.
         """
         _refuse(kwargs, "delete")
         self._documents.delete([one.id for one in self._documents.iterate()] if ids is None else ids)
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """The documents with these ids, in their order; those that are not there are left out."""
+        """Return the documents with these ids, in their order, without those that do not exist.
+
+        Args:
+            ids: The ids of the documents.
+        """
         return [_shown(one) for one in self._documents.get(ids)]
 
     # --- by what they say ----------------------------------------------------------------------------------------
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """The k documents that answer best; takes what `similarity_search_with_score` takes."""
+        """Return the k documents that answer best.
+
+        Args:
+            query: The question.
+            k: How many documents to return.
+            **kwargs: As `similarity_search_with_score` takes them.
+        """
         return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
 
     def similarity_search_with_score(
@@ -167,27 +196,37 @@ class OpenClawVectorStore(VectorStore):
         source: Source | None = None,
         **kwargs: Any,
     ) -> list[tuple[Document, float]]:
-        """The k documents that answer best, best first, with their scores from 0 to 1: larger is better.
+        """Return the k documents that answer best, best first, with their scores from 0 to 1: larger is better.
 
-        `filter` is metadata that must be the same, a function of a document, or operators: `{"page": {"$gte": 3}}`,
-        `{"$or": [{"kind": "a"}, {"tags": {"$in": ["b", "c"]}}]}`; there are `$eq $ne $gt $gte $lt $lte $in $nin`, and
-        `$and $or $not` around them. A list is equal to a list; `$in` looks into one. `source` "memory" leaves out
-        transcripts, "sessions" leaves out all else. There are k results, if there are k documents and no `min_score`.
+        There are k results if there are k documents and no `min_score`.
+
+        Args:
+            query: The question.
+            k: How many documents to return.
+            filter: Metadata that must be equal, a function of a document, or operators: `{"page": {"$gte": 3}}`,
+                `{"$or": [{"kind": "a"}, {"tags": {"$in": ["b", "c"]}}]}`; there are `$eq $ne $gt $gte $lt $lte $in
+                $nin`, and `$and $or $not` around them. A list is equal to a list; `$in` looks into one.
+            min_score: The lowest score, 0..1.
+            source: "memory" leaves out transcripts, "sessions" everything else; None searches both.
+            **kwargs: None are taken.
 
         Raises:
-            QueryError: an argument has a wrong type or value.
+            QueryError: An argument has a wrong type or value.
         """
         _refuse(kwargs, "similarity_search")
         found = self._documents.search(query, k, where=_where(filter), min_score=min_score, source=source)
         return [(_shown(one), score) for one, score in found]
 
     def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
-        """The k documents nearest to a vector of the store's own embeddings; `min_score` is the least cosine.
+        """Return the k documents nearest to a vector.
 
-        Takes `filter` and `source` as well, as `similarity_search_with_score` does.
+        Args:
+            embedding: A vector of the store's own embeddings.
+            k: How many documents to return.
+            **kwargs: `filter` and `source` as for `similarity_search_with_score`; `min_score` is the lowest cosine.
 
         Raises:
-            EmbedderError: it has other dimensions than the vectors of the index.
+            EmbedderError: The vector has other dimensions than those of the index.
         """
         return [_shown(one) for one in self._near(embedding, k, **kwargs)]
 
@@ -224,14 +263,19 @@ class OpenClawVectorStore(VectorStore):
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
-        """The k of the `fetch_k` documents nearest to `query` that say different things.
+        """Return the k of the `fetch_k` documents nearest to `query` that differ most from each other.
 
-        `filter`, `source` and `min_score` as in `similarity_search_by_vector`. `lambda_mult` of 1 looks at nearness
-        alone, 0 at difference alone. Where search is by keywords alone there are no vectors to compare: the k that
-        answer best are returned.
+        In a search by keywords alone there are no vectors to compare: the k that answer best are returned.
+
+        Args:
+            query: The question.
+            k: How many documents to return.
+            fetch_k: How many documents to choose from.
+            lambda_mult: From 0, only diversity counts, to 1, only relevance counts.
+            **kwargs: `filter`, `source` and `min_score` as for `similarity_search_by_vector`.
 
         Raises:
-            EmbedderError: the question cannot be embedded.
+            EmbedderError: The question cannot be embedded.
         """
         embedder = self.memory.embedder
         if embedder is None:
@@ -247,9 +291,17 @@ class OpenClawVectorStore(VectorStore):
         lambda_mult: float = 0.5,
         **kwargs: Any,
     ) -> list[Document]:
-        """As `max_marginal_relevance_search`, for a vector of the store's own embeddings.
+        """Do what `max_marginal_relevance_search` does for a vector.
 
-        Carbonell & Goldstein (1998): lambda_mult * nearness - (1 - lambda_mult) * likeness to what was chosen before.
+        Carbonell & Goldstein (1998): lambda_mult * relevance - (1 - lambda_mult) * similarity to what was chosen
+        before.
+
+        Args:
+            embedding: A vector of the store's own embeddings.
+            k: How many documents to return.
+            fetch_k: How many documents to choose from.
+            lambda_mult: From 0, only diversity counts, to 1, only relevance counts.
+            **kwargs: `filter`, `source` and `min_score` as for `similarity_search_by_vector`.
         """
         import numpy as np
         from langchain_core.vectorstores.utils import maximal_marginal_relevance
@@ -263,7 +315,7 @@ class OpenClawVectorStore(VectorStore):
 
 
 def _index_of(workspace: str | os.PathLike[str], embedder: Embedder, config: MemoryConfig | None) -> Path | None:
-    """The file for the index of an embedder, None where it is the one that the workspace itself uses."""
+    """Return the index file of an embedder; None if it is the one that the workspace itself uses."""
     with Memory.open(workspace, config=config) as usual:
         try:
             own = usual.embedder
@@ -279,10 +331,10 @@ def _shown(document: Written) -> Document:
 
 
 def _where(wanted: Filter | None) -> Callable[[Written], bool] | None:
-    """The filter as a function of our documents.
+    """Return the filter as a function of our documents.
 
     Raises:
-        QueryError: it is neither metadata nor a function, or has an operator that is unknown.
+        QueryError: It is neither metadata nor a function, or has an unknown operator.
     """
     if wanted is None:
         return None

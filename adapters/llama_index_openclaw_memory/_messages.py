@@ -40,7 +40,7 @@ def openclaw_messages(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
 
 
 def openclaw_message(message: ChatMessage) -> dict[str, Any] | None:
-    """One message as OpenClaw writes it; None for what is no part of the talk. What it holds can be written as JSON.
+    """Return a message as OpenClaw writes it, in plain JSON; None if it is not part of the conversation.
 
     What was recalled into it, and fenced, is left out.
     """

@@ -36,7 +36,7 @@ _CLASSES: Mapping[str, type[BaseNode]] = {
 # Lists that are alike are written once, under this name.
 _EXCLUDED = "excluded_metadata_keys"
 _EXCLUDED_FROM = ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys")
-# What stands elsewhere in the file. A `Document` says its text twice: as `text` and in its `text_resource`.
+# What the file says elsewhere. A `Document` says its text twice: as `text` and in its `text_resource`.
 _ELSEWHERE = {"id_", "embedding", "metadata", "text"}
 _SOURCE = NodeRelationship.SOURCE.value
 _CITATION = "citation"
@@ -60,9 +60,9 @@ def written_of(node: BaseNode) -> Written:
 
 
 def _short(fields: Mapping[str, Any], own: Sequence[Any]) -> dict[str, Any]:
-    """What is written of a node without what would stand there twice; `_long` undoes it.
+    """Return what is written of a node, without what the file says elsewhere; `_long` undoes it.
 
-    Metadata of another node that are as the node's `own`, as those of all parts of a file are, are null.
+    Metadata of another node that equal the node's `own`, as those of all parts of a file do, are null.
     """
     same = [json.dumps(to_jsonable_python(metadata)) for metadata in own]
     short = dict(fields)
@@ -192,7 +192,7 @@ def cited_node(node_id: str, text: str, metadata: Mapping[str, Any]) -> TextNode
 
 
 def found_node(document: Written) -> BaseNode:
-    """The node that a search returns: with the lines where its text stands as `metadata["citation"]`.
+    """Return the node that a search returns, with the lines of its text as `metadata["citation"]`.
 
     No model is shown these, so that it is asked and embedded as it was added; a `citation` of its own stays.
     """
@@ -238,10 +238,10 @@ def source_of(document: Written) -> str | None:
 
 
 def value_of(document: Written, name: str) -> Any:
-    """What a filter finds under a name: metadata, and the names that LlamaIndex adds to them where it stores a node.
+    """Return what a filter finds under a name: metadata, and the names that LlamaIndex adds when it stores a node.
 
-    `document_id`, `doc_id` and `ref_doc_id` are the id of the source, "None" where there is none, and `_node_type` is
-    the class; they come before metadata of the same name. None where there is nothing.
+    `document_id`, `doc_id` and `ref_doc_id` are the id of the source, or "None", and `_node_type` is the class; they
+    come before metadata of the same name. None if there is no value.
     """
     if name in {"document_id", "doc_id", "ref_doc_id"}:
         return source_of(document) or "None"

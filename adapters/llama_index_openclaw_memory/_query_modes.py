@@ -28,18 +28,18 @@ _ALPHA = 0.7
 
 
 def answer(origins: VectorOrigins, query: VectorStoreQuery) -> Found:
-    """The documents that answer a query in its mode, best first, with their similarities.
+    """Return the documents that answer a query in its mode, best first, with their similarities.
 
     Raises:
-        QueryError: the mode is none of `_MODES`, an argument is missing or has a wrong value, a filter cannot work.
-        EmbedderError: the vector has other dimensions than those that are there, or is known to be of another model.
-        ConfigError: a vector is to be made, and nothing makes any.
+        QueryError: The mode is not in `_MODES`, an argument is missing or has a wrong value, or a filter is not valid.
+        EmbedderError: The vector has other dimensions than those in the store, or is known to be of another model.
+        ConfigError: A vector has to be made, and there is no model.
     """
     try:
         find = _MODES[VectorStoreQueryMode(query.mode)]
     except (KeyError, ValueError):
         known = ", ".join(mode.value for mode in _MODES)
-        raise QueryError(f"the mode {query.mode!r} is none of this store's: use one of {known}") from None
+        raise QueryError(f"the mode {query.mode!r} is not a mode of this store: use one of {known}") from None
     k = query.similarity_top_k
     if not isinstance(k, int) or isinstance(k, bool) or k < 0:
         raise QueryError(f"similarity_top_k must be a whole number of at least 0, not {k!r}")
@@ -93,7 +93,7 @@ def _by_both(origins: VectorOrigins, query: VectorStoreQuery, where: Where | Non
 
 
 def _is_fused(origins: VectorOrigins, query: VectorStoreQuery) -> bool:
-    """Whether nodes have vectors that the memory's own search does not know, and a query can be compared with them."""
+    """Whether nodes have vectors that the memory's own search does not use, and that the query can be compared with."""
     there = origins.model_there
     if there is None or origins.is_own(there):
         return False
@@ -111,7 +111,7 @@ def _without_repeats(origins: VectorOrigins, query: VectorStoreQuery, where: Whe
 
 
 def _listed(origins: VectorOrigins, query: VectorStoreQuery, where: Where) -> Found:
-    """The first that pass, where nothing is asked but that."""
+    """Return the first documents that pass the filters."""
     documents = origins.memory.documents
     there = filter(where, documents.get(query.node_ids)) if query.node_ids else documents.iterate(where=where)
     return [(one, 0.0) for one in islice(there, query.similarity_top_k)]
@@ -128,7 +128,7 @@ _MODES: Mapping[VectorStoreQueryMode, Callable[[VectorOrigins, VectorStoreQuery,
 
 
 def _with_vectors(origins: VectorOrigins, found: Sequence[Document]) -> list[tuple[Document, Vector]]:
-    """Documents with the vectors they came with, or else those of their chunks; without those that have none."""
+    """Return documents with the vectors they came with, or else those of their chunks, if they have any."""
     there = origins.model_there
     if there is None and not origins.is_own(None):
         return []
@@ -137,12 +137,12 @@ def _with_vectors(origins: VectorOrigins, found: Sequence[Document]) -> list[tup
 
 
 def _vector(origins: VectorOrigins, query: VectorStoreQuery) -> Sequence[float]:
-    """The vector of a query, of dims numbers, as it came or made here.
+    """Return the vector of a query, of dims numbers, as it came or made here.
 
     Raises:
-        QueryError: there is none and no text, or it is not of numbers.
-        EmbedderError: it is known to be of another model than those that are there, or not finite.
-        ConfigError: nothing makes one.
+        QueryError: It has neither a vector nor a text, or the vector does not consist of numbers.
+        EmbedderError: It is known to be of another model than those in the store, or is not finite.
+        ConfigError: There is no model that makes one.
     """
     import numpy as np
 
@@ -156,13 +156,13 @@ def _vector(origins: VectorOrigins, query: VectorStoreQuery) -> Sequence[float]:
     except (TypeError, ValueError, OverflowError) as error:
         raise QueryError(f"query_embedding must be a list of numbers, not {given!r:.80}") from error
     if not np.isfinite(vector).all():
-        raise EmbedderError("the vector of the query holds a NaN or an infinity: mend what makes it")
+        raise EmbedderError("the vector of the query holds a NaN or an infinity: check the embedder")
     numbers: list[float] = vector.tolist()
     return numbers
 
 
 def _where(query: VectorStoreQuery) -> Where | None:
-    """Which documents count for a query; None where all do."""
+    """Return which documents count for a query; None if all do."""
     tests: list[Where] = []
     if node_ids := _names("node_ids", query.node_ids):
         tests.append(lambda document: document.id in node_ids)
@@ -182,7 +182,7 @@ def _names(name: str, given: Any) -> frozenset[str]:
 def _words(query: VectorStoreQuery) -> str:
     if query.query_str is None:
         mode = VectorStoreQueryMode(query.mode).value
-        raise QueryError(f"the mode {mode!r} searches by words: give a query_str")
+        raise QueryError(f"the mode {mode!r} searches by words: pass a query_str")
     return query.query_str
 
 

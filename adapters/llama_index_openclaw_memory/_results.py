@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def nodes_of(found: SearchResults, about: Callable[[str], Mapping[str, Any]]) -> list[NodeWithScore]:
-    """One node a result, best first, with its score (0..1): its text is the snippet, its id the citation.
+    """Return one node for each result, best first, with its score (0..1): its text is the snippet, its id the citation.
 
     Further passages of one long line have ids of their own: LlamaIndex drops a node whose id it has seen.
 
     The metadata are plain JSON: `path`, `start_line` and `end_line` (from 1), `source`, `citation`, the `mode` of the
-    search and whether the index was `stale`; and a `reason` where there were keywords alone. Lines of what a framework
-    added have its metadata besides, as `about` tells them by the path. A model is shown the citation alone.
+    search, whether the index was `stale`, and a `reason` if only keywords were searched. Lines of what a framework
+    added also have its metadata, which `about` returns by the path. A model is shown the citation alone.
     """
     of_the_search = {"mode": found.mode, "stale": found.stale} | ({"reason": found.reason} if found.reason else {})
     nodes: dict[str, NodeWithScore] = {}

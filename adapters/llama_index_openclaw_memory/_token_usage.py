@@ -20,7 +20,7 @@ _PARTS = (
 
 
 def reported_tokens(response: Any) -> int:
-    """The tokens that a call took, read and said; 0 where the response (None: there is none) does not say."""
+    """Return the tokens that a call took, read and written; 0 if there is no response, or it does not say."""
     if response is None:
         return 0
     more = response.additional_kwargs

@@ -1,4 +1,4 @@
-"""Whose vectors: what makes them here, what made those that nodes come with, and which may be compared."""
+"""Which model made the vectors of nodes, which one makes new ones, and which may be compared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from openclaw_memory import Memory
     from openclaw_memory.types import Matrix
 
-# Of vectors that nobody knows the model of: they stand above the text of their nodes, and are made by no one again.
+# The source of vectors whose model is unknown: they are kept in the files of their nodes, and cannot be made again.
 UNKNOWN_SOURCE = VectorSource("given", "given")
 # Two vectors of one text by one model are as like as this, whatever rounding and batches do to them.
 _SAME = 0.99
@@ -29,17 +29,20 @@ _SAME = 0.99
 
 @dataclass(frozen=True)
 class VectorOrigins:
-    """What makes vectors for a store: `theirs`, the model that was named for it, or else the memory's own embedder."""
+    """The model that makes vectors for a store: `theirs`, which was named for it, or else the memory's own embedder.
+
+    One object serves one call of the store: what it has read of the index is not read again.
+    """
 
     memory: Memory
     theirs: LlamaIndexEmbedder | None
 
     def embedding(self) -> BaseEmbedding:
-        """What makes vectors, as an embedding of LlamaIndex.
+        """Return the model that makes vectors, as an embedding of LlamaIndex.
 
         Raises:
-            ConfigError: the memory searches by keywords alone.
-            EmbedderError: the memory's embedder cannot be had.
+            ConfigError: The memory searches by keywords alone.
+            EmbedderError: The memory's embedder is not available.
         """
         if self.theirs is not None:
             return self.theirs.embed_model
@@ -52,15 +55,15 @@ class VectorOrigins:
         return OpenClawEmbedding(embedder)
 
     def identity(self) -> str | None:
-        """The identity of what makes vectors; None where nothing does, or the memory's embedder cannot be had."""
+        """Return the identity of the model that makes vectors; None if there is no model, or it is not available."""
         embedder = self.theirs or self._own()
         return None if embedder is None else embedder.identity
 
     def source_for_new(self) -> VectorSource | None:
-        """What makes vectors of nodes that can be compared with those that are there; None where nothing does.
+        """Return a source of vectors that can be compared with those in the store; None if there is no such model.
 
         Raises:
-            EmbedderError: the memory's embedder cannot be had.
+            EmbedderError: The memory's embedder is not available.
         """
         embedder = self.theirs or self.memory.embedder
         if embedder is None or self.model_there not in {None, embedder.identity}:
@@ -75,28 +78,28 @@ class VectorOrigins:
         return self.memory.documents.vector_identity(None if embedder is None else source_by(embedder))
 
     def of_nodes(self, nodes: Sequence[BaseNode]) -> VectorSource:
-        """What made the embeddings that nodes come with: `UNKNOWN_SOURCE` where nothing at hand did.
+        """Return the source of the embeddings that nodes come with: `UNKNOWN_SOURCE` if no known model made them.
 
-        One node tells, the first that has a text and a vector that is not of zeros. Where none does, they are taken
-        for those of the model that was named, or for the memory's own if they are as long as those.
+        The first node that has a text and a vector other than zeros is embedded again and compared. Without such a
+        node, the source is the model that was named, or the memory's own if the dimensions are the same.
 
         Raises:
-            EmbedderError: the embedder failed, or is named and makes other vectors.
+            EmbedderError: The embedder failed, or is named and makes other vectors.
         """
         embedder = self.theirs or self._own()
         if embedder is None:
             return UNKNOWN_SOURCE
-        telling = next((one for one in nodes if any(one.embedding or []) and _texts_of(one)), None)
-        made_by = UNKNOWN_SOURCE if telling is None else _compared(telling, embedder)
+        sample = next((one for one in nodes if any(one.embedding or []) and _texts_of(one)), None)
+        made_by = UNKNOWN_SOURCE if sample is None else _compared(sample, embedder)
         if self.theirs is not None:
-            if telling is not None and made_by is UNKNOWN_SOURCE:
+            if sample is not None and made_by is UNKNOWN_SOURCE:
                 raise EmbedderError(
-                    f"node {telling.node_id!r} came with a vector that {self.theirs.identity!r}, which this store "
+                    f"node {sample.node_id!r} came with a vector that {self.theirs.identity!r}, which this store "
                     "names, does not make of its text: embed with store.embedding, as store.as_index() does, or name "
                     "what made it: OpenClawVectorStore(memory, embed_model=...)"
                 )
-            return source_by(self.theirs) if telling is None else made_by
-        if telling is not None:
+            return source_by(self.theirs) if sample is None else made_by
+        if sample is not None:
             return made_by
         there = self.model_there
         if there is None:
@@ -105,20 +108,20 @@ class VectorOrigins:
         return source_by(embedder) if there == embedder.identity else UNKNOWN_SOURCE
 
     def is_own(self, model: str | None) -> bool:
-        """Whether vectors of a model, None where there are none, can be compared with those of the memory's chunks."""
+        """Whether vectors of a model (None: nodes have none) can be compared with those of the memory's chunks."""
         asked = model or (self.theirs.identity if self.theirs is not None else None)
         embedder = self._own()
         return embedder is not None and asked in {None, embedder.identity}
 
     def model_of(self, query: VectorStoreQuery) -> str | None:
-        """The identity of the model that the vector of a query is of; None where nobody knows, or nothing makes it."""
+        """Return the identity of the model that made the vector of a query; None if it is unknown."""
         return None if self.theirs is None and query.query_embedding is not None else self.identity()
 
     def check(self, asked: str | None) -> None:
-        """Refuse a query by a model, None where nobody knows it, that is not the one of the vectors that are there.
+        """Refuse a query by a model other than the one of the vectors in the store; None, an unknown model, passes.
 
         Raises:
-            EmbedderError: it is another one.
+            EmbedderError: It is another one.
         """
         if asked is not None and (there := self.model_there) not in {None, asked}:
             raise EmbedderError(
@@ -128,7 +131,7 @@ class VectorOrigins:
             )
 
     def _own(self) -> Embedder | None:
-        """The memory's own embedder; None also where it cannot be had, which the memory itself tells."""
+        """Return the memory's own embedder; None also if it is not available, which the memory itself reports."""
         try:
             return self.memory.embedder
         except EmbedderError:
@@ -136,7 +139,7 @@ class VectorOrigins:
 
 
 def source_by(embedder: Embedder, mode: MetadataMode = MetadataMode.EMBED) -> VectorSource:
-    """The embedder as what makes the vectors of nodes, of their texts put together in this mode."""
+    """Return an embedder as the source of the vectors of nodes, of their texts in this mode."""
 
     def make(documents: Sequence[Document]) -> Matrix:
         return embedder.embed_documents([node_of(one).get_content(mode) for one in documents])
@@ -145,7 +148,7 @@ def source_by(embedder: Embedder, mode: MetadataMode = MetadataMode.EMBED) -> Ve
 
 
 def _texts_of(node: BaseNode) -> dict[str, MetadataMode]:
-    """What may have been embedded of a node, each text once, by how it was put together."""
+    """Return the texts of a node that may have been embedded, each once, with the mode that makes it."""
     texts: dict[str, MetadataMode] = {}
     for mode in (MetadataMode.EMBED, MetadataMode.NONE):
         texts.setdefault(node.get_content(mode), mode)
@@ -153,7 +156,7 @@ def _texts_of(node: BaseNode) -> dict[str, MetadataMode]:
 
 
 def _compared(node: BaseNode, embedder: Embedder) -> VectorSource:
-    """The embedder, where the embedding of a node is what it makes of its text, or else `UNKNOWN_SOURCE`."""
+    """Return the embedder as the source if it makes the embedding of a node from its text, or else `UNKNOWN_SOURCE`."""
     import numpy as np
 
     row = np.asarray(node.embedding, dtype=np.float64)

@@ -36,13 +36,13 @@ class OpenClawEmbedding(BaseEmbedding):
     _embedder: Embedder = PrivateAttr()
 
     def __init__(self, embedder: Embedder | str = "static", model: str | None = None, **options: Any) -> None:
-        """Load the embedder, where it is a name.
+        """Load the embedder, if it is a name.
 
         Raises:
-            EmbedderError: nobody knows the provider, or it does not take the model or an option.
-            MissingExtraError: the provider needs a package that is not installed.
-            ConfigError: there is no such embedder: `none`, or options of one that is there already.
-            pydantic.ValidationError: a field of LlamaIndex's has a wrong type or value.
+            EmbedderError: The provider is unknown, or does not take the model or an option.
+            MissingExtraError: The provider needs a package that is not installed.
+            ConfigError: The name is `none`, or options are passed with an embedder that is loaded already.
+            pydantic.ValidationError: A field of LlamaIndex's has a wrong type or value.
         """
         fields = {name: options.pop(name) for name in BaseEmbedding.model_fields if name in options}
         loaded = _loaded(embedder, model, options)
@@ -62,10 +62,14 @@ class OpenClawEmbedding(BaseEmbedding):
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
-        """The same embedding again, of what `to_dict` told; `embedder=` hands one over that has no name.
+        """Return the embedding that `to_dict` described.
+
+        Args:
+            data: What `to_dict` returned.
+            kwargs: Fields that replace those of `data`; `embedder=` passes an embedder that has no name.
 
         Raises:
-            ConfigError: what the names lead to makes other vectors than those that were dumped.
+            ConfigError: The names lead to a model that makes other vectors than the one that was dumped.
         """
         names = {**data, **kwargs}
         provider, model, identity = (names.pop(name, None) for name in ("provider", "model_name", "identity"))
@@ -138,7 +142,7 @@ class LlamaIndexEmbedder(FrameworkEmbedder):
                 An `OpenClawEmbedding` says this by itself.
 
         Raises:
-            ConfigError: `embed_model` is none, or a name that was given is empty.
+            ConfigError: `embed_model` is not an embedding of LlamaIndex, or a name is empty.
         """
         if not isinstance(embed_model, BaseEmbedding):
             raise ConfigError(f"embed_model must be an embedding of LlamaIndex, not {embed_model!r}")

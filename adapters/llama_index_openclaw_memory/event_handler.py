@@ -47,7 +47,7 @@ _BUFFER_SHARE = 0.75  # of the window: where the buffers of LlamaIndex begin to 
 _PROGRAM = frozenset({MessageRole.SYSTEM, MessageRole.DEVELOPER})
 
 _READING: Reading[ChatMessage] = Reading(
-    # A call of a tool has no text; what it calls tells it from others.
+    # A call of a tool has no text; it differs from others by what it calls.
     role=lambda message: (message.role, str(calls_of(message))),
     text=lambda message: message.content or "",
 )
@@ -137,7 +137,11 @@ class MemoryFlushEventHandler(BaseEventHandler):
         return "MemoryFlushEventHandler"
 
     def handle(self, event: BaseEvent, **_: Any) -> None:
-        """Hear of a call of an LLM. Nothing is raised: what fails is said, once for a kind of error."""
+        """Follow the calls of an LLM. Nothing is raised: what fails is logged, once for each kind of error.
+
+        Args:
+            event: An event of LlamaIndex's instrumentation.
+        """
         try:
             self._hear(event)
         except Exception as error:  # noqa: BLE001 - the dispatcher would swallow it
@@ -147,15 +151,22 @@ class MemoryFlushEventHandler(BaseEventHandler):
             _log.warning(f"a call of an LLM could not be watched for the flush: {type(error).__name__}: {error}")
 
     def flush(self, session_key: str | None = None) -> None:
-        """Have written down, at the end of a session, what no flush was shown; by default of all sessions.
+        """Write down, at the end of a session, what no flush was shown; running flushes are waited for.
 
-        Flushes that are under way are waited for. What fails is said, and nothing is raised.
+        What fails is logged, and nothing is raised.
+
+        Args:
+            session_key: The session. Default: all of them.
         """
         self._detector.finished(session_key)
         self.settle()
 
     async def aflush(self, session_key: str | None = None) -> None:
-        """`flush` that lets the loop go on."""
+        """Run `flush` in a thread.
+
+        Args:
+            session_key: The session. Default: all of them.
+        """
         await in_thread(self.flush, session_key)
 
     def settle(self) -> None:

@@ -43,7 +43,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     at the end of a session. Nothing of this raises: what fails is in the log and in `memory.status().flush`, and
     what the disk does not take is held in memory, and tried again with the next messages.
 
-    Nobody waits for the model: a flush is held in a thread of its own, whether `Memory` is called with `await` or
+    No caller waits for the model: a flush is held in a thread of its own, whether `Memory` is called with `await` or
     without. `flush` and `settle` wait for it, and so does the end of the program. An agent that is cancelled stops
     neither what is written nor what is flushed.
 
@@ -117,9 +117,15 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     async def aput(
         self, messages: list[ChatMessage], from_short_term_memory: bool = False, session_id: str | None = None
     ) -> None:
-        """Keep messages, and begin a flush where one is due. The messages are not changed; nothing is raised.
+        """Keep messages, and begin a flush if one is due. The messages are not changed; nothing is raised.
 
         They are in the transcript when it returns; the flush is not waited for.
+
+        Args:
+            messages: The messages that LlamaIndex's `Memory` has ejected.
+            from_short_term_memory: Whether they come from there; such messages are dropped if the block does not accept
+                them.
+            session_id: The session they belong to. Default: `main`.
         """
         if self.accept_short_term_memory or not from_short_term_memory:
             await self._take(messages, session_id)
@@ -136,17 +142,24 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
             await asyncio.wrap_future(self._ejected.take(key, ejected))
 
     def flush(self, session_id: str | None = None) -> None:
-        """Hold a flush of what was ejected since the last one, at the end of a session; by default of all sessions.
+        """Flush what was ejected since the last flush, at the end of a session.
 
-        A flush of the session that is under way is waited for; where another thread of the program holds one, for up to
-        a minute. What `Memory` has not ejected is no part of it: where its conversation is over, hand it to `aput`
-        before.
+        A running flush of the session is waited for, for up to a minute if another thread holds it. What `Memory` has
+        not
+        ejected is not included: hand it to `aput` first if the conversation is over.
+
+        Args:
+            session_id: The session. Default: all of them.
         """
         for key in self._ejected.keys() if session_id is None else [self._key(session_id)]:
             self._ejected.flush(key)
 
     async def aflush(self, session_id: str | None = None) -> None:
-        """`flush` that lets the loop go on."""
+        """Run `flush` in a thread.
+
+        Args:
+            session_id: The session. Default: all of them.
+        """
         await asyncio.wrap_future(self._ejected.begun(partial(self.flush, session_id)))
 
     def settle(self) -> None:
@@ -197,13 +210,15 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         except (ConfigError, InvalidInputError):  # wrong from the first call on, whatever the memory holds
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
-            self._tell("nothing could be recalled, as the memory failed", error)
+            self._report("nothing could be recalled, as the memory failed", error)
             return ""
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """The block without its last results, whole ones, until so many tokens are saved; None where nothing is left.
+        """Return the block without its last results until so many tokens are saved; None if nothing is left.
 
-        Tokens are those of `tokenizer_fn`.
+        Args:
+            content: The block.
+            tokens_to_truncate: How many tokens to save at least, as `tokenizer_fn` counts them.
         """
         if not isinstance(content, str) or not content:
             return None
@@ -215,7 +230,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     def _key(self, session_id: str | None) -> str:
         return next((name for name in (self.session_key, session_id) if name and name.strip()), MAIN)
 
-    def _tell(self, what: str, error: Exception) -> None:
+    def _report(self, what: str, error: Exception) -> None:
         """Say what failed, each thing once for a kind of error."""
         words = f"{what}: {type(error).__name__}"
         if words not in self._told:

@@ -50,7 +50,8 @@ class OpenClawRetriever(BaseRetriever):
         """Search `memory`.
 
         Raises:
-            ConfigError: `memory` is none, a setting has a wrong type or is out of its range, or an option is unknown.
+            ConfigError: `memory` is not a memory, a setting has a wrong type or is out of range, or an option is
+                unknown.
         """
         if unknown := options.keys() - _OPTIONS:
             raise ConfigError(f"OpenClawRetriever takes no {', '.join(sorted(unknown))}: leave it out")

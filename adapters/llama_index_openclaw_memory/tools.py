@@ -43,7 +43,7 @@ class MemoryTool(FunctionTool):
         super().__init__(fn=_function(tool), metadata=shown)
         self.tool_for = tool_for
         self.session_key = session_key
-        # Agents hand over the context of their run, which nobody else has to: FunctionTool would insist on it.
+        # Agents pass the context of their run, which other callers need not: FunctionTool would insist on it.
         self.requires_context = session_key is None
         self.ctx_param_name = CONTEXT if self.requires_context else None
 
@@ -106,11 +106,20 @@ class OpenClawToolSpec(BaseToolSpec):
         spec_functions: list[SPEC_FUNCTION_TYPE] | None = None,
         func_to_metadata_mapping: dict[str, ToolMetadata] | None = None,
     ) -> list[FunctionTool]:
+        """Return the tools.
+
+        Args:
+            spec_functions: The names of the tools to return. Default: all of them.
+            func_to_metadata_mapping: Metadata by name that replace those of the tools.
+
+        Raises:
+            ConfigError: A name is unknown.
+        """
         tools: list[FunctionTool] = []
         for wanted in spec_functions or self.spec_functions:
             name = wanted if isinstance(wanted, str) else wanted[0]
             if name in self._tools:
-                tools.append(_told(self._tools[name], (func_to_metadata_mapping or {}).get(name)))
+                tools.append(_described(self._tools[name], (func_to_metadata_mapping or {}).get(name)))
             elif hasattr(self, name):  # a method of a class that was made of this one
                 tools += super().to_tool_list([wanted], func_to_metadata_mapping)
             else:
@@ -129,17 +138,22 @@ def memory_tools(
     append: bool = True,
     source: Source | None = None,
 ) -> list[MemoryTool]:
-    """`memory_search` and `memory_get`, `memory_append` unless told otherwise, and with `edit` the ones that change.
+    """Return `memory_search` and `memory_get`, `memory_append` by default, and with `edit` the tools that change notes.
 
-    `session_key` says where the agent speaks: in groups and channels less is shown. Without one, each call takes that
-    of its run: `session_key` in the store of the run's `Context` or in its state (`initial_state`), else the
-    `session_id` of the `Memory` that the agent talks with. With `source` "memory" no transcript is searched or read,
-    with "sessions" no note. What a model can mend is an answer, and no exception.
+    What a model can correct is returned as an answer, and not raised. A `CodeActAgent` takes no tools that look at the
+    run: name a `session_key` for it.
 
-    A `CodeActAgent` takes no tools that look at the run: for it, name a `session_key`.
+    Args:
+        memory: The memory.
+        session_key: Where the agent speaks: less is shown in groups and channels. Default: that of each run,
+            `session_key`
+            in the store of its `Context` or in its state (`initial_state`), else the `session_id` of its `Memory`.
+        edit: Whether to add `memory_edit` and `memory_forget`. Default: no.
+        append: Whether to add `memory_append`. Default: yes.
+        source: "memory" for notes alone, "sessions" for transcripts alone. Default: both.
 
     Raises:
-        ConfigError: `memory` is no memory, or `source` is unknown.
+        ConfigError: `memory` is not a memory, or `source` is unknown.
     """
 
     def tool_for(name: str, key: str | None) -> Tool:
@@ -182,23 +196,23 @@ def _arguments(tool: Tool, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[
     return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
-def _told(tool: MemoryTool, metadata: ToolMetadata | None) -> MemoryTool:
+def _described(tool: MemoryTool, metadata: ToolMetadata | None) -> MemoryTool:
     """The tool as a program wants it to be called."""
     if metadata is None:
         return tool
-    # DefaultToolFnSchema is what ToolMetadata has where nobody gave it a schema.
+    # DefaultToolFnSchema is what ToolMetadata has without a schema of its own.
     own = None if metadata.fn_schema is DefaultToolFnSchema else metadata.fn_schema
     metadata = replace(metadata, name=metadata.name or tool.metadata.name, fn_schema=own or tool.metadata.fn_schema)
     return MemoryTool(tool.tool_for, tool.session_key, metadata)
 
 
 def _taken_context(kwargs: dict[str, Any]) -> Context[Any] | None:
-    """The context among the arguments, which is none of the model's."""
+    """Return the context among the arguments, which the model did not pass."""
     return kwargs.pop(CONTEXT) if isinstance(kwargs.get(CONTEXT), Context) else None
 
 
 async def _session_of(context: Context[Any]) -> str | None:
-    """The session that a run belongs to: its own, else that of its conversation; None where nobody says it."""
+    """Return the session that a run belongs to: its own, else that of its conversation; None if it is unknown."""
     for path in ("session_key", "state.session_key", "memory.session_id"):
         if key := await context.store.get(path, default=None):
             return str(key)

@@ -1,4 +1,4 @@
-"""`OpenClawVectorStore`: LlamaIndex's vector store over a memory; what is added to it becomes Markdown."""
+"""`OpenClawVectorStore`: LlamaIndex's vector store over a memory; nodes become Markdown files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class OpenClawVectorStore(BasePydanticVectorStore):
-    """A memory as a vector store of LlamaIndex. Safe to use from several threads; what is async runs in one.
+    """A memory as a vector store of LlamaIndex. Safe to use from several threads; async methods run in one.
 
     Each node that is added becomes a Markdown file in `memory/notes/`, with what only LlamaIndex knows of it as JSON
     above the text; a person may read, edit or delete it. Searches find a person's own notes as well: lines of them, as
@@ -49,24 +49,28 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     )
 
     def __init__(self, memory: Memory, embed_model: BaseEmbedding | None = None, **fields: Any) -> None:
-        """A store over a memory that is open.
+        """Make a store over an open memory.
 
-        Nodes come with vectors. Name the `embed_model` that makes them where it is not the memory's own embedder: it
-        makes them again for a file that a person has changed, and when the index is gone. The vectors of a model that
-        nobody names stand in the files.
+        Args:
+            memory: The memory that holds the nodes.
+            embed_model: The model that makes the vectors of nodes, if it is not the memory's own embedder. It makes
+                them again for a file that a person has changed, and when the index is gone. Vectors of a model that is
+                not named are kept in the files.
+            fields: Further fields of the pydantic class.
 
         Raises:
-            ConfigError: `memory` is none, `embed_model` no embedding of LlamaIndex, or a keyword no field.
+            ConfigError: `memory` is not a memory, `embed_model` is not an embedding of LlamaIndex, or a field is
+                unknown.
         """
         if unknown := fields.keys() - type(self).model_fields:
             raise ConfigError(f"OpenClawVectorStore takes no {', '.join(sorted(unknown))}: leave it out")
         if embed_model is not None:
-            LlamaIndexEmbedder(embed_model)  # refuses what is none
+            LlamaIndexEmbedder(embed_model)  # raises if it is not an embedding
         super().__init__(**{**fields, "memory": checked_memory(memory), "embed_model": embed_model})
 
     @classmethod
     def class_name(cls) -> str:
-        """The name under which it is dumped."""
+        """Return the name under which it is serialized."""
         return "OpenClawVectorStore"
 
     @property
@@ -76,11 +80,11 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
     @property
     def embedding(self) -> BaseEmbedding:
-        """What makes the vectors: the `embed_model`, or the memory's own embedder.
+        """The model that makes the vectors: the `embed_model`, or the memory's own embedder.
 
         Raises:
-            ConfigError: the memory searches by keywords alone.
-            EmbedderError: the memory's embedder cannot be had.
+            ConfigError: The memory searches by keywords alone.
+            EmbedderError: The memory's embedder is not available.
         """
         return self._origins.embedding()
 
@@ -89,16 +93,16 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         return VectorOrigins(self.memory, None if self.embed_model is None else LlamaIndexEmbedder(self.embed_model))
 
     def as_index(self, storage_context: StorageContext | None = None, **kwargs: Any) -> VectorStoreIndex:
-        """A `VectorStoreIndex` over all of this store that embeds with `embedding`.
+        """Return a `VectorStoreIndex` over this store that embeds with `embedding` and searches in the mode `hybrid`.
 
-        Where no `vector_store_query_mode` is given to what is made of it, `hybrid` is meant. The docstore and the index
-        store are those of `storage_context`, whatever vector store is in there: with what was persisted, it goes on
-        with the index that was, and `refresh_ref_docs` knows what it has seen. `kwargs` are further ones of
-        `VectorStoreIndex`.
+        Args:
+            storage_context: Its docstore and index store are used, whatever vector store it has: with those that were
+                persisted, `refresh_ref_docs` knows which documents were seen. Default: new ones.
+            kwargs: Further arguments of `VectorStoreIndex`, except `embed_model`.
 
         Raises:
-            ConfigError: as `embedding`, or an `embed_model` is named here.
-            EmbedderError: as `embedding`, or the nodes that are there came with vectors of another model.
+            ConfigError: As `embedding`, or an `embed_model` is passed.
+            EmbedderError: As `embedding`, or the nodes in the store came with vectors of another model.
         """
         from llama_index_openclaw_memory._index import index_over
 
@@ -122,16 +126,20 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     # --- by id ---------------------------------------------------------------------------------------------------
 
     def add(self, nodes: Iterable[BaseNode], **kwargs: Any) -> list[str]:
-        """Write the nodes, each to a file of its own in the place of the one with its id, and index them.
+        """Write the nodes, each to a file of its own in place of the one with its id, and index them; return the ids.
 
-        Nodes that come without an embedding get one here, if there is something that makes them, and are otherwise
-        found by their words. Returns the ids, in order.
+        Args:
+            nodes: The nodes. Those without an embedding are embedded here if a model is available, and are otherwise
+                found by
+                their words.
+            kwargs: None are taken.
 
         Raises:
-            InvalidInputError: an id is blank, or what a node holds is no JSON or no Unicode. Nothing was written.
-            EmbedderError: the embeddings have other dimensions, or are of another model, than those that are there; or
-                some nodes have none, and nobody knows what made those of the others. Nothing was written.
-            WriteError: a node is larger than `files.max_bytes`, or could not be written.
+            InvalidInputError: An id is blank, or what a node holds is not JSON or not Unicode. Nothing was written.
+            EmbedderError: The embeddings have other dimensions, or are of another model, than those in the store; or
+                some nodes
+                have none, and the model of the others is unknown. Nothing was written.
+            WriteError: A node is larger than `files.max_bytes`, or could not be written.
         """
         _refuse(kwargs, "add")
         given = list(nodes)
@@ -149,21 +157,27 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         return [node.node_id for node in given]
 
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
-        """The nodes with these ids, in their order, or all that were ever added; those that pass the filters.
+        """Return nodes by id, in the order of the ids, or all that were ever added.
 
-        The id of a person's lines is their citation; without ids there are none of these.
+        Args:
+            node_ids: The ids; that of a person's lines is their citation. Default: all nodes, without a person's lines.
+            filters: Only nodes that pass. Default: all.
 
         Raises:
-            InvalidInputError: a filter cannot work.
+            InvalidInputError: A filter is not valid.
         """
         return [node_of(document) for document in self._documents(node_ids, filters)]
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
-        """Delete the nodes that have this source; where there are none, nothing happens.
+        """Delete the nodes that have this source; without any, nothing happens.
+
+        Args:
+            ref_doc_id: The id of the source.
+            delete_kwargs: None are taken.
 
         Raises:
-            PathNotAllowedError: it is the path of a person's own file, or a citation. Nothing was deleted.
-            InvalidInputError: it is no text.
+            PathNotAllowedError: It is the path of a person's own file, or a citation. Nothing was deleted.
+            InvalidInputError: It is not a string.
         """
         _refuse(delete_kwargs, "delete")
         if not isinstance(ref_doc_id, str):
@@ -177,13 +191,16 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     def delete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
     ) -> None:
-        """Delete the nodes with these ids that pass the filters; without ids all that pass; unknown ids are left out.
+        """Delete the nodes with these ids that pass the filters.
 
-        Filters alone look at nodes that were added: a person's lines that would pass are no error, and stay.
+        Args:
+            node_ids: The ids; unknown ones are left out. Default: all nodes that were added, never a person's lines.
+            filters: Only nodes that pass. Default: all; required without `node_ids`.
+            delete_kwargs: None are taken.
 
         Raises:
-            PathNotAllowedError: an id is a path or a citation of a person's own lines. Nothing was deleted.
-            InvalidInputError: a filter cannot work, or neither ids nor filters were given.
+            PathNotAllowedError: An id is a path or a citation of a person's own lines. Nothing was deleted.
+            InvalidInputError: A filter is not valid, or neither ids nor filters were given.
         """
         _refuse(delete_kwargs, "delete_nodes")
         if node_ids is None and (filters is None or not filters.filters):
@@ -200,23 +217,28 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     # --- by what they say ----------------------------------------------------------------------------------------
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """The nodes that answer, best first, with their similarities: larger is better.
+        """Return the nodes that answer, best first, with their similarities: larger is better.
 
-        Each has the lines where its text stands as `metadata["citation"]`, which neither an LLM nor an embedding model
-        is shown of what was added; `get_nodes` returns nodes as they were added.
+        Each has the lines of its text as `metadata["citation"]`, which is hidden from LLMs and embedding models for
+        nodes that were added; `get_nodes` returns nodes as they were added.
 
-        DEFAULT goes by the cosines of vectors, TEXT_SEARCH and SPARSE by words (BM25). HYBRID and SEMANTIC_HYBRID
-        are the memory's own search, with scores of 0..1; with an `alpha`, or where the nodes came with vectors of
-        another model than the memory's, both legs are scaled to 0..1 and added, those of vectors times alpha. MMR
-        leaves out what repeats the node before it: `mmr_threshold` 1 goes by nearness alone, 0 by difference alone.
+        DEFAULT ranks by the cosines of vectors, TEXT_SEARCH and SPARSE by words (BM25). HYBRID and SEMANTIC_HYBRID are
+        the memory's own search, with scores of 0..1; with an `alpha`, or if the nodes came with vectors of another
+        model than the memory's, both legs are scaled to 0..1 and added, vectors times alpha. MMR leaves out what
+        repeats the node before it: `mmr_threshold` 1 ranks by nearness alone, 0 by difference alone.
 
-        Empty `node_ids` and `doc_ids` leave out nothing; a `doc_ids` is the source of a node, or a person's path. With
-        these or filters alone, neither a vector nor a text, the first nodes come that pass, with similarities of 0.
+        Args:
+            query: Mode, vector or text, counts and filters. Empty `node_ids` and `doc_ids` leave out nothing; a
+                `doc_ids` is the source of a node, or the path of a person's file. With filters alone, neither a vector
+                nor a text, the first nodes that pass are returned, with similarities of 0.
+            kwargs: `mmr_threshold` alone, 0..1.
 
         Raises:
-            QueryError: a mode is not one of these, an argument is missing or has a wrong value, a filter cannot work.
-            EmbedderError: the vector has other dimensions than those that are there, or is of another model: the one
-                that was named for this store, or the memory's where it is made here.
+            QueryError: A mode is not one of these, an argument is missing or has a wrong value, or a filter is not
+                valid.
+            EmbedderError: The vector has other dimensions than those in the store, or is of another model: the one
+                named for
+                this store, or the memory's if the vector is made here.
         """
         _refuse({name: value for name, value in kwargs.items() if name != "mmr_threshold"}, "query")
         if kwargs.get("mmr_threshold") is not None:
@@ -240,46 +262,72 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     # --- async ---------------------------------------------------------------------------------------------------
 
     async def async_add(self, nodes: Iterable[BaseNode], **kwargs: Any) -> list[str]:
-        """As `add`, in a thread."""
+        """Run `add` in a thread.
+
+        Args:
+            nodes: As in `add`.
+            kwargs: As in `add`.
+        """
         return await in_thread(self.add, nodes, **kwargs)
 
     async def aget_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
-        """As `get_nodes`, in a thread."""
+        """Run `get_nodes` in a thread.
+
+        Args:
+            node_ids: As in `get_nodes`.
+            filters: As in `get_nodes`.
+        """
         return await in_thread(self.get_nodes, node_ids, filters)
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
-        """As `delete`, in a thread."""
+        """Run `delete` in a thread.
+
+        Args:
+            ref_doc_id: As in `delete`.
+            delete_kwargs: As in `delete`.
+        """
         await in_thread(self.delete, ref_doc_id, **delete_kwargs)
 
     async def adelete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
     ) -> None:
-        """As `delete_nodes`, in a thread."""
+        """Run `delete_nodes` in a thread.
+
+        Args:
+            node_ids: As in `delete_nodes`.
+            filters: As in `delete_nodes`.
+            delete_kwargs: As in `delete_nodes`.
+        """
         await in_thread(self.delete_nodes, node_ids, filters, **delete_kwargs)
 
     async def aclear(self) -> None:
-        """As `clear`, in a thread."""
+        """Run `clear` in a thread."""
         await in_thread(self.clear)
 
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """As `query`, in a thread."""
+        """Run `query` in a thread.
+
+        Args:
+            query: As in `query`.
+            kwargs: As in `query`.
+        """
         return await in_thread(self.query, query, **kwargs)
 
 
 def _completed(
     rows: Sequence[Sequence[float] | None], documents: Sequence[Document], source: VectorSource
 ) -> list[Any]:
-    """The vectors of documents, with those that are lacking made.
+    """Return the vectors of documents, and make those that are missing.
 
     Raises:
-        EmbedderError: nobody can make them, or what makes them failed.
+        EmbedderError: No model is known that makes them, or it failed.
     """
     lacking = [document for row, document in zip(rows, documents, strict=True) if row is None]
     if lacking and source.make is None:
         raise EmbedderError(
-            f"node {lacking[0].id!r} came without an embedding, and nobody knows what made those of the others: embed "
+            f"node {lacking[0].id!r} came without an embedding, and the model of the others is unknown: embed "
             "it too, or name the model: OpenClawVectorStore(memory, embed_model=...)"
         )
     made: Iterator[Any] = iter(source.make(lacking) if lacking and source.make is not None else ())

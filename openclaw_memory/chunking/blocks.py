@@ -1,4 +1,4 @@
-"""Markdown as blocks of lines: front matter, headings, fenced code, tables, list items and paragraphs."""
+"""Split Markdown into blocks of lines: front matter, headings, fenced code, tables, list items and paragraphs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 Kind: TypeAlias = Literal["front", "heading", "fence", "table", "item", "text"]
 
 _HEADING = re.compile(r"\ufeff? {0,3}(#{1,6})(?:[ \t]+(.*))?$", re.DOTALL)
-# Any indent: fences stand in nested list items too. A backtick after the opening ones makes it inline code.
+# Any indent: fences occur in nested list items too. A backtick after the opening ones makes it inline code.
 _FENCE = re.compile(r"\s*(?:(`{3,})[^`]*|(~{3,}).*)$", re.DOTALL)
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
 # Possessive, lest a long run of blanks be tried in every way it could be shared out.
@@ -19,7 +19,7 @@ _KEY = re.compile(r"([\w.-]+)[ \t]*:(?:\s+(.*))?$", re.DOTALL)
 
 
 class Block(NamedTuple):
-    """Lines first..stop-1, 0-based, that belong together; blank lines between blocks belong to none."""
+    """Lines first..stop-1, 0-based, that belong together; blank lines between blocks are in no block."""
 
     kind: Kind
     first: int
@@ -45,7 +45,7 @@ def title_of(lines: Sequence[str], block: Block) -> tuple[int, str]:
 
 
 def is_fence(line: str) -> bool:
-    """Whether the line could open or close fenced code."""
+    """Return whether the line could open or close fenced code."""
     return _FENCE.match(line) is not None
 
 
@@ -68,7 +68,7 @@ def blocks(lines: Sequence[str]) -> Iterator[Block]:
 
 
 def front_matter(lines: Sequence[str]) -> dict[str, str]:
-    """The plain `key: value` lines of a front matter block, keys in lower case; lists become "a, b"."""
+    """Return the plain `key: value` lines of a front matter block, keys in lower case; lists become "a, b"."""
     values: dict[str, str] = {}
     key = ""
     for line in lines:
@@ -89,7 +89,7 @@ def _plain(value: str) -> str:
 
 
 def _front_matter_stop(lines: Sequence[str]) -> int:
-    """The line after the front matter, 0 when there is none. A file may as well begin with a thematic break."""
+    """Return the line after the front matter, or 0; a file may also begin with a thematic break."""
     if lines[0].removeprefix("\ufeff").rstrip() != "---" or len(lines) < 2 or not _KEY.match(lines[1]):
         return 0
     for index in range(2, len(lines)):
@@ -99,7 +99,7 @@ def _front_matter_stop(lines: Sequence[str]) -> int:
 
 
 def _kind(lines: Sequence[str], index: int) -> Kind | None:
-    """What begins at this line; None at a blank one."""
+    """Return what begins at this line, or None for a blank one."""
     line = lines[index]
     start = line.lstrip()
     if not start:
@@ -116,7 +116,7 @@ def _kind(lines: Sequence[str], index: int) -> Kind | None:
 
 
 def _underlined(lines: Sequence[str], index: int) -> int:
-    """1 or 2 where a line of its own is made a heading by a row of = or - below it, else 0."""
+    """Return 1 or 2, the level of a single line that a row of = or - makes a heading, else 0."""
     alone = index == 0 or not lines[index - 1].strip()
     below = _UNDERLINE.match(lines[index + 1]) if alone and index + 1 < len(lines) else None
     if below is None or not lines[index].strip() or heading(lines[index]) is not None:
@@ -125,7 +125,7 @@ def _underlined(lines: Sequence[str], index: int) -> int:
 
 
 def _stop(lines: Sequence[str], first: int, kind: Kind) -> int:
-    """The line after the block of this kind that begins at `first`."""
+    """Return the line after the block of this kind that begins at `first`."""
     if kind == "heading":
         return first + (2 if _underlined(lines, first) else 1)
     if kind == "fence":

@@ -1,7 +1,7 @@
-"""Markdown -> chunks with true line numbers: one entry, and the table of styles it chooses from.
+"""Cut the text of a file into chunks, in one of several styles.
 
 A new chunker is one function of the shape `Chunker` and one entry in `STYLES`, under a name that
-`config.parts.Style` lists.
+`config.sections.Style` lists.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import date
 from typing import TypeAlias
 
 from openclaw_memory.chunking.headings import chunk_headings
-from openclaw_memory.chunking.sliding_window import chunk_openclaw
+from openclaw_memory.chunking.sliding_window import chunk_sliding_window
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.text.front_matter import front_matter_end
 from openclaw_memory.types import Chunk
@@ -21,20 +21,19 @@ Chunker: TypeAlias = Callable[[str, str, ChunkingConfig, date | None], list[Chun
 
 STYLES: Mapping[str, Chunker] = {
     "headings": chunk_headings,
-    "tokens": chunk_openclaw,
+    "tokens": chunk_sliding_window,
 }
 
 
 def chunk(text: str, path: str, rules: ChunkingConfig, *, note_date: date | None = None) -> list[Chunk]:
     """Cut the text of one file into chunks, in the order of its lines; a blank file has none.
 
-    Lines are 1-based and end at line feeds only. The front matter of a document that a program wrote is not memory and
-    is in no chunk.
+    Lines are 1-based and end at line feeds only. The front matter of a document that a program wrote is in no chunk.
 
     Args:
         text: The text of the file.
         path: Relative to the workspace, with forward slashes; a style may treat some files differently. The file's name
-            is not in the chunks: a renamed file keeps its vectors.
+            is not in the chunks, so that a renamed file keeps its vectors.
         rules: Style and sizes.
         note_date: The day that the note is about; it becomes part of `Chunk.context`.
     """

@@ -1,4 +1,4 @@
-"""Heading-aware chunks: whole blocks packed below one heading, each a verbatim slice of the file."""
+"""Heading-aware chunks: whole blocks packed under one heading, each a verbatim slice of the file."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _SENTENCE_END = re.compile(r"[.!?][\"'”’»)\]]*(?=\s)|[。！？]+[」』”
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """The lines of a text, and where each begins in it (one more than there are lines)."""
+    """The lines of a text, and the offset of each (one more than there are lines)."""
 
     text: str
     lines: Sequence[str]
     starts: Sequence[int]
 
     def size(self, first: int, stop: int) -> int:
-        """Characters of lines first..stop-1, without the last line break."""
+        """Return the number of characters of lines first..stop-1, without the last line break."""
         return self.starts[stop] - 1 - self.starts[first]
 
 
 class _Section(NamedTuple):
-    """Blocks below one heading. `above` are the titles over it; `title` is its own, "" for text before any heading."""
+    """Blocks under one heading. `above` are the outer titles; `title` is its own, "" for text before any heading."""
 
     above: tuple[str, ...]
     title: str
@@ -46,7 +46,7 @@ class _Section(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """A chunk to be: its lines, first..stop-1, and its characters."""
+    """A future chunk: its lines, first..stop-1, and its characters."""
 
     first: int
     stop: int
@@ -55,11 +55,11 @@ class _Span(NamedTuple):
 
 
 def chunk_headings(text: str, _path: str, rules: ChunkingConfig, note_date: date | None) -> list[Chunk]:
-    """Chunks of at most `rules.max_chars` characters that never cross a heading.
+    """Return chunks of at most `rules.max_chars` characters that never cross a heading.
 
-    Front matter is a chunk of its own; a block that is too large is cut between lines, a line that is too large at
-    the end of a sentence, else at a space. A chunk that goes on in its section begins with the last
-    `rules.overlap_lines` lines of the one before, where they fit. `text[c.start_char:][:len(c.text)] == c.text`.
+    Front matter is a chunk of its own. A block that is too large is cut between lines, a line that is too large at the
+    end of a sentence, else at a space. A chunk that continues its section begins with the last `rules.overlap_lines`
+    lines of the previous one if they fit. `text[c.start_char:][:len(c.text)] == c.text`.
     """
     lines = text.split("\n")
     file = _File(text, lines, [0, *accumulate(len(line) + 1 for line in lines)])
@@ -130,7 +130,7 @@ def _pack(file: _File, section: _Section, rules: ChunkingConfig) -> Iterator[_Sp
 
 
 def _units(file: _File, section: _Section, limit: int) -> Iterator[tuple[int, int]]:
-    """Line ranges to keep whole: the blocks, and the lines of a block too large for one chunk with its heading."""
+    """Yield line ranges to keep whole: blocks, and the lines of a block too large for one chunk with its heading."""
     anchor = -1
     for kind, first, stop in section.blocks:
         if file.size(first if anchor < 0 else anchor, stop) <= limit:
@@ -145,9 +145,9 @@ def _whole(file: _File, first: int, stop: int) -> _Span:
 
 
 def _overlapped(file: _File, end: int, first: int, stop: int, rules: ChunkingConfig) -> int:
-    """The line from which the next chunk repeats the last lines before `end`, so that it still holds first..stop-1.
+    """Return the first line of the next chunk, which repeats the last lines before `end` and still holds first..stop-1.
 
-    It never goes back to the beginning of the chunk before: from there on, first..stop-1 did not fit.
+    It never reaches the beginning of the previous chunk: from there on, first..stop-1 did not fit.
     """
     repeated = first
     for line in range(end - 1, end - 1 - rules.overlap_lines, -1):
@@ -159,7 +159,7 @@ def _overlapped(file: _File, end: int, first: int, stop: int, rules: ChunkingCon
 
 
 def _pieces(file: _File, begin: int, line: int, limit: int) -> Iterator[_Span]:
-    """A line that exceeds `limit`, in pieces; the first one begins at line `begin`."""
+    """Yield the pieces of a line that exceeds `limit`; the first one begins at line `begin`."""
     start, line_end = file.starts[begin], file.starts[line + 1] - 1
     while start < line_end:
         cut = line_end if line_end - start <= limit else _cut(file.text, start, start + limit)
@@ -171,7 +171,7 @@ def _pieces(file: _File, begin: int, line: int, limit: int) -> Iterator[_Span]:
 
 
 def _cut(text: str, start: int, end: int) -> int:
-    """Where to cut text[start:end], in its second half if it ends a sentence or a word there."""
+    """Return where to cut text[start:end], in its second half if a sentence or a word ends there."""
     middle = start + (end - start) // 2
     cut = 0
     for match in _SENTENCE_END.finditer(text, middle, end + 1):
@@ -189,7 +189,7 @@ def _cut(text: str, start: int, end: int) -> int:
 
 
 def _joined_to_previous(text: str, index: int) -> bool:
-    """Whether the character at `index` forms one sign with the character before it."""
+    """Return whether the character at `index` combines with the one before it."""
     before, character = text[index - 1], text[index]
     return (
         unicodedata.category(character) in ("Mn", "Mc", "Me")
@@ -203,13 +203,13 @@ def _joined_to_previous(text: str, index: int) -> bool:
 
 
 def _matter(lines: Sequence[str], found: Sequence[Block]) -> tuple[str, str]:
-    """The title and the tags that the front matter gives, "" for what it does not."""
+    """Return the title and the tags of the front matter, each "" if it has none."""
     values = front_matter(lines[1 : found[0].stop - 1]) if found and found[0].kind == "front" else {}
     return values.get("title", "")[:MAX_CONTEXT_PART], values.get("tags", "")[:MAX_CONTEXT_PART]
 
 
 def _context(day: str, about: Sequence[str], section: _Section, first: int, body: str) -> str:
-    """Date, title and tags of the file, titles above the chunk that begins at `first`; a title may say the date."""
+    """Return date, title and tags of the file and the titles above line `first`, without a date that a title says."""
     kind, heading_line, _ = section.blocks[0]
     opens = kind == "heading" and first == heading_line
     titles = section.above if opens else (*section.above, section.title)
@@ -222,7 +222,7 @@ def _cells(row: str) -> str:
 
 
 def _line(parts: Sequence[str]) -> str:
-    """The parts as one line of at most MAX_CONTEXT characters; the second part is the first to go."""
+    """Return the parts as one line of at most MAX_CONTEXT characters; the second part is dropped first."""
     kept: dict[str, str] = {}
     for part in parts:
         if part:

@@ -1,7 +1,7 @@
-"""OpenClaw's sliding window: chunks of about `tokens` tokens, with its weights, overlap and curated entries.
+"""Sliding-window chunks of about `tokens` tokens, as OpenClaw makes them (style "tokens").
 
 It follows OpenClaw 2026.9.6, whose lengths are UTF-16 code units, as JavaScript counts them. A long line is cut in
-pieces, and pieces that meet in one chunk are joined by a line feed: such a text is not a slice of the file.
+pieces, and pieces of one chunk are joined by line feeds: such a text is not a slice of the file.
 """
 
 from __future__ import annotations
@@ -67,17 +67,22 @@ class _Piece(NamedTuple):
     weight: int
 
 
-def chunk_openclaw(text: str, path: str, rules: ChunkingConfig, _note_date: date | None) -> list[Chunk]:
-    """Cut as OpenClaw does: curated files entry by entry, annotations stripped, no context."""
+def chunk_sliding_window(text: str, path: str, rules: ChunkingConfig, _note_date: date | None) -> list[Chunk]:
+    """Return chunks as OpenClaw makes them: curated files entry by entry, annotations removed, without context."""
     chunks = chunk_tokens(text, rules.tokens, rules.overlap_tokens, per_entry=path in CURATED_PATHS)
     return [Chunk(c.start_line, c.end_line, c.start_char, strip_annotations(c.text)) for c in chunks]
 
 
 def chunk_tokens(text: str, tokens: int, overlap: int, *, per_entry: bool = False) -> list[Chunk]:
-    """Chunks that weigh at most max(32, 4 * tokens), each beginning with up to 4 * overlap of the one before.
+    """Return chunks that weigh at most max(32, 4 * tokens).
 
-    With `per_entry` every entry begins a chunk, and nothing overlaps from one entry into the next. Blank chunks are
-    kept; an empty text is one empty chunk.
+    Blank chunks are kept, and an empty text is one empty chunk.
+
+    Args:
+        text: The text.
+        tokens: The size of a chunk.
+        overlap: How many tokens of the previous chunk each repeats, at most.
+        per_entry: Whether every entry begins a chunk, without overlap between entries.
     """
     max_chars = max(MIN_CHARS, tokens * CHARS_PER_TOKEN)
     overlap_chars = max(0, overlap * CHARS_PER_TOKEN)
@@ -94,7 +99,7 @@ def chunk_tokens(text: str, tokens: int, overlap: int, *, per_entry: bool = Fals
 
 
 def entries(text: str) -> list[Entry]:
-    """The entries of a curated file: each line that begins with "- ", and each heading, begins one."""
+    """Return the entries of a curated file: each line that begins with "- ", and each heading, begins one."""
     lines = text.split("\n")
     starts = [0, *(index for index, line in enumerate(lines) if index and _begins_entry(line))]
     return [
@@ -104,7 +109,7 @@ def entries(text: str) -> list[Entry]:
 
 
 def estimate_chars(text: str) -> int:
-    """The weight of a text: its UTF-16 length, and more for CJK, so that a quarter of it estimates tokens."""
+    """Return the weight of a text: its UTF-16 length, and more for CJK; a quarter of it estimates its tokens."""
     if text.isascii():
         return len(text)
     extra = sum(weight * len(run) for weight, pattern in _EXTRA_WEIGHTS for run in pattern.findall(text))
@@ -112,9 +117,9 @@ def estimate_chars(text: str) -> int:
 
 
 def split_utf8(text: str, max_bytes: int) -> list[str]:
-    """Pieces of at most `max_bytes` UTF-8 bytes, which joined are the text; the text whole when max_bytes <= 0.
+    """Return pieces of at most `max_bytes` UTF-8 bytes that joined are the text, which stays whole if max_bytes <= 0.
 
-    A character that is longer than the limit by itself is a piece of its own: nothing is lost.
+    A single character longer than the limit is a piece of its own.
     """
     if max_bytes <= 0 or len(text.encode("utf-8", "surrogatepass")) <= max_bytes:
         return [text]
@@ -130,9 +135,9 @@ def split_utf8(text: str, max_bytes: int) -> list[str]:
 
 
 def strip_annotations(text: str) -> str:
-    """The text without `<!-- trigger: ... -->`, `importance` and `project` comments that end on their own line.
+    """Return the text without `<!-- trigger: ... -->`, `importance` and `project` comments that end on their own line.
 
-    Where one was taken out, blanks at the ends of all lines go too; otherwise the text is returned as it is.
+    If one is removed, trailing blanks of all lines are too; otherwise the text is returned unchanged.
     """
     stripped, count = _ANNOTATION.subn("", text)
     return _TRAILING_BLANKS.sub("", stripped) if count else text
@@ -143,7 +148,7 @@ def _begins_entry(line: str) -> bool:
 
 
 def _pieces(lines: Iterable[str], number: int, offset: int, max_chars: int) -> Iterator[_Piece]:
-    """The lines as pieces that weigh at most `max_chars`, counted from line `number` at `offset`."""
+    """Yield the lines as pieces that weigh at most `max_chars`, counted from line `number` at `offset`."""
     for line in lines:
         start = 0
         for part in _parts(line, max_chars):
@@ -154,7 +159,7 @@ def _pieces(lines: Iterable[str], number: int, offset: int, max_chars: int) -> I
 
 
 def _parts(line: str, max_chars: int) -> Iterator[str]:
-    """Parts of at most `max_chars` UTF-16 units; those that weigh more are cut once more, by weight."""
+    """Yield parts of at most `max_chars` UTF-16 units; those that weigh more are cut again, by weight."""
     start = 0
     while start < len(line) or start == 0:
         part = truncate_utf16(line[start : start + max_chars], max_chars)
@@ -182,7 +187,7 @@ def _weight(character: str) -> int:
 
 
 def _windows(pieces: Iterable[_Piece], max_chars: int, overlap_chars: int) -> Iterator[list[_Piece]]:
-    """Fill windows greedily; each piece costs its weight and one for the line break."""
+    """Yield windows, filled greedily; each piece costs its weight and one for the line break."""
     window: list[_Piece] = []
     size = 0
     for piece in pieces:
@@ -199,7 +204,7 @@ def _windows(pieces: Iterable[_Piece], max_chars: int, overlap_chars: int) -> It
 
 
 def _carried(window: list[_Piece], budget: int) -> list[_Piece]:
-    """The last pieces that cost no more than `budget`, or the end of the last one when even that is too much."""
+    """Return the last pieces that cost no more than `budget`, or the end of the last one if even that is too much."""
     first = len(window)
     while first > 0 and window[first - 1].weight + 1 <= budget:
         first -= 1
@@ -213,7 +218,7 @@ def _carried(window: list[_Piece], budget: int) -> list[_Piece]:
 
 
 def _tail(text: str, budget: int) -> str:
-    """The longest end of the text that weighs at most `budget`."""
+    """Return the longest end of the text that weighs at most `budget`."""
     start = len(text)
     while start > 0 and (budget := budget - _weight(text[start - 1])) >= 0:
         start -= 1

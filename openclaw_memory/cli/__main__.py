@@ -1,4 +1,4 @@
-"""`python -m openclaw_memory.cli`: the command, for where scripts are not on the path."""
+"""Run the command as `python -m openclaw_memory.cli`, for where scripts are not on the path."""
 
 from openclaw_memory.cli import main
 

@@ -1,4 +1,4 @@
-"""The command `openclaw-memory`: its arguments, its exit codes, and how errors end it."""
+"""Run the command `openclaw-memory`: its arguments, its exit codes, and how errors end it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _wants_json(arguments: Sequence[str] | None) -> bool:
-    """Whether to report an error in JSON too: one of wrong usage comes before the options are known."""
+    """Whether to report an error in JSON too: wrong usage is found before the options are known."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     return "--json" in given[: given.index("--") if "--" in given else None]
 

@@ -1,4 +1,4 @@
-"""The commands themselves: each opens a memory, asks it for one thing, and shows the answer."""
+"""Define the commands: each opens a memory, asks it for one thing, and shows the answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class _Commands(click.Group):
     """A group that ends quietly when its reader (`| head`) has seen enough: click itself would exit with 1.
 
-    An option of a command that is written before the command has an error that says where it belongs.
+    An option of a command that is written before the command gets an error that says where it belongs.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The demonstration: a small workspace that ships with the package, indexed and asked three questions."""
+"""Show a demonstration: a small workspace that ships with the package, indexed and asked three questions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHOWN = 2  # results for each question: enough to see that the right one comes f
 
 
 def run_demo(*, as_json: bool) -> int:
-    """Index a copy of the notes in a temporary folder, ask, and show the answers; returns the exit code."""
+    """Index a copy of the notes in a temporary folder, ask, and show the answers; return the exit code."""
     from openclaw_memory.memory import Memory
     from openclaw_memory.testing import sample_workspace
 

@@ -1,4 +1,4 @@
-"""The checks of `doctor`: the deep status of a memory and what the machine gives it, each with a remedy."""
+"""Run the checks of `doctor`: the deep status of a memory and its machine, each finding with a remedy."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def examine(open_memory: Callable[[], Memory], options: str = "") -> list[Findin
 
 
 def _by_status(memory: Memory, files: Sequence[MemoryFile], options: str) -> Iterator[Finding]:
-    """What the deep status shows; where there is none, the reason is the one finding."""
+    """Yield what the deep status shows; if there is no status, the reason is the one finding."""
     rebuild = f"Run `openclaw-memory index{options} --force`: the index is made from the files, and nothing is lost."
     try:
         state = memory.status(deep=True)
@@ -136,7 +136,7 @@ def _to_read(path: str | Path) -> str:
 
 
 def _to_write(*paths: str | Path) -> str:
-    """How to get these written; on a file system that is mounted read-only, rights do not help."""
+    """Return how to get these written; on a file system that is mounted read-only, rights do not help."""
     words = [str(path) for path in paths]
     if hasattr(os, "statvfs") and os.statvfs(words[0]).f_flag & os.ST_RDONLY:
         return f"mount their file system for writing: findmnt -T {shlex.quote(words[0])} shows which one it is"
@@ -144,7 +144,7 @@ def _to_write(*paths: str | Path) -> str:
 
 
 def _session_start(memory: Memory) -> Iterator[Finding]:
-    """What is read at the start of a session, against what may be shown of it."""
+    """Check what is read at the start of a session against what may be shown of it."""
     try:
         shown = memory.bootstrap().files
     except ConfigError:  # of the time zone, whose days it takes: that is a finding of its own
@@ -170,7 +170,7 @@ def _transcripts(memory: Memory, files: Sequence[MemoryFile]) -> Iterator[Findin
     if not rules.index:
         yield Finding("transcripts", "ok", "not indexed, as the settings say (sessions.index)")
     elif not os.path.lexists(folder):
-        yield Finding("transcripts", "ok", f"there are none yet: {folder} does not exist")
+        yield Finding("transcripts", "ok", f"no transcripts yet: {folder} does not exist")
     elif not folder.is_dir():
         remedy = "Put the transcripts into a folder, and name it in sessions.folder."
         yield Finding("transcripts", "problem", f"{folder} is not a folder", remedy)
@@ -182,7 +182,7 @@ def _transcripts(memory: Memory, files: Sequence[MemoryFile]) -> Iterator[Findin
 
 
 def _files(state: Status, options: str, advice: str) -> Iterator[Finding]:
-    """The files that are indexed, and those that are not; `advice` says what to do where there are few."""
+    """Check which files are indexed and which are not; `advice` says what to do if there are few."""
     if state.files or state.dirty:
         yield Finding("files", "ok", f"{state.files} files indexed, {state.chunks} chunks")
         if advice:
@@ -208,7 +208,7 @@ def _files(state: Status, options: str, advice: str) -> Iterator[Finding]:
 
 
 def _syncs(state: Status, files: Sequence[MemoryFile], options: str) -> Iterator[Finding]:
-    """When the index last followed the files, and what has kept it from that since."""
+    """Check when the index last followed the files, and what has kept it from doing so since."""
     if state.last_error is not None:
         remedy = f"Do as the message says; then run `openclaw-memory index{options}`."
         yield Finding("last sync", "problem", failure(state.last_error), remedy)
@@ -228,7 +228,7 @@ def _syncs(state: Status, files: Sequence[MemoryFile], options: str) -> Iterator
 
 
 def _embedder(state: Status, missing: str) -> Finding:
-    """What makes the vectors; `missing` says why there is none, where one is wanted."""
+    """Check what makes the vectors; `missing` says why no embedder could be loaded."""
     if state.vector.answers is False:
         remedy = "Search goes on by keywords. Check that the service is up and the key is right, or choose another one."
         return Finding("embedder", "problem", str(state.vector.error), remedy)
@@ -249,7 +249,7 @@ def _first_index(index: Path, options: str) -> Finding:
         return Finding("index", "problem", f"{index.parent} is a file, where the folder of the index belongs", remedy)
     folder = next(place for place in index.parents if place.exists())
     if os.access(folder, os.W_OK):
-        return Finding("index", "note", "there is none yet", f"Run `openclaw-memory index{options}`, or search.")
+        return Finding("index", "note", "there is no index yet", f"Run `openclaw-memory index{options}`, or search.")
     elsewhere = "or set XDG_CACHE_HOME to a folder of your own, or Memory.open(..., index_path=...)."
     remedy = f"To make it, {_to_write(folder)}; {elsewhere}"
     return Finding("index", "problem", f"{index} cannot be made: {folder} is read-only", remedy)
@@ -311,7 +311,7 @@ def clock(files: Iterable[MemoryFile], now_ns: int) -> Iterator[Finding]:
 
 
 def time_zone(name: str | None) -> Iterator[Finding]:
-    """Check the zone whose days the notes are of; None is the machine's own."""
+    """Check the time zone of the notes; None is the machine's own."""
     from openclaw_memory.workspace.journal import local_now
 
     try:
@@ -360,7 +360,7 @@ def room(folder: Path, free: int, index_bytes: int) -> Finding:
 
 
 def file_system(index: Path, mounts: str) -> Iterator[Finding]:
-    """Check that the index is on a local disk; `mounts` is the text of /proc/mounts, empty where there is none.
+    """Check that the index is on a local disk; `mounts` is the text of /proc/mounts, empty on other systems.
 
     A line of it is `device folder type options 0 0`, with spaces and the like in octal.
     """
@@ -380,7 +380,7 @@ def file_system(index: Path, mounts: str) -> Iterator[Finding]:
 
 
 def leftovers(index: Path, options: str) -> Iterator[Finding]:
-    """Find damaged indexes that were kept, and what builds that were cut short have left."""
+    """Find damaged indexes that were kept, and what interrupted builds have left."""
     from openclaw_memory.store import SqliteStore
 
     info = SqliteStore(index).describe(counts=False)

@@ -1,4 +1,4 @@
-"""Making a workspace: an empty one, or one of all the Markdown that a folder holds."""
+"""Make a workspace: an empty one, or one of all the Markdown in a folder."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ What stays true for long: people, preferences, decisions. Notes of the day go to
 
 
 def make_workspace(folder: Path) -> list[str]:
-    """Create `MEMORY.md` and `memory/` in `folder`, and the folder too; returns the names of what was missing.
+    """Create `MEMORY.md` and `memory/` in `folder`, and the folder too; return the names of what was missing.
 
     What exists is left as it is. Folders are for the owner alone (0700), files too (0600).
 
     Raises:
-        WorkspaceError: the folder cannot be made or written, or a file is in its place.
+        WorkspaceError: The folder cannot be made or written, or a file is in its place.
     """
     made: list[str] = []
     with _told(folder):
@@ -42,13 +42,12 @@ def make_workspace(folder: Path) -> list[str]:
 
 
 def take_all_markdown(folder: Path) -> list[str]:
-    """Have all Markdown below `folder` count as memory, from now on and for every program; returns what was made.
+    """Let all Markdown below `folder` count as memory, from now on and for every program; return what was made.
 
     No note is made or changed.
 
     Raises:
-        WorkspaceError: the folder is missing or cannot be written, or it has settings of its own already, which say no
-            such thing.
+        WorkspaceError: The folder is missing or cannot be written, or it has settings of its own that say otherwise.
     """
     Workspace.open(folder)  # a folder of notes is there: one that is not was misspelled
     settings = folder / SETTINGS
@@ -69,7 +68,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _make_file(path: Path, text: str) -> bool:
-    """Write a file for its owner alone; False where there is one already, which is left as it is."""
+    """Write a file for its owner alone; return False if it exists, which is left as it is."""
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -81,7 +80,7 @@ def _make_file(path: Path, text: str) -> bool:
 
 @contextmanager
 def _told(folder: Path, otherwise: str = "choose a folder of your own") -> Iterator[None]:
-    """Whatever the system refuses, in words of this library; `otherwise` is what else can be done."""
+    """Raise what the system refuses as a WorkspaceError; `otherwise` is what else can be done."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Which memory a command works on, and how its index follows the files; what the commands share."""
+"""Choose the memory that a command works on, and sync its index; what the commands share."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Place:
 
     @property
     def folder(self) -> Path:
-        """The workspace's folder, as given or as the agent's layout says; the current folder when neither is given."""
+        """Return the workspace's folder, as given or by the agent's layout; by default the current folder."""
         if self.workspace is None and self.agent is not None:
             from openclaw_memory.config.config import agent_places
 
@@ -48,12 +48,12 @@ class Place:
 
     @property
     def options(self) -> str:
-        """The options that choose this memory, as they are typed: ` --workspace notes`; empty when there are none."""
+        """Return the options that choose this memory, as they are typed: ` --workspace notes`; by default ""."""
         given = (("--workspace", self.workspace), ("--agent", self.agent), ("--config", self.settings))
         return "".join(f" {option} {shlex.quote(value)}" for option, value in given if value is not None)
 
     def open(self) -> Memory:
-        """The memory in `folder`; an agent's index lies where its layout says, unless the folder was given."""
+        """Open the memory in `folder`; an agent's index is where its layout says, unless the folder was given."""
         from openclaw_memory.config import MemoryConfig
         from openclaw_memory.memory import Memory
 
@@ -67,7 +67,7 @@ class Place:
 
 
 def placed(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that all share, handed to it as one `Place`."""
+    """Give a command the options that all share, passed to it as one `Place`."""
 
     @click.option("-w", "--workspace", metavar="PATH", help="The folder of notes. Default: the current folder.")
     @click.option("-a", "--agent", metavar="ID", help="An OpenClaw agent: its workspace, and its settings.")
@@ -83,7 +83,7 @@ def placed(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Followed(NamedTuple):
-    """What came of a sync: its report, what it could not do, in words, and the error where one has ended it."""
+    """The outcome of a sync: its report, what it could not do, in words, and the error that ended it, if any."""
 
     report: SyncReport | None = None
     trouble: str | None = None
@@ -91,7 +91,7 @@ class Followed(NamedTuple):
 
 
 def synced(memory: Memory, *, hidden: bool) -> Followed:
-    """Let the index follow the files, but for those that it cannot; `WAIT_SECONDS` are waited for another sync."""
+    """Sync the index as far as possible, and wait up to `WAIT_SECONDS` for another sync."""
     try:
         with progress_bar(hidden=hidden) as progress:
             report = memory.sync(progress=progress, wait=WAIT_SECONDS)
@@ -109,7 +109,7 @@ def synced(memory: Memory, *, hidden: bool) -> Followed:
 
 
 def waiting(report: SyncReport) -> list[str]:
-    """Why files lack vectors, each reason in a line."""
+    """Return why files lack vectors, each reason on a line."""
     from openclaw_memory.indexing.status import missing_in_words
 
     return missing_in_words(Counter(file.reason for file in report.waiting))
@@ -117,9 +117,9 @@ def waiting(report: SyncReport) -> list[str]:
 
 @contextmanager
 def progress_bar(*, hidden: bool, say_waiting: bool = False) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar on stderr that appears at the first step, on a terminal alone; None where there is nothing to show.
+    """Show a bar on stderr from the first step on, only on a terminal; None if there is nothing to show.
 
-    With `say_waiting`, a note says once that another sync is waited for, also where stderr is no terminal.
+    With `say_waiting`, a note says once that another sync is waited for, also if stderr is not a terminal.
     """
     with_bar = sys.stderr.isatty()
     if hidden or not (with_bar or say_waiting):

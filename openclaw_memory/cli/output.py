@@ -1,4 +1,4 @@
-"""What the commands print: cited results, tables, JSON, all of it safe for a terminal."""
+"""Print cited results, tables and JSON, all of it safe for a terminal."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def say(text: str = "") -> None:
 
 
 def paint(text: str, **style: Any) -> str:
-    """Clean text in a style; a terminal without colours, or a pipe, gets the bare text."""
+    """Return clean text in a style; bare text for a pipe or a terminal without colours."""
     return click.style(clean(text), **style)
 
 
 def complain(message: str, details: str = "") -> None:
-    """One line on stderr that begins with `error:`, and below it the details with their line breaks."""
+    """Print one line on stderr that begins with `error:`, and below it the details with their line breaks."""
     click.echo(f"{click.style('error:', fg='red')} {clean(' '.join(message.split()))}", err=True, color=colours())
     if details:
         click.echo(clean(details), err=True)
 
 
 def note(message: str) -> None:
-    """One line on stderr that begins with `note:`."""
+    """Print one line on stderr that begins with `note:`."""
     click.echo(f"{click.style('note:', fg='yellow')} {clean(' '.join(message.split()))}", err=True)
 
 
@@ -58,7 +58,7 @@ def say_json_line(value: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses and mappings as dicts, tuples as lists; a dataclass with a `citation` shows it."""
+    """Return dataclasses and mappings as dicts, tuples as lists; a dataclass with a `citation` shows it."""
     if is_dataclass(value) and not isinstance(value, type):
         shown = {field.name: plain(getattr(value, field.name)) for field in fields(value)}
         citation = getattr(value, "citation", None)
@@ -73,7 +73,7 @@ def plain(value: Any) -> Any:
 
 
 def say_results(results: Iterable[SearchResult], *, explain: bool = False) -> None:
-    """Each result as its citation and score, and the lines below it, folded to the width of the terminal."""
+    """Print each result as its citation and score, and the lines below it, folded to the width of the terminal."""
     columns = width() - 4
     for number, result in enumerate(results, 1):
         if number > 1:
@@ -89,7 +89,7 @@ def say_results(results: Iterable[SearchResult], *, explain: bool = False) -> No
 
 
 def say_table(rows: Iterable[tuple[str, object]]) -> None:
-    """Names and values in two columns."""
+    """Print names and values in two columns."""
     known = [(name, str(value)) for name, value in rows]
     longest = max((len(name) for name, _ in known), default=0)
     for name, value in known:
@@ -97,7 +97,7 @@ def say_table(rows: Iterable[tuple[str, object]]) -> None:
 
 
 def say_findings(findings: Iterable[Finding]) -> None:
-    """Each finding in a line, and below it what to do."""
+    """Print each finding on a line, and below it what to do."""
     colours = {"ok": "green", "note": "yellow", "problem": "red"}
     for finding in findings:
         level = click.style(finding.level.ljust(7), fg=colours[finding.level])
@@ -107,7 +107,7 @@ def say_findings(findings: Iterable[Finding]) -> None:
 
 
 def say_status(state: Status, options: str) -> None:
-    """The state of a memory as a table, and below it whatever works less well than it could."""
+    """Print the state of a memory as a table, and below it whatever works less well than it could."""
     say_table([*overview(state), *details(state)])
     if (error := state.last_error) is not None:
         say(f"{click.style('error', fg='red')}    {clean(failure(error))}")
@@ -122,12 +122,12 @@ def say_status(state: Status, options: str) -> None:
 
 
 def width() -> int:
-    """Columns to write in."""
+    """Return the columns to write in."""
     return min(shutil.get_terminal_size().columns, _MAX_WIDTH)
 
 
 def folded(line: str, columns: int) -> Iterator[str]:
-    """`line` in rows of at most `columns` columns, cut at spaces where there are any; wide characters take two."""
+    """Yield `line` in rows of at most `columns` columns, cut at spaces where possible; wide characters take two."""
     row, used, space = "", 0, 0
     for character in line.expandtabs(4).rstrip():
         size = 2 if unicodedata.east_asian_width(character) in "WF" else 1

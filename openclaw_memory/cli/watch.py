@@ -1,4 +1,4 @@
-"""Following the files until Ctrl-C: a line for each sync."""
+"""Watch the files until Ctrl-C: a line for each sync."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def watch(place: Place, seconds: float | None) -> int:
 
 
 def _catch_up(memory: Memory, show: Callable[[SyncReport], None], *, hidden: bool) -> bool:
-    """Sync with a bar, as the first index may take long; returns whether its report was shown."""
+    """Sync with a bar, as the first index may take long; return whether its report was shown."""
     try:
         with progress_bar(hidden=hidden, say_waiting=True) as progress:
             show(memory.sync(progress=progress))

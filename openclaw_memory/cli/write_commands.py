@@ -1,4 +1,4 @@
-"""The commands that write notes, each of which is indexed at once, and the one that reads them for a session."""
+"""Define the commands that write notes, each indexed at once, and the one that reads them for a session."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _SEEN = "HASH of the lines as you saw them: `get --json` shows it; 12 digits do.
 
 
 class _TakesDashes(click.Command):
-    """A command for which an argument that begins with a dash and a space is text, such as an item of a list."""
+    """A command that takes an argument with a leading dash and space as text, such as an item of a list."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse with the text behind `--`, where click takes nothing for an option."""
+        """Parse with the text after `--`, where click takes nothing for an option."""
         if any(_is_item(argument) for argument in args):
             args = self._text_last(args)
         return super().parse_args(ctx, args)
@@ -166,7 +166,7 @@ def _lines(given: str) -> tuple[str, int, int]:
 
 
 def _done(place: Place, memory: Memory, verb: str, written: Excerpt | dict[str, Any]) -> int:
-    """Say what was written, which is done whatever happens now, and index it."""
+    """Print what was written, whatever happens next, and index it."""
     shown = plain(written)
     if not place.as_json:
         say(f"{'already there:' if shown.get('existed') else verb} {paint(shown['citation'], fg='cyan', bold=True)}")

@@ -1,4 +1,4 @@
-"""Settings: `MemoryConfig`, the parts it is made of, and where configuration and state live."""
+"""Settings: `MemoryConfig`, its parts, and where configuration and state are stored."""
 
 from openclaw_memory.config.config import MemoryConfig
 from openclaw_memory.config.sections import (

@@ -1,8 +1,8 @@
-"""Settings: one frozen `MemoryConfig` made of small parts, two presets, and the reading of TOML in layers.
+"""Configure a memory: one frozen `MemoryConfig` made of small parts, two presets, and TOML in layers.
 
 `MemoryConfig()` finds most in the fewest characters; `MemoryConfig.openclaw()` has OpenClaw's own numbers. Both run
-through the same code: they differ in data alone. A value out of range is clamped, with a line about it in `notices`;
-a value of the wrong type, or an unknown key, is a `ConfigError`.
+through the same code: they differ in data alone. A value out of range is clamped and reported in `notices`; a value of
+the wrong type, or an unknown key, is a `ConfigError`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _GIVEN = "the given settings"
 
 @dataclass(frozen=True, slots=True)
 class MemoryConfig:
-    """All settings of one memory; `notices` says in words what was clamped, normalised or not allowed."""
+    """All settings of one memory; `notices` lists what was clamped, normalised or not allowed."""
 
     chunking: ChunkingConfig = field(default_factory=ChunkingConfig)
     files: FilesConfig = field(default_factory=FilesConfig)
@@ -57,7 +57,7 @@ class MemoryConfig:
         """Check every part.
 
         Raises:
-            ConfigError: a value has the wrong type, is not one of the choices, or is not a number.
+            ConfigError: A value has the wrong type, is not one of the choices, or is not a number.
         """
         notices = list(self.notices)
         for name in PARTS:
@@ -67,7 +67,7 @@ class MemoryConfig:
 
     @classmethod
     def openclaw(cls) -> Self:
-        """OpenClaw's own numbers: chunks of 400/80 tokens, weights 0.7/0.3, minimum score 0.35, 6 results of 700."""
+        """Return OpenClaw's own numbers: chunks of 400/80 tokens, weights 0.7/0.3, minimum score 0.35, 6 results."""
         return cls(
             chunking=ChunkingConfig(style="tokens"),
             search=SearchConfig(
@@ -88,10 +88,12 @@ class MemoryConfig:
     def from_toml(cls, path: str | os.PathLike[str], *, agent: str | None = None) -> Self:
         """Read `[defaults]`, then `[agents.<agent>]` over it, key by key. `preset = "openclaw"` may be in either.
 
-        An agent that the file does not name has the defaults, and a line about it in `notices`.
+        Args:
+            path: The TOML file.
+            agent: The agent's id. One that the file does not name gets the defaults, and a line in `notices`.
 
         Raises:
-            ConfigError: the file cannot be read, is not TOML, has an unknown key or a value of the wrong type.
+            ConfigError: The file cannot be read, is not TOML, has an unknown key or a value of the wrong type.
         """
         document = _read_toml(Path(path))
         if unknown := sorted(set(document) - {"defaults", "agents"}):
@@ -107,10 +109,14 @@ class MemoryConfig:
         return replace(config, notices=(*config.notices, notice))
 
     def updated(self, tables: Mapping[str, Any], *, origin: str = _GIVEN) -> Self:
-        """This configuration with the keys of `{part: {key: value}}` replaced.
+        """Return this configuration with some keys replaced.
+
+        Args:
+            tables: The new values, `{part: {key: value}}`.
+            origin: Where they are from, for messages.
 
         Raises:
-            ConfigError: a part or a key is unknown, or a value has the wrong type.
+            ConfigError: A part or a key is unknown, or a value has the wrong type.
         """
         parts: dict[str, Any] = {}
         for name, table in tables.items():
@@ -138,13 +144,16 @@ class MemoryConfig:
     def with_workspace_file(self, path: Path) -> Self:
         """Apply a file found inside a workspace: it may set chunking, globs, extra paths and debounce, nothing else.
 
-        Extra paths are added if they lie inside, and neither are the agent's own rules nor lead into folders that are
-        skipped. Its `exclude` adds to this one's, and brings back nothing; its `include` counts where this has
-        none. What it may not set is left as it was and named in `notices`. A missing file changes nothing.
+        Extra paths are added if they are inside, are not the agent's own rules, and do not lead into skipped folders.
+        Its `exclude` adds to this one's, and brings back nothing; its `include` counts if this has none. What it may
+        not set is left as it was and named in `notices`. A missing file changes nothing.
+
+        Args:
+            path: The TOML file.
 
         Raises:
-            ConfigError: the file is not TOML, or an allowed key has a wrong value.
-            WorkspaceError: the folder of the file may not be looked into.
+            ConfigError: The file is not TOML, or an allowed key has a wrong value.
+            WorkspaceError: The folder of the file cannot be accessed.
         """
         try:
             if not path.is_file():
@@ -161,10 +170,13 @@ class MemoryConfig:
 
 
 def settings_of(given: MemoryConfig | None) -> MemoryConfig:
-    """The settings that a caller has handed over, or the default ones.
+    """Return the settings that a caller has passed, or the default ones.
+
+    Args:
+        given: The settings; None for the defaults.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: It is something else.
     """
     if given is None or isinstance(given, MemoryConfig):
         return given or MemoryConfig()
@@ -194,7 +206,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One set of tables out of several, key by key at every depth; the later layer wins."""
+    """Merge several sets of tables, key by key at every depth; the later layer wins."""
     merged: dict[str, Any] = {}
     for layer in layers:
         for name, value in layer.items():
@@ -218,7 +230,7 @@ _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def use_one_thread() -> None:
-    """Ask numpy's OpenBLAS for one thread, unless the environment says otherwise; call it before numpy is imported.
+    """Limit numpy's OpenBLAS to one thread, unless the environment says otherwise; call it before numpy is imported.
 
     Its threads take 50 ms of processor time to start, which a command of a quarter of a second does not win back.
     """
@@ -226,19 +238,19 @@ def use_one_thread() -> None:
 
 
 def colours() -> bool | None:
-    """Whether to write in colours: None, as the terminal decides, unless NO_COLOR is set (no-color.org)."""
+    """Return whether to write in colours: None, as the terminal decides, unless NO_COLOR is set (no-color.org)."""
     return False if os.environ.get("NO_COLOR") else None
 
 
 def state_dir() -> Path:
-    """OpenClaw's state folder: `OPENCLAW_STATE_DIR`, or `.openclaw` in `OPENCLAW_HOME`, or in the home folder."""
+    """Return OpenClaw's state folder: `OPENCLAW_STATE_DIR`, or `.openclaw` in `OPENCLAW_HOME` or the home folder."""
     if folder := os.environ.get("OPENCLAW_STATE_DIR"):
         return Path(folder).expanduser()
     return Path(os.environ.get("OPENCLAW_HOME", "~")).expanduser() / ".openclaw"
 
 
 class AgentPlaces(NamedTuple):
-    """Where an agent's notes, its index and its transcripts lie."""
+    """The places of an agent's notes, index and transcripts."""
 
     workspace: Path
     index_path: Path
@@ -246,13 +258,13 @@ class AgentPlaces(NamedTuple):
 
 
 def agent_places(agent_id: str) -> AgentPlaces:
-    """Where OpenClaw's layout keeps what belongs to an agent; the id counts in lower case.
+    """Return where OpenClaw's layout keeps what belongs to an agent; the id is taken in lower case.
 
     Notes are in `<state>/workspace` for `main`, in `<state>/workspace-<id>` for others, the index is
     `<state>/memory/<id>.sqlite`, and transcripts are in `<state>/agents/<id>/sessions`.
 
     Raises:
-        ConfigError: the id holds other characters than letters, digits, `-` and `_`.
+        ConfigError: The id holds other characters than letters, digits, `-` and `_`.
     """
     if not isinstance(agent_id, str) or not _AGENT_ID.fullmatch(agent_id):
         raise ConfigError(f"agent id {agent_id!r} must be 1 to 64 letters, digits, '-' or '_', and begin with no sign")

@@ -1,4 +1,4 @@
-"""The settings themselves: small frozen parts with their defaults, and what values each may have."""
+"""Define the settings: small frozen parts with their defaults, and the values each may have."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeAlias, get_args
 from openclaw_memory.errors import ConfigError
 
 # The one place that names the choices; each is the key of a function in the table behind the arrow.
-Style: TypeAlias = Literal["headings", "tokens"]  # -> chunking.STYLES
+Style: TypeAlias = Literal["headings", "tokens"]  # -> chunking.chunking.STYLES
 Fusion: TypeAlias = Literal["standardised", "weighted"]  # -> search.candidates.FUSIONS
-Answer: TypeAlias = Literal["lines", "chunks"]  # -> search.answers.ANSWERS
+Answer: TypeAlias = Literal["lines", "chunks"]  # -> search.passages.ANSWERS
 Match: TypeAlias = Literal["any", "all"]
 BatchUse: TypeAlias = Literal["off", "wait", "later"]
 Citations: TypeAlias = Literal["on", "off", "auto"]
@@ -19,10 +19,10 @@ Citations: TypeAlias = Literal["on", "off", "auto"]
 
 @dataclass(frozen=True, slots=True)
 class ChunkingConfig:
-    """How Markdown is cut.
+    """How Markdown is split into chunks.
 
     `headings` packs whole blocks up to `max_chars` below one heading; `tokens` is OpenClaw's sliding window, in its
-    tokens of four characters. `max_chars` equals the default snippet, so that an answer can show a chunk whole.
+    tokens of four characters. `max_chars` equals the default snippet, so that a result can show a chunk whole.
     """
 
     style: Style = "headings"
@@ -36,7 +36,7 @@ class ChunkingConfig:
 class FilesConfig:
     """Which files count as memory, besides `MEMORY.md`, `USER.md` and `memory/**/*.md`. Globs are relative.
 
-    `extra_paths` are Markdown files, and folders: all Markdown below one counts, but for hidden folders and those of
+    `extra_paths` are Markdown files, and folders whose Markdown all counts, except in hidden folders and those of
     installed programs, such as `node_modules`. `"."` is the whole workspace, without the agent's own rules, such as
     `AGENTS.md` at its top.
     """
@@ -51,11 +51,11 @@ class FilesConfig:
 
 @dataclass(frozen=True, slots=True)
 class SearchConfig:
-    """How a question is answered.
+    """How a query is answered.
 
     `answer="lines"` scores the lines of the `candidates` best chunks and returns the best windows of lines;
-    `answer="chunks"` returns the beginnings of the best chunks. `fusion="standardised"` mixes z-scores of both legs,
-    `"weighted"` mixes raw scores. `mmr` (lambda, 0..1) and `half_life_days` are off when None.
+    `answer="chunks"` returns the beginnings of the best chunks. `fusion="standardised"` mixes z-scores of the keyword
+    and the vector search, `"weighted"` mixes raw scores. `mmr` (lambda, 0..1) and `half_life_days` are off when None.
     """
 
     max_results: int = 6
@@ -73,14 +73,14 @@ class SearchConfig:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingConfig:
-    """Which embedder: `static` (ships, offline), `auto`, `none` (keyword-only), or a provider's name.
+    """Which embedder to use: `static` (ships, offline), `auto`, `none` (keywords only), or a provider's name.
 
     `providers` holds each provider's own options by its name, also those of `fallback` and of what `auto` tries:
     `{"openai": {"base_url": "http://localhost:11434/v1", "model": "embeddinggemma"}}`; `model` is short for the model
     of `provider`. `fallback` is the provider of an index that `provider` cannot build. Without `allow_remote` no text
-    leaves this machine. `batch` hands the texts of a large first index to the service's batch API, and waits for them
-    or collects them at a later sync; `batch_concurrency` jobs run at a time. Of vectors, `max_entries` are kept; those
-    of the index always are.
+    leaves this machine. `batch` sends the texts of a large first index to the service's batch API, and waits for them
+    or collects them at a later sync; `batch_concurrency` jobs run at a time. The cache keeps `max_entries` vectors;
+    those of the index are always kept.
     """
 
     provider: str = "static"
@@ -98,11 +98,11 @@ class EmbeddingConfig:
 
 @dataclass(frozen=True, slots=True)
 class SyncConfig:
-    """When the index follows the files, besides a call of `sync`.
+    """When the index follows the files, apart from calls of `sync`.
 
-    With `before_search` a search waits where a first index has to be built, or finished; without it, it answers from
-    what there is. `on_open` and `on_search` sync in the background, the latter where files have changed since the last
-    look; `interval_seconds` does so again and again (0: never). The watcher waits until nothing has happened for
+    With `before_search` a search waits if a first index has to be built or finished; without it, it answers from what
+    there is. `on_open` and `on_search` sync in the background, the latter if files have changed since the last check;
+    `interval_seconds` does so periodically (0: never). The watcher waits until nothing has happened for
     `debounce_seconds`, and scans all files every `rescan_seconds`, with events or without.
     """
 
@@ -118,9 +118,9 @@ class SyncConfig:
 class SessionsConfig:
     """Transcripts of conversations: `*.jsonl` in `folder`, which is relative to the workspace or absolute.
 
-    Where notes and transcripts are searched together, at most `max_share` of the results are from transcripts unless
-    the notes have no more to say. The watcher syncs for a transcript once it has grown by `delta_bytes` or by
-    `delta_messages` lines, and has been left alone for `debounce_seconds`.
+    When notes and transcripts are searched together, at most `max_share` of the results are from transcripts unless the
+    notes have no more results. The watcher syncs a transcript once it has grown by `delta_bytes` or by `delta_messages`
+    lines, and has not changed for `debounce_seconds`.
     """
 
     index: bool = True
@@ -135,8 +135,8 @@ class SessionsConfig:
 class JournalConfig:
     """How notes are written, and read at the start of a session.
 
-    `timezone` is the IANA name of the zone whose days the notes are of (`Europe/Amsterdam`), None for the machine's.
-    At the start of a session, no file is shown beyond `bootstrap_chars` characters.
+    `timezone` is the IANA name of the zone of the notes' days (`Europe/Amsterdam`), None for the machine's. At the
+    start of a session, no file is shown beyond `bootstrap_chars` characters.
     """
 
     timezone: str | None = None
@@ -145,7 +145,7 @@ class JournalConfig:
 
 @dataclass(frozen=True, slots=True)
 class RecallConfig:
-    """What is shown to a model of the memory: by the tools, and by what is recalled before it is asked.
+    """What a model is shown of the memory: by the tools, and by what is recalled before it is asked.
 
     `citations` are shown always (`on`), never (`off`), or in direct chats alone (`auto`). At most `max_chars`
     characters of notes go into one answer.
@@ -157,11 +157,12 @@ class RecallConfig:
 
 @dataclass(frozen=True, slots=True)
 class CompactionConfig:
-    """When a conversation is shortened, and the flush of memories before that. Sizes are in tokens, but for bytes.
+    """When a conversation is compacted, and its memories flushed before. Sizes are in tokens, unless named bytes.
 
-    Free for the answer stay `reserve_tokens`, at least `reserve_tokens_floor`, of a small window at most a quarter; the
-    last `keep_recent_tokens` are kept as they are. The flush is due `soft_threshold_tokens` before that, or where a
-    transcript has grown by `force_flush_bytes` (0: never). None for `prompt` and `system_prompt` means ours.
+    `reserve_tokens` stay free for the answer, at least `reserve_tokens_floor`, at most a quarter of the window; the
+    last `keep_recent_tokens` are kept as they are. The flush is due `soft_threshold_tokens` before that, or when a
+    transcript has grown by `force_flush_bytes` (0: never). None for `prompt` and `system_prompt` means the built-in
+    ones.
     """
 
     reserve_tokens: int = 16_384
@@ -176,12 +177,12 @@ class CompactionConfig:
 
 @dataclass(frozen=True, slots=True)
 class PruningConfig:
-    """How old answers of tools are shortened in memory; OpenClaw's numbers. A `ratio` is a share of the window.
+    """How old tool results are shortened in memory; OpenClaw's numbers. A `ratio` is a share of the window.
 
     Nothing happens within `ttl_seconds` of the last call, while a provider's cache holds the messages, nor to what
-    follows the last `keep_assistants` replies. From `soft_ratio` on, answers of over `soft_max_chars` keep their first
-    `head_chars` and last `tail_chars`; from `hard_ratio` on they are replaced by `placeholder`, oldest first, where all
-    of them together have `min_chars` or more.
+    follows the last `keep_assistants` replies. From `soft_ratio` on, results of over `soft_max_chars` keep their first
+    `head_chars` and last `tail_chars`; from `hard_ratio` on they are replaced by `placeholder`, oldest first, if all of
+    them together have `min_chars` or more.
     """
 
     ttl_seconds: float = 300.0
@@ -262,12 +263,12 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 
 _PATHS = frozenset({"files.extra_paths", "sessions.folder"})
-# More than this of a wrong value does not help, and it may be a key that was put in the wrong place.
+# Showing more of a wrong value does not help, and it may be a key in the wrong place.
 _MOST_SHOWN, _BEGINNING = 24, 12
 
 
 def shown(name: str, value: object) -> str:
-    """The wrong value of a setting in words: of what may hold a key its type alone, of a long one how it begins."""
+    """Return a wrong value for a message: its type alone if it may hold a key, its beginning if it is long."""
     if value is None or isinstance(value, bool | int | float):
         return repr(value)
     if name.partition(".")[0] in {"embedding", "defaults", "agents"} or isinstance(value, Mapping):
@@ -277,7 +278,7 @@ def shown(name: str, value: object) -> str:
 
 
 def checked(part_name: str, part: Any, notices: list[str]) -> Any:
-    """`part` with each value inside its range; raises ConfigError for a value of the wrong type."""
+    """Return `part` with each value inside its range; raise ConfigError for a value of the wrong type."""
     if not isinstance(part, PARTS[part_name]):
         raise ConfigError(
             f"{part_name} must be a {PARTS[part_name].__name__}, not a value of type {type(part).__name__}"
@@ -327,7 +328,7 @@ def _check_type(name: str, value: Any, annotation: str) -> None:
 
 
 def normalised_weights(search: SearchConfig, notices: list[str]) -> SearchConfig:
-    """Weights that sum to 1; equal ones where both are zero."""
+    """Return weights that sum to 1; equal ones if both are zero."""
     vector, text = search.vector_weight, search.text_weight
     total = vector + text
     if total == 0 or total == float("inf"):

@@ -1,4 +1,4 @@
-"""What a file inside a workspace may set: nothing that leads out of it, or to names that are not its own."""
+"""Decide what a file inside a workspace may set: nothing that leads out of it, or to names that are not its own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CONTROL = re.compile(r"[\0-\x1f\x7f]")
 
 
 def is_passed_over(folder: str) -> bool:
-    """Whether folders of this name below an extra path are left out: hidden ones, and those of installed programs.
+    """Whether folders of this name below an extra path are skipped: hidden ones, and those of installed programs.
 
     One that is named in `files.extra_paths` itself counts.
     """
@@ -38,7 +38,7 @@ def may_be_of_the_agent(name: str) -> bool:
 
 
 def settable(tables: Mapping[str, Any], files: FilesConfig) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """What of these tables a workspace may set, given its caller's `files`, and the names of what it may not."""
+    """Return what a workspace may set of these tables, given its caller's `files`, and the names of what it may not."""
     allowed: dict[str, dict[str, Any]] = {}
     refused: list[str] = []
     for part, table in tables.items():
@@ -54,7 +54,7 @@ def settable(tables: Mapping[str, Any], files: FilesConfig) -> tuple[dict[str, d
 
 
 def _beside(files: FilesConfig, table: dict[str, Any], refused: list[str]) -> dict[str, Any]:
-    """The settings of `[files]` that add to the caller's; a list of another type is left for the check of types."""
+    """Return the settings of `[files]` that add to the caller's; a value of another type is checked later."""
     given = dict(table)
     if isinstance(paths := given.get("extra_paths"), list):
         given["extra_paths"] = _added("extra_paths", files.extra_paths, paths, _lies_inside, refused)
@@ -72,7 +72,7 @@ def _beside(files: FilesConfig, table: dict[str, Any], refused: list[str]) -> di
 def _added(
     key: str, theirs: tuple[str, ...], wished: list[Any], may_be: Callable[[str], bool], refused: list[str]
 ) -> list[Any]:
-    """The caller's values, and of those that are wished for the new ones that may be."""
+    """Return the caller's values, and those of the new ones that are allowed."""
     new = [one for one in wished if one not in theirs]
     bad = [one for one in new if isinstance(one, str) and not may_be(one)]
     refused += [f"files.{key} {one!r}" for one in bad]
@@ -80,9 +80,9 @@ def _added(
 
 
 def _lies_inside(path: str) -> bool:
-    """Whether a path lies in the workspace by its letters, and passes nothing that counts only where its owner says so.
+    """Whether a path is inside the workspace by its letters, and passes nothing that counts only if its owner says so.
 
-    Links are followed by no reader.
+    Readers do not follow links.
     """
     parts = path.strip().replace("\\", "/").split("/")
     names = [part for part in parts if part not in {"", "."}]

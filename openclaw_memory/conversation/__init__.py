@@ -1,4 +1,4 @@
-"""What a conversation is made of, when it is full, and how it is compacted and pruned."""
+"""Conversations: their messages, when they are full, and how they are compacted and pruned."""
 
 from typing import TYPE_CHECKING
 

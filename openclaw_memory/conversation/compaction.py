@@ -1,4 +1,4 @@
-"""Shortening a conversation: its older part becomes a summary, the recent one stays as it is, and a log says so."""
+"""Shorten a conversation: its older part becomes a summary, the recent one stays as it is, and a log records it."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ ASKED_CHARS = 1_500
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What became of a conversation. `messages` is how it goes on, a new list.
+    """The outcome of a compaction. `messages` is how the conversation goes on, a new list.
 
-    `summarised` are the messages that `summary` replaces, `kept` those that follow it as they were; sizes are in
-    tokens. Where nothing was done, `summary` is None and `why` says why. `entry_id` is that of the entry in the log.
+    `summarised` are the messages that `summary` replaces, `kept` those that follow it unchanged; sizes are in tokens.
+    If nothing was done, there is no `summary`, and `why` is the reason. `entry_id` is the id of the entry in the log.
     """
 
     messages: list[Message]
@@ -58,19 +58,27 @@ class Compacted:
 
 
 def should_compact(tokens: int, window: int | None, rules: CompactionConfig | None = None) -> bool:
-    """Whether a conversation of so many tokens leaves less of the window free than the rules reserve.
+    """Return whether a conversation leaves less of the window free than the rules reserve.
 
-    False where the window is unknown (None).
+    Args:
+        tokens: The size of the conversation.
+        window: The model's context window in tokens; if None (unknown), the answer is False.
+        rules: The compaction settings, by default `CompactionConfig()`.
     """
     threshold = compaction_threshold(window, rules or CompactionConfig())
     return threshold is not None and tokens > threshold
 
 
 def cut(messages: Sequence[Message], keep_tokens: int, count: Count = estimated_tokens) -> int:
-    """Where the part begins that is kept: the fewest last messages that have `keep_tokens`, at least one; 0 for all.
+    """Return the index at which the kept part begins: the fewest last messages that have `keep_tokens`, at least one.
 
-    No tool call is on another side than one of its answers, whatever is between them, and the kept part begins
-    with no tool's answer.
+    A tool call and its answers are always on the same side, whatever is between them, and the kept part never begins
+    with a tool's answer. The index is 0 if all messages are kept.
+
+    Args:
+        messages: The conversation, oldest first.
+        keep_tokens: How many tokens to keep at least.
+        count: Counts the tokens of messages.
     """
     at, tokens = len(messages), 0
     while at > 0 and (at == len(messages) or tokens < keep_tokens):
@@ -82,7 +90,7 @@ def cut(messages: Sequence[Message], keep_tokens: int, count: Count = estimated_
 
 
 def _places(messages: Sequence[Message]) -> list[int]:
-    """Every index at which the messages can be parted, 0 first, ascending."""
+    """Return every index at which the messages can be split, 0 first, ascending."""
     callers: dict[str, int] = {}  # ids are used again by some models: an answer is to the last call of that id
     answered_at = list(range(len(messages)))
     for at, message in enumerate(messages):
@@ -109,23 +117,31 @@ def compact(
     before: Callable[[Sequence[Message]], object] | None = None,
     after: Callable[[Compacted], object] | None = None,
 ) -> Compacted:
-    """The conversation with a summary in the place of its older messages; the input is not changed.
+    """Return the conversation with a summary in place of its older messages; the input is not changed.
 
-    It goes on with the system messages that were summarised over, the summary as a message of the role `user` and the
-    type `compaction`, the user's last message where it is older than what is kept, and the last messages that have
-    `rules.keep_recent_tokens`. Of a `window` (tokens) they take at most what is free there, if the last message does;
-    of a message of the user that does not fit in as well, the beginning and the end stay. A summary of before is
-    summarised with the rest. Where the conversation would not get shorter, nothing is done.
+    It goes on with the system messages among the summarised ones, the summary as a message of the role `user` and the
+    type `compaction`, the user's last message if that is older than the kept part, and the last messages, as many as
+    `rules.keep_recent_tokens` asks for. They take at most the free part of the `window`, if the last message does; of a
+    user message that does not fit in as well, the beginning and the end stay. An earlier summary is summarised with the
+    rest. If the conversation would not get shorter, nothing is done.
 
-    `before` is called with the messages that are about to be lost, before `summarise` is, and `after` with the outcome;
-    where nothing is done neither is called, unless it is the summary that turns out too long.
-    With a `log`, a `compaction` entry is added to it, from which `conversation` builds the same list again: the
-    messages have the ids of their entries then, as `logged` gives them.
+    Args:
+        messages: The conversation, oldest first.
+        summarise: Returns a summary of the messages it is given, as text.
+        rules: The compaction settings, by default `CompactionConfig()`.
+        window: The model's context window in tokens; None if unknown.
+        count: Counts the tokens of messages.
+        log: Gets a `compaction` entry, from which `conversation` builds the same list again. The messages need the ids
+            of their entries then, as `logged` returns them.
+        before: Called with the messages that are about to be lost, before `summarise`. If nothing is done, neither this
+            nor `after` is called, unless it is the summary that turns out too long.
+        after: Called with the outcome.
 
     Raises:
-        InvalidInputError: the messages to keep are not in the log, or the summary is no text. Nothing was changed.
-        WriteError, WorkspaceError: the entry could not be written, or the log could not be read.
-    Whatever `before`, `summarise` and `after` raise passes on; but for `after`, nothing was changed then.
+        InvalidInputError: The messages to keep are not in the log, or the summary is not a text. Nothing was changed.
+        WriteError: The entry could not be written.
+        WorkspaceError: The log could not be read.
+        Exception: Whatever `before`, `summarise` and `after` raise. Except for `after`, nothing was changed then.
     """
     rules, held = rules or CompactionConfig(), list(messages)
     tokens, free = count(held), compaction_threshold(window, rules)
@@ -159,7 +175,7 @@ def compact(
 
 
 def _cut_to_fit(messages: Sequence[Message], keep_tokens: int, free: int | None, count: Count) -> int:
-    """Where the kept part begins. It takes at most half of the tokens that are free, but for the last messages."""
+    """Return where the kept part begins. It takes at most half of the free tokens, apart from the last messages."""
     if free is None:
         return cut(messages, keep_tokens, count)
     at = cut(messages, min(keep_tokens, free // 2), count)
@@ -170,21 +186,21 @@ def _cut_to_fit(messages: Sequence[Message], keep_tokens: int, free: int | None,
 def _going_on(
     older: Sequence[Message], asked: Message | None, kept: Sequence[Message], summary: str, entry_id: str | None = None
 ) -> list[Message]:
-    """A conversation after a compaction; `older` is what stood before the messages that are kept."""
+    """Return a conversation after a compaction; `older` are the messages before those that are kept."""
     lasting = [message for message in older if message.get("role") == "system"]
     message: dict[str, Any] = {"role": "user", "type": "compaction", "content": SUMMARY.format(summary=summary)}
     return [*lasting, message | ({"id": entry_id} if entry_id else {}), *([asked] if asked else []), *kept]
 
 
 def _last_asked(older: Sequence[Message], kept: Sequence[Message]) -> Message | None:
-    """What the user said last, where that is older than what is kept: it says what is being done."""
+    """Return the user's last message if it is older than the kept part: it says what is being done."""
     if any(map(is_from_user, kept)):
         return None
     return next(filter(is_from_user, reversed(older)), None)
 
 
 def _asked_chars(older: Sequence[Message], kept: Sequence[Message], free: int | None, count: Count) -> int | None:
-    """How many characters of each end stay of what the user said last; None for all of it, where there is room."""
+    """Return how many characters of each end of the user's last message stay; None for all of it, if there is room."""
     asked = _last_asked(older, kept)
     lasting = [message for message in older if message.get("role") == "system" or message is asked]
     if asked is None or free is None or count([*lasting, *kept]) <= free:
@@ -193,7 +209,7 @@ def _asked_chars(older: Sequence[Message], kept: Sequence[Message], free: int | 
 
 
 def _asked_again(older: Sequence[Message], kept: Sequence[Message], chars: int | None) -> Message | None:
-    """What the user said last, as it is said again after the summary: whole, or so many characters of each end."""
+    """Return the user's last message to repeat after the summary: whole, or so many characters of each end."""
     asked = _last_asked(older, kept)
     if asked is None or chars is None or "askedChars" in asked:
         return asked
@@ -203,7 +219,7 @@ def _asked_again(older: Sequence[Message], kept: Sequence[Message], chars: int |
 
 
 def _cut_to(asked: Message | None) -> dict[str, int]:
-    """What the entry of a compaction says of a message of the user that is not said again whole."""
+    """Return what a compaction entry records of a user message that is not repeated whole."""
     return {"askedChars": asked["askedChars"]} if asked and "askedChars" in asked else {}
 
 
@@ -220,7 +236,7 @@ def _why_not(rules: CompactionConfig) -> str:
 
 
 def _place_in_log(log: SessionLog, kept: Sequence[Message]) -> dict[str, str]:
-    """What an entry for the log says of its place: the first message that is kept, and the branch that it ends."""
+    """Return the fields of a log entry that give its place: the first kept message, and the branch that it ends."""
     known = {entry["id"] for entry in log.entries() if isinstance(entry.get("id"), str)}
     # A system prompt is often no part of the log.
     strange = [one for one in kept if one.get("id") not in known and (one.get("role") != "system" or "id" in one)]
@@ -237,25 +253,33 @@ def _place_in_log(log: SessionLog, kept: Sequence[Message]) -> dict[str, str]:
 
 
 def logged(log: SessionLog, message: Message) -> Message:
-    """Add a message to a log, and return it with the id of its entry; it is on the disk then.
+    """Add a message to a log, and return it with the id of its entry once it is on disk.
+
+    Args:
+        log: The log of the session.
+        message: The message to add.
 
     Raises:
-        InvalidInputError, PathNotAllowedError, WriteError: as `SessionLog.append_entry`.
+        InvalidInputError, PathNotAllowedError, WriteError: As `SessionLog.append_entry`.
     """
     kept = {key: value for key, value in message.items() if key != "id"}
     return {**kept, "id": log.append_entry("message", message=kept)}
 
 
 def conversation(log: SessionLog, leaf: str | None = None) -> list[Message]:
-    """The messages of a log as the model saw them: after a compaction its summary, what it kept, and what followed.
+    """Return the messages of a log as the model saw them, each with the `id` of its entry.
 
-    Each has the `id` of its entry. `leaf` is the entry in which the branch ends, by default the last one. Hidden
-    messages of programs (`custom_message`) are there too, in the role `user`. A compaction whose first kept message
-    cannot be read any more does not count: what was said before it is there again, and nothing is lost.
+    After a compaction these are its summary, what it kept, and what followed. Hidden messages of programs
+    (`custom_message`) are included, in the role `user`. A compaction whose first kept message cannot be read any more
+    does not count: the messages before it are returned instead, and nothing is lost.
+
+    Args:
+        log: The log of the session.
+        leaf: The id of the entry in which the branch ends, by default the last one.
 
     Raises:
-        NotFoundError: no entry has the id `leaf`.
-        PathNotAllowedError, WorkspaceError: as `SessionLog.entries`.
+        NotFoundError: No entry has the id `leaf`.
+        PathNotAllowedError, WorkspaceError: As `SessionLog.entries`.
     """
     branch = log.branch(leaf)
     places = {entry["id"]: at for at, entry in enumerate(branch) if isinstance(entry.get("id"), str)}

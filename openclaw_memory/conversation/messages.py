@@ -1,4 +1,4 @@
-"""What a message holds, in OpenClaw's shape and in OpenAI's: its text, its tool calls, and how long it is (pure)."""
+"""Read a message, in OpenClaw's shape and in OpenAI's: its text, its tool calls, and how long it is (pure)."""
 
 from __future__ import annotations
 
@@ -21,18 +21,30 @@ IMAGE_CHARS = 4_800  # OpenClaw's estimate: an image costs 1,200 tokens
 
 
 def text_of(message: Message) -> str:
-    """The text of a message: its content, or its text blocks with newlines between; "" where it has none."""
+    """Return the text of a message: its content, or its text blocks with newlines between; "" if it has no text.
+
+    Args:
+        message: A message in OpenClaw's shape or in OpenAI's.
+    """
     return content_text(message.get("content")) or ""
 
 
 def own_words(text: str) -> str:
-    """A text without the fenced blocks that were recalled into it; unchanged where it has none."""
+    """Return a text without the fenced blocks that were recalled into it.
+
+    Args:
+        text: The text of a message.
+    """
     said = without_fenced(text)
     return text if said == text else said.strip()
 
 
 def calls_of(message: Message) -> tuple[str, ...]:
-    """The ids of the tool calls in a message, in their order."""
+    """Return the ids of the tool calls in a message, in their order.
+
+    Args:
+        message: A message in OpenClaw's shape or in OpenAI's.
+    """
     blocks = [block for block in _blocks(message) if block.get("type") in _CALL_BLOCKS]
     calls = [*blocks, *_tool_calls(message)]
     return tuple(call["id"] for call in calls if isinstance(call.get("id"), str))
@@ -44,7 +56,11 @@ def is_result(message: Message) -> bool:
 
 
 def answers_to(message: Message) -> str | None:
-    """The id of the call that a message answers; None where it is no tool's answer, or does not say to which call."""
+    """Return the id of the call that a message answers; None if it is not a tool's answer, or does not name the call.
+
+    Args:
+        message: A message in OpenClaw's shape or in OpenAI's.
+    """
     if not is_result(message):
         return None
     ids = (message.get(key) for key in ("toolCallId", "tool_call_id", "toolUseId"))
@@ -52,33 +68,39 @@ def answers_to(message: Message) -> str | None:
 
 
 def is_from_user(message: Message) -> bool:
-    """Whether the user said it: neither a summary nor what a program put into the conversation in the user's place."""
+    """Whether the user said it: not a summary, nor what a program put into the conversation in the user's place."""
     return message.get("role") == "user" and message.get("type", "message") == "message"
 
 
 def chars_of(message: Message) -> int:
-    """How long a message is, in characters: its text, what else it holds as JSON, and 4,800 for an image."""
+    """Return the length of a message in characters: its text, its other fields as JSON, and 4,800 for an image."""
     content = message.get("content")
     size = len(content) if isinstance(content, str) else sum(_block_chars(block) for block in _blocks(message))
     return size + sum(_json_chars(call) for call in _tool_calls(message))
 
 
 def estimated_tokens(messages: Iterable[Message]) -> int:
-    """About how many tokens these messages take: four characters are one, rounded up for each message."""
+    """Estimate how many tokens messages take: a token for four characters, rounded up for each message.
+
+    Args:
+        messages: The messages to count.
+    """
     return sum(-(-chars_of(message) // CHARS_PER_TOKEN) for message in messages)
 
 
 def for_model(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """The messages as they may be sent: copies without what is said of them here and in a transcript.
+    """Return copies of messages to send to a model, without `id`, `type`, `timestamp` and other fields of transcripts.
 
-    That are `id`, `type`, `timestamp` and the like: services refuse properties that they do not know. Role, content,
-    names, tool calls and the ids of calls are left as they are.
+    Services refuse fields that they do not know. Role, content, names, tool calls and the ids of calls are kept.
+
+    Args:
+        messages: The messages of a conversation.
     """
     return [{key: value for key, value in message.items() if key not in _NOT_SENT} for message in messages]
 
 
 def in_short(text: str, head: int, tail: int, what: str) -> str:
-    """A text without its middle, around a note of what was cut; the text itself where little would be gained by it.
+    """Cut the middle of a text and put a note there; return the text itself if little would be gained.
 
     `head` and `tail` are in characters; `what` is what the note calls the text.
     """
@@ -92,7 +114,7 @@ def in_short(text: str, head: int, tail: int, what: str) -> str:
 
 
 def with_text(message: Message, text: str) -> Message:
-    """The message with another text; blocks of its content that are no text stay, behind it."""
+    """Return the message with another text; blocks of its content that are not text follow it."""
     if isinstance(message.get("content"), str):
         return {**message, "content": text}
     others = [block for block in _blocks(message) if not is_text_block(block)]

@@ -1,4 +1,4 @@
-"""Asking a model whose window may be full: what does not fit is compacted and asked once more."""
+"""Ask a model whose window may be full: if a conversation does not fit, compact it and ask once more."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _TYPES = frozenset({"ContextOverflowError", "ContextWindowExceededError"})
 
 @dataclass(frozen=True, slots=True)
 class AskResult:
-    """A model's reply, and how the conversation goes on: `messages` ends with it, but for what was compacted.
+    """A model's reply, and how the conversation goes on: `messages` ends with the reply, unless that was compacted too.
 
-    `compactions` are those that were done, in their order. `failure` is what ended the compaction after the reply:
-    the conversation is then as long as it was, and the next reply tries again.
+    `compactions` are those that were done, in their order. `failure` is what ended the compaction after the reply: the
+    conversation is then as long as it was, and the next reply tries again.
     """
 
     reply: Message
@@ -58,9 +58,12 @@ class AskResult:
 
 
 def is_overflow(error: BaseException) -> bool:
-    """Whether a model was asked with more than its window holds, by the type and the words of the error.
+    """Return whether an error says that the prompt is longer than the model's window, by its type and its words.
 
-    What led to the error is looked at too. A rate limit is not an overflow.
+    Its causes are looked at too. A rate limit is not an overflow.
+
+    Args:
+        error: What the call of the model raised.
     """
     seen: list[BaseException] = []
     at: BaseException | None = error
@@ -87,17 +90,26 @@ def ask_with_compaction(
     before: Callable[[Sequence[Message]], object] | None = None,
     after: Callable[[Compacted], object] | None = None,
 ) -> AskResult:
-    """Ask a model once, and keep the conversation inside its `window` (tokens); the input is not changed.
+    """Ask a model once, and keep the conversation inside its window; the input is not changed.
 
-    `ask` is given the messages and returns the reply; with a `log`, one that `logged` has added to it. Where it raises
-    because the window is full (`is_overflow`), the conversation is compacted, of which about the last half is kept at
-    most, and asked once more. After a reply that leaves less free than `rules` reserve it is compacted as well, unless
-    the window is unknown (None). The rest is as for `compact`.
+    If `ask` raises because the window is full (`is_overflow`), the conversation is compacted to about half at most and
+    asked once more. It is compacted as well after a reply that leaves less free than `rules` reserve.
+
+    Args:
+        ask: Gets the messages and returns the reply; with a `log`, one that `logged` has added to it.
+        messages: The conversation, oldest first.
+        summarise: Returns a summary of the messages it is given, as text.
+        window: The model's context window in tokens; None if unknown: then replies cause no compaction.
+        rules: The compaction settings, by default `CompactionConfig()`.
+        count: Counts the tokens of messages.
+        log: Gets an entry for each compaction, see `compact`.
+        before: Called with the messages that are about to be lost, see `compact`.
+        after: Called with the outcome of each compaction.
 
     Raises:
-        Exception: whatever `ask` raises, the second time at the latest; the log then knows of the compaction, and
-        `conversation(log)` is how it goes on. Where nothing could be shortened it is the first error. What compacting
-        raises before a reply passes on too; after it, it is in `failure`: the reply is there.
+        Exception: Whatever `ask` raises, the second time at the latest; the log then has the compaction, and
+            `conversation(log)` is how it goes on. If nothing could be shortened, it is the first error. What compacting
+            raises before a reply passes on too; after the reply, it is in `failure`.
     """
     rules, held = rules or CompactionConfig(), list(messages)
     done: list[Compacted] = []

@@ -1,4 +1,4 @@
-"""Shortening old answers of tools before a model is asked: in memory, by no model, and nothing else (pure)."""
+"""Shorten old tool results before a model is asked, in memory and without a model (pure)."""
 
 from __future__ import annotations
 
@@ -25,19 +25,24 @@ def prune(
     idle_seconds: float | None = None,
     count: Callable[[Sequence[Message]], int] = estimated_tokens,
 ) -> list[Message]:
-    """These messages, the old answers of tools shortened where they fill much of the window; the input is not changed.
+    """Return the messages with old tool results shortened where they fill much of the window; the input is not changed.
 
-    `window` is in tokens; `count` says how many a list of one message takes. `idle_seconds` is how long ago the model
-    was last asked: up to `rules.ttl_seconds` nothing is shortened, since its provider still holds the messages in a
-    cache that any change makes worthless. None means unknown, as after a restart: then they are shortened.
+    From `rules.soft_ratio` of the window on, long results keep their beginning and end around a note of what was cut.
+    If that leaves `rules.hard_ratio` or more, results are replaced by `rules.placeholder`, the oldest first, until less
+    is filled. Results after the last `rules.keep_assistants` replies stay, and so do those that hold anything but text.
+    Pruning twice changes nothing more.
 
-    From `rules.soft_ratio` of the window on, long answers keep their beginning and end around a note of what was cut.
-    Where that leaves `rules.hard_ratio` or more, answers are replaced by `rules.placeholder`, the oldest first, until
-    less is filled. Answers that follow the last `rules.keep_assistants` replies stay, and so do those that hold
-    anything but text. What was pruned once is not changed by pruning it again.
+    Args:
+        messages: The conversation, oldest first.
+        window: The model's context window in tokens.
+        rules: The pruning settings, by default `PruningConfig()`.
+        idle_seconds: How long ago the model was last asked. Up to `rules.ttl_seconds` nothing is shortened, since the
+            provider still has the messages in a cache that any change makes worthless. None means unknown, as after a
+            restart: then they are shortened.
+        count: Counts the tokens of messages.
 
     Raises:
-        InvalidInputError: the window is not larger than 0.
+        InvalidInputError: The window is not larger than 0.
     """
     rules = rules or PruningConfig()
     if window <= 0:
@@ -66,7 +71,7 @@ def prune(
 
 
 def _protected_from(messages: Sequence[Message], replies: int) -> int:
-    """Where the last `replies` messages of the assistant begin; 0 where there are fewer: then all are protected."""
+    """Return where the last `replies` assistant messages begin; 0 if there are fewer: then all are protected."""
     if replies == 0:
         return len(messages)
     found = [at for at, message in enumerate(messages) if message.get("role") == "assistant"]

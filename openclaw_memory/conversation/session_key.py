@@ -1,4 +1,4 @@
-"""What the key of a session says, in OpenClaw's form `agent:<id>:...` (pure)."""
+"""Read the key of a session, in OpenClaw's form `agent:<id>:...` (pure)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _SEVERAL: tuple[tuple[str, ChatType], ...] = (
 
 
 def chat_type(session_key: str | None) -> ChatType:
-    """What kind of chat a session is: `agent:<id>:...`, with a part such as `group`, `channel` or `room`.
+    """Return the kind of chat that a session key names by a part such as `group`, `channel` or `room`.
 
-    A key of another form is a direct chat's.
+    Args:
+        session_key: `agent:<id>:...`; a key of another form, or None, is a direct chat's.
     """
     parts = _parts(session_key)
     is_agents = len(parts) >= 3 and parts[0] == "agent"
@@ -43,5 +44,5 @@ def names_one(session_key: str | None) -> bool:
 
 
 def _parts(session_key: str | None) -> list[str]:
-    """The parts of a key between its colons, in lower case."""
+    """Return the parts of a key between its colons, in lower case."""
     return [part for part in (session_key or "").strip().lower().split(":") if part]

@@ -1,4 +1,4 @@
-"""The silent reply: `NO_REPLY` says that there is nothing to say, and is never shown, streamed in pieces or whole."""
+"""Handle the silent reply: `NO_REPLY` means that there is nothing to say, and is never shown, streamed or whole."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def is_silent(text: str) -> bool:
-    """Whether a reply is nothing but `NO_REPLY`: in any case, quoted or not, after a thought, or as an action."""
+    """Return whether a reply is nothing but `NO_REPLY`: in any case, quoted or not, after a thought, or as an action.
+
+    Args:
+        text: The text of the reply.
+    """
     begin = _after_thought(text)
     if begin is None:
         return False
@@ -38,16 +42,19 @@ def is_silent(text: str) -> bool:
 
 
 def declines(text: str) -> bool:
-    """Whether a reply is `NO_REPLY`, or has it first or last and says for the rest that there is nothing, in a line."""
+    """Whether a reply is `NO_REPLY`, or begins or ends with it and says in one line that there is nothing."""
     rest = _without_head(text)
     rest = rest[: _tail(rest)]
     return is_silent(text) or (rest != text and _says_nothing(rest))
 
 
 def without_silent(text: str) -> str:
-    """A reply as its reader is to see it: without the token as its first word or its last.
+    """Return a reply to show to the user, without `NO_REPLY` as its first or last word.
 
-    A line that says nothing either is left out behind the token: `NO_REPLY: nothing to store`.
+    A line that says only that there is nothing goes with it: `NO_REPLY: nothing to store`.
+
+    Args:
+        text: The text of the reply.
     """
     shown = _without_head(text)
     if is_silent(text) or (shown != text and _says_nothing(shown)):
@@ -57,13 +64,17 @@ def without_silent(text: str) -> str:
 
 @dataclass(slots=True)
 class SilentStream:
-    """A reply that comes in pieces, as its reader is to see it: all that it shows is `without_silent` of the whole."""
+    """A streamed reply without `NO_REPLY`: the pieces it returns add up to `without_silent` of the whole."""
 
     _held: str = ""
     _flows: bool = False
 
     def feed(self, piece: str) -> str:
-        """What can be shown after one more piece; what may yet turn out to be the token is held back."""
+        """Return what can be shown after one more piece, and hold back what may yet turn out to be `NO_REPLY`.
+
+        Args:
+            piece: The next piece of the reply.
+        """
         self._held += piece
         if not self._flows:
             if _may_be_silent(self._held):
@@ -74,14 +85,14 @@ class SilentStream:
         return shown
 
     def end(self) -> str:
-        """What is left to be shown at the end of the reply. The stream can be used for another one then."""
+        """Return what is left to show at the end of the reply. The stream can then be used for another one."""
         held, flowed = self._held, self._flows
         self._held, self._flows = "", False
         return held[: _tail(held)] if flowed else without_silent(held)
 
 
 def _may_be_silent(text: str) -> bool:
-    """Whether a reply that begins so can turn out to show nothing, or its first word to be the token."""
+    """Whether a reply with this beginning may turn out to show nothing, or to begin with the token."""
     begin = _after_thought(text)
     if begin is None or _ACTION.upper().startswith(_squeezed(text[begin:])):
         return True
@@ -90,7 +101,7 @@ def _may_be_silent(text: str) -> bool:
 
 
 def _after_thought(text: str) -> int | None:
-    """Where the text goes on behind the thoughts that it begins with; None where one has not come to its end."""
+    """Return where the text goes on after the thoughts that it begins with; None if one is not closed yet."""
     begin = 0
     while thought := _THOUGHT.match(text, begin):
         closing = re.compile(f"</{thought[1]}>", re.IGNORECASE).search(text, thought.end())
@@ -102,7 +113,7 @@ def _after_thought(text: str) -> int | None:
 
 
 def _after_tokens(text: str) -> str:
-    """What follows the tokens that a text begins with, and what is around them."""
+    """Return what follows the tokens that a text begins with, and the marks around them."""
     rest = text.lstrip(_AROUND)
     while rest[: len(SILENT)].upper() == SILENT:
         rest = rest[len(SILENT) :].lstrip(_AROUND)
@@ -114,7 +125,7 @@ def _squeezed(text: str) -> str:
 
 
 def _without_head(text: str) -> str:
-    """The text without the tokens that it begins with, also behind a thought."""
+    """Return the text without the tokens that it begins with, also after a thought."""
     begin = end = _after_thought(text) or 0
     while head := _HEAD.match(text, end):
         end = head.end()
@@ -128,7 +139,7 @@ def _says_nothing(text: str) -> bool:
 
 
 def _may_say_nothing(text: str) -> bool:
-    """Whether a text that begins so can still say nothing."""
+    """Whether a text with this beginning can still say nothing."""
     rest = text.lstrip()
     words = [word.lower() for word in _WORD.findall(rest)]
     begun = words.pop() if words and rest[-1].isalnum() else ""
@@ -137,9 +148,9 @@ def _may_say_nothing(text: str) -> bool:
 
 
 def _tail(text: str, may_go_on: bool = False) -> int:
-    """Where the tokens begin that a text ends with, and the blank before them; with `may_go_on` those it may end with.
+    """Return where the tokens at the end of a text begin, with the blank before them; its end if it has no tokens.
 
-    The end of the text where it has no tokens there.
+    With `may_go_on`, a beginning of the token counts too.
     """
     end = len(text)
     if may_go_on:
@@ -155,6 +166,6 @@ def _tail(text: str, may_go_on: bool = False) -> int:
 
 
 def _blank(text: str, at: int) -> int | None:
-    """The index of the first blank among the marks before a place, or None."""
+    """Return the index of the first blank among the marks before a place, or None."""
     start = len(text[:at].rstrip(_AROUND))
     return next((place for place in range(start, at) if text[place].isspace()), None)

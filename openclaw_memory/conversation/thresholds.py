@@ -1,4 +1,4 @@
-"""When a conversation is long enough to be flushed, and to be compacted: numbers in, a decision out (pure)."""
+"""Decide when a conversation is long enough to be flushed, and to be compacted (pure)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ SMALLEST_WINDOW = 1_024
 
 
 def reserve(window: int | None, rules: CompactionConfig) -> int:
-    """The tokens kept free for the answer: `reserve_tokens`, at least the floor, of a window at most a quarter.
+    """Return the tokens kept free for the answer: `reserve_tokens`, at least the floor, at most a quarter window.
 
-    `window` is in tokens; None and what is not above 0 mean unknown.
+    Args:
+        window: The model's context window in tokens; None or at most 0 if unknown.
+        rules: The compaction settings.
     """
     wanted = max(rules.reserve_tokens, rules.reserve_tokens_floor)
     return min(wanted, window // 4) if window is not None and window > 0 else wanted
@@ -30,14 +32,24 @@ def soft(window: int | None, rules: CompactionConfig) -> int:
 
 
 def compaction_threshold(window: int | None, rules: CompactionConfig) -> int | None:
-    """A conversation of more tokens than this is compacted; None where the window is unknown."""
+    """Return the size in tokens above which a conversation is compacted; None if the window is unknown.
+
+    Args:
+        window: The model's context window in tokens; None or at most 0 if unknown.
+        rules: The compaction settings.
+    """
     return window - reserve(window, rules) if window is not None and window > 0 else None
 
 
 def flush_threshold(window: int | None, rules: CompactionConfig) -> int | None:
-    """From so many tokens on a flush is due: window - reserve - soft threshold, of 200,000 by default 176,000.
+    """Return the size in tokens from which a flush is due: window - reserve - soft threshold (176,000 of 200,000).
 
-    None where the window is unknown, or the turn of a flush would not fit into it.
+    Args:
+        window: The model's context window in tokens; None if unknown.
+        rules: The compaction settings.
+
+    Returns:
+        The threshold; None if the window is unknown, or too small for the turn of a flush.
     """
     if window is None or window < SMALLEST_WINDOW:
         return None
@@ -55,12 +67,17 @@ def flush_due(
     kind: Kind = "chat",
     writable: bool = True,
 ) -> Reason | None:
-    """Why memories are to be saved now; None where they are not.
+    """Return why memories should be saved now, or None if they should not.
 
-    `tokens` is the size of the conversation (None or 0: unknown), `transcript_bytes` how much its transcript has grown
-    since the latest compaction, and `compacting` whether one comes next. `flushed` says that this cycle, from one
-    compaction to the next, had its flush. Never in heartbeats, for programs that compact by themselves (`cli`), or in
-    the turn of a flush; never where nothing can be written.
+    Args:
+        rules: The compaction settings.
+        window: The model's context window in tokens; None if unknown.
+        tokens: The size of the conversation; None or 0 if unknown.
+        transcript_bytes: How much its transcript has grown since the latest compaction.
+        compacting: Whether a compaction comes next.
+        flushed: Whether this cycle, from one compaction to the next, had its flush.
+        kind: Only a `chat` is flushed: no heartbeat, no program that compacts by itself (`cli`), no turn of a flush.
+        writable: Whether notes can be written.
     """
     if not rules.flush or flushed or kind != "chat" or not writable:
         return None

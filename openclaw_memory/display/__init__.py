@@ -1,1 +1,1 @@
-"""How results look in a notebook."""
+"""Show results in a notebook."""

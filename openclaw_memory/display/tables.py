@@ -1,4 +1,4 @@
-"""Tables for a notebook: HTML in which whatever comes from notes is text, never markup, and data frames."""
+"""Make tables for a notebook: HTML in which text from notes is never markup, and data frames."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BAR_WIDTH = 72  # pixels for a value of 1
 
 
 def clean(text: str) -> str:
-    """`text` with whatever could steer a terminal or turn a line around shown as U+FFFD; tabs and line feeds stay."""
+    """Return `text` with all controls and direction marks as U+FFFD; tabs and line feeds stay."""
     return _UNSAFE.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
@@ -35,7 +35,7 @@ class Markup(str):
 
 
 def table(caption: str | Markup, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """An HTML table below its caption, or the caption alone without rows; what is not `Markup` is escaped."""
+    """Return an HTML table below its caption, or the caption alone without rows; what is not `Markup` is escaped."""
     head = _row("th", columns)
     body = "".join(_row("td", row) for row in rows)
     above = f'<div style="text-align:left;padding:4px 10px">{_cell(caption)}</div>'
@@ -44,27 +44,27 @@ def table(caption: str | Markup, columns: Sequence[str], rows: Iterable[Sequence
 
 
 def code(text: str) -> Markup:
-    """A place or a name, in one piece."""
+    """Return a place or a name, in one piece."""
     return Markup(f'<code style="white-space:nowrap">{_text(text)}</code>')
 
 
 def lines(text: str) -> Markup:
-    """Text with its line breaks and spaces."""
+    """Return text with its line breaks and spaces."""
     return Markup(f'<div style="white-space:pre-wrap;unicode-bidi:isolate;max-width:46em">{_text(text)}</div>')
 
 
 def bold(text: str) -> Markup:
-    """What the table is about."""
+    """Return what the table is about, in bold."""
     return Markup(f"<b>{_text(text)}</b>")
 
 
 def faint(cell: str | Markup) -> Markup:
-    """What is shown, but does not count."""
+    """Return what is shown, but does not count."""
     return Markup(f'<span style="opacity:.55">{_cell(cell)}</span>')
 
 
 def bars(value: float, *parts: tuple[float, str]) -> Markup:
-    """A number, and below it a bar of coloured parts; a part of 1 is as wide as bars become. NaN has none."""
+    """Return a number, and below it a bar of coloured parts; a part of 1 is as wide as bars become. NaN has no bar."""
     if math.isnan(value):
         return faint("–")
     drawn = "".join(
@@ -76,7 +76,7 @@ def bars(value: float, *parts: tuple[float, str]) -> Markup:
 
 
 def frame(of: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> pandas.DataFrame:
-    """Rows as a data frame; `of` is the call that wants it, for the error.
+    """Return rows as a data frame; `of` is the call that wants it, for the error.
 
     Raises:
         MissingExtraError: pandas is not installed.

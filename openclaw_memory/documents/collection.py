@@ -1,4 +1,4 @@
-"""`Documents`: what frameworks put into a memory and find again, by id, by a question, or by a vector."""
+"""`Documents`: what frameworks put into a memory and find again by id, by question or by vector."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults
     from openclaw_memory.types import Matrix, Vector
 
-# The most that one search brings; see `Memory.search`.
+# The most results of one search; see `Memory.search`.
 MOST_RESULTS = 1000
 
 
@@ -157,9 +157,9 @@ class DocumentFiles:
 class Documents:
     """The documents of a memory, each a file of its own in `memory/notes/`. Safe to use from several threads.
 
-    The files are the truth: a person may edit the text of one, move it within that folder, or delete it. What is found
-    in a person's own notes is a document too, with its citation as id; it is never changed or deleted here. Secrets are
-    masked in all that is returned.
+    The files are the truth: a person may edit the text of one, move it within that folder, or delete it. Passages of a
+    person's own notes are found as documents too, with their citation as id; they are never changed or deleted here.
+    Secrets are masked in everything that is returned. `files` reads and writes documents by the paths of their files.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class Documents:
         search: Callable[..., SearchResults],
         embedder: Callable[[], Embedder | None],
     ) -> None:
-        """`service` keeps the index of the workspace; `search` is `Memory.search`, `embedder` asks the same index."""
+        """`service` keeps the index of the workspace; `search` is `Memory.search`, `embedder` returns its embedder."""
         self._workspace, self._service, self._search, self._embedder = workspace, service, search, embedder
         self._root, self._rules = workspace.root, workspace.rules
         self._cache = DocumentCache(self._root, self._rules)
@@ -179,22 +179,28 @@ class Documents:
     # --- by id ---------------------------------------------------------------------------------------------------
 
     def add(self, given: Iterable[Document], vectors: Any = None, source: VectorSource | None = None) -> list[str]:
-        """Write documents, each in the place of the one with its id, and index them; returns their ids in order.
+        """Write documents, each in place of the one with its id, and index them; return their ids in order.
 
-        `vectors`, shape (n, dims) and of any length each, come with them, made by `source`: `vector_search` finds the
-        documents by them, under its identity. Without any, only the memory's own index does.
+        If several have one id, the last one counts. If one of them cannot be written, none is. A file whose front
+        matter a person has damaged is written again. A text, or a string in the metadata, that is the old one with its
+        secrets masked keeps the old one.
 
-        Of several with one id the last one counts. Nothing is written where one of them cannot be. A document whose
-        file a person has damaged is mended so. A text, or a text in the metadata, that is the old one as it is shown,
-        with its secrets masked, leaves the old one as it is.
+        Args:
+            given: The documents.
+            vectors: Their vectors, shape (n, dims), of any length each. `vector_search` with the identity of `source`
+                finds
+                the documents by them. Default: only the memory's own index finds the documents.
+            source: The model that made `vectors`; required with them.
 
         Raises:
-            InvalidInputError: an id is blank, metadata are not JSON, a text is no Unicode, or what was masked when it
-                was read would take the place of the secret.
-            WriteError, WorkspaceError: a document is larger than `files.max_bytes`, or files cannot be written or read.
-            StoreError: the memory is closed, its index cannot be written, or a sync is under way in this very thread.
-            EmbedderError: the vectors are not finite, or of other dimensions or another model than those that came
-                before. Nothing was written.
+            InvalidInputError: An id is blank, metadata are not JSON, a text is not Unicode, or a masked text would
+                replace the
+                secret.
+            WriteError, WorkspaceError: A document is larger than `files.max_bytes`, or files cannot be written or read.
+            StoreError: The memory is closed, its index cannot be written, or a sync is running in this very thread.
+            EmbedderError: The vectors are not finite, or have other dimensions or another model than those added
+                before.
+                Nothing was written.
         """
         self._service.check_open()
         added = list(given)
@@ -206,9 +212,7 @@ class Documents:
                     f"a field of document {one.id!r} cannot be called {min(ours)!r}: call it another name"
                 )
         if vectors is not None and source is None:
-            raise EmbedderError(
-                "vectors came without word of what made them: give source=VectorSource(identity, model)"
-            )
+            raise EmbedderError("vectors came without their source: add source=VectorSource(identity, model)")
         if self._service.is_syncing_here:
             raise SyncBusyError("a sync is under way in this very thread: a progress callback may search, not add")
         if not added:
@@ -266,11 +270,14 @@ class Documents:
         self._service.sync(prepare=prepare)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        """The documents with these ids, in their order; unknown ones are left out. A citation is an id as well.
+        """Return the documents with these ids, in their order.
+
+        Args:
+            ids: Ids of documents, or citations of a person's lines. Unknown ones are left out.
 
         Raises:
-            InvalidInputError: an id is no string.
-            WorkspaceError: a file cannot be read.
+            InvalidInputError: An id is not a string.
+            WorkspaceError: A file cannot be read.
         """
         self._service.check_open()
         check_ids(ids)
@@ -287,16 +294,26 @@ class Documents:
         return [owned(document) for document in found if document is not None]
 
     def read(self, path: str) -> Document | None:
-        """The document, for reading alone, that a file holds now; None where it holds none, or cannot be read."""
+        """Return the document that a file holds now; None if it holds no document, or cannot be read.
+
+        Args:
+            path: The file, below `memory/`.
+
+        Returns:
+            A document that shares its metadata and fields with later calls: do not change them.
+        """
         seen = self._cache.try_load(path)
         return None if seen is None else document_in(path, seen)
 
     def delete(self, ids: Sequence[str]) -> list[str]:
-        """Remove the documents with these ids, and index that; returns the ids of those that were there.
+        """Delete the documents with these ids, and index that; return the ids of those that existed.
+
+        Args:
+            ids: Ids of documents. Unknown ones are left out.
 
         Raises:
-            PathNotAllowedError: an id is a path or a citation, not the id of a document. Nothing was removed.
-            WriteError: a file could not be removed.
+            PathNotAllowedError: An id is a path or a citation, not the id of a document. Nothing was deleted.
+            WriteError: A file could not be deleted.
         """
         self._service.check_open()
         check_ids(ids)
@@ -311,7 +328,11 @@ class Documents:
         return gone
 
     def iterate(self, where: Where | None = None) -> Iterator[Document]:
-        """Every document that fits, each once, in the order of their files; what a person wrote is none here."""
+        """Yield every document once, in the order of the files; a person's own notes are not among them.
+
+        Args:
+            where: Which documents count. Default: all.
+        """
         self._service.check_open()
         for doc_id, paths in self._paths().items():
             document = self._at(paths[0], doc_id)
@@ -319,9 +340,10 @@ class Documents:
                 yield owned(document)
 
     def damaged(self, *, look: bool = False) -> list[str]:
-        """In words, which documents people have damaged above their text, and which have lost their vectors.
+        """Return a line for each document with damaged front matter, and for each reason why vectors are missing.
 
-        With `look`, every document is looked at.
+        Args:
+            look: Whether to read every document first; default: only what was read before is reported.
         """
         if look:
             with suppress(WorkspaceError):  # what cannot be looked at is among the files that are left out
@@ -339,15 +361,23 @@ class Documents:
         min_score: float = 0.0,
         source: Source | None = None,
     ) -> list[tuple[Document, float]]:
-        """The k documents that answer best, best first, with the score in 0..1 of the best place in them.
+        """Return the k documents that answer best, best first, each with the score in 0..1 of its best passage.
 
-        Documents come whole, however long; of people's notes the lines come that answer. With a `min_score` of 0 there
-        are k where there are k documents: those that only their vectors find follow by their cosine, none of them with
-        a higher score than the last one found, and all others with 0. Scores are those of one search: for a larger
-        k it weighs more candidates, and where more match than `search.candidates` the order may be another one.
+        Documents come whole, however long; of a person's notes only the lines that answer. With a `min_score` of 0, k
+        documents come if there are k: after those that match come those that only their vectors find, by cosine and
+        with no
+        higher score than the last match, then all others with 0. Scores are those of one search: a larger k weighs more
+        candidates, and if more match than `search.candidates`, the order may change.
+
+        Args:
+            query: The question.
+            k: How many documents, at least 1.
+            where: Which documents count. Default: all.
+            min_score: The least score, 0..1.
+            source: "memory" for notes alone, "sessions" for transcripts alone. Default: both.
 
         Raises:
-            QueryError: an argument has a wrong type or value.
+            QueryError: An argument has a wrong type or value.
         """
         check_k(k)
         wanted = min(MOST_RESULTS, k if where is None else WIDER * k)
@@ -373,12 +403,18 @@ class Documents:
     def keyword_search(
         self, query: str, k: int, *, where: Where | None = None, source: Source | None = None
     ) -> list[tuple[Document, float]]:
-        """The k documents that have words of the question, best first, with the BM25 of the best chunk in them, > 0.
+        """Return the k documents that have words of the question, best first, each with the BM25 of its best chunk.
 
-        Of people's notes the chunks come as they are cut.
+        Of a person's notes the matching chunks come.
+
+        Args:
+            query: The question; its words are looked up.
+            k: How many documents, at least 1.
+            where: Which documents count. Default: all.
+            source: "memory" for notes alone, "sessions" for transcripts alone. Default: both.
 
         Raises:
-            QueryError: k is less than 1, or the question is no string.
+            QueryError: k is less than 1, or the question is not a string.
         """
         check_k(k)
         if not isinstance(query, str):
@@ -400,16 +436,22 @@ class Documents:
         vector_source: VectorSource | None = None,
         where: Where | None = None,
     ) -> list[tuple[Document, float]]:
-        """The k documents nearest to a vector, shape (dims,), nearest first, with their cosines.
+        """Return the k documents nearest to a vector, nearest first, with their cosines.
 
-        Without an `identity` they go by the nearest of their chunks in the memory's own index. With the identity of
-        the model that made the vector, documents that came with vectors of this model go by these, exactly; all else
-        goes by its chunks, if the memory's own index is of this model too. With a vector of zeros, the question's or a
-        document's, the cosine counts as 0. `vector_source` makes those again that are gone, if it is of this identity.
+        Without an `identity`, documents are ranked by the nearest of their chunks in the memory's own index. With one,
+        documents that came with vectors of that model are ranked by these, exactly; all others by their chunks, if the
+        memory's own index is of that model too. A vector of zeros, the question's or a document's, has the cosine 0.
+
+        Args:
+            vector: The vector of the question, shape (dims,), of any length.
+            k: How many documents, at least 1.
+            identity: The identity of the model that made `vector`. Default: the memory's own embedder made it.
+            vector_source: Makes lost vectors of documents again, if it has this identity. Default: the one used last.
+            where: Which documents count. Default: all.
 
         Raises:
-            QueryError: k is less than 1, or the vector is not of numbers.
-            EmbedderError: the vector has other dimensions than those it is compared with, or is not finite.
+            QueryError: k is less than 1, or the vector does not consist of numbers.
+            EmbedderError: The vector has other dimensions than those it is compared with, or is not finite.
         """
         check_k(k)
         unit = unit_of(vector)
@@ -436,10 +478,14 @@ class Documents:
         return found
 
     def vectors(self, found: Sequence[Document], identity: str | None = None) -> list[Vector | None]:
-        """A unit vector for each document, shape (dims,), or None where it has none.
+        """Return a unit vector for each document, shape (dims,), or None for one that has no vector.
 
-        It is the mean of those of its chunks. With an `identity` it is the one of this model that the document came
-        with, or else that mean, if the memory's own index is of this model too.
+        It is the mean of the vectors of its chunks. With an `identity` it is the vector of this model that the document
+        came with, or else that mean, if the memory's own index is of this model too.
+
+        Args:
+            found: Documents, as a search returns them.
+            identity: The identity of a model. Default: that of the memory's own index.
         """
         import numpy as np
 
@@ -457,21 +503,24 @@ class Documents:
         return self._reading(all_of)
 
     def vector_identity(self, vector_source: VectorSource | None = None) -> str | None:
-        """The identity of the model whose vectors documents came with, None where none did.
+        """Return the identity of the model whose vectors documents came with; None if they came with none.
 
-        It is that of `vector_source`, which makes those again that are gone, or else the commonest one.
+        If there are several, it is that of `vector_source`, or else the commonest one.
+
+        Args:
+            vector_source: Makes lost vectors again, if it is of the same model. Default: the one used last.
         """
         self._vectors.take(vector_source)
         return self._vectors.restore()
 
     def missing_vectors(self) -> int:
-        """How many documents cannot be found by the vectors they came with; `damaged` says why."""
+        """Return how many documents cannot be found by the vectors they came with; `damaged` says why."""
         return sum(self._vectors.missing().values())
 
     # --- inside --------------------------------------------------------------------------------------------------
 
     def _reading(self, work: Callable[[Store], _Result]) -> _Result:
-        """What `work` returns of the index as it is now, built first where there is none, and healed where damaged."""
+        """Return what `work` returns for the index as it is now, built first if missing and rebuilt if damaged."""
 
         def read() -> _Result:
             self._service.make_searchable()
@@ -484,7 +533,7 @@ class Documents:
         return self._service.recovering(read)[0]
 
     def _near(self, query: str, k: int, where: Where | None) -> list[tuple[Document, float]]:
-        """What is near to a question by its vector alone, as far as this index can be asked for that now."""
+        """Return what is near to a question by its vector alone; nothing if the index has no such vectors."""
         try:
             embedder = self._embedder()
             stored = self._reading(lambda store: store.meta())
@@ -503,7 +552,7 @@ class Documents:
         least: float = -1.0,
         left_out: Callable[[str], bool] | None = None,
     ) -> list[tuple[Document, float]]:
-        """The k documents with the nearest chunks down to a cosine of `least`, without what is in files `left_out`."""
+        """Return the k documents with the nearest chunks, down to a cosine of `least`, without `left_out` files."""
         hits = stored_hits(store, partial(store.search_vector, unit), WIDER * k, least)
         wanted = (hit for hit in hits if left_out is None or not left_out(hit[0].path))
         return distinct(self._hits(wanted), k, where)
@@ -537,7 +586,7 @@ class Documents:
         return document if document is not None and document.model == identity else None
 
     def _hits(self, hits: Iterable[tuple[StoredChunk, float]]) -> Iterator[tuple[Document | None, float]]:
-        """What the chunks are of that a search found."""
+        """Yield the documents that hold these chunks."""
         for stored, score in hits:
             chunk = stored.chunk
             yield self._found(stored.path, chunk.start_line, chunk.end_line, chunk.text, stored.source), score
@@ -555,11 +604,11 @@ class Documents:
         return document_in(path, seen) if seen is not None and seen.doc_id == doc_id else None
 
     def _at(self, path: str, name: str = "") -> Document | None:
-        """The document in a file, None where there is none; `name` is its id where none can be read in it."""
+        """Return the document in a file, or None; `name` is its id if none can be read in it."""
         return document_in(path, self._cache.load(path), name)
 
     def _found(self, path: str, start: int, end: int, text: str, source: Source) -> Document | None:
-        """What a place in the index, with its text, is of: a document, or lines. None where the file has gone since."""
+        """Return the document, or the lines, that a passage of the index belongs to; None if the file is gone."""
         if source == "memory":
             seen = self._cache.try_load(path)
             if seen is None:

@@ -1,4 +1,4 @@
-"""What callers hand over, checked: ids, counts and vectors; and the chunks that hold a document."""
+"""Checks of what callers pass (ids, counts, vectors), and the mapping from chunks to documents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def chunks_of(store: Store, document: Document) -> list[StoredChunk]:
-    """The chunks that hold any of a document: of a person's file those of its lines."""
+    """Return the chunks of a document; of lines in a person's file, those that overlap the lines."""
     chunks = store.file_chunks(document.path)
     if document.metadata.get("citation") != document.id:
         return chunks
@@ -28,10 +28,10 @@ def chunks_of(store: Store, document: Document) -> list[StoredChunk]:
 
 
 def unit_of(vector: Any) -> Vector:
-    """A vector scaled to length 1; one of zeros stays, and one that the index refuses, as it is not finite.
+    """Return a vector scaled to length 1; zeros stay zeros, and what is not finite stays so, which the index refuses.
 
     Raises:
-        QueryError: it is not of numbers.
+        QueryError: It does not consist of numbers.
     """
     import numpy as np
 
@@ -49,7 +49,7 @@ def unit_of(vector: Any) -> Vector:
 
 
 def unit_rows(rows: Matrix) -> Matrix:
-    """Vectors scaled to length 1, as `unit_of` scales each."""
+    """Return vectors scaled to length 1, as `unit_of` does it."""
     import numpy as np
 
     units: Matrix = np.stack([unit_of(row) for row in rows])
@@ -57,10 +57,10 @@ def unit_rows(rows: Matrix) -> Matrix:
 
 
 def rows_of(vectors: Any, count: int) -> Matrix:
-    """Vectors that came with `count` documents, as float32 of shape (count, dims).
+    """Return the vectors that came with `count` documents, as float32 of shape (count, dims).
 
     Raises:
-        EmbedderError: they are no numbers, not finite, or of another shape.
+        EmbedderError: They are not numbers, not finite, or of another shape.
     """
     import numpy as np
 
@@ -72,18 +72,18 @@ def rows_of(vectors: Any, count: int) -> Matrix:
     if rows.ndim != 2 or rows.shape[0] != count or (count and not rows.shape[1]):
         raise EmbedderError(f"{count} documents came with vectors of shape {rows.shape}: give one row for each")
     if not np.isfinite(rows).all():
-        raise EmbedderError("the vectors hold a NaN, an infinity, or a number beyond float32: mend what makes them")
+        raise EmbedderError("the vectors hold a NaN, an infinity, or a number beyond float32: check the embedder")
     return rows
 
 
 def above_text(row: Vector, model: str, *, in_file: bool) -> dict[str, Any]:
-    """What the front matter says of the vector that comes with a document; the vector itself where it is `in_file`."""
+    """Return what the front matter says of a document's vector; with the vector itself if `in_file`."""
     about = {MODEL: model, "dims": len(row)}
     return {EMBEDDING: {**about, VECTOR: b64encode(row.astype("<f4").tobytes()).decode()} if in_file else about}
 
 
 def check_question(unit: Vector, dims: int) -> None:
-    """Raise EmbedderError where a question is not of `dims` dimensions, or not finite."""
+    """Raise EmbedderError if the vector of a question does not have `dims` dimensions, or is not finite."""
     import numpy as np
 
     if unit.shape != (dims,):
@@ -96,31 +96,31 @@ def check_question(unit: Vector, dims: int) -> None:
 
 
 def check_ids(ids: object) -> None:
-    """Raise InvalidInputError where ids are no list of strings."""
+    """Raise InvalidInputError if ids are not a list of strings."""
     if not isinstance(ids, Sequence) or isinstance(ids, str) or not all(isinstance(one, str) for one in ids):
         raise InvalidInputError(f"ids must be a list of strings, not {ids!r}")
 
 
 def check_k(k: object) -> None:
-    """Raise QueryError where a count of results is no whole number above zero."""
+    """Raise QueryError if a count of results is not a whole number above zero."""
     if not isinstance(k, int) or isinstance(k, bool) or k < 1:
         raise QueryError(f"k must be a whole number of at least 1, not {k!r}")
 
 
 Where: TypeAlias = Callable[[Document], bool]
 
-# Whoever filters, or has long documents, needs more than are wanted: so many times more with each look.
+# Filters and long documents take more hits than are wanted: each search fetches so many times more.
 WIDER = 16
 # Two unit vectors that lie further apart are not of one text by one model, whatever rounding does to them.
 UNLIKE = 0.1
-# What stands above the text for this library itself.
+# The fields that this library itself writes.
 OURS = frozenset({"id", "metadata", EMBEDDING})
 
 
 def document_in(path: str, seen: CachedDocument, name: str = "") -> Document | None:
-    """The document that was seen in a file, None where there is none; `name` is its id where none can be read in it.
+    """Return the document in a cached file, or None; `name` is its id if none can be read in it.
 
-    It is for reading alone, as what was seen is; `owned` makes one to give away.
+    It shares its values with the cache and must not be changed; `owned` copies it.
     """
     doc_id, content = seen.doc_id, seen.content
     if content is None or (doc_id is None and not path.startswith(f"{DOCUMENTS_FOLDER}/")):
@@ -138,14 +138,14 @@ def document_in(path: str, seen: CachedDocument, name: str = "") -> Document | N
 
 
 def owned(document: Document) -> Document:
-    """A document with metadata and fields of its own: what is kept for the next look must not change."""
+    """Return a document with metadata and fields of its own, so that the caller may change them."""
     return replace(document, metadata=copied(document.metadata), fields=copied(document.fields))
 
 
 def distinct(
     pairs: Iterable[tuple[Document | None, float]], k: int, where: Where | None
 ) -> list[tuple[Document, float]]:
-    """The first k of those that fit, each id once."""
+    """Return the first k that pass `where`, each id once."""
     found: dict[str, tuple[Document, float]] = {}
     for document, score in pairs:
         if document is not None and document.id not in found and (where is None or where(document)):
@@ -156,7 +156,7 @@ def distinct(
 
 
 def overlaps(one: Document, found: Iterable[tuple[Document, float]]) -> bool:
-    """Whether a document is lines of a person's file that others which were found show in part already."""
+    """Whether a document consists of lines of a person's file, some of which were found already."""
     about = one.metadata
     return about.get("citation") == one.id and any(
         other.path == one.path
@@ -170,9 +170,9 @@ def overlaps(one: Document, found: Iterable[tuple[Document, float]]) -> bool:
 def stored_hits(
     store: Store, search: Callable[[int], list[Hit]], wanted: int, least: float = -1.0
 ) -> Iterator[tuple[StoredChunk, float]]:
-    """The chunks that a search finds, best first, down to a score of `least`.
+    """Yield the chunks that a search finds, best first, down to a score of `least`.
 
-    `wanted` of them are looked at, then ever more, each once.
+    The first `wanted` are fetched, then more and more, each once.
     """
     looked_at: set[int] = set()
     while True:

@@ -1,4 +1,4 @@
-"""The vectors that documents came with: which there are, which are gone, and how those are made again."""
+"""The vectors that documents came with: which exist, which are lost, and how those are made again."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _DOCUMENTS_AT_ONCE = 1000  # in one call of what makes vectors, and in one trans
 
 
 class DocumentVectors:
-    """What is known of the vectors that documents came with. Safe to use from several threads.
+    """The state of the vectors that documents came with. Safe to use from several threads.
 
-    In the index each is a row under an identity of its own, the model and the dimensions; the files of the documents
-    name both.
+    In the index each is a row under its own identity, the model and the dimensions; the file of the document names
+    both.
     """
 
     def __init__(
@@ -48,24 +48,24 @@ class DocumentVectors:
         self._making = threading.Lock()
 
     def use(self, source: VectorSource | None) -> None:
-        """Make vectors again that are gone with this source, or the latest one; also where that failed just now."""
+        """Use this source, or the latest one, to make lost vectors again, even if it failed just now."""
         self._source, self._tried = source or self._source, None
 
     def take(self, source: VectorSource | None) -> None:
-        """Keep this source as the latest one, if it is given."""
+        """Keep this source as the latest one, if one is given."""
         self._source = source or self._source
 
     def can_restore(self, there: Mapping[str, tuple[int, int]]) -> bool:
-        """Whether vectors are gone that `restore` would make again now; those that it cannot make are logged."""
+        """Whether vectors are lost that `restore` would make again now; those that it cannot make are logged."""
         if self._attempt(there) is not None:
             return True
         self._warn(there)
         return False
 
     def restore(self) -> str | None:
-        """Make vectors again that are gone, by the latest source, if they are of its model.
+        """Make lost vectors again with the latest source, if they are of its model.
 
-        Returns the model whose vectors there are, as `Documents.vector_identity`. A source that fails is asked again
+        Returns the model whose vectors there are, as `Documents.vector_identity`. A source that failed is called again
         when other vectors are missing, or after a minute.
         """
         there = self._there()
@@ -79,12 +79,12 @@ class DocumentVectors:
         return self._model(there)
 
     def missing(self) -> Mapping[str, int]:
-        """How many documents cannot be found by the vectors they came with, by the reason."""
+        """Return how many documents cannot be found by the vectors they came with, by the reason."""
         self._service.check_open()
         return self._missing(self._service.store().identities()) if self._service.has_index() else {}
 
     def in_words(self) -> list[str]:
-        """As `missing`, a line for each reason."""
+        """Return `missing` as a line for each reason."""
         return _lines(self.missing())
 
     def are_current(self, store: Store, documents: Iterable[Document]) -> bool:
@@ -144,7 +144,7 @@ class DocumentVectors:
         return attempt if lacking and attempt != self._tried else None
 
     def _restored(self, there: Mapping[str, tuple[int, int]]) -> bool:
-        """Make what is gone again; whether any was made."""
+        """Make lost vectors again; return whether any was made."""
         source, attempt = self._source, self._attempt(there)
         if source is None or attempt is None:  # another thread has tried it meanwhile
             return False
@@ -163,7 +163,7 @@ class DocumentVectors:
         return made > 0
 
     def _gone(self, model: str) -> dict[str, dict[str, Document]]:
-        """The documents whose vectors of a model are gone and not in their files, by identity and key."""
+        """Return the documents whose vectors of a model are lost and not in their files, by identity and key."""
         wanted: dict[str, dict[str, Document]] = {}
         for path, _ in notes_below(self._workspace.root, DOCUMENTS_FOLDER, self._workspace.rules):
             seen = self._cache.try_load(path)
@@ -187,22 +187,22 @@ class DocumentVectors:
 
 
 def row_identity(there: Mapping[str, tuple[int, int]], model: str | None) -> str | None:
-    """The identity, model and dimensions, of most rows of a model; None where there is none."""
+    """Return the identity, model and dimensions, of most rows of a model; None if it has no rows."""
     own = [identity for identity in there if identity.rpartition("#")[0] == model]
     return max(own, key=lambda identity: (there[identity], identity), default=None)
 
 
 def vector_of_file(store: Store, path: str, identity: str) -> Vector | None:
-    """The vector that the document in a file came with, under the identity of its row; None where it has none."""
+    """Return the vector that the document in a file came with, under this identity; None if it has none."""
     ids = [stored.id for stored in store.file_chunks(path, identity)]
     return next(iter(store.vectors(ids).values()), None) if ids else None
 
 
 def _made(source: VectorSource, documents: Sequence[Document]) -> Matrix:
-    """The unit vectors of documents.
+    """Return the unit vectors that a source makes of documents.
 
     Raises:
-        EmbedderError: the source failed, or gave something else.
+        EmbedderError: The source failed, or returned something else.
     """
     assert source.make is not None, "a source that makes nothing is not asked"
     try:

@@ -156,7 +156,7 @@ class LocalEmbedder:
         return vectors
 
     def _rows(self, encode: Callable[..., Any], pieces: list[str], prompt: str) -> Matrix:
-        """Return the unit vectors of texts that the model can read whole; between two batches a question may slip in."""
+        """Return the unit vectors of texts that the model can read whole; a question may come between two batches."""
         import numpy as np
 
         rows: Matrix = np.zeros((len(pieces), self.dims), dtype=np.float32)
@@ -183,7 +183,7 @@ class LocalEmbedder:
             ]
 
     def _tokens(self, texts: list[str], prompt: str) -> list[int]:
-        """Return how many tokens the model would read, were it not limited: the text's, the prompt's and the special ones."""
+        """Return how many tokens an unlimited model would read: the text's, the prompt's and the special ones."""
         if self._limit == UNLIMITED or not texts:
             return [1] * len(texts)
         read = self._transformer.tokenizer([prompt + text for text in texts], truncation=False, verbose=False)
@@ -191,7 +191,7 @@ class LocalEmbedder:
 
 
 def pieces_by_tokens(text: str, tokens: int, limit: int, count: Callable[[str], int]) -> list[tuple[str, int]]:
-    """Return the text, of `tokens` tokens by `count`, in pieces of at most `limit`, each with its tokens; joined they are it.
+    """Return the text in pieces of at most `limit` tokens, each with its tokens by `count`; joined they are the text.
 
     Texts are halved, at a blank where the second quarter has one.
     """
@@ -203,7 +203,7 @@ def pieces_by_tokens(text: str, tokens: int, limit: int, count: Callable[[str], 
 
 
 def _valid(text: str) -> str:
-    """Return the text with surrogates paired where they pair, and U+FFFD for one that is alone: tokenizers take neither."""
+    """Return the text with surrogate pairs as one character and U+FFFD for lone ones: tokenizers take neither."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -213,7 +213,7 @@ def _token_limit(model: Any) -> int:
 
 
 def _prompts(name: str, own: dict[str, str], query: str | None, document: str | None) -> tuple[str, str]:
-    """Return what goes before a question and before a document: the caller's word, else the model's, else its family's."""
+    """Return the prompts for a question and for a document: the caller's, else the model's, else its family's."""
     # encode_document() takes an empty "document", which is always there, before a "passage" that says something.
     found = (own.get("query") or "", next((own[key] for key in DOCUMENT_PROMPTS if own.get(key)), ""))
     if found == ("", ""):
@@ -228,7 +228,7 @@ def _short_name(name: str) -> str:
 
 
 def _fingerprint(model: Any, *shaping: object) -> str:
-    """Return a hash of the model's parts, of samples of its weights, and of `shaping`: what makes vectors what they are."""
+    """Return a hash of what shapes the vectors: the model's parts, samples of its weights, and `shaping`."""
     parts = [(type(part).__name__, str(getattr(part, "pooling_mode", ""))) for part in model]
     digest = blake2b(repr((parts, shaping)).encode("utf-8", "surrogatepass"), digest_size=8)
     for weights in model.parameters():

@@ -43,7 +43,7 @@ def words_of(text: str) -> list[str]:
 def cheapest_pieces(word: str, find: Finder, costs: Sequence[int], unknown_cost: int) -> list[int]:
     """The numbers of the pieces that `word` is written in at the lowest cost, unknown characters left out.
 
-    Viterbi over the unigram costs; of two equals stands the one found first, as in Hugging Face's Unigram.
+    Viterbi over the unigram costs; of two equals the one found first wins, as in Hugging Face's Unigram.
     """
     size = len(word)
     cheapest = [0.0, *[math.inf] * size]

@@ -4,7 +4,7 @@ The file holds, in this order, all numbers little-endian:
 
 1. 128 bytes of JSON padded with spaces, last byte a newline: `{"magic": "oms2", "n": N, "dim": D, "bits": 8 or 4,
    "pieces": BYTES, "digest": "16 hex digits"}`; the digest is BLAKE2b, 8 bytes, of all that follows the header;
-2. BYTES bytes: the N pieces in UTF-8, in the order of their bytes, end to end; U+2581 stands for the start of a word;
+2. BYTES bytes: the N pieces in UTF-8, in the order of their bytes, end to end; U+2581 marks the start of a word;
 3. zeros up to a multiple of 4, then N + 1 uint32: where each piece begins in that block, and where the last one ends;
 4. N uint16: -1024 times the natural logarithm of each piece's unigram probability, its cost;
 5. N float16: the scale of each row;

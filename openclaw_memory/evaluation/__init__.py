@@ -1,4 +1,4 @@
-"""How well a memory answers labelled questions, and which settings answer them best."""
+"""Measure how well a memory answers labelled questions, and which settings answer them best."""
 
 from openclaw_memory.evaluation.dataset import Question, read_questions
 from openclaw_memory.evaluation.evaluate import compare, copy_lab, evaluate

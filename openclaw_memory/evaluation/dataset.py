@@ -1,4 +1,4 @@
-"""Labelled questions: what a question is, how a file holds them, and whether the notes hold their evidence."""
+"""Read labelled questions from a file, and check that the notes hold their evidence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMES = ("question", "evidence", "language", "kind")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, and quotes from the notes that answer it, word for word; none where the notes do not answer it.
+    """A question, and quotes from the notes that answer it, word for word; empty if the notes do not answer it.
 
     `language` and `kind` are labels to group by; they may be anything.
     """
@@ -33,12 +33,16 @@ class Question:
 
 
 def read_questions(path: str | os.PathLike[str], memory: Memory | None = None) -> list[Question]:
-    """Questions from a file of JSON lines: `{"question": "...", "evidence": ["..."], "language": "", "kind": ""}`.
+    """Read questions from a file of JSON lines: `{"question": "...", "evidence": ["..."], "language": "", "kind": ""}`.
 
-    All but `question` may be left out; empty lines are skipped. With a `memory`, its notes must hold the evidence.
+    All but `question` may be left out; empty lines are skipped.
+
+    Args:
+        path: The file, in UTF-8.
+        memory: If given, its notes must hold the evidence.
 
     Raises:
-        QueryError: a line is not of that form, or no note holds the evidence; the message names the line or the quote.
+        QueryError: A line is not of that form, or no note holds the evidence; the message names the line or the quote.
     """
     place = Path(path).expanduser()
     try:
@@ -55,7 +59,7 @@ def check_evidence(memory: Memory, questions: Iterable[Question]) -> None:
     """Check that a note or a transcript of the memory, as its files are now, holds each quote.
 
     Raises:
-        QueryError: one does not; the message names the quote and its question.
+        QueryError: A quote is missing; the message names it and its question.
     """
     texts = list(_texts(memory))
     advice = memory.workspace.advice(len(texts))
@@ -69,14 +73,14 @@ def check_evidence(memory: Memory, questions: Iterable[Question]) -> None:
 
 
 def _texts(memory: Memory) -> Iterator[str]:
-    """The text of each file; what cannot be read is listed by the sync, and answers nothing."""
+    """Yield the text of each file; unreadable ones are listed by the sync, and answer nothing."""
     for file in memory.workspace.scan().files:
         with suppress(WorkspaceError, NotFoundError):
             yield folded(memory.workspace.read(file.path))
 
 
 def folded(text: str) -> str:
-    """`text` with each run of white space as one space: a quote may go on over the end of a line."""
+    """Return `text` with each run of white space as one space: a quote may cross the end of a line."""
     return " ".join(text.split())
 
 

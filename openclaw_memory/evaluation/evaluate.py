@@ -1,7 +1,7 @@
-"""How well a memory answers labelled questions, and which settings answer them best: for your notes, or the lab's.
+"""Measure how well a memory answers labelled questions, and which settings answer them best.
 
 A question is labelled with quotes from the notes. It counts as answered as far as the quotes are in what a search
-shows, however the notes are cut into chunks; a question that the notes do not answer should show nothing.
+shows, however the notes are split into chunks; a question that the notes do not answer should show nothing.
 """
 
 from __future__ import annotations
@@ -36,10 +36,16 @@ QUESTIONS = "questions.jsonl"
 def evaluate(
     memory: Memory, questions: Iterable[Question], *, name: str = "", now: datetime.datetime | None = None
 ) -> Evaluation:
-    """Ask a memory all questions, after a sync; `now` is what the age of notes is counted from.
+    """Ask a memory all questions, after a sync.
+
+    Args:
+        memory: The memory to ask.
+        questions: The labelled questions.
+        name: Names the settings of the memory in reports.
+        now: The time from which the age of notes is counted, by default the current time.
 
     Raises:
-        QueryError: there are no questions, or no note holds the evidence.
+        QueryError: There are no questions, or no note holds the evidence.
     """
     asked = list(questions)
     if not asked:
@@ -62,15 +68,23 @@ def compare(
     now: datetime.datetime | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Comparison:
-    """Ask the same notes all questions with each of several settings, by name.
+    """Ask the same notes all questions with each of several settings.
 
     Indexes are built in a temporary folder, one for all settings that chunk and embed alike: the workspace is only
-    read, and a service embeds the notes once for each way to chunk them. `embedder` is as in `Memory.open`; "default"
-    takes that of each setting. What the workspace's own file says of chunking does not count here: the settings do.
+    read, and a service embeds the notes once for each way to chunk them. The chunking in the workspace's own file does
+    not count here: the settings do.
+
+    Args:
+        workspace: The folder of the notes.
+        questions: The labelled questions.
+        settings: The settings to compare, by name.
+        embedder: As for `Memory.open`; "default" takes that of each setting.
+        now: The time from which the age of notes is counted, by default the current time.
+        progress: Called with each step.
 
     Raises:
-        QueryError: there are no questions or no settings, or no note holds the evidence.
-        ConfigError: one of the settings is no MemoryConfig.
+        QueryError: There are no questions or no settings, or no note holds the evidence.
+        ConfigError: One of the settings is not a MemoryConfig.
         WorkspaceError: `workspace` is missing or is not a folder.
     """
     if not settings or not isinstance(settings, Mapping):
@@ -95,7 +109,7 @@ def compare(
 
 
 def _opened(workspace: str | os.PathLike[str], embedder: EmbedderChoice, config: MemoryConfig, index: Path) -> Memory:
-    """A memory that chunks as `config` says, and does nothing in the background."""
+    """Return a memory that chunks as `config` says, and does nothing in the background."""
     from openclaw_memory.store import SqliteStore
 
     quiet = replace(config, sync=replace(config.sync, on_open=False, on_search=False, interval_seconds=0.0))
@@ -106,9 +120,12 @@ def _opened(workspace: str | os.PathLike[str], embedder: EmbedderChoice, config:
 
 
 def copy_lab(folder: str | os.PathLike[str]) -> list[Question]:
-    """Copy the labelled workspace that ships into `folder`, and give its questions. Files that are there are kept.
+    """Copy the labelled workspace that ships with the library, and return its questions. Existing files are kept.
 
-    They are the notes of an invented small team, in five languages, and questions of several kinds about them.
+    It holds the notes of an invented small team, in five languages, and questions of several kinds about them.
+
+    Args:
+        folder: Where to copy it.
 
     Raises:
         WriteError: `folder` cannot be written.

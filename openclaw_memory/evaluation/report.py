@@ -1,4 +1,4 @@
-"""What came of the questions: for one, for all of a memory, and for several settings side by side."""
+"""Report the results of an evaluation: for one question, for all of a memory, and for several settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Answered:
     """What a search showed for one question.
 
     `shown` is the share of the evidence in the snippets, 0..1, None without evidence. `rank` is that of the first
-    result that shows some, from 1, None where none does. `results` and `chars` count what was shown.
+    result that shows some, from 1, None if none does. `results` and `chars` count what was shown.
     """
 
     question: Question
@@ -36,7 +36,11 @@ class Answered:
     chars: int
 
     def worth(self, measure: Measure) -> float:
-        """What this counts for a measure of a question that has evidence, 0..1."""
+        """Return the value of a measure for a question that has evidence, 0..1.
+
+        Args:
+            measure: "shown" for the share of the evidence, "first" for evidence in the first result.
+        """
         return self.shown or 0.0 if measure == "shown" else float(self.rank == 1)
 
 
@@ -45,7 +49,7 @@ class Evaluation:
     """What the searches of one memory showed for all questions; `name` is that of its settings.
 
     `mode` is the search that answered (`hybrid`, `keyword`, `vector`), and `reasons` say why it was less than the
-    settings ask for, where it was.
+    settings ask for, if it was.
     """
 
     name: str
@@ -55,7 +59,7 @@ class Evaluation:
 
     @property
     def shown(self) -> float:
-        """The mean share, 0..1, of the evidence that the snippets hold; NaN without a question that has any."""
+        """The mean share, 0..1, of the evidence that the snippets hold; NaN without a question that has evidence."""
         return mean(row.shown for row in self.rows if row.shown is not None)
 
     @property
@@ -70,14 +74,18 @@ class Evaluation:
 
     @property
     def chars(self) -> float:
-        """How many characters were shown for a question that has evidence, on average; NaN without such a question."""
+        """The mean number of characters shown for a question that has evidence; NaN without such a question."""
         return mean(row.chars for row in self.rows if row.shown is not None)
 
     def against(self, other: Evaluation, measure: Measure = "shown") -> tuple[int, int]:
-        """On how many questions with evidence this does better than `other`, and on how many worse.
+        """Return on how many questions with evidence this does better than another evaluation, and on how many worse.
+
+        Args:
+            other: The other evaluation, of the same questions.
+            measure: "shown" for the share of the evidence, "first" for evidence in the first result.
 
         Raises:
-            QueryError: the other was asked other questions, or the measure is unknown.
+            QueryError: The other was asked other questions, or the measure is unknown.
         """
         if measure not in get_args(Measure):
             known = " or ".join(map(repr, get_args(Measure)))
@@ -92,7 +100,11 @@ class Evaluation:
         return sum(mine > theirs for mine, theirs in both), sum(mine < theirs for mine, theirs in both)
 
     def by(self, label: Literal["language", "kind"]) -> dict[str, Evaluation]:
-        """The same for each language, or each kind of question, in the order in which they are first met."""
+        """Split the evaluation by language or kind of question, in the order of their first question.
+
+        Args:
+            label: "language" or "kind".
+        """
         groups = dict.fromkeys(getattr(row.question, label) for row in self.rows)
         return {
             group: replace(self, rows=tuple(row for row in self.rows if getattr(row.question, label) == group))
@@ -100,11 +112,11 @@ class Evaluation:
         }
 
     def missed(self) -> tuple[Answered, ...]:
-        """The questions whose evidence was not shown whole, and those that should have shown nothing and did."""
+        """Return the questions whose evidence was not shown whole, and those that should have shown nothing and did."""
         return tuple(row for row in self.rows if (row.results > 0 if row.shown is None else row.shown < 1))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row a question: question, language, kind, shown, rank, results, chars.
+        """Return a data frame with one row per question: question, language, kind, shown, rank, results, chars.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -152,9 +164,13 @@ class Comparison(Sequence[Evaluation]):
         return iter(self.evaluations)
 
     def best(self, measure: Measure = "shown", *, margin: int = MARGIN) -> Evaluation:
-        """The first, unless others do better on at least `margin` more questions than they do worse on.
+        """Return the first evaluation, unless another is better on at least `margin` more questions than worse.
 
         Of those it is the one that gains most, and of equals the one that shows fewer characters.
+
+        Args:
+            measure: "shown" for the share of the evidence, "first" for evidence in the first result.
+            margin: By how many questions another one has to be better.
 
         Raises:
             QueryError: `measure` is neither "shown" nor "first", or there are no settings.
@@ -166,7 +182,7 @@ class Comparison(Sequence[Evaluation]):
         return max(others, key=lambda one: (gained[one.name], -one.chars), default=self[0])
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row a setting: name, shown, first, silent, chars, and the numbers of questions better and worse.
+        """Return a data frame with one row per setting: name, shown, first, silent, chars, better and worse.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -204,7 +220,7 @@ class Comparison(Sequence[Evaluation]):
 
 
 def mean(values: Iterable[float]) -> float:
-    """The mean; NaN of nothing."""
+    """Return the mean; NaN of nothing."""
     known = list(values)
     return statistics.fmean(known) if known else float("nan")
 

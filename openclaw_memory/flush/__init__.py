@@ -1,4 +1,4 @@
-"""The flush: what a conversation must not lose is saved just before it is compacted."""
+"""The flush: save what a conversation must not lose, just before it is compacted."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Decide when to flush conversations of which only the calls of a model can be watched."""
+"""Decide when to flush a conversation of which only the model calls can be watched."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ class Reading(NamedTuple, Generic[M]):
     text: Callable[[M], str]
 
     def fingerprint(self, message: M) -> int:
-        """Identify a message by what it says, since its id may differ from call to call."""
+        """Identify a message by what it says, since its id may differ from call to call.
+
+        Args:
+            message: A message of the framework.
+        """
         return hash((self.role(message), self.text(message)))
 
 
@@ -58,10 +62,10 @@ class Conversation(Generic[M]):
 
 
 class ConversationDetector(Generic[M]):
-    """Run a flush when watched calls of a model show that a conversation is about to be compacted.
+    """Run a flush when watched model calls show that a conversation is about to be compacted.
 
-    That is after a reply that brought it to the flush threshold, before a summary of it is made, and where a call was
-    refused as too long. A flush that is due by the threshold waits until more than half of the conversation is new
+    That is after a reply that brought it to the flush threshold, before a summary of it is made, and after a call that
+    was refused as too long. A flush that is due by the threshold waits until more than half of the conversation is new
     since the last one. Messages that a program drops below the threshold are not noticed.
 
     All methods may be called from several threads; only `run` waits for a flush.
@@ -69,7 +73,7 @@ class ConversationDetector(Generic[M]):
     Args:
         reading: How to read a message.
         saving: Prepares a flush.
-        rules: The settings of compaction.
+        rules: The compaction settings.
         window: The size in tokens at which the conversation is cut.
         count: Counts the tokens of messages.
         run: Runs a prepared flush, by default at once.
@@ -95,14 +99,25 @@ class ConversationDetector(Generic[M]):
         self._lock = threading.Lock()
 
     def began(self, run_id: Hashable, key: str, messages: Sequence[M]) -> None:
-        """Remember the messages of a call that began; there is at least one."""
+        """Remember the messages of a call that began.
+
+        Args:
+            run_id: Identifies the call.
+            key: The key of the conversation.
+            messages: What the model is asked with; at least one message.
+        """
         with self._lock:
             self.runs[run_id] = Run(key, messages)
             while len(self.runs) > _RUNS:
                 self.runs.popitem(last=False)
 
     def summary_started(self, key: str, request: Sequence[M]) -> None:
-        """Flush the conversation that `request` asks to summarise, or the request where that is unknown."""
+        """Flush the conversation that is about to be summarised, or the request itself if that is unknown.
+
+        Args:
+            key: The key of the conversation.
+            request: The messages that ask for the summary.
+        """
         prompt = "\n".join(map(self.reading.text, request))
         conversation = self._conversation(key)
         with conversation.lock:
@@ -111,18 +126,23 @@ class ConversationDetector(Generic[M]):
         self._do(work)
 
     def counted(self, run_id: Hashable, tokens: int) -> None:
-        """Note how many tokens the provider has reported for a call so far."""
+        """Note how many tokens the provider has reported for a call so far.
+
+        Args:
+            run_id: The call.
+            tokens: The count so far.
+        """
         with self._lock:
             if run := self.runs.get(run_id):
                 run.tokens = max(run.tokens, tokens)
 
     def ended(self, run_id: Hashable, reply: M | None, tokens: int = 0) -> None:
-        """Flush where a conversation, with this reply, has reached the threshold.
+        """Flush if a conversation, with this reply, has reached the threshold.
 
         Args:
             run_id: The call that ended.
-            reply: What the model said.
-            tokens: What the whole call took by the provider's count, 0 where it does not say.
+            reply: What the model said, or None.
+            tokens: The size of the whole call as counted by the provider; 0 if not reported.
         """
         if (run := self._taken(run_id)) is None:
             return
@@ -138,7 +158,12 @@ class ConversationDetector(Generic[M]):
         self._do(work)
 
     def failed(self, run_id: Hashable, error: BaseException) -> None:
-        """Flush where a call was refused as too long; forget calls that failed otherwise."""
+        """Flush if a call was refused as too long; forget calls that failed otherwise.
+
+        Args:
+            run_id: The call that failed.
+            error: What it raised.
+        """
         run = self._taken(run_id)
         if run is None or not is_overflow(error):
             return
@@ -148,7 +173,11 @@ class ConversationDetector(Generic[M]):
         self._do(work)
 
     def finished(self, key: str | None = None) -> None:
-        """Flush what no flush was shown of a conversation that is over, by default of all."""
+        """Flush what no flush was shown of a conversation that is over.
+
+        Args:
+            key: The key of the conversation; None means all of them.
+        """
         with self._lock:
             over = {name: known for name, known in self.known.items() if key in {None, name}}
         for name, conversation in over.items():
@@ -159,7 +188,12 @@ class ConversationDetector(Generic[M]):
                 self._do(work)
 
     def asks_for(self, key: str, prompt: str) -> bool:
-        """Return whether a prompt is how a call of a conversation that is under way is put as text."""
+        """Return whether a prompt contains all messages of a call under way, written as text.
+
+        Args:
+            key: The key of the conversation.
+            prompt: The prompt to look at.
+        """
         with self._lock:
             calls = [run.messages for run in self.runs.values() if run.key == key]
         texts = ([self.reading.text(message).strip() for message in messages] for messages in calls)
@@ -174,7 +208,7 @@ class ConversationDetector(Generic[M]):
         tokens: int = 0,
         compacting: bool = False,
     ) -> Callable[[], None] | None:
-        """Return the flush of `messages`, None where none is due."""
+        """Return the flush of `messages`, or None if none is due."""
         counted = self._count(messages)
         tokens = max(tokens, counted)
         if flush_due(self.rules, window=self.window, tokens=tokens, compacting=compacting) is None:
@@ -200,7 +234,7 @@ class ConversationDetector(Generic[M]):
         return work
 
     def _new(self, conversation: Conversation[M], messages: Sequence[M]) -> list[M]:
-        """The messages that no flush was shown."""
+        """Return the messages that no flush was shown."""
         flushed = frozenset[int]().union(*conversation.flushed)
         return [message for message in messages if self.reading.fingerprint(message) not in flushed]
 

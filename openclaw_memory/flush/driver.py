@@ -40,19 +40,19 @@ def drive_flush(
     size: Callable[[Any], int],
     text: Callable[[Any], str],
 ) -> None:
-    """Run all attempts of a flush; what `ask` raises fails an attempt, unless it ends the program.
+    """Run all attempts of a flush. What `ask` raises fails an attempt, unless it ends the program.
 
-    A conversation of more than `room` tokens is shown in parts, as text; so is one that a model finds too long, and one
-    at which an attempt failed. A part that is done is not shown again.
+    A conversation of more than `room` tokens is shown in parts, as text. So is one that the model finds too long, and
+    one at which an attempt failed. A part that is done is not shown again.
 
     Args:
         turn: The turn to run to its end.
         talk: The conversation: messages of a framework, or its text.
         model_turn: Begins one turn of the model at a conversation or a part of it.
         ask: Answers a request of such a turn.
-        room: The tokens that the model can be shown at once; None where unknown.
+        room: How many tokens the model can be shown at once; None if unknown.
         size: Counts the tokens of a conversation or a part of it.
-        text: Writes a conversation out.
+        text: Returns a conversation as text.
     """
     work = _attempts(turn, talk, model_turn, room, size, text)
     step: Callable[[], Any] = partial(next, work)
@@ -78,7 +78,17 @@ async def adrive_flush(
     size: Callable[[Any], int],
     text: Callable[[Any], str],
 ) -> None:
-    """`drive_flush` that awaits the model, and reads and writes files in a thread."""
+    """Run all attempts of a flush like `drive_flush`, with an awaited model, and files read and written in a thread.
+
+    Args:
+        turn: The turn to run to its end.
+        talk: The conversation: messages of a framework, or its text.
+        model_turn: Begins one turn of the model at a conversation or a part of it.
+        ask: Answers a request of such a turn, awaited.
+        room: How many tokens the model can be shown at once; None if unknown.
+        size: Counts the tokens of a conversation or a part of it.
+        text: Returns a conversation as text.
+    """
     work = _attempts(turn, talk, model_turn, room, size, text)
     step: Callable[[], Any] = partial(next, work)
     while (request := await asyncio.to_thread(_request, step)) is not None:
@@ -91,7 +101,7 @@ async def adrive_flush(
 
 
 def _request(step: Callable[[], Any]) -> Any:
-    """The next request, None at the end: a StopIteration cannot leave a thread that is awaited."""
+    """Return the next request, or None at the end: a StopIteration cannot leave a thread that is awaited."""
     try:
         return step()
     except StopIteration:
@@ -124,7 +134,7 @@ def _attempts(
 def _parts_in_turn(
     left: list[Any], model_turn: Callable[[Any], ModelTurn], size: Callable[[Any], int], text: Callable[[Any], str]
 ) -> ModelTurn:
-    """A turn of the model at each part; those that are done are removed from `left`, but for the last one."""
+    """Hold a turn of the model at each part; remove those that are done from `left`, except for the last one."""
     while True:
         part = left[0]
         try:
@@ -143,30 +153,46 @@ def _parts_in_turn(
 
 
 def prompt_of(turn: FlushTurn, *, can_call: bool) -> str:
-    """What to ask a model after the conversation; without tools, for the notes themselves."""
+    """Return what to ask a model after the conversation.
+
+    Args:
+        turn: The turn of the flush.
+        can_call: Whether the model can call tools; without them it is asked for the notes themselves.
+    """
     return turn.prompt if can_call else f"{turn.prompt}\n\n{_WITHOUT_TOOLS}"
 
 
 def as_single_prompt(turn: FlushTurn, text: str, *, can_call: bool) -> str:
-    """A conversation as text with its prompts, for a single message of the user.
+    """Return a conversation with the prompts of its flush, as the text of a single user message.
 
     Every provider accepts that: some want roles to alternate, no user after a tool, no system prompt, or no call of a
     tool that they do not know.
+
+    Args:
+        turn: The turn of the flush.
+        text: The conversation as text.
+        can_call: Whether the model can call tools.
     """
     return f"{turn.system_prompt}\n\n{_PART}\n\n{text}\n\n{prompt_of(turn, can_call=can_call)}"
 
 
 def answer_tool_call(turn: FlushTurn, name: str | None, arguments: object) -> ToolAnswer:
-    """Run a tool call of the model; the answer is `ok` where something was written."""
+    """Run a tool call of the model; the answer is `ok` if something was written.
+
+    Args:
+        turn: The turn of the flush.
+        name: The name of the tool that the model called.
+        arguments: What the model sent.
+    """
     if name != turn.tool.name:
         return _invalid(f"there is no tool {name!r} here: {turn.tool.name} is the only one")
     if not isinstance(arguments, dict):
-        return _invalid(f"the arguments are no JSON object: {arguments}")
+        return _invalid(f"the arguments are not a JSON object: {arguments}")
     return turn.tool.run(arguments)
 
 
 def parts(text: str, room: int, size: Callable[[str], int]) -> list[str]:
-    """The text cut into parts of at most about `room` tokens, at ends of lines where there are any."""
+    """Split a text into parts of at most about `room` tokens, at line ends if there are any."""
     tokens = max(1, size(text))
     length = max(1, len(text) * max(room, SMALLEST_PART) // tokens)
     cut: list[str] = []
@@ -185,13 +211,13 @@ def _invalid(error: str) -> ToolAnswer:
 
 
 def run_flush(key: str, begin: Callable[[], FlushTurn | None], drive: Callable[[FlushTurn], object]) -> bool:
-    """Run one flush of session `key`; raises nothing but what ends the program.
+    """Run one flush of session `key`. Nothing is raised but what ends the program.
 
-    Where the turn fails, its messages are kept verbatim.
+    If the turn fails, its messages are kept verbatim.
 
     Args:
         key: The session.
-        begin: Returns the turn, None where there is none to hold.
+        begin: Returns the turn, or None if there is none to hold.
         drive: Runs the turn to its end.
 
     Returns:
@@ -210,7 +236,16 @@ def run_flush(key: str, begin: Callable[[], FlushTurn | None], drive: Callable[[
 
 
 def abort_flush(key: str, turn: FlushTurn | None, error: BaseException) -> bool:
-    """End a turn that its driver broke off with `error`; without a turn, log the error and return False."""
+    """End a turn that its driver broke off.
+
+    Args:
+        key: The session.
+        turn: The turn; if None, the error is logged.
+        error: Why the driver broke off.
+
+    Returns:
+        Whether there was a turn.
+    """
     if turn is None:
         warn(f"the flush of session {key!r} failed: {error}")
         return False

@@ -1,14 +1,11 @@
 """The flush: before a conversation is compacted, one silent turn in which a model writes down what should last.
 
-No model is asked here. The caller drives the turn, and the conversation goes on whatever comes of it:
+No model is asked here. The caller drives the turn, and the conversation goes on whatever the outcome:
 
     turn = flush.due(tokens, messages=lambda: about_to_be_lost)     # None: nothing to do
-    while turn and turn.open:
-        try:
-            reply = ask(turn.system_prompt, conversation, turn.prompt, tools=[turn.tool])
-        except Exception as error:
-            turn.failed(error)
-        else:
+    while turn and turn.open: try:
+            reply = ask(turn.system_prompt, conversation, turn.prompt, tools=[turn.tool]) except Exception as error:
+            turn.failed(error) else:
             turn.replied(reply)
 
 A turn ends as `saved` (something was written), `nothing` (there was nothing to write), `kept` (it failed, and the
@@ -53,7 +50,7 @@ _SYSTEM_PROMPT = "Session nearing compaction. Store durable memories now."
 _LIMITS = (
     f"Write with the tool {TOOL_NAME} alone: it adds to memory/YYYY-MM-DD.md, and to no other file. MEMORY.md, "
     "USER.md, SOUL.md, AGENTS.md and DREAMS.md are read-only now, and no files of other names are made. Add what is "
-    "new: decisions, facts, preferences, dates, open tasks. Nobody reads your reply: when all is stored, say NO_REPLY."
+    "new: decisions, facts, preferences, dates, open tasks. Your reply is not read: when all is stored, say NO_REPLY."
 )
 _HINT = f"If nothing to store, reply with {SILENT}."
 
@@ -61,17 +58,16 @@ _HINT = f"If nothing to store, reply with {SILENT}."
 class Flush:
     """The flush of one session. Its state is in `sessions.json`, and so outlives the process.
 
-    After the constructor nothing raises: a state that cannot be read or written causes one warning and is kept in
-    memory.
+    Only the constructor raises: a state that cannot be read or written later causes one warning and is kept in memory.
 
     Args:
         workspace: Where notes and transcripts are.
         key: The key of the session.
-        rules: The settings of compaction.
-        window: What the model can read, in tokens; None where unknown.
-        session_id: Names the transcript, by default the one that `sessions.json` has for the key, else the key. One
-            that is given and new there begins a new session without flushes and compactions; where another program has
-            begun one under the key, this one goes on in memory alone.
+        rules: The compaction settings.
+        window: The model's context window in tokens; None if unknown.
+        session_id: Names the transcript, by default the one that `sessions.json` has for the key, else the key. A new
+            id begins a new session without flushes and compactions. If another program has begun one under the key,
+            this one goes on in memory alone.
         chat_type: The kind of chat, by default what `sessions.json` says, else what the key says.
         wrote: Called after something was written.
         clock: Returns the current time.
@@ -108,7 +104,7 @@ class Flush:
 
     @property
     def state(self) -> SessionState:
-        """The state of the session: that on the disk, and what could not be written there."""
+        """The state of the session: what is on disk, and what could not be written there."""
         return self._cycle.state
 
     def due(
@@ -121,19 +117,19 @@ class Flush:
         kind: Kind = "chat",
         flushed: bool | None = None,
     ) -> FlushTurn | None:
-        """Return the turn to drive now; None where no flush is due, or another turn of this session is under way.
+        """Return the turn to drive now, or None if no flush is due or another turn of this session is under way.
 
         A turn of another process is given ten minutes, unless a compaction comes next: saving twice is better than
         losing something.
 
         Args:
-            tokens: The size of the conversation; None or 0 where unknown.
-            messages: Returns what is about to be lost; called only where all attempts fail.
+            tokens: The size of the conversation; None or 0 if unknown.
+            messages: Returns what is about to be lost; called only if all attempts fail.
             transcript_bytes: How much the transcript has grown since the last compaction, by default that of the
                 session's log.
             compacting: Whether a compaction comes next, for whatever reason.
             kind: Turns other than those of a `chat` are not flushed.
-            flushed: Whether this cycle had its flush, by default as `sessions.json` says.
+            flushed: Whether this cycle had its flush, by default what `sessions.json` says.
         """
         size = self.log.size if transcript_bytes is None else transcript_bytes
         tokens = _whole(tokens)
@@ -168,8 +164,8 @@ class Flush:
 
         Args:
             tokens: The size of the compacted conversation.
-            log_bytes: Size of the transcript at the cut-off, by default its current size. Later entries belong to the
-                new cycle.
+            log_bytes: The size of the transcript at the cut-off, by default its current size. Later entries belong to
+                the new cycle.
         """
         with self._cycle.lock:
             size, before = self.log.size, self.state.compacted_bytes
@@ -180,7 +176,11 @@ class Flush:
             self.save(**done, memory_flush_started_at=None, **_context(_whole(tokens)))
 
     def save(self, **changes: Any) -> None:
-        """Write fields of the state; what the disk refuses is kept in memory, and tried again with the next."""
+        """Write fields of the state; what cannot be written is kept in memory and tried again with the next.
+
+        Args:
+            **changes: Fields of `SessionState` with their new values.
+        """
         self._cycle.save(**changes)
 
     def wrote(self) -> None:
@@ -191,7 +191,11 @@ class Flush:
             warn(f"after the flush of session {self.key!r} had written: {type(error).__name__}: {error}")
 
     def now(self, moment: datetime.datetime | None = None) -> datetime.datetime:
-        """A moment, by default this one, in the time zone of the notes."""
+        """Return a moment in the time zone of the notes.
+
+        Args:
+            moment: The moment; None means now.
+        """
         return local_now(self.workspace.journal.timezone, moment or self._clock())
 
 
@@ -221,7 +225,7 @@ class FlushTurn:
 
     @property
     def open(self) -> bool:
-        """Whether the model is to be asked, once more."""
+        """Whether the model is to be asked once more."""
         return self.outcome is None
 
     @property
@@ -247,10 +251,13 @@ class FlushTurn:
         return Tool(TOOL_NAME, DESCRIPTION, SCHEMA, self._append)
 
     def replied(self, text: str) -> None:
-        """End an attempt with what the model said last.
+        """End an attempt with the model's last reply.
 
-        The attempt has failed where the model neither wrote a note nor replied `NO_REPLY`, and where a text that was
-        refused was not written later, whole or in pieces.
+        The attempt has failed if the model neither wrote a note nor replied `NO_REPLY`, and if a text that was refused
+        was not written later, whole or in pieces.
+
+        Args:
+            text: The text of the reply.
         """
         if not self.open:
             return
@@ -263,7 +270,11 @@ class FlushTurn:
             self._missed(f"the model wrote nothing, and replied {said[:80]!r} instead of {SILENT}")
 
     def failed(self, error: BaseException) -> None:
-        """End an attempt in which the model could not be asked, or broke off."""
+        """End an attempt in which the model could not be asked, or broke off.
+
+        Args:
+            error: What was raised.
+        """
         if self.open:
             self._missed(f"{type(error).__name__}: {error}")
 
@@ -318,7 +329,7 @@ class FlushTurn:
 
 
 def _context(tokens: int | None) -> dict[str, int]:
-    """The field for the size of a conversation, where it is known."""
+    """Return the field for the size of a conversation, if it is known."""
     return {"context_tokens": tokens} if tokens else {}
 
 
@@ -331,6 +342,6 @@ def _whole(tokens: Any) -> int | None:
 
 
 def _lines_of(arguments: Any) -> set[str]:
-    """The lines of the text in a call; without a text one that any later text satisfies."""
+    """Return the lines of the text in a call; without a text, one line that any later text satisfies."""
     text = arguments.get("text") if isinstance(arguments, Mapping) else None
     return {"", *(line.strip() for line in text.split("\n"))} if isinstance(text, str) else {""}

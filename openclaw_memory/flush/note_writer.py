@@ -1,4 +1,4 @@
-"""What the turn of a flush may write: blocks that are new, at the end of one day's note, without secrets."""
+"""Write what a flush saves: new sections, at the end of one day's note, without secrets."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ MAX_CHARS = 65_536
 def append_new(
     workspace: Workspace, arguments: Mapping[str, Any], *, day: datetime.date, other_days: Iterable[datetime.date] = ()
 ) -> ToolAnswer:
-    """Add what is new of the `text` in a call to the note of a day; new is what no note of `other_days` has either.
+    """Add the new sections of the `text` in a call to the note of a day.
 
-    See `blocks.missing` for what is new. The answer's status is `ok` (with `path`, `existed`, and `lines` where they
-    were written), `nothing` (there are no words to be saved), `invalid`, `not_allowed` or `failed`. Its artifact is the
-    `Excerpt` of what was written.
+    New is what neither this note nor those of `other_days` have, see `missing`. The answer's status is `ok` (with
+    `path`, `existed`, and `lines` if any were written), `nothing` (there are no words to save), `invalid`,
+    `not_allowed` or `failed`. Its artifact is the `Excerpt` of what was written.
     """
     path = day_path(day)
     try:
@@ -69,11 +69,11 @@ def append_new(
 
 
 def _checked(arguments: object, path: str) -> str:
-    """The text in the arguments of a call.
+    """Return the text in the arguments of a call.
 
     Raises:
-        InvalidInputError: they are no object, or it is no string of Unicode, or too long.
-        PathNotAllowedError: the call names another file than `path`, or something else that a model cannot choose.
+        InvalidInputError: They are not an object, or the text is not a Unicode string or is too long.
+        PathNotAllowedError: The call names another file than `path`, or something else that a model cannot choose.
     """
     if not isinstance(arguments, Mapping):
         raise InvalidInputError(f"the arguments must be an object with `text`, not {arguments!r:.80}")
@@ -92,7 +92,7 @@ def _checked(arguments: object, path: str) -> str:
 
 @contextmanager
 def _alone(workspace: Workspace, path: str) -> Iterator[None]:
-    """Look at a note and add to it while no other flush does."""
+    """Lock a note against other flushes while it is read and added to."""
     try:
         make_folder(workspace.root, NOTES_FOLDER)
     except OSError as error:
@@ -102,7 +102,7 @@ def _alone(workspace: Workspace, path: str) -> Iterator[None]:
 
 
 def _note(workspace: Workspace, day: datetime.date) -> tuple[str, str]:
-    """The note of a day, "" where it cannot be read, and its title."""
+    """Return the note of a day, "" if it cannot be read, and its title."""
     try:
         text = workspace.read(day_path(day))
     except (NotFoundError, UndecodableError):
@@ -127,13 +127,13 @@ class _Section(NamedTuple):
 
 
 def missing(text: str, note: str, title: str, others: Iterable[tuple[str, str]] = ()) -> str:
-    """The sections of a text that a note does not have, "" where it has them all; ready to be added at its end.
+    """Return the sections of a text that a note lacks, ready to be added at its end; "" if it has them all.
 
-    A section is all text below a heading, or above the first one: its lines may depend on each other, and so it
-    is there as a whole, line after line below the same headings, or is added as a whole. `title` is the heading of the
-    note, `# 2026-11-21`, which says nothing of what follows it. What is added brings its headings along; where they
-    cannot end those at the end of the note, the title does, once more. A section that begins with the lines that the
-    note ends with is added without them. What `others` have, notes with their titles, is not added either.
+    A section is all text below a heading, or above the first one. Its lines may depend on each other, so the note has
+    it as a whole, line after line below the same headings, or it is added as a whole. `title` is the heading of the
+    note, `# 2026-11-21`, which says nothing about what follows it. Added sections bring their headings along; where
+    these cannot close the headings at the end of the note, the title is repeated. A section that begins with the last
+    lines of the note is added without them. What `others` have, notes with their titles, is not added either.
     """
     there, fence = _sections(note, title)
     wanted, unclosed = _sections(text, title)
@@ -152,7 +152,7 @@ def missing(text: str, note: str, title: str, others: Iterable[tuple[str, str]] 
 
 
 def _sections(text: str, title: str) -> tuple[list[_Section], list[str]]:
-    """The sections of a text, that above its first heading before all others; and what ends code left open."""
+    """Return the sections of a text, the one above its first heading first, and what closes code that was left open."""
     found = [_Section((), [])]
     fence = ""
     for line, fence in _lines(text):
@@ -168,7 +168,7 @@ def _sections(text: str, title: str) -> tuple[list[_Section], list[str]]:
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
-    """Each line of a text, and the fence of the code block that it is in, "" outside of one."""
+    """Yield each line of a text with the fence of the code block that it is in, "" outside of one."""
     fence = ""
     for line in map(str.rstrip, text.split("\n")):
         mark = _FENCE.match(line)
@@ -188,7 +188,7 @@ def _holds(there: _Section, wanted: _Section) -> bool:
 
 
 def _behind(end: list[str], lines: list[str]) -> list[str]:
-    """The lines that follow those with which a section, to be gone on with, ends already."""
+    """Return the lines without the first ones, as far as a section already ends with them."""
     last = list(filter(None, end))
     said = [] if any(map(_FENCE.match, lines)) else [at for at, line in enumerate(lines) if line]
     for size in range(min(len(last), len(said)), 0, -1):
@@ -198,7 +198,7 @@ def _behind(end: list[str], lines: list[str]) -> list[str]:
 
 
 def _way(at: Headings, to: Headings, title: str) -> Headings:
-    """The headings to write so that the lines that follow are below `to` instead of `at`."""
+    """Return the headings to write so that the lines that follow are below `to` instead of `at`."""
     same = next((n for n, (one, other) in enumerate(zip(at, to, strict=False)) if one != other), min(len(at), len(to)))
     if same == len(at) or (same < len(to) and _level(to[same]) <= _level(at[same])):
         return to[same:]

@@ -1,4 +1,4 @@
-"""The state of each session in `sessions.json`, OpenClaw's file next to the transcripts, and its flush cycle."""
+"""Keep the state of each session in `sessions.json`, OpenClaw's file next to the transcripts, and its flush cycle."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _MAX_SESSIONS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """What is known of a session beyond its messages. Times are in ISO 8601, sizes in tokens but for bytes.
+    """What is known about a session apart from its messages. Times are ISO 8601, sizes tokens unless named bytes.
 
-    `memory_flush_compaction_count` is what `compaction_count` was at the latest flush, None where there was none yet:
-    that is not 0. `memory_flush_started_at` is when a flush began that has not ended yet. `flush_error` says what went
-    wrong with the latest one, `compacted_bytes` how large the transcript was at the latest compaction.
+    `memory_flush_compaction_count` is what `compaction_count` was at the latest flush, None (not 0) if there was none
+    yet. `memory_flush_started_at` is when a flush began that has not ended yet. `flush_error` is the error of the
+    latest flush, `compacted_bytes` the size of the transcript at the latest compaction.
     """
 
     session_id: str | None = None
@@ -60,36 +60,46 @@ _TIMES = frozenset({"updated_at", "memory_flush_started_at", "memory_flush_at"})
 
 
 def read_states(folder: Place) -> dict[str, SessionState]:
-    """Return the state of each session by its key; empty where there is no file.
+    """Return the state of each session by its key; empty if the file does not exist.
 
-    `folder` is that of the transcripts. Entries that are not objects are left out, and fields of a wrong type ignored.
+    Entries that are not objects are left out, and fields of a wrong type ignored.
+
+    Args:
+        folder: The folder of the transcripts.
 
     Raises:
-        WorkspaceError: The file is damaged or cannot be read; PathNotAllowedError where it is not an ordinary file.
+        WorkspaceError: The file is damaged or cannot be read.
+        PathNotAllowedError: It is not an ordinary file.
     """
     entries, _ = _read(folder)
     return {key: _state(entry) for key, entry in entries.items() if isinstance(entry, dict)}
 
 
 def update_state(folder: Place, key: str, **changes: Any) -> SessionState:
-    """Change fields of a session's state, named as in `SessionState`, and return it; it is on the disk then.
+    """Change fields of a session's state, and return the state once it is on disk.
 
-    What else is in the file stays as it is: other sessions, and fields that are not ours. None removes a field.
-    `updated_at` is now. Readers find the old file or the new one.
+    Other sessions and fields of other programs stay as they are. `updated_at` is set to now. Readers find the old file
+    or the new one.
+
+    Args:
+        folder: The folder of the transcripts.
+        key: The key of the session.
+        **changes: Fields of `SessionState` with their new values; None removes a field.
 
     Raises:
-        TypeError: the state has no such field.
-        WorkspaceError: the file is damaged, or cannot be read. It is as it was.
-        PathNotAllowedError, WriteError: it could not be written. It is as it was.
+        TypeError: The state has no such field.
+        WorkspaceError: The file is damaged, or cannot be read. It is unchanged.
+        PathNotAllowedError: It is not an ordinary file. It is unchanged.
+        WriteError: It could not be written. It is unchanged.
     """
     replace(SessionState(), **changes)
     return change_state(folder, key, lambda _: changes)
 
 
 def change_state(folder: Place, key: str, changes: Callable[[SessionState], Mapping[str, Any] | None]) -> SessionState:
-    """As `update_state`, but what changes depends on the state; where `changes` says None, nothing is written.
+    """Update a state with changes that depend on it, see `update_state`; None from `changes` writes nothing.
 
-    Nobody else changes the state in between. `changes` may be called more than once.
+    No other program changes the state in between. `changes` may be called more than once.
     """
     path = _place(folder).path
     try:
@@ -124,7 +134,7 @@ class _Turn(Protocol):
 
 @dataclass(slots=True, eq=False)
 class FlushCycle:
-    """The flushes of one session under its key. `lock` is held while it is decided who holds its turn."""
+    """The flushes of one session under its key. Hold `lock` while deciding who holds its turn."""
 
     registry: FlushRegistry
     folder: Place
@@ -141,7 +151,7 @@ class FlushCycle:
 
     @property
     def state(self) -> SessionState:
-        """The state on the disk, with what could not be written there."""
+        """The state on disk, with what could not be written there."""
         with self.lock:
             try:
                 self._see(self.registry.read(self.folder).get(self.key, SessionState()))
@@ -157,19 +167,19 @@ class FlushCycle:
 
     @property
     def unsaved_error(self) -> str | None:
-        """What went wrong with the latest flush, where that could not be written."""
+        """The error of the latest flush, if it could not be written."""
         return self._unsaved.get("flush_error")
 
     def claim(self, now: datetime.datetime, *, once: bool, force: bool) -> datetime.datetime | None:
-        """Mark on the disk that the session is flushed from `now` on, unless another program flushes it.
+        """Mark on disk that the session is flushed from `now` on, unless another program flushes it.
 
         Args:
             now: The start of the flush.
-            once: Claim nothing where this cycle was flushed meanwhile.
-            force: Take over from another program, as is done where its flush began ten minutes ago.
+            once: Claim nothing if this cycle was flushed meanwhile.
+            force: Take over from another program even if its flush began less than ten minutes ago.
 
         Returns:
-            When the flush began, by this program or the one before; None where it was not claimed.
+            When the flush began, by this program or the one before; None if it was not claimed.
         """
         now = now.astimezone(datetime.UTC)
         since: datetime.datetime | None = now
@@ -190,7 +200,7 @@ class FlushCycle:
         return since
 
     def save(self, **changes: Any) -> None:
-        """Write fields of the state; what the disk refuses is kept in memory, and tried again with the next."""
+        """Write fields of the state; what cannot be written is kept in memory and tried again with the next."""
         with self.lock:
             self._unsaved |= changes
             self._write(lambda _: {})
@@ -202,7 +212,7 @@ class FlushCycle:
             warn(f"the state of session {self.key!r} is kept in memory alone: {error}")
 
     def _write(self, changes: Callable[[SessionState], Mapping[str, Any] | None]) -> bool:
-        """Write what is unsaved and what `changes` returns, unless the key is another session's; return whether."""
+        """Write what is unsaved and what `changes` returns, and return True; False if the key is another session's."""
         written = False
 
         def changed(disk: SessionState) -> Mapping[str, Any] | None:
@@ -238,7 +248,11 @@ class FlushRegistry:
         self._read: dict[Place, tuple[tuple[int, ...], dict[str, SessionState]]] = {}
 
     def read(self, folder: Place) -> dict[str, SessionState]:
-        """`read_states` that reads the file again only once it has changed."""
+        """Return what `read_states` returns, and read the file again only once it has changed.
+
+        Args:
+            folder: The folder of the transcripts.
+        """
         stamp = _stamp(folder)
         known = self._read.get(folder)
         if stamp is not None and known is not None and known[0] == stamp:
@@ -249,9 +263,13 @@ class FlushRegistry:
         return dict(states)
 
     def cycle(self, folder: Place, key: str, session_id: str | None, kind: ChatType | None) -> FlushCycle:
-        """Return the cycle of a session; those of the latest 1,000 are kept, and those whose turn is held.
+        """Return the cycle of a session; the latest 1,000 are kept, and those whose turn is held.
 
-        `session_id` is by default the one that the disk has for the key, else the key.
+        Args:
+            folder: The folder of the transcripts.
+            key: The key of the session.
+            session_id: Names the transcript, by default the one that `sessions.json` has for the key, else the key.
+            kind: The kind of chat; None if unknown.
         """
         disk, error = SessionState(), None
         try:
@@ -272,7 +290,11 @@ class FlushRegistry:
         return cycle
 
     def failures(self, folder: Place) -> dict[str, str]:
-        """What went wrong with the latest flush of each session by its key; of a damaged file by the file's name."""
+        """Return the error of each session's latest flush by its key; that of a damaged file by the file's name.
+
+        Args:
+            folder: The folder of the transcripts.
+        """
         try:
             failed = {key: state.flush_error for key, state in read_states(folder).items() if state.flush_error}
         except OpenClawMemoryError as error:
@@ -281,12 +303,12 @@ class FlushRegistry:
 
 
 def iso(moment: datetime.datetime) -> str:
-    """A moment as it is written: `2026-02-18T12:00:00.000Z`."""
+    """Format a moment for the file: `2026-02-18T12:00:00.000Z`."""
     return moment.astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def moment_of(time: str | None) -> datetime.datetime | None:
-    """The moment that a time of a state means, by UTC where it has no zone; None where it means none."""
+    """Parse a time of a state, in UTC if it has no zone; return None if it cannot be parsed."""
     try:
         moment = datetime.datetime.fromisoformat(time or "")
     except ValueError:
@@ -306,7 +328,7 @@ def _make_folders(folder: Place) -> None:
 
 
 def _read(folder: Place) -> tuple[dict[str, Any], os.stat_result | None]:
-    """What the file holds, and its `stat` when it was read; None where it does not exist."""
+    """Return the content of the file, and its `stat` when it was read; None if it does not exist."""
     place = _place(folder)
     try:
         with opened(place, FilesConfig(max_bytes=_MAX_BYTES)) as descriptor:
@@ -318,12 +340,12 @@ def _read(folder: Place) -> tuple[dict[str, Any], os.stat_result | None]:
     except (ValueError, RecursionError) as error:
         raise _damaged(place.path, str(error)) from error
     if not isinstance(entries, dict):
-        raise _damaged(place.path, "it holds no object")
+        raise _damaged(place.path, "it holds no JSON object")
     return entries, seen
 
 
 def _stamp(folder: Place) -> tuple[int, ...] | None:
-    """What tells one state of the file from another; None where that is not known."""
+    """Return what identifies one version of the file; None if that is unknown."""
     try:
         info = os.lstat(os.path.join(folder.base, *folder.parts, FILE_NAME))
     except OSError:
@@ -341,7 +363,7 @@ def _state(entry: Mapping[str, Any]) -> SessionState:
 
 
 def _value(name: str, value: object) -> str | int | None:
-    """What a field says: a number of at least 0, a time, or words; None where it is nothing of the kind."""
+    """Return the value of a field: a number of at least 0, a time, or a text; None if it is none of these."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if name in _TIMES and is_number:
         return _from_milliseconds(value)
@@ -365,7 +387,7 @@ def _counts_milliseconds(entries: Mapping[str, Any]) -> bool:
 
 
 def _changed(entry: Mapping[str, Any], changes: Mapping[str, Any], *, in_milliseconds: bool) -> dict[str, Any]:
-    """The entry with other values."""
+    """Return the entry with other values."""
     now = datetime.datetime.now(datetime.UTC)
     values = {**changes, "updated_at": iso(now)}
     if in_milliseconds:

@@ -1,4 +1,4 @@
-"""What a conversation loses is kept word for word, secrets masked, in the log of its session."""
+"""Keep what a conversation loses word for word, secrets masked, in the log of its session."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _NAME_CHARS = 1_000
 
 
 def keep(messages: Iterable[Message], log: SessionLog) -> int:
-    """Add to the log those messages that it does not have; returns how many were added.
+    """Add to the log those messages that it does not have; return how many were added.
 
-    It has a message whose id is that of an entry, and of those without one as many as there are equal ones. An entry
+    A message with an id is known by the id of its entry, others by their content, as often as they are equal. An entry
     gets the id of its message.
 
     Raises:
-        InvalidInputError: some are no objects, cannot be written as JSON, or are too long. The others were added.
-        PathNotAllowedError, WorkspaceError, WriteError: the log cannot be read or written; what was added before stays.
+        InvalidInputError: Some are not objects, cannot be written as JSON, or are too long. The others were added.
+        PathNotAllowedError, WorkspaceError, WriteError: The log cannot be read or written; what was added before stays.
     """
     messages = list(messages)
     named = {found for message in messages if (found := _id(message))}
@@ -67,13 +67,20 @@ def keep(messages: Iterable[Message], log: SessionLog) -> int:
 
 
 def transcribed(log: SessionLog, messages: Sequence[Message]) -> list[Message]:
-    """Add messages to the log in one write, each as often as it is given; returns them as written, with their ids.
+    """Add messages to the log in one write, each as often as it is given.
 
-    Of one that no log can hold (no JSON, or too long to be read again) the words are there, of very many the first and
-    the last, and why the rest is not.
+    If a log cannot hold a message (it is not JSON, or too long to be read again), its words are written, the first and
+    the last of very many, with the reason why the rest is missing.
+
+    Args:
+        log: The log of the session.
+        messages: The messages, oldest first.
+
+    Returns:
+        The messages as written, with their ids.
 
     Raises:
-        PathNotAllowedError, WriteError: as `SessionLog.append_entry`. None of them was written.
+        PathNotAllowedError, WriteError: As `SessionLog.append_entry`. None of them was written.
     """
     said = [masked({key: value for key, value in message.items() if key != "id"}) for message in messages]
     whole = [_words_of(message, why) if (why := _why_not(message)) else message for message in said]
@@ -82,17 +89,21 @@ def transcribed(log: SessionLog, messages: Sequence[Message]) -> list[Message]:
 
 
 def messages_since(log: SessionLog, start: int) -> list[Message]:
-    """The messages in the log from the byte `start` on, with their ids; all where it is shorter than that.
+    """Return the messages in the log from a byte on, with their ids.
+
+    Args:
+        log: The log of the session.
+        start: The offset in bytes; if the log is shorter, all messages are returned.
 
     Raises:
-        PathNotAllowedError, WorkspaceError: as `SessionLog.entries`.
+        PathNotAllowedError, WorkspaceError: As `SessionLog.entries`.
     """
     entries = log.entries(start if start <= log.size else 0)
     return [{**message, "id": entry.get("id")} for entry in entries if (message := message_of(entry))]
 
 
 def masked(value: Any) -> Any:
-    """A value as JSON holds it, with the secrets in its texts masked."""
+    """Return a JSON value with the secrets in its texts masked."""
     if isinstance(value, str):
         return redact_talk(value)
     if isinstance(value, Mapping):
@@ -103,7 +114,7 @@ def masked(value: Any) -> Any:
 
 
 def _why_not(message: Message) -> str:
-    """Why a log cannot hold a message; "" where it can."""
+    """Return why a log cannot hold a message; "" if it can."""
     try:
         size = len(json.dumps(message, allow_nan=False, ensure_ascii=False).encode("utf-8", "surrogatepass"))
     except (TypeError, ValueError, RecursionError) as error:
@@ -135,7 +146,7 @@ def _id(message: Message) -> str | None:
 
 
 def _whole(message: Message) -> str:
-    """All that a message says, by which equal ones are known; a text says the same as a block of it."""
+    """Return all that a message says, to recognise equal ones; a text says the same as a block of it."""
     said = {key: value for key, value in message.items() if key not in _OF_THE_ENTRY}
     if isinstance(said.get("content"), str):
         said["content"] = [{"type": "text", "text": said["content"]}]

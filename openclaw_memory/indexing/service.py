@@ -106,6 +106,11 @@ class IndexService:
                 self._store = self._parts.store()
             return self._store
 
+    @property
+    def location(self) -> str | None:
+        """Where the index is; known after closing too."""
+        return (self._store or self.store()).describe(counts=False).location
+
     def describe(self) -> StoreInfo:
         """Return what the index is, without counts."""
         return self.store().describe(counts=False)

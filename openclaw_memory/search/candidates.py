@@ -74,7 +74,7 @@ def request_for(
 
 
 def merged(hits: Iterable[SourceHits]) -> SourceHits:
-    """Return the hits of several sources as one; `vector` is None where no source was searched by vector."""
+    """Return the hits of several sources as one, without vector hits if no source was searched by vector."""
     text: dict[int, float] = {}
     cosines: dict[int, float] = {}
     vector: dict[int, float] | None = None
@@ -162,7 +162,7 @@ def _standardised(
 def _weighted(
     query: Query, hits: SourceHits, chunks: Mapping[int, StoredChunk], rules: SearchConfig
 ) -> dict[int, float]:
-    """Return OpenClaw's sum of the cosine and the boosted keyword score; what one search did not find counts 0 there."""
+    """Return OpenClaw's sum of the cosine and the boosted keyword score; what one search did not find counts 0."""
     vector = hits.vector or {}
     # Without a vector search the keyword score is the whole score.
     text_weight = rules.text_weight if hits.vector is not None else 1.0

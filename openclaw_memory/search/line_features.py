@@ -1,7 +1,7 @@
-"""Candidate chunks as lines, and what speaks for each line as an answer.
+"""Lines of candidate chunks, and the features that rank them.
 
-All features are arrays with one value for each line. A neighbouring line lends some of what it holds: the closer, the
-more, and what stands before a line more than what follows it, because people answer below the question they answer.
+A feature is an array with one value for each line. A line passes part of its values on to its neighbours: more to
+closer ones, and more to lines below than above, because people answer below the question.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _BLANK_LINES = re.compile(r"\n\s*\n")
 
 
 class Line(NamedTuple):
-    """A line of a file, or a piece of a very long one. `block` changes with the section and where lines are missing.
+    """A line of a file, or a piece of a very long one.
 
-    `context` is that of the chunk which the line came from.
+    `block` changes with the section, and where lines are missing. `context` is that of the line's chunk.
     """
 
     path: str
@@ -60,18 +60,18 @@ class Line(NamedTuple):
 
     @property
     def said(self) -> str:
-        """What is compared with the question: of a transcript, the words without the role that a turn begins with."""
+        """The text to compare with the query: in a transcript, without the role that a turn begins with."""
         return self.text.removeprefix("User: ").removeprefix("Assistant: ") if self.source == "sessions" else self.text
 
     @property
     def says_something(self) -> bool:
-        """False for a blank line, and for a title that is a date: the path of a daily note says that already."""
+        """False for a blank line and for a title that is a date, which the path of a daily note says already."""
         return bool(self.text.strip()) and not is_date_title(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What can be said of a line without knowing the question."""
+    """What is known of a line without the query."""
 
     words: tuple[str, ...]
     label: str
@@ -79,7 +79,7 @@ class Shape:
 
 
 def lines_of(chunks: Sequence[StoredChunk]) -> list[Line]:
-    """The lines of chunks, each once, in the order of path and place, notes before transcripts."""
+    """Return the lines of chunks, each once, by path and position, notes before transcripts."""
     lines: list[Line] = []
     block, before, end, last = 0, ("", 0), -1, -1
     for stored in sorted(chunks, key=lambda stored: (stored.source, stored.path, stored.chunk.start_char)):
@@ -98,9 +98,9 @@ def lines_of(chunks: Sequence[StoredChunk]) -> list[Line]:
 
 
 def text_of(lines: Sequence[Line]) -> str:
-    """Lines that follow one another as they stand in the file, blank ones between them included.
+    """Return adjacent lines as text, with the blank lines between them.
 
-    Blank lines of a transcript stand for what it does not show, and are left out.
+    In a transcript, blank lines replace what it does not show, and are left out.
     """
     parts = [line.text for line in lines[:1]]
     for above, line in pairwise(lines):
@@ -111,13 +111,13 @@ def text_of(lines: Sequence[Line]) -> str:
 
 
 def without_blank_lines(text: str) -> str:
-    """`text` with nothing but line breaks between its lines."""
+    """Return `text` with only line breaks between its lines."""
     return _BLANK_LINES.sub("\n", text)
 
 
 @lru_cache(maxsize=16384)
 def shape_of(text: str) -> Shape:
-    """The words of one line, its label ("Anna:") and whether it asks."""
+    """Return the words of one line, its label ("Anna:") and whether it is a question."""
     label = _LABEL.match(text)
     return Shape(
         words=tuple(words(text)),
@@ -127,12 +127,12 @@ def shape_of(text: str) -> Shape:
 
 
 class LineVocabulary:
-    """The words of a list of lines: each different word once in `vocabulary`, and which of them stands where."""
+    """The words of a list of lines: each distinct word once in `words`, and its positions."""
 
     def __init__(self, shapes: Sequence[Shape]) -> None:
         self.words = list(set().union(*(shape.words for shape in shapes)))
         rows = dict(zip(self.words, range(len(self.words)), strict=True))
-        # For each place in the lines, one after another: the row of its word in the vocabulary, and its line.
+        # For each word of each line, in order: its row in the vocabulary, and its line.
         self.rows = np.fromiter(map(rows.__getitem__, chain.from_iterable(shape.words for shape in shapes)), np.intp)
         self.counts = np.array([len(shape.words) for shape in shapes], np.intp)
         self.lines = np.repeat(np.arange(len(shapes)), self.counts)
@@ -140,18 +140,26 @@ class LineVocabulary:
         self._starts = (np.cumsum(self.counts) - self.counts)[self._filled]
 
     def numbered(self, stems: Sequence[str]) -> NDArray[np.intp]:
-        """For each word of the vocabulary which of `stems` is its own, -1 for none of them."""
+        """Return for each word the index of its stem in `stems`, or -1."""
         return np.array(_numbered(self.words, stems), np.intp)
 
     def best(self, scores: Floats) -> Floats:
-        """The largest score of a word of each line; `scores` has a column a word, the result a row a line."""
+        """Return the largest score of any word in each line, shape (lines, rows of `scores`).
+
+        Args:
+            scores: Scores by word, shape (rows, words).
+        """
         found = np.zeros((len(self.counts), len(scores)), np.float32)
         if len(self._filled):
             found[self._filled] = np.maximum.reduceat(scores[:, self.rows], self._starts, axis=1).T
         return found
 
     def sums(self, vectors: Floats) -> Floats:
-        """The sum of the vectors of each line's words; `vectors` has a row a word, the result a row a line."""
+        """Return the sum of the word vectors of each line, shape (lines, dims).
+
+        Args:
+            vectors: The vectors of the words, shape (words, dims).
+        """
         found = np.zeros((len(self.counts), vectors.shape[1]), np.float32)
         for line, start in zip(self._filled.tolist(), self._starts.tolist(), strict=True):
             # Line by line: np.add.reduceat along rows takes ten times as long.
@@ -160,14 +168,18 @@ class LineVocabulary:
 
 
 class Neighbourhood:
-    """Which lines are close to which, and how close, for a list of lines in order."""
+    """The distances between neighbouring lines, for an ordered list of lines."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self.middles = np.array([line.start_char + len(line.text) / 2 for line in lines], np.float32)
         self.blocks = np.array([line.block for line in lines], np.int32)
 
     def steps(self, reach: tuple[float, float]) -> list[tuple[int, Floats, Floats]]:
-        """For each step 1..NEIGHBOURS: the step, and how much of a line reaches the one below and the one above."""
+        """Return for each step 1..NEIGHBOURS the step, and the shares that lines pass on to the lines below and above.
+
+        Args:
+            reach: The distances in characters, forward and back, over which a share fades to 1/e.
+        """
         found = []
         for step in range(1, min(NEIGHBOURS, len(self.middles) - 1) + 1):
             same = self.blocks[step:] == self.blocks[:-step]
@@ -176,7 +188,7 @@ class Neighbourhood:
         return found
 
     def strongest(self, values: Floats, reach: tuple[float, float]) -> Floats:
-        """Each value, or a neighbour's faded one where that is larger; `values` has shape (lines, columns)."""
+        """Return each value, or the faded value of a neighbour if that is larger; shape (lines, columns)."""
         best = values.copy()
         for step, below, above in self.steps(reach):
             np.maximum(best[step:], values[:-step] * below[:, None], out=best[step:])
@@ -184,7 +196,7 @@ class Neighbourhood:
         return best
 
     def blended(self, vectors: Floats, reach: tuple[float, float]) -> Floats:
-        """Each vector plus its neighbours' faded ones."""
+        """Return each vector plus the faded vectors of its neighbours."""
         total = vectors.copy()
         for step, below, above in self.steps(reach):
             total[step:] += vectors[:-step] * below[:, None]
@@ -193,7 +205,7 @@ class Neighbourhood:
 
 
 def literal_share(lines: Iterable[Line], query: Query) -> float:
-    """The share of the question's words that stand in these lines in any form, weighted by rarity; 0..1."""
+    """Return the share of the query's words that these lines contain in any form, weighted by rarity; 0..1."""
     vocabulary = set().union(*(shape_of(line.said).words for line in lines))
     stems = query.stems
     met = {stems[at] for at in _numbered(vocabulary, stems) if at >= 0}
@@ -203,7 +215,7 @@ def literal_share(lines: Iterable[Line], query: Query) -> float:
 
 
 def _numbered(vocabulary: Iterable[str], stems: Sequence[str]) -> list[int]:
-    """For each word which of `stems` is its own, -1 for none of them."""
+    """Return for each word the index of its stem in `stems`, or -1."""
     numbers = {term: at for at, term in enumerate(stems)}
     # Stemming takes time: only words that begin like one of the stems are stemmed (y may become i: dying, die).
     beginnings = {term[:2] for term in stems} | {term[:2].replace("i", "y") for term in stems}
@@ -213,12 +225,12 @@ def _numbered(vocabulary: Iterable[str], stems: Sequence[str]) -> list[int]:
 
 
 def _is_sign(term: str) -> bool:
-    """Whether this is one sign of Chinese, Japanese or Korean, whose text is there in pairs."""
+    """Return whether a term is one Chinese, Japanese or Korean character; text is segmented into pairs of them."""
     return len(term) == 1 and not term.isascii()
 
 
 def word_overlap(vocabulary: LineVocabulary, query: Query, neighbourhood: Neighbourhood) -> Floats:
-    """The share of the question's words that stand in or near a line in any form, weighted by rarity; 0..1."""
+    """Return the share of the query's words in or near each line in any form, weighted by rarity; 0..1."""
     numbers = vocabulary.numbered(query.stems)
     held = (numbers == np.arange(len(query.stems))[:, None]).astype(np.float32)
     for at, term in enumerate(query.stems):
@@ -228,7 +240,7 @@ def word_overlap(vocabulary: LineVocabulary, query: Query, neighbourhood: Neighb
 
 
 def pair_matches(vocabulary: LineVocabulary, query: Query) -> Floats:
-    """How many neighbouring words of the question are neighbours in the line too, in any form."""
+    """Return how many pairs of adjacent query words are adjacent in each line too, in any form."""
     stems = sorted(set(chain.from_iterable(query.pairs)))
     terms = vocabulary.numbered(stems)[vocabulary.rows]
     together = vocabulary.lines[1:] == vocabulary.lines[:-1]
@@ -240,9 +252,9 @@ def pair_matches(vocabulary: LineVocabulary, query: Query) -> Floats:
 
 
 def exact_matches(lines: Sequence[Line], query: Query) -> Floats:
-    """How many of the question's identifiers (`GEO-1000`, `config.toml`) stand in the line as they are written.
+    """Return how many identifiers of the query (`GEO-1000`, `config.toml`) each line contains as they are written.
 
-    One less everywhere for each code that stands in none of the lines: what is like `ERR_042` is not about `ERR_043`.
+    For each code that is in none of the lines, all lose one: a line with `ERR_042` is not about `ERR_043`.
     """
     found = np.zeros(len(lines), np.float32)
     for identifier in query.identifiers:
@@ -253,7 +265,10 @@ def exact_matches(lines: Sequence[Line], query: Query) -> Floats:
 
 
 def name_matches(shapes: Sequence[Shape], query: Query) -> Floats:
-    """+0.5 for a line labelled with a name from the question, -0.5 for one labelled otherwise, 0 when none is named."""
+    """Return for each line +0.5 for a label that is a name in the query, -0.5 for another label, else 0.
+
+    All are 0 if the query names no label.
+    """
     counts: dict[str, int] = {}
     for shape in shapes:
         counts[shape.label] = counts.get(shape.label, 0) + 1
@@ -270,7 +285,7 @@ WordVectors = Callable[[Sequence[str]], "Floats"]
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """What a model of words says: `words` 0..1, the question's words met by like ones; `meaning`, a cosine."""
+    """Similarities by word vectors: `words`, 0..1, the query's words matched by similar ones; `meaning`, a cosine."""
 
     words: Floats
     meaning: Floats
@@ -279,9 +294,14 @@ class Likeness:
 def likeness(
     vocabulary: LineVocabulary, query: Query, neighbourhood: Neighbourhood, dated: Floats, word_vectors: WordVectors
 ) -> Likeness:
-    """Likeness of each line with the question, by the vectors of their words.
+    """Return the similarity of each line with the query, by the vectors of their words.
 
-    The words of a date are met by the date of the note as well, as far as `dated` says that it agrees.
+    Args:
+        vocabulary: The words of the lines.
+        query: The parsed query.
+        neighbourhood: The distances between the lines.
+        dated: How well each line's day agrees with the dates in the query; it also matches the words of these dates.
+        word_vectors: Returns the vectors of words.
     """
     if not vocabulary.words or not query.words:
         nothing = np.zeros(len(vocabulary.counts), np.float32)
@@ -316,20 +336,20 @@ def _unit(rows: Floats) -> Floats:
 
 
 def _lengths(rows: Floats) -> Floats:
-    """The length of each row, and hardly anything instead of nothing, to be divided by."""
+    """Return the length of each row, at least 1e-10 so that it can divide."""
     squares = np.einsum("ij,ij->i", rows, rows)
     lengths: Floats = np.maximum(np.sqrt(squares), np.float32(1e-10)).astype(np.float32, copy=False)
     return lengths
 
 
 def _products(few: Floats, many: Floats) -> Floats:
-    """All dot products, shape (few, many). Not by BLAS: its threads cost more than these small products do."""
+    """Return all dot products, shape (few, many). The threads of BLAS cost more than such small products."""
     products: Floats = np.einsum("ij,kj->ik", few, many)
     return products
 
 
 def date_matches(lines: Sequence[Line], query: Query) -> Floats:
-    """How well the day that each line is from agrees with a date in the question, 0..1."""
+    """Return how well the day of each line agrees with a date in the query, 0..1."""
     if not query.dates:
         return np.zeros(len(lines), np.float32)
     places: set[tuple[Source, str, str]] = {(line.source, line.path, line.context) for line in lines}
@@ -344,9 +364,9 @@ _MARKS = "\"'“”„*_"
 
 
 def unrepeated(lines: Sequence[Line]) -> list[Line]:
-    """The lines without those of transcripts whose words stand in a line of a note, be it in a list or with a label.
+    """Return the lines without transcript lines that repeat a line of a note, whether it is a list item or has a label.
 
-    The lines around one that is left out do not follow one another any more: they are of different blocks.
+    The lines before and after a removed one are in different blocks.
     """
     written = {form for line in lines if line.source == "memory" for form in _forms(line.text)}
     kept: list[Line] = []
@@ -360,7 +380,7 @@ def unrepeated(lines: Sequence[Line]) -> list[Line]:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """A line of a note, and what stands behind each label in it ("10:30 Anna: "); nothing for a blank line."""
+    """Yield a line of a note, and what follows each label in it ("10:30 Anna: "); nothing for a blank line."""
     rest = _plain(text)
     while rest:
         yield rest
@@ -368,7 +388,7 @@ def _forms(text: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Without list marker, emphasis and quotation marks around it; case and the width of spaces do not matter."""
+    """Return a line without list marker, emphasis and enclosing quotes; case and width of spaces are normalised."""
     marker = _LIST_MARKER.match(text)
     words = text[marker.end() if marker else 0 :].replace("**", "").split()
     return " ".join(words).strip(_MARKS).casefold()

@@ -1,4 +1,4 @@
-"""Candidate chunks to results: the best lines of the best chunks, or the beginnings of the chunks themselves."""
+"""Turn candidate chunks into results: their best lines, or the beginning of each chunk."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 
-# A chunk shares in what the chunks before and after it match: the answer often stands beside the words of the question.
+# A chunk shares in the matches of its neighbours: the answer is often next to the words of the question.
 NEIGHBOUR_SHARE = 0.3
 _FILE_NAME = re.compile(r"[^\s\"'`<>()]+\.md\b")
 # A longer question is not the name of a file.
@@ -55,12 +55,13 @@ POOL = 4
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What a line is worth: the sum of its features times these. Set by hand, the same for every workspace.
+    """The weights of the features of a line, set by hand and the same for every workspace.
 
-    `middle` and `slope` turn the value of the best window, without its parts for `name` and `chunk`, into the
-    confidence that the notes answer at all: a logistic curve fitted to answerable and unanswerable questions. A name
-    is left out because most of its lines say nothing to the point, `chunk` because some chunk is always the nearest.
-    `spread` says how fast lesser windows lose score.
+    `middle` and `slope` turn the value of the best window, without its `name` and `chunk` parts, into the confidence
+    that
+    the notes answer the query: a logistic curve fitted to answerable and unanswerable questions. `name` is left out
+    because most lines of a name do not answer, `chunk` because some chunk is always the nearest. `spread` is how slowly
+    other windows lose score.
     """
 
     keyword: float
@@ -94,7 +95,7 @@ BY_VECTORS = frozenset({"words", "meaning", "chunk"})
 
 @dataclass(frozen=True, slots=True)
 class RerankInput:
-    """Everything an answer is made from; see `openclaw_memory.search.search`."""
+    """Everything that results are made from; see `openclaw_memory.search.search`."""
 
     query: Query
     candidates: Sequence[Candidate]
@@ -106,10 +107,10 @@ class RerankInput:
 
 
 def best_lines(given: RerankInput) -> list[SearchResult]:
-    """Windows of lines from the candidates.
+    """Return windows of lines from the candidates, best first.
 
-    The score is the confidence that the notes answer the question at all, which the best window decides, times the
-    share that a window has in what the best one says.
+    The score is the confidence that the notes answer the query at all, which the best window decides, times the share
+    of each window relative to the best one.
     """
     chunks = [candidate.stored for candidate in given.candidates]
     lines = lines_of(chunks)
@@ -141,9 +142,9 @@ def best_lines(given: RerankInput) -> list[SearchResult]:
 
 
 def _vector_share(query: Query, lines: Sequence[Line], window: Window, worth: Mapping[str, float]) -> float:
-    """The share of vectors in what the best line of a window is worth.
+    """Return the share of vectors in the value of a window's best line.
 
-    As far as the question's words stand in the window as they are, vectors say no more than the words do.
+    To the extent that the window contains the query's words themselves, vectors add nothing to them.
     """
     literal = literal_share(lines[window.start : window.end + 1], query)
     vector = (1 - literal) * sum(value for name, value in worth.items() if name in BY_VECTORS)
@@ -151,7 +152,7 @@ def _vector_share(query: Query, lines: Sequence[Line], window: Window, worth: Ma
 
 
 def _windows(lines: Sequence[Line], values: Floats, notes: int, rules: SearchConfig) -> list[Window]:
-    """The best windows of the first `notes` lines, and as many of the others: neither source crowds out the other."""
+    """Return the best windows of the first `notes` lines, and as many of the rest."""
     parts = (slice(0, notes), slice(notes, len(lines)))
     found = [
         window.moved(part.start)
@@ -162,7 +163,7 @@ def _windows(lines: Sequence[Line], values: Floats, notes: int, rules: SearchCon
 
 
 def _confidence(best: Window, features: Mapping[str, Floats], weights: Weights) -> float:
-    """How likely it is that the notes answer at all, 0..1."""
+    """Return how likely it is that the notes answer the query at all, 0..1."""
     evidence = best.value - weights.name * float(features["name"][best.best])
     if "chunk" in features:
         evidence -= weights.chunk * float(features["chunk"][best.best])
@@ -170,7 +171,7 @@ def _confidence(best: Window, features: Mapping[str, Floats], weights: Weights) 
 
 
 def best_chunks(given: RerankInput) -> list[SearchResult]:
-    """The best chunks, with the beginning of each as its snippet."""
+    """Return the best chunks, each with its beginning as the snippet."""
     results = []
     for candidate in _first_of_each(given.candidates, _pool(given.rules)):
         stored, chunk = candidate.stored, candidate.stored.chunk
@@ -189,7 +190,7 @@ def best_chunks(given: RerankInput) -> list[SearchResult]:
 
 
 def _vector_share_of(candidate: Candidate, rules: SearchConfig) -> float:
-    """The share of its vector in a chunk's score; z-scores have no parts, so there the weighed scores are compared."""
+    """Return the share of its vector in a chunk's score; z-scores have no parts, so weighted scores replace them."""
     vector = rules.vector_weight * candidate.vector
     if rules.fusion == "weighted":
         return share_of(vector, candidate.score - vector)
@@ -197,16 +198,19 @@ def _vector_share_of(candidate: Candidate, rules: SearchConfig) -> float:
 
 
 def _first_of_each(candidates: Sequence[Candidate], count: int) -> Iterator[Candidate]:
-    """The first `count` candidates of each source."""
+    """Yield the first `count` candidates of each source."""
     for source in SOURCES:
         yield from islice((candidate for candidate in candidates if candidate.stored.source == source), count)
 
 
 def file_matcher(text: str) -> Callable[[str], bool] | None:
-    """Return a test whether a query names the note at a path, or None where it names no file.
+    """Return a test whether the query names the note at a path, or None if it names no file.
 
-    A query names a note by its path or file name, as the whole query, or anywhere in it with the ending. It names no
-    transcript: the beginning of one is no answer, and may be too long to be read for it.
+    A query names a note if it is its path or file name, or contains its file name with the ending. It never names a
+    transcript, whose beginning answers nothing and may be too long to read.
+
+    Args:
+        text: The query.
     """
     names = [text] if len(text) <= MAX_NAME_CHARS and not text.rstrip().endswith(("?", "？")) else []
     names += _FILE_NAME.findall(text)
@@ -222,7 +226,12 @@ def file_matcher(text: str) -> Callable[[str], bool] | None:
 
 
 def beginning(chunks: Sequence[StoredChunk], max_chars: int) -> SearchResult:
-    """Return as many whole lines from the start of a file as fit."""
+    """Return as many whole lines from the start of a file as fit, as a result with score 1.
+
+    Args:
+        chunks: All chunks of the file.
+        max_chars: The length of the snippet, at most.
+    """
     lines = lines_of(chunks)
     end = max([1, *(at for at, line in enumerate(lines, 1) if line.end_char - lines[0].start_char <= max_chars)])
     snippet = text_of(lines[:end])[:max_chars]
@@ -233,7 +242,7 @@ ANSWERS: Mapping[str, Callable[[RerankInput], list[SearchResult]]] = {"lines": b
 
 
 def _pool(rules: SearchConfig) -> int:
-    """How many answers to make: more than are wanted where MMR or age will choose among them."""
+    """Return how many results to make: more than are wanted if MMR or age will select among them."""
     return rules.max_results * (1 if rules.mmr is None and rules.half_life_days is None else POOL)
 
 
@@ -270,9 +279,9 @@ def _keyword_scores(chunks: Sequence[StoredChunk], lines: Sequence[Line], text: 
 
 
 def _chunk_scores(chunks: Sequence[StoredChunk], lines: Sequence[Line], cosines: Mapping[int, float]) -> Floats:
-    """For each line how near its nearest chunk is, from the farthest of the chunks, 0, to the nearest, 1.
+    """Return for each line how near its chunk is to the query, from the farthest chunk, 0, to the nearest, 1.
 
-    Each model has a scale of its own for cosines; the order and the gaps mean the same for all.
+    Each model has its own scale for cosines; relative distances are comparable.
     """
     known = [cosines[stored.id] for stored in chunks if stored.id in cosines]
     farthest, nearest = min(known, default=0.0), max(known, default=0.0)
@@ -282,7 +291,7 @@ def _chunk_scores(chunks: Sequence[StoredChunk], lines: Sequence[Line], cosines:
 
 
 def _best_by_line(chunks: Sequence[StoredChunk], lines: Sequence[Line], scores: Mapping[int, float]) -> Floats:
-    """For each line the best score of a chunk that holds it."""
+    """Return for each line the best score of a chunk that contains it."""
     best: dict[tuple[str, int], float] = {}
     for stored in chunks:
         for number in range(stored.chunk.start_line, stored.chunk.end_line + 1):
@@ -316,14 +325,20 @@ class Window:
     value: float
 
     def moved(self, by: int) -> Window:
-        """The window in a list that has so many lines more in front."""
+        """Return the window in a list with `by` more lines in front."""
         return replace(self, start=self.start + by, end=self.end + by, best=self.best + by) if by else self
 
 
 def best_windows(lines: Sequence[Line], values: Floats, max_chars: int, count: int) -> list[Window]:
-    """Up to `count` windows of at most `max_chars` characters, none sharing a line, the weightiest first.
+    """Return non-overlapping windows of lines, best first.
 
     A window never crosses a heading or a gap. A single line longer than `max_chars` is a window of its own.
+
+    Args:
+        lines: The lines.
+        values: The value of each line.
+        max_chars: The length of a window, at most.
+        count: How many windows at most.
     """
     if not lines:
         return []
@@ -347,7 +362,7 @@ def best_windows(lines: Sequence[Line], values: Floats, max_chars: int, count: i
 
 
 def _ends(lines: Sequence[Line], max_chars: int) -> NDArray[np.intp]:
-    """For each line the last one that a window starting there may hold."""
+    """Return for each line the last line of the longest window that starts there."""
     blocks = np.array([line.block for line in lines], np.int64)
     first = np.array([line.start_char for line in lines], np.int64)
     length = np.array([len(line.text) for line in lines], np.int64)
@@ -358,6 +373,6 @@ def _ends(lines: Sequence[Line], max_chars: int) -> NDArray[np.intp]:
 
 
 def _trimmed(filled: NDArray[np.bool_], values: Floats, start: int, end: int, value: float) -> Window:
-    """The window without lines that say nothing at its edges."""
+    """Return the window without empty lines at its edges."""
     kept = start + np.flatnonzero(filled[start : end + 1])
     return Window(int(kept[0]), int(kept[-1]), int(kept[values[kept].argmax()]), value)

@@ -1,4 +1,4 @@
-"""Dates that a question mentions, the day of a chunk, and how well the two agree (pure)."""
+"""Dates that a query mentions, the day of a chunk, and how well the two agree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from openclaw_memory.text.terms import fold
 from openclaw_memory.types import Source
 from openclaw_memory.workspace.dates import note_date
 
-# Month names by number, folded; an abbreviation counts when a day or a year stands beside it.
+# Month names by number, folded; an abbreviation counts next to a day or a year.
 _MONTHS = (
     "january januari januar janvier enero",
     "february februari februar fevrier febrero",
@@ -28,7 +28,7 @@ _MONTHS = (
 _ABBREVIATIONS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _NUMBER_OF_MONTH = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
 _NUMBER_OF_MONTH |= {name: number for number, name in enumerate(_ABBREVIATIONS, 1)} | {"sept": 9, "okt": 10, "dez": 12}
-# Words that are also a verb or a name: they are a month only with a day, a year, or "in" and its like beside them.
+# Words that are also a verb or a name: they are a month only with a day, a year, or "in" and its like next to them.
 _AMBIGUOUS = frozenset(
     {"may", "march", "mars", "mar", "august", "mai", "mei", "jan", "dec", "april", "june", "sep", "avril"}
 )
@@ -50,16 +50,16 @@ ISO_DAY = len("2026-01-06")
 
 @dataclass(frozen=True, slots=True)
 class DateMention:
-    """A day, month or year that a question names; what it leaves open is None."""
+    """A day, month or year that a query names, with None for what it leaves open."""
 
     year: int | None
     month: int | None
     day: int | None
 
     def agreement(self, other: date) -> float:
-        """0..1: 1 for the day named; less the further the date lies from it; 0 outside the month or year named.
+        """Return 1 for the day named, less the further the date is from it, and 0 outside the month or year named.
 
-        A note is often written a day or two after what it tells of, so days nearby still count.
+        A note is often written a day or two after the event, so days nearby still count.
         """
         if self.month is None:
             return 0.5 if self.year == other.year else 0.0
@@ -75,19 +75,19 @@ class DateMention:
 
 
 def mentioned_dates(query: str) -> tuple[DateMention, ...]:
-    """The dates in a question, in English, Dutch, German, French, Spanish, ISO form, Chinese, Japanese or Korean."""
+    """Return the dates in a query: English, Dutch, German, French, Spanish, ISO, Chinese, Japanese or Korean."""
     return tuple(dict.fromkeys(mention for mention, _ in _mentions(query)))
 
 
 def text_of_dates(query: str) -> str:
-    """The parts of a question, folded, that are its dates."""
+    """Return the parts of a query, folded, that are its dates."""
     return " ".join(part for _, part in _mentions(query))
 
 
 def day_of(source: Source, path: str, context: str) -> date | None:
-    """The day that a chunk is from, None where nothing says it.
+    """Return the day of a chunk, or None if it is unknown.
 
-    The path of a daily note names it; a transcript may last for days, and the context of a chunk of it begins with one.
+    The path of a daily note names it. A transcript may last for days, so the context of each chunk begins with its day.
     """
     if source == "memory":
         return note_date(path)

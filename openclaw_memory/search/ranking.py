@@ -1,6 +1,6 @@
-"""Scores into an order: the formulas of fusion and decay, and the order and choice of answers (pure).
+"""Formulas of fusion and decay, and the order and selection of results.
 
-The formulas are OpenClaw's (2026.9) where it has one; deliberate differences are listed in
+The formulas are OpenClaw's (2026.9) if it has one; deliberate differences are listed in
 `docs/explanation/differences.md`.
 """
 
@@ -27,9 +27,9 @@ LENGTH_BOOST = 0.18
 FULL_LENGTH_CHARS = 160
 UNRANKED_SCORE = 0.001
 
-# Names in `SearchResult.parts` of what each leg said of a chunk; answers made of lines have neither.
+# Names in `SearchResult.parts` of the scores of keyword and vector search; results made of lines have neither.
 TEXT_SCORE, VECTOR_SCORE = "text_score", "vector_score"
-# Names there of the share, 0..1, that meaning has in a score, the rest being that of words, and of what age has left.
+# Names there of the share of a score, 0..1, that comes from vectors, and of the factor that age has left of it.
 VECTOR_SHARE, DECAY = "vector_share", "decay"
 
 SECONDS_A_DAY = 86_400
@@ -38,9 +38,9 @@ _WORD = re.compile(r"\w+")
 
 
 def bm25_to_score(rank: float) -> float:
-    """SQLite's bm25() as a score in (0, 1): it is negative where a row matches, and the more so the better.
+    """Return SQLite's bm25(), which is negative for a match and lower for a better one, as a score in (0, 1).
 
-    r/(1+r) with r = -rank; OpenClaw's 1/(1+rank) for ranks that are not negative, 0.001 for what is not finite.
+    The score is r/(1+r) with r = -rank, OpenClaw's 1/(1+rank) for other ranks, and 0.001 for infinities and NaN.
     """
     if not math.isfinite(rank):
         return UNRANKED_SCORE
@@ -48,7 +48,7 @@ def bm25_to_score(rank: float) -> float:
 
 
 def boosted_keyword_score(query: str, path: str, text: str, score: float) -> float:
-    """A keyword score with OpenClaw's boosts for whole words in the text, their density, path and length; 0..1."""
+    """Return a keyword score with OpenClaw's boosts for whole words, their density, path and length; 0..1."""
     asked = list(dict.fromkeys(_folded_words(query)))
     if not asked:
         return score
@@ -62,7 +62,7 @@ def boosted_keyword_score(query: str, path: str, text: str, score: float) -> flo
 
 
 def standardised(values: Mapping[int, float], ids: Sequence[int]) -> dict[int, float]:
-    """z-scores of `values` over `ids`; an id without a value counts as the smallest value, or as 0 if that is less."""
+    """Return the z-scores of `values` over `ids`; a missing value counts as the smallest of them and 0."""
     if not ids:
         return {}
     floor = min([0.0, *values.values()])
@@ -73,18 +73,18 @@ def standardised(values: Mapping[int, float], ids: Sequence[int]) -> dict[int, f
 
 
 def weighted_sum(vector: float, keyword: float, vector_weight: float, text_weight: float) -> float:
-    """The two scores of a chunk as one; what a leg did not find counts 0."""
+    """Return the weighted sum of two scores; a search that did not find the chunk counts 0."""
     return vector_weight * vector + text_weight * keyword
 
 
 def share_of(vector: float, keyword: float) -> float:
-    """What part of `vector + keyword` is the vector's, 0..1; a part below zero takes nothing, and nothing has none."""
+    """Return the share of `vector` in `vector + keyword`, 0..1; negative parts count as 0, and the share in 0 is 0."""
     gained = max(vector, 0.0) + max(keyword, 0.0)
     return max(vector, 0.0) / gained if gained > 0 else 0.0
 
 
 def decayed(score: float, age_days: float, half_life_days: float) -> float:
-    """`score` halved for every half-life of age; unchanged where age or half-life is not a finite number above zero."""
+    """Return `score` halved for every half-life of age, unchanged if age or half-life is not finite and positive."""
     if not math.isfinite(age_days) or not math.isfinite(half_life_days) or half_life_days <= 0:
         return score
     return score * math.exp(-math.log(2) / half_life_days * max(0.0, age_days))
@@ -99,11 +99,17 @@ def ranked(
     now: datetime,
     day_of: Callable[[SearchResult], date | None],
 ) -> list[SearchResult]:
-    """Answers in their final order.
+    """Return results in their final order: by score, or by MMR if `mmr_lambda` is given.
 
-    Answers of which `day_of` knows the day lose score with age where a half-life is given; then the score decides, or
-    MMR where a lambda is given. Where the question is the name of a file, answers from that file come first, with
-    score 1.
+    If the query is the name of a file, results from that file come first, with score 1.
+
+    Args:
+        answers: The results.
+        query: The query.
+        half_life_days: The age at which a result has lost half of its score; None for no decay.
+        mmr_lambda: The weight of relevance against diversity, 0..1, or None.
+        now: The moment from which age is counted.
+        day_of: Returns the day of a result, or None; without a day it does not decay.
     """
     aged = answers
     if half_life_days is not None:
@@ -121,10 +127,15 @@ def ranked(
 def selected(
     answers: Sequence[SearchResult], min_score: float, limit: int, max_share: float = 1.0
 ) -> list[SearchResult]:
-    """Answers at or above the threshold; places left over go to chunks whose words match and that no vector speaks for.
+    """Return the results at or above the threshold; free places go to chunks that only keyword search found.
 
-    A threshold set for a sum of two scores would drop every chunk that only one leg found, however well it matches.
-    Of the places, at most `max_share` go to transcripts, unless the notes leave some over.
+    A threshold for a sum of two scores would drop every chunk that only one search found, however well it matches.
+
+    Args:
+        answers: The results, best first.
+        min_score: The threshold.
+        limit: How many results at most.
+        max_share: The share of transcripts, 0..1, unless notes leave places free.
     """
     strict = [answer for answer in answers if answer.score >= min_score]
     matched = [answer for answer in answers if answer.parts.get(TEXT_SCORE, 0.0) > 0 and answer.score >= 0]
@@ -135,7 +146,7 @@ def selected(
 
 
 def _shared_out(answers: Sequence[SearchResult], limit: int, max_share: float) -> list[SearchResult]:
-    """The first `limit` answers, of which transcripts have at most their share and what notes leave over."""
+    """Return the first `limit` results, with at most the share of transcripts and the places that notes leave free."""
     notes = sum(answer.source == "memory" for answer in answers)
     share = max(math.floor(limit * max_share), math.ceil(max_share))
     room = {"memory": limit, "sessions": max(share, limit - notes)}
@@ -152,7 +163,7 @@ def _place_in_order(answer: SearchResult) -> tuple[float, float, str, int, int]:
 
 
 def _tier(query: str, answer: SearchResult) -> int:
-    """How exactly the question names the file; a word that is a session's id alone names no transcript."""
+    """Return how exactly the query names the file; a single word that is the id of a session names no transcript."""
     tier = exact_path_tier(query, answer.path)
     return tier if answer.source == "memory" or tier > 1 else 0
 
@@ -179,10 +190,15 @@ _CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u1100-\
 def mmr(
     items: Sequence[Item], relevance: float, score: Callable[[Item], float], text: Callable[[Item], str]
 ) -> list[Item]:
-    """Order by maximal marginal relevance: relevance * score - (1 - relevance) * likeness to what already stands.
+    """Return items by maximal marginal relevance: relevance * score - (1 - relevance) * similarity to earlier ones.
 
-    Carbonell & Goldstein (1998), with scores scaled to 0..1 and Jaccard likeness of words. `relevance` is clamped to
-    0..1; 1 sorts by score. Scores that are not numbers rank last instead of emptying the answer.
+    Carbonell & Goldstein (1998), with scores scaled to 0..1 and Jaccard similarity of words.
+
+    Args:
+        items: The items.
+        relevance: The weight of the score, clamped to 0..1; 1 sorts by score.
+        score: Returns the score of an item; infinities and NaN rank last.
+        text: Returns the text of an item.
     """
     weight = min(1.0, max(0.0, relevance))
     raw = [value if math.isfinite(value) else -math.inf for value in map(score, items)]
@@ -205,14 +221,14 @@ def mmr(
 
 
 class Likeness:
-    """Jaccard likeness between texts, each taken apart once."""
+    """Jaccard similarity between texts, each of which is split once."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = [_normal(text) for text in texts]
         self.words = [mmr_words(text) for text in texts]
 
     def between(self, one: int, other: int) -> float:
-        """0..1; texts without words are alike only where they are the same."""
+        """Return the similarity of two of the texts, 0..1; texts without words are similar only if they are equal."""
         first, second = self.words[one], self.words[other]
         if not first and not second:
             return float(self.texts[one] == self.texts[other])
@@ -220,12 +236,12 @@ class Likeness:
 
 
 def text_similarity(one: str, other: str) -> float:
-    """Jaccard likeness of two texts, 0..1."""
+    """Return the Jaccard similarity of two texts, 0..1."""
     return Likeness([one, other]).between(0, 1)
 
 
 def mmr_words(text: str) -> frozenset[str]:
-    """ASCII words, and characters and pairs of characters of Chinese, Japanese and Korean."""
+    """Return the ASCII words of a text, and its Chinese, Japanese and Korean characters and pairs of characters."""
     low = _normal(text)
     characters = [match.group() for match in _CJK.finditer(low)]
     at = [match.start() for match in _CJK.finditer(low)]

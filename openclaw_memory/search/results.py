@@ -1,4 +1,4 @@
-"""What a search returns: a sequence of results that also says how it was found, and shows itself in a notebook."""
+"""Search results: a sequence that also says how it was found, and displays itself in a notebook."""
 
 from __future__ import annotations
 
@@ -21,11 +21,19 @@ _COLUMNS = ("score", "citation", "snippet", "path", "start_line", "end_line", "s
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SearchResults(Sequence[SearchResult]):
-    """The answers to one question, best first.
+    """The results of one search, best first.
 
-    `mode` says which legs were used; `reason` why it is less than hybrid, where that was not asked for. `filtered`
-    counts the answers that the threshold `min_score` took; a search that explains itself has them in `rejected`.
-    `stale` is True when files had changed since the index was built.
+    Attributes:
+        results: The results.
+        query: The query.
+        mode: Which searches ran: keyword, vector, or both.
+        provider: The provider of the embedder.
+        model: Its model.
+        filtered: How many results the threshold `min_score` removed.
+        stale: Whether files have changed since the index was built.
+        reason: Why the mode is less than hybrid, unless that was asked for.
+        min_score: The threshold.
+        rejected: The removed results, if the search explains itself.
     """
 
     results: tuple[SearchResult, ...]
@@ -55,14 +63,14 @@ class SearchResults(Sequence[SearchResult]):
         return iter(self.results)
 
     def explain(self) -> Explanation:
-        """How each score came about: a table in a notebook, and a plot.
+        """Return how each score came about, shown as a table in a notebook, or plotted.
 
-        After `search(..., explain=True)` it also has the answers that the threshold took, and the features of lines.
+        After `search(..., explain=True)` it also has the results that the threshold removed, and the features of lines.
         """
         return explanation(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row a result: score, citation, snippet, path, start_line, end_line, source.
+        """Return a table with one row for each result: score, citation, snippet, path, start_line, end_line, source.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -72,7 +80,7 @@ class SearchResults(Sequence[SearchResult]):
         return frame("to_pandas()", _COLUMNS, ([getattr(result, name) for name in _COLUMNS] for result in self))
 
     def __repr__(self) -> str:
-        """What was asked and found, a line for each result."""
+        """Return the query and what was found, with a line for each result."""
         found = [f"  {result.score:.2f} {result.citation}" for result in self]
         return "\n".join([f"SearchResults({self.query!r}: {self._found()})", *found])
 
@@ -87,7 +95,7 @@ class SearchResults(Sequence[SearchResult]):
         return table(caption, ("", "score", "place", "text"), rows)
 
     def _found(self) -> str:
-        """How much was found and by what, and whatever is less than it could be, in one line."""
+        """Return in one line how much was found, how, and what is less than it could be."""
         count = f"{len(self)} result{'s' if len(self) != 1 else ''}" if self else "nothing found"
         words = [f"{count}, {self.mode} search, {self.provider} {self.model}".rstrip()]
         if self.filtered:
@@ -110,11 +118,12 @@ _WIDTH, _MARGIN, _BAR = 8.0, 1.5, 0.4
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """One answer's score: `score = (keyword + vector) * decay`, all in [0, 1].
+    """The score of one result: `score = (keyword + vector) * decay`, all in [0, 1].
 
-    `keyword` and `vector` are what the words and their meaning brought to it before age took its part; `decay` is 1
-    where age does not count. `kept` is False where the threshold took the answer, whose `rank` is then None.
-    `features` are all parts that the search has reported, by name (`SearchResult.parts`).
+    `keyword` and `vector` are the parts of the score before decay, from words and from vectors. `decay` is 1 if age
+    does
+    not count. `kept` is False if the threshold removed the result, whose `rank` is then None. `features` are all parts
+    that the search reported, by name (`SearchResult.parts`).
     """
 
     rank: int | None
@@ -129,10 +138,11 @@ class Explained:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """The answers to `query`, each with the parts of its score.
+    """The results for `query`, each with the parts of its score.
 
-    `min_score` is the threshold. Where chunks answer, some are shown that do not reach it, for words of the question
-    that they hold: all such where none reaches it, else those that no vector speaks for (OpenClaw's rule).
+    `min_score` is the threshold. If results are chunks, some below it are shown because they contain words of the
+    query:
+    all of these if no chunk reaches it, else those without a vector score (OpenClaw's rule).
     """
 
     rows: tuple[Explained, ...]
@@ -140,7 +150,9 @@ class Explanation:
     min_score: float
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row an answer: rank, citation, score, keyword, vector, decay, kept; `feature_<name>` of each feature.
+        """Return a table with one row for each result.
+
+        Its columns are rank, citation, score, keyword, vector, decay, kept, and `feature_<name>` for each feature.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -155,9 +167,12 @@ class Explanation:
         return frame("explain().to_pandas()", (*_EXPLAINED_COLUMNS, *(f"feature_{name}" for name in names)), rows)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Bars of what keywords and vectors brought to each score and what age took, and the threshold as a line.
+        """Plot the parts of each score from keywords and vectors, what age took, and the threshold as a line.
 
-        `ax` is drawn upon, or a new figure. Answers that the threshold took are pale.
+        Results that the threshold removed are pale.
+
+        Args:
+            ax: Where to plot, or None for a new figure.
 
         Raises:
             MissingExtraError: matplotlib is not installed.
@@ -196,7 +211,7 @@ class Explanation:
         return ax
 
     def __repr__(self) -> str:
-        """What was asked, and a line for each answer."""
+        """Return the query, and a line for each result."""
         rows = [
             f"  {row.score:.2f} = ({row.keyword:.2f} keyword + {row.vector:.2f} vector) * {row.decay:.2f}  "
             f"{row.citation}{'' if row.kept else '  (below the threshold)'}"
@@ -225,14 +240,14 @@ class Explanation:
         return table(caption, ("", "score", "place", "keyword", "vector", "decay"), rows)
 
     def _features(self) -> list[str]:
-        """The names of all features, in the order in which they are first met."""
+        """Return the names of all features, in order of their first appearance."""
         return list(
             dict.fromkeys(name for row in self.rows for name in row.features if name not in {VECTOR_SHARE, DECAY})
         )
 
 
 def explanation(results: SearchResults) -> Explanation:
-    """The parts of the scores of `results`, and of what the threshold took where the search has kept that."""
+    """Return the parts of the scores of `results`, and of those that the threshold removed if the search kept them."""
     kept = [_explained(result, rank) for rank, result in enumerate(results, 1)]
     rejected = [_explained(result, None) for result in results.rejected]
     return Explanation((*kept, *rejected), results.query, results.min_score)
@@ -252,12 +267,12 @@ def _short(query: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """`text` as matplotlib draws it: a `$` in a path or a question would begin a formula."""
+    """Return `text` safe for matplotlib, for which a `$` in a path or a query would begin a formula."""
     return clean(text).replace("$", r"\$")
 
 
 def _fonts() -> list[str]:
-    """The usual font, and those of this machine that have the signs of Chinese, Japanese and Korean."""
+    """Return the usual font, and those of this machine that have Chinese, Japanese and Korean characters."""
     from matplotlib import font_manager, rcParams
 
     known = {font.name for font in font_manager.fontManager.ttflist}

@@ -1,6 +1,6 @@
 """Hybrid search: keywords and vectors find chunks, and the best lines of these chunks are the results.
 
-query -> candidates (keyword and vector search, fused) -> passages (lines, or chunks) -> decay, MMR, threshold -> results
+query -> candidates (keyword and vector search, fused) -> passages (lines or chunks) -> decay, MMR, threshold -> results
 """
 
 from __future__ import annotations

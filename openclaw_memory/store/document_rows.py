@@ -1,7 +1,7 @@
-"""The rows of vectors that came with documents: one per document, under the identity of the model that made it.
+"""The rows of vectors that came with documents: one for each document, under the identity of its model.
 
-They have a table of their own, so that they never appear among chunks, counts or keyword hits. A row names its vector
-by model and key, and is found as soon as that vector is stored.
+They are in a table of their own, so that no chunk, count or keyword search ever meets them. A row names its vector by
+model and key, and is found as soon as that vector is stored.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ BY_PATH = f"{STORED} JOIN models ON models.id = model_id WHERE path = ? AND iden
 
 
 def add(db: apsw.Connection, path: str, rows: Iterable[ChunkRow]) -> None:
-    """Add the rows of a file that have an identity; the others are left to `rows.add_file`."""
+    """Add the rows of a file that have an identity; `rows.add_file` adds the others."""
     wanted = [row for row in rows if row.identity is not None and row.vector_key is not None]
     for row in wanted:
         model_id = vector_cache.add_model(db, str(row.identity))
@@ -60,7 +60,7 @@ def add(db: apsw.Connection, path: str, rows: Iterable[ChunkRow]) -> None:
 
 
 def remove(db: apsw.Connection, paths: Iterable[str]) -> None:
-    """Remove the rows of these files, which must still be in the table of files."""
+    """Remove the rows of these files, which still exist themselves."""
     gone = [row for path in paths for row in fetch(db, REMOVE, (path,))]
     if gone:
         changed(db)
@@ -73,7 +73,7 @@ def changed(db: apsw.Connection, model_id: int | None = None) -> None:
 
 
 def identities(db: apsw.Connection, cache: Cache) -> Mapping[str, tuple[int, int]]:
-    """Return how many rows each identity has, and how many of them have their vectors."""
+    """Return how many rows each identity has, and how many of these have their vectors."""
 
     def count() -> dict[str, tuple[int, int]]:
         rows = fetch(db, COUNTS, (vector_cache.key_width(db),))
@@ -88,7 +88,7 @@ def nearest(
     """Return the k rows of an identity with the highest cosine, best first; a vector of zeros has the cosine 0.
 
     Raises:
-        EmbedderError: The vector has other dimensions than those of the rows, or holds a NaN.
+        EmbedderError: The vector has other dimensions than the rows, or holds a NaN.
     """
     import numpy as np
 
@@ -142,18 +142,18 @@ def _stored(rows: Sequence[tuple[int, str, Source]]) -> list[StoredChunk]:
 
 
 def _own(ids: Iterable[int]) -> list[int]:
-    """Return the ids in the table: outside they are negative, which distinguishes them from those of chunks."""
+    """Return the ids in the table: outside they are negative, so that they differ from those of chunks."""
     return [-one for one in ids if one < 0]
 
 
 def are_there(db: apsw.Connection) -> bool:
-    """Return whether this index has the table for such rows, which older versions lack."""
+    """Whether the schema of this index has the table of these rows."""
     ((version,),) = fetch(db, "PRAGMA user_version")
     return bool(version >= SINCE_SCHEMA)
 
 
 def _cached(db: apsw.Connection, cache: Cache, what: object, read: Callable[[], Any], nothing: Any) -> Any:
-    """Return what `read` returns, read again only where rows or their vectors have changed; `nothing` without rows."""
+    """Return what `read` returns, read again only if rows or their vectors have changed; `nothing` without rows."""
     known = fetch(db, "SELECT value FROM meta WHERE key = ?", (CHANGE,)) if are_there(db) else []
     if not known:
         return nothing

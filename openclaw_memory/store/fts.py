@@ -1,4 +1,4 @@
-"""The keyword leg: BM25 over segmented terms in FTS5."""
+"""Keyword search: BM25 over segmented terms in FTS5."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from openclaw_memory.errors import StoreError
 from openclaw_memory.store import fts, rows, schema, vector_cache
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.store.location import COMPANIONS
+from openclaw_memory.store.shadow import files_in
 from openclaw_memory.types import StoreInfo
 
 KEPT = 3  # damaged indexes that are kept to look for the cause: each is as large as the index
@@ -151,6 +152,5 @@ def set_aside(index_path: Path) -> Path:
 def kept(index_path: Path) -> list[Path]:
     """Return the damaged indexes that were kept next to an index, the oldest first."""
     pattern = re.compile(re.escape(index_path.name) + r"\.damaged-(\d{8}T\d{6})(?:-(\d+))?")
-    files = index_path.parent.iterdir() if index_path.parent.is_dir() else ()
-    found = [(match, path) for path in files if (match := pattern.fullmatch(path.name))]
+    found = [(match, path) for path in files_in(index_path.parent) if (match := pattern.fullmatch(path.name))]
     return [path for _, path in sorted(((match[1], int(match[2] or 1)), path) for match, path in found)]

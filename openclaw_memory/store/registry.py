@@ -48,7 +48,7 @@ def store_of(
     return SqliteStore(root / Path(path).expanduser()), ()
 
 
-def _checked(choice: object) -> Store | Callable[[], Store]:
+def _checked(choice: Store | Callable[[], Store]) -> Store | Callable[[], Store]:
     if isinstance(choice, Store):
         return choice
     missing = sorted(name for name in dir(Store) if not name.startswith("_") and not hasattr(choice, name))

@@ -91,5 +91,13 @@ def _remove(folder: Path, beginning: str) -> list[str]:
     return gone
 
 
+def files_in(folder: Path) -> list[Path]:
+    """Return the files of a folder, sorted; none where it is missing or cannot be listed."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
 def _beginning_with(folder: Path, beginning: str) -> list[Path]:
-    return sorted(file for file in folder.iterdir() if file.name.startswith(beginning)) if folder.is_dir() else []
+    return [file for file in files_in(folder) if file.name.startswith(beginning)]

@@ -1,4 +1,4 @@
-"""The vector leg: coarse int8 codes in sqlite-vec find candidates, exact float32 vectors score them.
+"""Vector search: coarse int8 codes in sqlite-vec find candidates, exact float32 vectors score them.
 
 Without sqlite-vec, or where its codes do not match the chunks, every vector is scored, page by page.
 """

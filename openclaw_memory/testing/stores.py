@@ -162,21 +162,21 @@ def _check_candidates(store: Store) -> None:
     for hits, source in zip(found.hits, SOURCES, strict=True):
         text = {hit.chunk_id: hit.score for hit in store.search_text(["n7", "n12"], 60, source=source)}
         near = {hit.chunk_id: hit.score for hit in store.search_vector(vectors[7], 3, source=source)}
-        assert dict(hits.text) == text, f"the keyword leg of {source} must find what search_text finds"
-        assert dict(hits.vector or {}) == near, f"the vector leg of {source} must find what search_vector finds"
+        assert dict(hits.text) == text, f"keyword search in {source} must find what search_text finds"
+        assert dict(hits.vector or {}) == near, f"vector search in {source} must find what search_vector finds"
         assert set(hits.cosines) == {*text, *near}, "with all_cosines, every hit must have its cosine"
     chosen = {chunk_id for hits in found.hits for chunk_id in hits.text}
     assert chosen <= {chunk.id for chunk in found.chunks}, "the chunks that `choose` picks must come"
     assert [[chunk.path for chunk in file] for file in found.named] == [["memory/2.md"] * 5], "named files must come"
     alone = store.candidates(replace(request, vector=None, source=SOURCES[1], named=None))
-    assert [one.vector for one in alone.hits] == [None], "one source and no vector: one entry, without a vector leg"
+    assert [one.vector for one in alone.hits] == [None], "one source and no vector: one entry, without a vector search"
     assert dict(alone.hits[0].text) == dict(found.hits[1].text), "a source that is named must be searched as before"
     assert not alone.named, "no files must come where none is named"
     every = replace(request, terms=["file1", "n7"], vector=None, match="all")
     assert [len(one.text) for one in store.candidates(every).hits] == [0, 1], "match='all' must want all terms"
     filled = store.candidates(replace(every, enough=2))
     assert [len(one.text) for one in filled.hits] == [0, 5], "fewer than `enough` must be filled up with any"
-    assert not store.candidates(replace(request, terms=[])).hits, "without terms neither leg runs"
+    assert not store.candidates(replace(request, terms=[])).hits, "without terms nothing is searched"
     store.remove_files([path for path in store.files() if path.startswith("sessions/")])
     assert len(store.candidates(request).hits) == 1, "a source without files is not searched"
 
@@ -203,8 +203,10 @@ def _check_where(store: Store) -> None:
         found = store.candidates(CandidateRequest(["every"], vectors[0], where=where)).hits
         ids = {chunk_id for one in found for chunk_id in one.text}
         assert sorted(chunk.ordinal for chunk in store.chunks(ids)) == places, f"where={where} must find {places}"
-        legs = (store.search_text(["every"], 99, where=where), store.search_vector(vectors[0], 99, where=where))
-        assert [{hit.chunk_id for hit in leg} for leg in legs] == [ids, ids], f"where={where} must filter both legs"
+        both = (store.search_text(["every"], 99, where=where), store.search_vector(vectors[0], 99, where=where))
+        assert [{hit.chunk_id for hit in hits} for hits in both] == [ids, ids], (
+            f"where={where} must filter both searches"
+        )
 
 
 def _check_text(store: Store) -> None:
@@ -290,7 +292,7 @@ def _check_sources(store: Store) -> None:
 
 
 def _check_threads(store: Store) -> None:
-    """Two readers beside a writer: each search sees a file's old chunks or its new ones, never a mixture."""
+    """Two readers and a writer: each search sees a file's old chunks or its new ones, never a mixture."""
     from concurrent.futures import ThreadPoolExecutor
 
     vectors = _filled(store)

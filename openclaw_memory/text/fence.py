@@ -1,4 +1,4 @@
-"""The fence around recalled text: what is shown to a model as data can be told from its talk, and is cut out again."""
+"""The fence around recalled text: it marks what a model is shown as data, and is cut out again."""
 
 from __future__ import annotations
 

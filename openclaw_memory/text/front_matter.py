@@ -1,8 +1,8 @@
 """The front matter of a document that a program wrote: fields as JSON, one a line, above the text (pure).
 
-Such a file is `---`, `openclaw_memory: 1`, a line `name: JSON` for each field, `---`, the text, and a line feed. It is
-YAML as other programs read it, and what they or people write there is read as far as it is simple YAML. What stands
-above the text is no memory: it is not cut, embedded or indexed.
+Such a file is `---`, `openclaw_memory: 1`, a line `name: JSON` for each field, `---`, the text, and a line feed. Other
+programs read it as YAML, and simple YAML that they or people write there is read back. Front matter is not memory: it
+is not cut, embedded or indexed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 
 
 class FrontMatter(NamedTuple):
-    """A document as its file says it; `damage` says in words what of its front matter cannot be read."""
+    """The fields and the text of a document; `damage` says what of its front matter cannot be read."""
 
     fields: dict[str, Any]
     text: str
@@ -53,8 +53,8 @@ class FrontMatter(NamedTuple):
 class Embedding(NamedTuple):
     """What the front matter of a document says of the vector that came with it.
 
-    `vector` is the vector itself in base64, None where its model can make it again. `key` is the SHA-256 of what it is
-    made of: of those numbers, or else of the whole file.
+    `vector` is the vector itself in base64, None if its model can make it again. `key` is the SHA-256 of that vector,
+    or else of the whole file.
     """
 
     model: str
@@ -64,12 +64,12 @@ class Embedding(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """The name under which a store keeps it: vectors of one model and another length are never compared."""
+        """The name under which a store keeps it: vectors of one model but other dimensions are never compared."""
         return f"{self.model}#{self.dims}"
 
 
 def embedding_of(file: str, fields: Mapping[str, Any]) -> Embedding | None:
-    """What a file, whose fields these are, says of the vector that came with it; None where none did."""
+    """Return what a file with these fields says of the vector that came with it, or None."""
     said = fields.get(EMBEDDING)
     if not isinstance(said, dict) or not said.get(MODEL):
         return None
@@ -81,7 +81,7 @@ def embedding_of(file: str, fields: Mapping[str, Any]) -> Embedding | None:
 
 
 def front_matter_end(text: str) -> int:
-    """How many characters of a file come before the text of its document; 0 where a program wrote no front matter."""
+    """Return how many characters of a file precede the text of its document; 0 if no program wrote it."""
     opening = _OPENING.match(text) if text.startswith("---") else None
     if opening is None:
         return 0
@@ -92,10 +92,10 @@ def front_matter_end(text: str) -> int:
 
 
 def render(fields: Mapping[str, Any], text: str) -> str:
-    """The file of a document with these fields, whose names are of `a-z` and `_`, and this text.
+    """Return the file of a document with these fields, whose names consist of `a-z` and `_`, and this text.
 
     Raises:
-        InvalidInputError: a name is another one, or a value is not JSON: the message says where in the fields it is.
+        InvalidInputError: A name has other characters, or a value is not JSON: the message says where in the fields.
     """
     if wrong := [name for name in fields if not _NAME.fullmatch(name)]:
         raise InvalidInputError(
@@ -106,11 +106,12 @@ def render(fields: Mapping[str, Any], text: str) -> str:
 
 
 def parse(file: str) -> FrontMatter | None:
-    """Fields and text of a document, as `render` puts them together; None where the file is none.
+    """Return the fields and text of a file as `render` writes it; None for any other file.
 
-    A file that begins as one of ours is ours, whatever happened to it since: what cannot be read is left out of the
-    fields, and said in `damage`. The last line feed is not of the text; a file that lacks it, as some editors leave it,
-    is read all the same. Plain YAML is read too: strings without quotation marks, and mappings and lists in blocks.
+    A file that begins like one is read as one whatever happened to it since: what cannot be read is left out of the
+    fields
+    and described in `damage`. The last line feed is not part of the text, and may be missing, as some editors leave it.
+    Simple YAML is read too: unquoted strings, and mappings and lists in blocks.
     """
     opening = _VERSION.match(file) if file.startswith("---") else None
     if opening is None:
@@ -127,15 +128,15 @@ def parse(file: str) -> FrontMatter | None:
 
 
 def hide_vector(file: str) -> str:
-    """A file as it is shown: the vector of a document, however it is spelled, is a `…`. Its lines stay as many."""
+    """Return a file with `…` in place of the vector of a document, however it is spelled. The number of lines stays."""
     end = front_matter_end(file)
     return _FIELD_OF_VECTOR.sub(lambda field: _NUMBERS.sub(rf"\1{SHOWN_VECTOR}", field[0]), file[:end]) + file[end:]
 
 
 def with_vector(new: Sequence[str], old: Sequence[str]) -> list[str]:
-    """The lines of a file that is to be written, in which each that is shown of the old file is as it was there.
+    """Return the lines of a new version of a file, in which lines shown with a hidden vector are the old ones again.
 
-    Who changes what is around a vector writes back what was shown of it. A line that is another one stays as it is.
+    A line that differs from what was shown stays as it is.
     """
     shown = hide_vector("\n".join(old)).split("\n") if old else []
     hidden = {line: was for line, was in zip(shown, old, strict=True) if line != was}
@@ -145,7 +146,7 @@ def with_vector(new: Sequence[str], old: Sequence[str]) -> list[str]:
 
 
 def _table(lines: Sequence[str]) -> tuple[dict[str, Any], list[int]]:
-    """The fields that lines hold, and the numbers, from 0, of those that cannot be read."""
+    """Return the fields that lines hold, and the numbers, from 0, of those that cannot be read."""
     fields: dict[str, Any] = {}
     unread: list[int] = []
     starts = [at for at, line in enumerate(lines) if line.strip() and line[0] not in " \t#" and not _is_item(line)]
@@ -167,10 +168,10 @@ def _table(lines: Sequence[str]) -> tuple[dict[str, Any], list[int]]:
 
 
 def _block(lines: Sequence[str]) -> Any:
-    """What indented lines hold: a mapping, a list of plain values, or nothing.
+    """Return what indented lines hold: a mapping, a list of plain values, or None.
 
     Raises:
-        ValueError: they are something else.
+        ValueError: They are something else.
     """
     if not lines:
         return None
@@ -189,10 +190,10 @@ def _is_item(line: str) -> bool:
 
 
 def _value(written: str) -> Any:
-    """A value on one line: JSON, or a plain or quoted string of YAML.
+    """Return a value on one line: JSON, or a plain or quoted string of YAML.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: It is neither.
     """
     try:
         return json.loads(written)
@@ -222,7 +223,7 @@ def _json(value: Any, name: str) -> str:
 
 
 def _check(value: Any, name: str, depth: int) -> None:
-    """Raise InvalidInputError where a value, called `name`, is not JSON: of what is nested, with the way there."""
+    """Raise InvalidInputError if a value is not JSON, with the way to the nested part; `name` is what it is called."""
     if depth > MAX_DEPTH:
         raise InvalidInputError(f"{name} is nested deeper than {MAX_DEPTH} levels: make it flatter")
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Words that carry no meaning of their own in a question, by language; folded the way `text.py` folds (data only)."""
+"""Stop words of queries, by language, folded as by `text.terms.fold` (data only)."""
 
 ENGLISH = """
 a about above after again against all also am an and any are aren as at be because been before being below between

@@ -1,7 +1,7 @@
-"""Text to terms: one place that folds, segments, stems and drops stop words, for the index and for questions alike.
+"""Turn text into terms, for the index and for queries alike: fold, segment, stem, and drop stop words.
 
-A term is a folded, stemmed word; an identifier (`GEO-1000`, `snake_case`, `camelCase`, `config.toml`) stays whole and
-is also there in parts; a run of Chinese, Japanese or Korean becomes its characters and pairs of characters.
+A term is a folded, stemmed word. An identifier (`GEO-1000`, `snake_case`, `camelCase`, `config.toml`) is a term as a
+whole and in parts. A run of Chinese, Japanese or Korean becomes its characters and pairs of characters.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ def terms(text: str) -> list[str]:
 
 
 def segment(text: str) -> str:
-    """The terms of a text, joined by spaces: what a keyword index stores."""
+    """Return the terms of a text, joined by spaces, as a keyword index stores them."""
     return " ".join(terms(text))
 
 
 def query_terms(text: str) -> list[str]:
-    """The terms of a question, each once, without the stop words of its language.
+    """Return the terms of a query, each once, without the stop words of its language.
 
-    A question made of stop words alone keeps them: it has nothing else to be found by.
+    A query of stop words alone keeps them.
     """
     tokens = _TOKEN.findall(_composed(text))
     stop = _stop_words(tokens)
@@ -67,14 +67,14 @@ def query_terms(text: str) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in its order, lower case with their accents, CJK in pairs: what a vector is asked for."""
+    """Return the words of a text in order, in lower case with accents, CJK in pairs, as word vectors are looked up."""
     if text.isascii():  # the same words, in half the time
         return _ASCII_WORDS.findall(text.lower())
     return [word for token in _TOKEN.findall(_composed(text)) for word in _lower_words(token)]
 
 
 def content_words(text: str) -> list[str]:
-    """The words of a question, each once, without the stop words of its language (unless it has no others)."""
+    """Return the words of a query, each once, without the stop words of its language (unless it has no others)."""
     tokens = _TOKEN.findall(_composed(text))
     stop = _stop_words(tokens)
     kept = [word for token in tokens for word in _lower_words(token) if fold(word) not in stop]
@@ -82,19 +82,19 @@ def content_words(text: str) -> list[str]:
 
 
 def fold(text: str) -> str:
-    """Lower case, without the accents of Latin and Greek letters, compatibility forms resolved (NFKC)."""
+    """Return the text in lower case, without accents of Latin and Greek letters, and with NFKC normalisation."""
     folded = _composed(text).casefold()
     return folded if folded.isascii() else _ACCENTED.sub(lambda match: _base_letter(match[0]), folded)
 
 
 def stem(word: str) -> str:
-    """The stem of a folded word by the English Snowball rules; a word with anything but a-z is its own stem."""
+    """Return the stem of a folded word by the English Snowball rules, or the word itself if it has more than a-z."""
     return _stem_english(word) if _STEMMABLE.fullmatch(word) else word
 
 
 @lru_cache(maxsize=65536)
 def word_stem(word: str) -> str:
-    """The term that a single word of `words` is looked up by."""
+    """Return the term by which a single word of `words` is looked up."""
     return stem(fold(word))[:MAX_TERM_CHARS]
 
 
@@ -124,7 +124,7 @@ def _terms_of_token(token: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536)
 def _words_of_token(token: str) -> tuple[str, ...]:
-    """The folded words of a token; a run of CJK counts as one word."""
+    """Return the folded words of a token; a run of CJK counts as one word."""
     if _is_cjk(token):
         return (token,)
     parts = _PARTS.findall(token)
@@ -161,10 +161,10 @@ def _content_terms(token: str, stop: frozenset[str]) -> tuple[str, ...]:
 
 
 def _stop_words(tokens: list[str]) -> frozenset[str]:
-    """The stop words of the language that a question shares most of them with.
+    """Return the stop words of the language that has most of a query's words, and those of CJK.
 
-    One language only: `war` is a stop word in German and a subject in English. CJK lists always hold, their units
-    occur in no other language.
+    One language only: `war` is a stop word in German and a content word in English. CJK units occur in no other
+    language.
     """
     words = [word for token in tokens for word in _words_of_token(token)]
     counts = {name: sum(word in listed for word in words) for name, listed in STOP_WORDS.items()}

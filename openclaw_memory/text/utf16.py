@@ -1,13 +1,13 @@
-"""Lengths in UTF-16 code units, the unit of OpenClaw's limits (pure)."""
+"""Lengths in UTF-16 code units, the unit of OpenClaw's limits."""
 
 
 def utf16_length(text: str) -> int:
-    """How many UTF-16 code units the text has: two for each character beyond U+FFFF, else one."""
+    """Return the number of UTF-16 code units of the text: two for each character above U+FFFF, else one."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def truncate_utf16(text: str, max_units: int) -> str:
-    """The longest beginning of at most `max_units` UTF-16 code units that cuts no character in two."""
+    """Return the longest beginning of at most `max_units` UTF-16 code units that cuts no character in two."""
     head = text[: max(0, max_units)]
     if head.isascii():
         return head

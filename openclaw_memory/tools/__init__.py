@@ -1,7 +1,7 @@
 """Memory for an agent: the tools that it calls, and what it reads before it answers.
 
-`memory_tools` gives the tools of one session, each a name, a description, a JSON schema and a function; `recall` what
-is relevant before a model is asked, `recall_section` the words for its instructions.
+`memory_tools` returns the tools of one session, each a name, a description, a JSON schema and a function; `recall` what
+is relevant before a model is asked; `recall_section` the text for its instructions.
 """
 
 from openclaw_memory.tools.handlers import memory_tools

@@ -1,4 +1,4 @@
-"""What is shown of the answers of a search: redacted, for the audience, and within a budget of characters."""
+"""Choose what is shown of the results of a search: redacted, for the audience, and within a budget of characters."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def found(
     min_score: float | None,
     in_view: Iterable[Message] = (),
 ) -> SearchResults:
-    """The answers that this audience may see, without those of transcripts that are in the messages `in_view`.
+    """Return the results that this audience may see, without those from transcripts that are in the messages `in_view`.
 
     Raises:
-        QueryError: as `Memory.search`.
+        QueryError: As `Memory.search`.
     """
     from openclaw_memory.search.query import validate_request
 
@@ -57,7 +57,7 @@ def found(
 
 
 def _as_transcript(messages: Iterable[Message]) -> str:
-    """The messages as transcripts are searched and shown, each line between two newlines."""
+    """Return the messages as transcripts are searched and shown, each line between two newlines."""
     lines = (said({"type": "message", "message": message}, muted=False)[0] for message in messages)
     return "\n".join(("", *lines, ""))
 
@@ -69,10 +69,10 @@ def _stands_in(transcript: str, line: str) -> bool:
 
 
 def within(results: Iterable[SearchResult], max_chars: int) -> tuple[tuple[SearchResult, ...], int]:
-    """The first results, whose snippets hold at most `max_chars` characters together; and how many were left out.
+    """Return the first results whose snippets hold at most `max_chars` characters together, and how many were left out.
 
-    Secrets are masked. The last snippet that fits in part is cut at the end of a line, and its `end_line` with it; the
-    first one is cut anywhere, rather than that nothing is shown.
+    Secrets are masked. The last snippet that fits in part is cut at the end of a line, and its `end_line` with it. The
+    first one is cut anywhere if nothing could be shown otherwise.
     """
     every = [replace(result, snippet=redact(result.snippet)) for result in results]
     shown: list[SearchResult] = []

@@ -1,4 +1,4 @@
-"""The five tools: what each does when a model calls it, and what it answers."""
+"""Run the five tools: what each does when a model calls it, and what it answers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _GAP = re.compile(r"\n{3,}")
 
 
 class Host(NamedTuple):
-    """What a call works on: a memory, who reads the answer, and whether there are tools that change lines."""
+    """What a call works on: a memory, the audience of the answer, and whether there are tools that change lines."""
 
     memory: Memory
     audience: Audience
@@ -60,7 +60,7 @@ def memory_tools(
     append: bool = True,
     source: Source | None = None,
 ) -> tuple[Tool, ...]:
-    """The tools of a memory for one session: memory_search and memory_get, and those that write.
+    """Return the tools of a memory for one session: memory_search and memory_get, and those that write.
 
     An answer has a `status`: `ok`; `invalid`, `not_found`, `not_allowed` or `stale`, which a model can correct; or
     `unavailable` and `failed`. Every one but `ok` comes with an `error`.
@@ -68,10 +68,10 @@ def memory_tools(
     Args:
         memory: The memory.
         session_key: OpenClaw's. In a group or channel, as the key or `sessions.json` says, neither MEMORY.md, USER.md
-            nor transcripts are shown, and citations only where `config.recall.citations` is `on`.
+            nor transcripts are shown, and citations only if `config.recall.citations` is `on`.
         edit: Whether to add memory_edit and memory_forget.
         append: Whether to add memory_append.
-        source: With "memory" no transcript is searched or read, with "sessions" no note.
+        source: "memory" searches and reads no transcript, "sessions" no note; None both.
 
     Raises:
         TypeError: `memory` is not a memory.
@@ -174,7 +174,7 @@ def _forget(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
 
 
 def _cited(given: Mapping[str, Any]) -> tuple[str, int | None, int | None]:
-    """Path, first line and number of lines, out of a citation too."""
+    """Return path, first line and number of lines, also from a citation."""
     start, lines = given.get("from"), given.get("lines")
     place = cited(given["path"])
     if place is None or start is not None:
@@ -215,7 +215,7 @@ def _origin(found: Any, audience: Audience) -> str:
 
 
 def _said(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts that there is something to say about: what is false, 0 or None costs a model's attention."""
+    """Return the facts worth a model's attention: those that are not false, 0 or None."""
     return {name: value for name, value in facts.items() if value}
 
 

@@ -1,4 +1,4 @@
-"""Who reads an answer: whether they see citations, and whether what is private may be shown to them."""
+"""Decide who reads an answer: whether they see citations, and whether what is private may be shown to them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _PRIVATE_NAMES = frozenset(name.casefold() for name in (*ROOT_NOTES, LOWER_CASE_
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Who reads an answer, and what of.
+    """Who reads an answer, and what it may draw on.
 
-    `private` says that the user alone reads it; `citations` that they see file and lines; `source` that it is of notes
-    ("memory") or of transcripts ("sessions") alone, None of both. `unknown` says why it is unknown who reads it, which
-    then counts as several people; "" where that is known.
+    `private` says that the user alone reads it, `citations` that file and lines are shown. `source` limits it to notes
+    ("memory") or transcripts ("sessions"); None means both. `unknown` is why it is unknown who reads it, which then
+    counts as several people; "" if that is known.
     """
 
     private: bool = True
@@ -42,10 +42,13 @@ class Audience:
 
 
 def checked_memory(memory: object) -> Memory:
-    """The memory that a part is given, where it is one.
+    """Return `memory` if it is one.
+
+    Args:
+        memory: What was passed as the memory.
 
     Raises:
-        TypeError: it is something else, such as the path of its folder.
+        TypeError: It is something else, such as the path of its folder.
     """
     from openclaw_memory.memory import Memory
 
@@ -61,7 +64,7 @@ def check_source(source: object) -> None:
 
 
 def audience_of(memory: Memory, session_key: str | None, source: Source | None = None) -> Audience:
-    """The audience of a session, by its key and what `sessions.json` says of its chat; without a key a direct chat.
+    """Return the audience of a session, by its key and its entry in `sessions.json`; without a key a direct chat's.
 
     That file is read again once it has changed.
 
@@ -82,7 +85,7 @@ def audience_of(memory: Memory, session_key: str | None, source: Source | None =
 
 
 def _is_several(memory: Memory, session_key: str) -> bool:
-    """Whether `sessions.json` says that a session, which it may know by another key too, is no direct chat."""
+    """Whether `sessions.json` says that a session, which it may list under another key too, is not a direct chat."""
     workspace = memory.workspace
     states = memory._flushes.read(transcripts_place(workspace.root, workspace.sessions))
     return any(
@@ -93,24 +96,29 @@ def _is_several(memory: Memory, session_key: str) -> bool:
 
 
 def shows_citations(mode: Citations, session_key: str | None) -> bool:
-    """Whether answers name file and lines: always (`on`), never (`off`), or in direct chats alone (`auto`)."""
+    """Return whether answers name file and lines.
+
+    Args:
+        mode: Always (`on`), never (`off`), or in direct chats alone (`auto`).
+        session_key: The session; without a key it is a direct chat.
+    """
     return mode == "on" or (mode == "auto" and chat_type(session_key) == "direct")
 
 
 def is_private(path: str) -> bool:
     """Whether a memory file is for direct chats alone: what stays true of the user, and what was said to the agent.
 
-    Case does not matter, as on disks that do not tell it apart.
+    Case is ignored, as on disks that ignore it.
     """
     is_note = path.startswith(f"{NOTES_FOLDER}/")
     return is_transcript(path) or (not is_note and posixpath.basename(path).casefold() in _PRIVATE_NAMES)
 
 
 def check_path(workspace: Workspace, path: str, audience: Audience) -> None:
-    """Raise PathNotAllowedError where `path` may not be shown to this audience, or names no memory file at all.
+    """Raise PathNotAllowedError if `path` may not be shown to this audience, or is not a memory file.
 
     Raises:
-        NotFoundError: as `workspace.paths.locate`.
+        NotFoundError: As `workspace.paths.locate`.
     """
     place = locate(workspace.root, workspace.rules, path, workspace.sessions)
     if audience.source is not None and is_transcript(place.path) != (audience.source == "sessions"):

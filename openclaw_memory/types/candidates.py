@@ -15,8 +15,10 @@ from openclaw_memory.types.where import Where, conditions, matches
 class SourceHits:
     """Scores by chunk id of what was found in one source.
 
-    `text` holds the scores of the keyword leg, `vector` the cosines of the vector leg (None where it did not run).
-    `cosines` holds the cosines of all chunks that either leg found, as far as they are known.
+    Attributes:
+        text: The scores of keyword search.
+        vector: The cosines of vector search, or None if it did not run.
+        cosines: The cosines of all chunks that either search found, as far as they are known.
     """
 
     text: Mapping[int, float]
@@ -33,17 +35,17 @@ class CandidateRequest:
     """Everything that one search needs of a store.
 
     Attributes:
-        terms: Segmented terms of the keyword leg. Without any, neither leg runs.
+        terms: Segmented terms of the keyword search. Without any, nothing is searched.
         vector: The unit vector of the query, or None to search by keywords alone.
-        text_hits: How many chunks the keyword leg finds at most, in each source.
-        vector_hits: How many chunks the vector leg finds at most, in each source.
+        text_hits: How many chunks keyword search finds at most, in each source.
+        vector_hits: How many chunks vector search finds at most, in each source.
         match: Whether a chunk needs any of the terms, or all of them.
-        enough: With `match="all"`, chunks with any of the terms are added where fewer than this have all.
+        enough: With `match="all"`, chunks with any of the terms are added if fewer than this have all.
         source: The one source to search. None searches each source that holds files, one after the other.
-        all_cosines: Whether chunks that only the keyword leg found get a cosine too.
+        all_cosines: Whether chunks that only keyword search found get a cosine too.
         counted: The terms whose document frequencies are wanted.
         choose: Picks from the hits of all sources the ids of the chunks to return.
-        named: Whether the file of a path is wanted because the query names it; None where no file is.
+        named: Returns whether the file of a path is wanted because the query names it; None if no file is.
         where: A filter on the metadata of chunks.
     """
 
@@ -80,7 +82,7 @@ class Candidates:
     named: Sequence[Sequence[StoredChunk]] = ()
 
 
-class Legs(Protocol):
+class Searcher(Protocol):
     """The part of `Store` that `gather_candidates` calls."""
 
     def search_text(
@@ -105,7 +107,7 @@ class Legs(Protocol):
 
 
 def gather_candidates(
-    store: Legs,
+    store: Searcher,
     request: CandidateRequest,
     *,
     frequencies: Mapping[str, int],
@@ -139,8 +141,8 @@ def gather_candidates(
     return Candidates(hits, store.chunks(request.choose(hits)), frequencies, chunk_count, named)
 
 
-def _hits(store: Legs, request: CandidateRequest, source: Source | None) -> SourceHits:
-    """What both legs find in one source, or in all of them where it is None."""
+def _hits(store: Searcher, request: CandidateRequest, source: Source | None) -> SourceHits:
+    """Return what keyword and vector search find in one source; None searches all."""
     where = request.where
     found = store.search_text(request.terms, request.text_hits, match=request.match, source=source, where=where)
     if request.match == "all" and len(found) < request.enough:
@@ -157,7 +159,7 @@ def _hits(store: Legs, request: CandidateRequest, source: Source | None) -> Sour
 
 
 def _cosines(query: Vector, vectors: Mapping[int, Vector]) -> dict[int, float]:
-    """The cosine of each vector with that of the query."""
+    """Return the cosine of each vector with that of the query."""
     if not vectors:
         return {}
     import numpy as np

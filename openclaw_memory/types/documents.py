@@ -1,4 +1,4 @@
-"""What a framework puts into a memory: a document with an id and metadata, kept as a Markdown file of its own."""
+"""What a framework stores in a memory: documents with ids and metadata, each in a Markdown file of its own."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from openclaw_memory.types.index import Matrix
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text with its metadata, which are JSON. `path` is the file it stands in, "" before it was written.
+    """A text with an id and metadata.
 
-    What a search finds in a person's own notes is a document too: its id is its citation, and its metadata are `path`,
+    A result from a person's own notes is a document too: its id is its citation, and its metadata are `path`,
     `start_line`, `end_line`, `source` and `citation`.
 
-    `fields` are JSON as well, and stand above the text beside the metadata, by names of `a-z` and `_`: what a framework
-    needs to make its own object again. `model` is the identity of the model whose vector came with the document, ""
-    where none did. `line` is the one of its file, from 1, that the text begins with, 0 before it was written.
+    Attributes:
+        id: The id.
+        text: The text.
+        metadata: JSON values by name.
+        path: The file that holds it, "" before it is written.
+        fields: JSON values by names of `a-z` and `_`, written above the text next to the metadata: what a framework
+            needs to restore its own object.
+        model: The identity of the model whose vector came with the document, or "".
+        line: The line of its file, 1-based, where the text begins; 0 before it is written.
     """
 
     id: str
@@ -32,17 +38,20 @@ class Document:
 
     @property
     def citation(self) -> str:
-        """The lines of its file where the text stands, `path#L3-L9`; "" before it was written."""
+        """The lines of its file that hold the text, `path#L3-L9`; "" before it is written."""
         return citation(self.path, self.line, self.line + self.text.count("\n")) if self.line else ""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorSource:
-    """What makes the vectors that documents come with; vectors of two identities are never compared.
+    """What makes the vectors that documents come with. Vectors of two identities are never compared.
 
-    `identity` is as that of an `Embedder`, `model` its name for people. `make` returns vectors, shape (n, dims), for n
-    documents: for those that a person has changed since, and for all when the index is gone. None: nobody can make them
-    again, so that they are kept above the text of their documents.
+    Attributes:
+        identity: As that of an `Embedder`.
+        model: The name of the model, for people.
+        make: Returns the vectors of n documents, shape (n, dims). It is called for documents that a person has changed
+            since, and for all when the index is gone. None if they cannot be made again: they are then stored above the
+            text of their documents.
     """
 
     identity: str

@@ -1,4 +1,4 @@
-"""Files and their lines: what is found on disk, what is left out, and an excerpt of what stands there."""
+"""Files and their lines: what is found on disk, what is left out, and an excerpt."""
 
 from __future__ import annotations
 
@@ -12,14 +12,23 @@ SOURCES: tuple[Source, ...] = ("memory", "sessions")
 
 
 def citation(path: str, start_line: int, end_line: int) -> str:
-    """`path#L3` for one line, `path#L3-L9` for several; lines are 1-based."""
+    """Return `path#L3` for one line, `path#L3-L9` for several.
+
+    Args:
+        path: The path of the file.
+        start_line: The first line, 1-based.
+        end_line: The last line, included.
+    """
     return f"{path}#L{start_line}" if end_line <= start_line else f"{path}#L{start_line}-L{end_line}"
 
 
 def cited(text: str) -> tuple[str, int, int] | None:
-    """Path, first and last line out of what `citation` makes; None where it names no lines.
+    """Return path, first and last line of a citation, or None if the text names no lines.
 
     No memory file has a name that ends like one.
+
+    Args:
+        text: What `citation` returned.
     """
     match = _CITATION.fullmatch(text.strip())
     if match is None:
@@ -30,7 +39,7 @@ def cited(text: str) -> tuple[str, int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
-    """A file that counts as memory, as found on disk. `path` is relative to the workspace, with forward slashes."""
+    """A memory file found on disk. `path` is relative to the workspace, with forward slashes."""
 
     path: str
     source: Source
@@ -49,10 +58,17 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Lines of a memory file. `next_start` leads on, None at the end; `cut`: the one line shown is not shown whole.
+    """Lines of a memory file.
 
-    `hash` is the SHA-256 of these lines as they stand in the file: an edit that names it changes nothing else. Where a
-    text was not added because it stood there already, `existed` is True, and the lines are those that did.
+    Attributes:
+        path: The path of the file.
+        text: The lines.
+        start_line: The first line, 1-based.
+        end_line: The last line, included.
+        next_start: The line to continue from, or None at the end.
+        cut: Whether the single line shown is shown in part.
+        hash: The SHA-256 of the lines as they are in the file. An edit that names it changes nothing else.
+        existed: Whether a text was not added because the file already had it; the lines are then the existing ones.
     """
 
     path: str
@@ -71,5 +87,5 @@ class Excerpt:
     def _repr_html_(self) -> str:
         from openclaw_memory.display.tables import code, lines, table
 
-        told = [("", "(it stood there already)")] if self.existed else []
-        return table(code(self.citation), ("line", "text"), [(self.start_line, lines(self.text)), *told])
+        notes = [("", "(the file already had it)")] if self.existed else []
+        return table(code(self.citation), ("line", "text"), [(self.start_line, lines(self.text)), *notes])

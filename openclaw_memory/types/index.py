@@ -1,4 +1,4 @@
-"""The rows of an index: chunks and files as they go into a store and come back, and what the index says of itself."""
+"""The rows of an index: chunks and files as they are stored and returned, and what an index says of itself."""
 
 from __future__ import annotations
 
@@ -22,12 +22,17 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A run of lines of one file, the unit that is embedded and looked up.
+    """A run of lines of one file, the unit that is embedded and searched.
 
-    `start_char` is the offset of `text` in the file, in characters. `context` is what the lines themselves do not say
-    (file date, title, heading path); it is embedded and indexed with the text, and never shown as part of it.
-    `section` is the line that opens its section, 0 where they are not told apart: an answer never spans two.
-    `metadata` holds the fields that searches can filter by.
+    Attributes:
+        start_line: Its first line, 1-based.
+        end_line: Its last line, included.
+        start_char: The offset of `text` in the file, in characters.
+        text: The text.
+        context: What the lines themselves do not say (file date, title, heading path). It is embedded and indexed with
+            the text, and never shown as part of it.
+        section: The first line of its section, 0 if sections are not distinguished. A result never spans two sections.
+        metadata: The fields that searches can filter by.
     """
 
     start_line: int
@@ -45,7 +50,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk as it comes back from a store. `ordinal` is its position among the chunks of its file, from 0."""
+    """A chunk as a store returns it. `ordinal` is its position among the chunks of its file, from 0."""
 
     id: int
     path: str
@@ -56,12 +61,18 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkRow:
-    """A chunk as it goes into a store: with its segmented terms and the key of its vector.
+    """A chunk as it is written to a store, with its segmented terms and the key of its vector.
 
-    `vector_key` is the SHA-256 hex of the exact embedded string, or None where the chunk has no vector.
+    A row with an `identity` is not a chunk: it says that a vector of that model came with the whole file. It has no
+    terms
+    and no text. Only `Store.search_vector` with that identity finds it, once the vector is stored.
 
-    A row with an `identity` is no chunk: it says that a vector of that model came with the whole file. It has no terms
-    and no text, and is found by `Store.search_vector` under that identity alone, as soon as the vector is stored.
+    Attributes:
+        chunk: The chunk.
+        terms: The terms of its text, separated by spaces.
+        context_terms: The terms of its context.
+        vector_key: The SHA-256 hex digest of the exact embedded string, or None for a chunk without a vector.
+        identity: The model of the vector, or None for the model of the index.
     """
 
     chunk: Chunk
@@ -73,13 +84,17 @@ class ChunkRow:
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """What the index knows of one file. `hash` is that of its text; of a transcript, the mark up to which it was read.
+    """What the index knows of one file.
 
-    `size` is in bytes; -1 where a sync ended before it had read a transcript to its end.
-
-    `checked_ns` is when its content was last read, by the wall clock.
-
-    `vectors_missing` says why some of its rows have no vectors yet, in words; None when they have all.
+    Attributes:
+        path: Relative to the workspace, with forward slashes.
+        source: Notes or transcripts.
+        hash: The hash of its text; for a transcript, the position up to which it was read.
+        size: In bytes; -1 if a sync ended before it had read a transcript to its end.
+        mtime_ns: When the file was last written, by its stamp.
+        inode: Its inode.
+        checked_ns: When its content was last read, by the wall clock.
+        vectors_missing: Why some of its rows have no vectors yet, or None when all have.
     """
 
     path: str
@@ -94,7 +109,7 @@ class FileRecord:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk found by one leg of the search; a larger score is better."""
+    """A chunk that keyword search or vector search found; a larger score is better."""
 
     chunk_id: int
     score: float
@@ -104,8 +119,9 @@ class Hit:
 class IndexMeta:
     """What an index was built with. A difference means that its chunks must be built again.
 
-    `building` names the build that is under way, or was cut short: the index then holds a part of the files. It is
-    None once that build is published.
+    `building` names a build that is running or was interrupted, during which the index holds a part of the files; None
+    for
+    a complete index.
     """
 
     provider: str
@@ -123,12 +139,24 @@ class IndexMeta:
 
 @dataclass(frozen=True, slots=True)
 class StoreInfo:
-    """What an index is: its kind, where it is kept, and, as far as they were asked for, counts and sizes.
+    """What an index is: its kind, its location, and, if asked for, counts and sizes.
 
-    `location` is a path or a URL without secrets, "" where there is none; `exists` says whether anything is kept there
-    yet. `locked` names the locks that are held now, by any thread or process. `damaged` names the damaged indexes that
-    were kept, `unfinished` what builds that were cut short, or are under way, have left. `sources` counts
-    (files, chunks); `vector_path` and `engine` say which paths of the engine work. `size_bytes` includes `log_bytes`.
+    Attributes:
+        backend: The kind of store.
+        location: A path, or a URL without secrets; "" if there is no location.
+        exists: Whether anything is stored there yet.
+        locked: The locks that any thread or process holds now.
+        damaged: The damaged indexes that were kept, by name.
+        unfinished: What builds that are running or were interrupted have left, by name.
+        files: How many files are indexed.
+        chunks: How many chunks they have.
+        vectors: How many vectors are stored, in use or not.
+        sources: Numbers of files and of chunks, by source.
+        vector_path: How vectors are searched.
+        vector_error: Why they are not searched the fast way, or None.
+        size_bytes: Size on disk, `log_bytes` included.
+        log_bytes: Size of the write-ahead log.
+        engine: Versions and modes of the engine, by name.
     """
 
     backend: str

@@ -1,4 +1,4 @@
-"""The two parts that can be replaced: an `Embedder`, and a `Store`."""
+"""The parts that can be replaced: an `Embedder`, and a `Store` with its `Build`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ from openclaw_memory.types.where import Where
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Turns text into L2-normalised float32 vectors. `testing.check_embedder` is its contract.
+    """Turns text into L2-normalised float32 vectors. `testing.check_embedder` checks an implementation.
 
-    `identity` names everything that changes a vector (provider, endpoint, model, dimensions, options) and holds no
-    secret: vectors of different identities never meet in one ranking. `leaves_machine` is False only where no text is
-    sent to another machine: anything else is refused where `embedding.allow_remote` is off.
+    Vectors of different identities are never compared.
+
+    Attributes:
+        provider: Name of the provider, such as `openai`.
+        model: Name of the model.
+        identity: Everything that changes a vector (provider, endpoint, model, dimensions, options), without secrets.
+        leaves_machine: False only where no text is sent to another machine. Anything else is refused unless
+            `embedding.allow_remote` is on.
     """
 
     provider: str
@@ -27,11 +32,25 @@ class Embedder(Protocol):
     leaves_machine: bool = True
 
     def embed_query(self, text: str) -> Vector:
-        """Return the vector of a question, shape (dims,)."""
+        """Return the vector of a query, shape (dims,).
+
+        Args:
+            text: The query.
+
+        Raises:
+            EmbedderError: The vector could not be made.
+        """
         ...
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """Return the vectors of texts to be found, shape (len(texts), dims)."""
+        """Return the vectors of texts to be searched, shape (len(texts), dims).
+
+        Args:
+            texts: The texts, in the order of the rows.
+
+        Raises:
+            EmbedderError: The vectors could not be made.
+        """
         ...
 
     def close(self) -> None:
@@ -40,19 +59,23 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class WordVectorEmbedder(Embedder, Protocol):
-    """An embedder that also has vectors of single words, by which lines are compared with a question."""
+    """An embedder that also has vectors of single words, by which lines are compared with a query."""
 
     def word_vectors(self, words: Sequence[str]) -> Matrix:
-        """Return the vectors of words, shape (len(words), dims); not normalised."""
+        """Return the vectors of words, shape (len(words), dims); not normalised.
+
+        Args:
+            words: Lower-case words, in the order of the rows.
+        """
         ...
 
 
 @runtime_checkable
 class ServiceEmbedder(Embedder, Protocol):
-    """An embedder that asks a server at the URL `endpoint`.
+    """An embedder that calls a server at the URL `endpoint`.
 
-    After a failed question the server is left alone for a while, and searches use keywords alone. Where the server is
-    on another machine, the user is informed of the `endpoint` before the first notes are sent.
+    After a failed request the server is not called for a while, and searches use keywords alone. If the server is on
+    another machine, the user is informed of the `endpoint` before the first notes are sent.
     """
 
     endpoint: str
@@ -60,41 +83,54 @@ class ServiceEmbedder(Embedder, Protocol):
 
 @runtime_checkable
 class Store(Protocol):
-    """Keeps files, chunks, terms and vectors, and finds chunks again. `testing.check_store` is its contract.
+    """Keeps files, chunks, terms and vectors, and searches them. `testing.check_store` checks an implementation.
 
-    Each method that writes is one transaction. Scores of `search_text` are above 0, and larger is better; those
-    of `search_vector` are cosine similarities. A store is safe to call from several threads.
+    Each method that writes is one transaction. A store is safe to call from several threads.
     """
 
     def meta(self) -> IndexMeta | None:
-        """What the index was built with; None when it is empty and new."""
+        """Return what the index was built with, or None for a new index."""
         ...
 
     def get_meta(self, name: str) -> str | None:
-        """The short text kept under a name; None where there is none."""
+        """Return the short text stored under a name, or None.
+
+        Args:
+            name: The name.
+        """
         ...
 
     def set_meta(self, name: str, text: str) -> None:
-        """Keep a short text under a name, through every build."""
+        """Store a short text under a name; every build keeps it.
+
+        Args:
+            name: The name; a text stored under it before is replaced.
+            text: The text.
+        """
         ...
 
     def begin_build(self, meta: IndexMeta, *, keep_rows: bool = False) -> Build:
-        """Begin the next index, with the vectors of this one, and with its files and chunks where they are kept.
+        """Begin the next index, which starts with the vectors of this one.
 
-        Until it is published this one answers; a first index, which answers nothing yet, may be built in its place, so
-        that the next build with `keep_rows` goes on where it was cut short.
+        This index stays in use until the next one is published. A first index, which has nothing to lose, may be built
+        in
+        place, so that the next build with `keep_rows` continues where an interrupted one stopped.
+
+        Args:
+            meta: What the next index is built with.
+            keep_rows: Whether it also starts with the files and chunks of this one.
 
         Raises:
-            CorruptIndexError: this index is damaged.
+            CorruptIndexError: This index is damaged.
         """
         ...
 
     def snapshot(self) -> AbstractContextManager[Store]:
-        """This store as it is now, for reading alone: whatever is written meanwhile, its answers fit together."""
+        """Return a read-only view of this store as it is now, for a `with` block; later writes are not seen in it."""
         ...
 
     def files(self) -> Mapping[str, FileRecord]:
-        """Every indexed file by its path."""
+        """Return the record of every indexed file, by path."""
         ...
 
     def replace_files(
@@ -115,33 +151,67 @@ class Store(Protocol):
         ...
 
     def extend_file(
-        self, record: FileRecord, rows: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
+        self, record: FileRecord, chunks: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
     ) -> None:
-        """Replace the rows of one file from line `from_line` on, and its record; the rows before stay.
+        """Replace the rows of one file from a line on, and its record; earlier rows stay. For files that only grow.
 
-        For files that only grow. Rows at the beginning that are there already may stay as well; new chunks have ids
-        beyond all others.
+        Rows at the beginning that are stored already may stay as well. New chunks get ids above all others.
+
+        Args:
+            record: The record of the file.
+            chunks: The new rows, in order.
+            from_line: The first line, 1-based, whose rows are replaced.
+            made_for: What the rows were made for.
+
+        Raises:
+            StoreError: The file is not indexed, a vector is missing, or `meta` is not `made_for`. Nothing is changed.
         """
         ...
 
     def remove_files(self, paths: Iterable[str]) -> int:
-        """Remove files and all their rows; returns how many there were."""
+        """Remove files and all their rows, and return how many files were indexed.
+
+        Args:
+            paths: The paths; unknown ones are ignored.
+        """
         ...
 
     def known_vectors(self, keys: Iterable[str], identity: str | None = None) -> set[str]:
-        """Those of the keys whose vectors are stored under `identity`; None means the one in `meta`."""
+        """Return the keys whose vectors are stored.
+
+        Args:
+            keys: Keys as in `ChunkRow.vector_key`.
+            identity: The model of the vectors; None means the one in `meta`.
+        """
         ...
 
     def add_vectors(self, keys: Sequence[str], vectors: Matrix, identity: str | None = None) -> None:
-        """Store one row of `vectors` for each key under `identity`, current or not; the first ones fix its `dims`."""
+        """Store vectors under their keys; a key that is stored already keeps its vector.
+
+        Args:
+            keys: Keys as in `ChunkRow.vector_key`.
+            vectors: One row for each key, shape (len(keys), dims). The first vectors of a model set its `dims`.
+            identity: The model of the vectors, which need not be the current one; None means the one in `meta`.
+
+        Raises:
+            EmbedderError: The shape is wrong, or a value is not finite. Nothing is stored.
+            StoreError: The index has no `meta`, and no `identity` is given.
+        """
         ...
 
     def prune(self, max_entries: int) -> int:
-        """Remove vectors that no chunk has, the longest unused first, down to `max_entries`; returns how many."""
+        """Remove vectors that no row uses, the longest unused first, and return how many were removed.
+
+        Args:
+            max_entries: How many vectors to keep, at least; those in use always stay.
+        """
         ...
 
     def candidates(self, request: CandidateRequest) -> Candidates:
-        """Return all that one search needs, of one state of the index; see `gather_candidates`.
+        """Return all that one search needs, from one state of the index; `gather_candidates` implements it.
+
+        Args:
+            request: What the search needs.
 
         Raises:
             EmbedderError: The vector does not fit the index.
@@ -157,9 +227,14 @@ class Store(Protocol):
         source: Source | None = None,
         where: Where | None = None,
     ) -> list[Hit]:
-        """Return the k best chunks for segmented terms, best first; a larger score is better, and all are above 0.
+        """Return the best chunks for segmented terms, best first. A larger score is better, and every score is above 0.
 
-        With `where`, only chunks whose `Chunk.metadata` meets the filter are found.
+        Args:
+            terms: The terms.
+            k: How many chunks at most.
+            match: Whether a chunk needs any of the terms, or all of them.
+            source: The one source to search, or None for all.
+            where: A filter on `Chunk.metadata`.
         """
         ...
 
@@ -172,56 +247,87 @@ class Store(Protocol):
         identity: str | None = None,
         where: Where | None = None,
     ) -> list[Hit]:
-        """The k chunks nearest to a unit vector; with an `identity`, the rows that came under it, and no chunks.
+        """Return the chunks nearest to a unit vector, nearest first, scored by cosine similarity.
 
-        `where` filters chunks by their metadata.
+        Args:
+            vector: The unit vector, shape (dims,).
+            k: How many chunks at most.
+            source: The one source to search, or None for all.
+            identity: Search the rows stored under this identity instead of the chunks.
+            where: A filter on `Chunk.metadata`.
+
+        Raises:
+            EmbedderError: The vector does not fit the index.
         """
         ...
 
     def vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
-        """The vectors of these chunks, each of shape (dims,); chunks without a vector are left out."""
+        """Return the vectors of chunks by id, each of shape (dims,); chunks without a vector are left out.
+
+        Args:
+            chunk_ids: The ids.
+        """
         ...
 
     def chunks(self, ids: Iterable[int]) -> list[StoredChunk]:
-        """These chunks, in ascending order of id; unknown ids are left out."""
+        """Return stored chunks, by ascending id; unknown ids are left out.
+
+        Args:
+            ids: The ids, in any order.
+        """
         ...
 
     def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
-        """All chunks of one file, in the order of its lines; with an `identity`, its rows under that one."""
+        """Return the chunks of one file, in the order of its lines.
+
+        Args:
+            path: The path of the file.
+            identity: Return the file's rows under this identity instead of its chunks.
+        """
         ...
 
     def identities(self) -> Mapping[str, tuple[int, int]]:
-        """How many rows came under each identity (`ChunkRow.identity`), and how many of them have their vectors."""
+        """Return for each `ChunkRow.identity` how many rows have it, and how many of these have their vectors."""
         ...
 
     def lock(
         self, name: str, wait: float | None = None, notify: Callable[[str], None] | None = None
     ) -> AbstractContextManager[bool]:
-        """Keep every other thread and process that asks for the lock `name` out while the block runs.
+        """Keep other threads and processes out of the lock `name` while the `with` block runs.
 
-        It yields whether that is so: False where no lock can be made, and where this thread holds it already. The lock
-        is waited for `wait` seconds, or without end; `notify` is called with the reason, and what it raises ends the
-        waiting. A sync holds the lock `sync`, the watcher at work the lock `watch`.
+        The block gets True, or False if no lock can be made or this thread already holds it.
+
+        Args:
+            name: `sync` for a sync, `watch` for a watcher.
+            wait: How many seconds to wait; None waits without limit.
+            notify: Called with the reason while waiting; an exception it raises ends the wait.
 
         Raises:
-            SyncBusyError: it is still held after `wait` seconds.
+            SyncBusyError: The lock is still held after `wait` seconds.
         """
         ...
 
     def verify(self) -> tuple[str, ...]:
-        """What a check of the whole index finds wrong; empty when it is sound. It reads everything."""
+        """Check the whole index, and return what is wrong with it; empty for a sound one."""
         ...
 
     def recover(self, reason: str) -> str:
-        """Put an empty index in the place of a damaged one; returns what was done, in words.
+        """Replace a damaged index by an empty one, and return what was done, in words.
+
+        Args:
+            reason: What is wrong with the index.
 
         Raises:
-            StoreError: that is not possible.
+            StoreError: It cannot be replaced.
         """
         ...
 
     def describe(self, *, counts: bool = True) -> StoreInfo:
-        """What the index is; with `counts` also what it holds, and which engine paths work, as a real query shows."""
+        """Return what the index is.
+
+        Args:
+            counts: Whether to add what it holds, and which engine paths work, tried with a real query.
+        """
         ...
 
     def close(self) -> None:
@@ -231,17 +337,17 @@ class Store(Protocol):
 
 @runtime_checkable
 class Build(Protocol):
-    """The next index of a store, unseen until it is published."""
+    """The next index of a store, not visible until it is published."""
 
     @property
     def store(self) -> Store:
-        """What the next index is written into."""
+        """The store to write the next index into."""
         ...
 
     def publish(self) -> None:
-        """Put it in the place of the index that answers: every reader sees the old one or the new one, whole."""
+        """Replace the current index: every reader sees either the old one or the new one, as a whole."""
         ...
 
     def abort(self) -> None:
-        """Give it up, and free what it took. Calling it twice is allowed."""
+        """Discard the build and release its resources. Calling it twice is allowed."""
         ...

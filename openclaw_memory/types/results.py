@@ -1,4 +1,4 @@
-"""What a memory answers: results of a search, the report of a sync, its progress, and the status."""
+"""What a memory returns: results of a search, the report of a sync, its progress, and the status."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """A contiguous run of lines that answers, with its place.
+    """A contiguous run of lines that answers a query, with its place.
 
-    `score` lies in [0, 1]; `parts` says how it came about: `confidence` that the notes answer at all times the `share`
-    of this answer, or `vector_score` and `text_score` where whole chunks answer; in both `vector_share`, 0..1, is what
-    meaning has in it, and `decay` what age has left of it. `SearchResults.explain()` shows them.
+    `score` is in [0, 1]. `parts` says how it came about: the `confidence` that the notes answer the query at all times
+    the
+    `share` of this result, or `vector_score` and `text_score` if results are whole chunks. In both, `vector_share`,
+    0..1,
+    is the part of the score that comes from vectors, and `decay` what age has left of it. `SearchResults.explain()`
+    shows
+    them.
     """
 
     path: str
@@ -40,8 +44,18 @@ class SearchResult:
 class SyncReport:
     """What one sync did. Paths are listed, except for the unchanged files, which are counted.
 
-    Files in `waiting` are found by keywords, but lack vectors, for the reason given, until a sync gets them.
-    `embedded` counts texts, `tokens` estimates from above what they came to.
+    Attributes:
+        added: New files.
+        changed: Files whose text changed.
+        removed: Files that are gone.
+        unchanged: How many other files there are.
+        failed: Files that could not be indexed, with the reason.
+        waiting: Files that keyword search finds, but that lack vectors until a later sync, with the reason.
+        skipped: Files that were left out, with the reason.
+        embedded: How many texts were embedded.
+        tokens: An upper estimate of their tokens.
+        seconds: How long the sync took.
+        rebuilt: Why the index was built again, or None.
     """
 
     added: tuple[str, ...] = ()
@@ -64,7 +78,7 @@ class SyncReport:
         from openclaw_memory.display.tables import table
 
         files = [(what, path) for what in ("added", "changed", "removed") for path in first_of(getattr(self, what))]
-        told = [
+        reasons = [
             (what, f"{file.path}: {file.reason}")
             for what in ("failed", "waiting", "skipped")
             for file in getattr(self, what)
@@ -74,14 +88,14 @@ class SyncReport:
             f"{len(self.added)} added, {len(self.changed)} changed, {len(self.removed)} removed, "
             f"{self.unchanged} unchanged; embedded: {self.embedded}"
         )
-        return table(caption, ("sync", ""), [*files, *told, *rebuilt])
+        return table(caption, ("sync", ""), [*files, *reasons, *rebuilt])
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One step of a long piece of work: `completed` of `total` units, and what they are.
+    """One step of a long task: `completed` of `total` units, and what they are.
 
-    `embedded` texts of at most `tokens` tokens were embedded meanwhile, in `seconds`.
+    `embedded` texts of at most `tokens` tokens were embedded so far, in `seconds`.
     """
 
     completed: int
@@ -93,7 +107,7 @@ class Progress:
 
     @property
     def rate(self) -> float:
-        """Texts embedded in a second; 0 where none were."""
+        """Texts embedded per second; 0 before any was."""
         return self.embedded / self.seconds if self.seconds > 0 else 0.0
 
     @property
@@ -104,10 +118,11 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class VectorStatus:
-    """The vector search: whether an embedder is in use, and whether its vectors can be searched.
+    """The state of vector search: whether an embedder is in use, and whether its vectors can be searched.
 
-    `path` is how the store searches them, `dims` their dimensions. Only a deep status fills the last three: `answers`
-    of the embedder, `verified` of a search by its vectors, `fits` (False where they cannot be compared with the index).
+    `path` is how the store searches them, `dims` their dimensions. Only a deep status fills the last three: whether the
+    embedder `answers`, whether a search by vector is `verified`, and `fits`, which is False if its vectors cannot be
+    compared with those of the index.
     """
 
     enabled: bool
@@ -122,7 +137,7 @@ class VectorStatus:
 
 @dataclass(frozen=True, slots=True)
 class KeywordStatus:
-    """The keyword search; a deep status tries it and fills `verified`, or `error`."""
+    """The state of keyword search; a deep status tries it and fills `verified`, or `error`."""
 
     available: bool
     enabled: bool = True
@@ -141,7 +156,7 @@ class CacheStatus:
 
 @dataclass(frozen=True, slots=True)
 class BatchStatus:
-    """What is left to the batch API of an embedding service: `jobs` under way, with so many `texts`.
+    """The state of the batch API of an embedding service: `jobs` in progress, with so many `texts`.
 
     After `limit` `failures` in a row texts are embedded directly. The settings follow; times are in seconds.
     """
@@ -163,10 +178,11 @@ class BatchStatus:
 
 @dataclass(frozen=True, slots=True)
 class SyncRecord:
-    """The latest sync that was completed, by any process.
+    """The latest completed sync of any process.
 
-    `at` is when it began, in ISO 8601, `reason` what it ran for. Files are counted, but those that `failed` or were
-    `skipped` are named with their reasons (the first hundred).
+    `at` is when it began, in ISO 8601, `reason` why it ran. Files are counted; those that `failed` or were `skipped`
+    are
+    named with their reasons (the first hundred).
     """
 
     at: str
@@ -185,7 +201,7 @@ class SyncRecord:
 
 @dataclass(frozen=True, slots=True)
 class SyncFailure:
-    """What ended the latest sync, and when, in ISO 8601 (None where that is unknown)."""
+    """What ended the latest sync, and when, in ISO 8601 (None if unknown)."""
 
     at: str | None
     error: str
@@ -205,13 +221,14 @@ class DiskUsage:
 class Status:
     """The state of a memory: what is indexed, with what, and what works less well than it could.
 
-    `dirty` says why a sync would read, or forget, each file; those in `waiting` lack only vectors. `skipped` are files
-    that were found and left out. `unavailable` says why providers were not taken; `fallback`, where a provider replaces
-    the requested one, names that (`from`) and the `reason`. `problems` is what a deep status finds wrong with the
-    index; a forced sync fixes it.
+    `dirty` says for each file why a sync would read or remove it; those in `waiting` lack only vectors. `skipped` are
+    files that were found and left out. `unavailable` says why providers were not chosen; `fallback`, if a provider
+    replaces the requested one, has that one (`from`) and the `reason`. `problems` is what a deep status finds wrong
+    with
+    the index; a forced sync fixes it.
 
-    `last_sync` is the latest sync that was completed, `last_error` what has ended one since. `watcher` describes the
-    watcher of this process. `flush` holds, by session key, why the latest flush of a session failed.
+    `last_sync` is the latest completed sync, `last_error` what has ended one since. `watcher` describes the watcher of
+    this process. `flush` has, by session key, why the latest flush of a session failed.
     """
 
     workspace: str
@@ -245,7 +262,7 @@ class Status:
     flush: Mapping[str, str] = field(default_factory=dict)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row a field: its name, and its value.
+        """Return a table with one row for each field: its name and its value.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -313,7 +330,7 @@ def details(state: Status) -> list[tuple[str, str]]:
 
 
 def last_sync(state: Status) -> str:
-    """When the latest sync ran, what for, and what it did, in a line."""
+    """Return when the latest sync ran, why, and what it did, in one line."""
     if (last := state.last_sync) is None:
         return "none is known"
     counts = {"added": last.added, "changed": last.changed, "removed": last.removed, "failed": len(last.failed)}
@@ -329,7 +346,7 @@ def failure(error: SyncFailure) -> str:
 
 
 def ago(moment: str) -> str:
-    """A time in ISO 8601, in words: `3 min ago`, or the time itself where it is over a day old, or not past."""
+    """Return a time in ISO 8601 in words: `3 min ago`, or the time itself if it is over a day old or in the future."""
     seconds = (datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(moment)).total_seconds()
     if seconds < -1 or seconds > 86_400:
         return moment
@@ -339,7 +356,7 @@ def ago(moment: str) -> str:
 
 
 def size(count: int) -> str:
-    """A number of bytes in the unit that suits it: `512 B`, `1.5 kB`, `20.0 MB`; a kB has 1,000 bytes."""
+    """Return a number of bytes in a suitable unit: `512 B`, `1.5 kB`, `20.0 MB`; a kB has 1,000 bytes."""
     number, units = float(count), ["B", "kB", "MB", "GB", "TB"]
     while number >= 1000 and len(units) > 1:
         number, units = number / 1000, units[1:]
@@ -347,22 +364,22 @@ def size(count: int) -> str:
 
 
 def first_of(names: Sequence[str]) -> list[str]:
-    """The first ten names, and in how many more they go on."""
+    """Return the first ten names, and how many more there are."""
     rest = len(names) - MAX_LISTED
     return [*names[:MAX_LISTED], *([f"and {rest:,} more"] if rest > 0 else [])]
 
 
 def behind(state: Status) -> list[str]:
-    """The files whose words the index does not hold as they are now.
+    """Return the files whose current words the index does not hold.
 
-    One that only lacks vectors is none of them, nor one that is left out and said to be.
+    Files that only lack vectors, and files that are reported as skipped, are not included.
     """
-    told = {file.path for file in (*state.waiting, *state.skipped)}
-    return [path for path in state.dirty if path not in told]
+    reported = {file.path for file in (*state.waiting, *state.skipped)}
+    return [path for path in state.dirty if path not in reported]
 
 
 def in_use(state: Status) -> str:
-    """Provider and model, and what was asked for where that is another one."""
+    """Return provider and model, and the requested provider if it is another one."""
     name = f"{state.provider} {state.model}".strip() or "nothing"
     if state.requested_provider == state.provider:
         return name
@@ -376,7 +393,7 @@ def _inline(table: Mapping[str, Any]) -> str:
 
 
 def _near(path: str) -> str:
-    """A path as seen from the current folder, where it lies below it."""
+    """Return a path relative to the current folder if it is below it."""
     try:
         below = os.path.relpath(path)
     except (OSError, ValueError):  # the current folder is gone, or on another drive

@@ -1,4 +1,4 @@
-"""What a model can call: a tool with its JSON schema, and what it answers."""
+"""What a model can call: a tool with its JSON schema, and its answer."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a tool has to say: `data` for the model, and `artifact`, the thing itself, for the program around it.
+    """The answer of a tool: `data` for the model, and `artifact`, the Python object, for the calling program.
 
-    `data["status"]` is `ok`, or says what went wrong: what a model can mend is an answer and no exception.
+    `data["status"]` is `ok`, or says what went wrong: what a model can fix is returned, and not raised.
     """
 
     data: Mapping[str, Any]
@@ -39,5 +39,5 @@ class Tool:
     run: Callable[[Mapping[str, Any]], ToolAnswer]
 
     def __call__(self, arguments: Mapping[str, Any]) -> str:
-        """The answer to a call, as compact JSON."""
+        """Return the answer to a call, as compact JSON."""
         return self.run(arguments).text

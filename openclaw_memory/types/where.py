@@ -18,9 +18,9 @@ LARGEST = 2**63  # whole numbers beyond it are not the same in every store
 
 
 class Condition(NamedTuple):
-    """One field of a filter. `operator` is "in", "not in" or one of ORDERED, which has one value.
+    """One field of a filter. `operator` is "in", "not in" or one of ORDERED, which takes one value.
 
-    `kind` is that of the values: "text", "number" or "bool". A field of another kind, or none, does not match.
+    `kind` is that of the values: "text", "number" or "bool". A field of another kind, or a missing one, does not match.
     """
 
     field: str
@@ -32,6 +32,9 @@ class Condition(NamedTuple):
 def conditions(where: Where | None) -> tuple[Condition, ...]:
     """Return a filter as conditions, all of which must hold.
 
+    Args:
+        where: The filter; None has no conditions.
+
     Raises:
         QueryError: The filter is not valid; the message names the field.
     """
@@ -39,7 +42,12 @@ def conditions(where: Where | None) -> tuple[Condition, ...]:
 
 
 def matches(metadata: Mapping[str, Scalar], wanted: Sequence[Condition]) -> bool:
-    """Return whether the metadata of a chunk meets all conditions."""
+    """Return whether the metadata of a chunk meets all conditions.
+
+    Args:
+        metadata: The metadata.
+        wanted: What `conditions` returned.
+    """
     return all(_holds(metadata.get(one.field), one) for one in wanted)
 
 
@@ -61,7 +69,7 @@ def _condition(field: str, wanted: Any) -> Condition:
     several = operator in {"in", "not in"}
     if several and (isinstance(value, str) or not isinstance(value, Sequence)):
         raise QueryError(f"where[{field!r}] is {wanted!r}: {operator!r} needs a list of values")
-    values = tuple(value) if several else (value,)
+    values: tuple[Any, ...] = tuple(value) if several else (value,)
     kinds = {kind_of(one) for one in values}
     if None in kinds or len(kinds) > 1 or kind_of(field) is None:
         raise QueryError(f"where[{field!r}] is {wanted!r}: give text, numbers, or True or False, all of one kind")

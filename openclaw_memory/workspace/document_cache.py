@@ -1,4 +1,4 @@
-"""Documents that were read before: what they say, for as long as their files are the same."""
+"""A cache of documents by path, valid as long as their files do not change."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from openclaw_memory.workspace import Workspace
 
 
-# What is kept of files takes about so many bytes; the ids are kept beside it, however many there are.
+# The size of the cache in bytes, about; the ids are kept in addition, however many there are.
 MOST_BYTES = 32 << 20
 _BYTES_BESIDE = 1024  # of Python's objects, for each file
 
@@ -53,11 +53,11 @@ _Stamp: TypeAlias = tuple[int, int, int, int]
 
 
 class CachedDocument(NamedTuple):
-    """What a file holds. `content` has its secrets masked, and is None where no program wrote the file, or it is gone.
+    """What a file holds. `content` has its secrets masked, or is missing for a file that no program wrote.
 
-    `doc_id` is None where none can be read. `is_text` tells a person's file from none at all, or one without a text. A
-    content is the same object as long as the file is the same: it is for reading alone. Its text begins with `line`.
-    `embedding` is what the file says of the vector that came with it.
+    `doc_id` is missing if it cannot be read. `is_text` is false for a missing file, or one without text. A content is
+    the same object as long as the file is the same, and must not be changed. Its text begins at `line`. `embedding` is
+    what the file says of the vector that came with it.
     """
 
     doc_id: str | None
@@ -85,11 +85,11 @@ _A_PERSONS = CachedDocument(None, None)
 
 
 class DocumentCache:
-    """The documents of a workspace, read again only where their stamps differ. Safe to use from several threads."""
+    """The documents of a workspace, read again only if their files have changed. Safe to use from several threads."""
 
     def __init__(self, root: Path, rules: FilesConfig) -> None:
         self.unread: dict[str, str] = {}
-        """What was found of files that a person has damaged, by path, in words; each was told once."""
+        """What is wrong with files that a person has damaged, by path; each was logged once."""
         self._root, self._base, self._rules = root, str(root), rules
         self._listed: dict[str, tuple[_Stamp, Listed]] = {}
         self._kept: dict[str, tuple[_Stamp, int, CachedDocument]] = {}
@@ -97,11 +97,11 @@ class DocumentCache:
         self._lock = Lock()
 
     def load(self, path: str, info: os.stat_result | None = None) -> CachedDocument:
-        """What the file at a path holds; `info` is its stat, where it was looked at just now.
+        """Return what the file at a path holds; `info` is its stat, if the caller has just taken it.
 
         Raises:
-            PathNotAllowedError: the path can be none of a memory file, or passes a symlink.
-            WorkspaceError: the file cannot be read.
+            PathNotAllowedError: The path cannot be that of a memory file, or passes a symlink.
+            WorkspaceError: The file cannot be read.
         """
         stamp = _stamp(info) if info else self._stamp_at(path)
         kept = self._kept.get(path)
@@ -110,7 +110,7 @@ class DocumentCache:
         return self._read(path)
 
     def try_load(self, path: str) -> CachedDocument | None:
-        """As `load`, and None where there is no file that can be read: what others hold is not kept from a search."""
+        """Return what `load` returns, or None if there is no readable file: a search goes on with the others."""
         try:
             seen = self.load(path)
         except (NotFoundError, WorkspaceError):
@@ -118,22 +118,22 @@ class DocumentCache:
         return seen if seen.is_text else None
 
     def listed(self, path: str, info: os.stat_result) -> Listed:
-        """As `load`, the little that is remembered of every file.
+        """Return the part of `load` that is kept of every file.
 
         Raises:
-            PathNotAllowedError, WorkspaceError: as `load`.
+            PathNotAllowedError, WorkspaceError: As `load`.
         """
         known = self._listed.get(path)
         return known[1] if known is not None and known[0] == _stamp(info) else _listed(self.load(path, info))
 
     def forget_all_but(self, there: set[str], folder: str) -> None:
-        """Forget what was read below a folder, but for the files that are still `there`."""
+        """Forget what was read below a folder, except the files that are still `there`."""
         with self._lock:
             gone = (self._listed.keys() | self._kept.keys() | self.unread.keys()) - there
         self.forget(path for path in gone if path.startswith(f"{folder}/"))
 
     def forget(self, paths: Iterable[str]) -> None:
-        """Forget what was read of these files: they are gone."""
+        """Forget what was read of these files, which are gone."""
         with self._lock:
             for path in paths:
                 self._listed.pop(path, None)
@@ -174,17 +174,17 @@ class DocumentCache:
                 damage.append("its `id` is missing, and taken from the name of the file")
             if not isinstance(matter.fields.get("metadata", {}), dict):
                 damage.append("its `metadata` are no table")
-            self._tell(path, damage)
+            self._report(path, damage)
         return CachedDocument(
             doc_id, FrontMatter(masked(without_vector(matter.fields)), redact(matter.text), matter.damage)
         )
 
-    def _tell(self, path: str, damage: list[str]) -> None:
+    def _report(self, path: str, damage: list[str]) -> None:
         if not damage:
             self.unread.pop(path, None)
             return
         words = (
-            f"{path} was damaged above its text: {'; '.join(damage)}. What can be read is used: mend it by hand, or "
+            f"{path} was damaged above its text: {'; '.join(damage)}. What can be read is used: correct it by hand, or "
             "add the document again"
         )
         if self.unread.get(path) != words:
@@ -201,7 +201,7 @@ class DocumentCache:
                 self._bytes -= self._kept.pop(oldest)[1]
 
     def _stamp_at(self, path: str) -> _Stamp | None:
-        """The stamp of what is at a path now. It is compared with what was read there, and opens nothing."""
+        """Return the stamp of the file at a path now, without opening it."""
         try:
             return _stamp(os.lstat(os.path.join(self._base, path)))
         except (OSError, ValueError):
@@ -209,7 +209,7 @@ class DocumentCache:
 
 
 def id_of(matter: FrontMatter) -> str | None:
-    """The id of a document; a number, as a person may write one, counts as its digits."""
+    """Return the id of a document; a number, as a person may write it, counts as its digits."""
     doc_id = matter.fields.get("id")
     if isinstance(doc_id, int) and not isinstance(doc_id, bool):
         return str(doc_id)
@@ -217,7 +217,7 @@ def id_of(matter: FrontMatter) -> str | None:
 
 
 def without_vector(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a document as they are shown: without the numbers of its vector, which say nothing to people."""
+    """Return the fields of a document without the numbers of its vector, which say nothing to people."""
     embedding = fields.get(EMBEDDING)
     if not isinstance(embedding, dict) or VECTOR not in embedding:
         return dict(fields)
@@ -225,14 +225,14 @@ def without_vector(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def vector_in(fields: Mapping[str, Any]) -> str | None:
-    """The vector among the fields of a document, in base64; None where there is none."""
+    """Return the vector in the fields of a document, in base64, or None."""
     embedding = fields.get(EMBEDDING)
     vector = embedding.get(VECTOR) if isinstance(embedding, dict) else None
     return vector if isinstance(vector, str) else None
 
 
 def masked(value: Any) -> Any:
-    """A value of JSON with the secrets in its texts masked; a copy."""
+    """Return a copy of a JSON value with the secrets in its texts masked."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
@@ -241,7 +241,7 @@ def masked(value: Any) -> Any:
 
 
 def copied(value: Any) -> Any:
-    """A copy of a value of JSON."""
+    """Return a copy of a JSON value."""
     if isinstance(value, dict):
         return {key: copied(inner) for key, inner in value.items()}
     return [copied(inner) for inner in value] if isinstance(value, list) else value
@@ -252,7 +252,7 @@ def _stamp(info: os.stat_result) -> _Stamp:
 
 
 def _is_settled(info: os.stat_result, now: int) -> bool:
-    """Whether a later write will have another stamp than the file has `now`, in ns since 1970."""
+    """Whether any later write will give the file another stamp than it has `now`, in ns since 1970."""
     last = max(info.st_mtime_ns, info.st_ctime_ns)
     return now - last > (_TICK_NS if last % 1_000_000_000 else _COARSE_TICK_NS)
 
@@ -261,14 +261,14 @@ _CITATION = re.compile(r"(.+?)(?:#L([1-9]\d*)(?:-L([1-9]\d*))?)?", re.DOTALL)
 
 
 def document_of(path: str, start: int, end: int, text: str, source: Source) -> Document:
-    """The document that lines of a person's file are: from `start` to `end`, both counted from 1 and included."""
+    """Return lines of a person's file as a document: from `start` to `end`, both counted from 1 and included."""
     cited = citation(path, start, end)
     metadata = {"path": path, "start_line": start, "end_line": end, "source": source, "citation": cited}
     return Document(cited, text, metadata, path, line=start)
 
 
 def cited_lines(workspace: Workspace, doc_id: str) -> Document | None:
-    """The lines that an id cites, with secrets masked; None where it cites none."""
+    """Return the lines that an id cites, with secrets masked; None if it is not a citation of lines that exist."""
     match = _CITATION.fullmatch(doc_id)
     if match is None or match[2] is None:
         return None
@@ -282,10 +282,10 @@ def cited_lines(workspace: Workspace, doc_id: str) -> Document | None:
 
 
 def check_names_no_file(workspace: Workspace, cache: DocumentCache, doc_id: str) -> None:
-    """Check that what is no document's id names no file either, by its path or by a citation.
+    """Check that an unknown id is not the path or the citation of a file either.
 
     Raises:
-        PathNotAllowedError: it does: the message says how what is there is removed.
+        PathNotAllowedError: It is: the message says how to delete what it names.
     """
     match = _CITATION.fullmatch(doc_id)
     path = match[1] if match else doc_id

@@ -1,4 +1,4 @@
-"""Documents on disk: what a program adds to a memory, each a Markdown file with fields above its text."""
+"""Documents on disk: what a program adds to a memory, each a Markdown file with front matter."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _HIDDEN = "***"  # and of one that it shows nothing of
 
 
 class Fields(NamedTuple):
-    """A document as it is written: its path, the fields above the text, and the text."""
+    """A document to write: its path, the fields above the text, and the text."""
 
     path: str
     fields: Mapping[str, Any]
@@ -57,9 +57,9 @@ class Fields(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Upserted:
-    """Where documents are now, by their ids, and which of the files were not there just so; true where any was not.
+    """The paths of documents by their ids, and which of the files were changed; true if any was.
 
-    `embeddings` are what the files say of the vectors that came with them, by their paths.
+    `embeddings` are what the files say of the vectors that came with them, by path.
     """
 
     paths: Mapping[str, str]
@@ -72,7 +72,7 @@ class Upserted:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What is at a place now. `content` is None where there is no document, be it nothing or a person's own file."""
+    """The file at a place now. It has no `content` if it is missing or a person's own."""
 
     place: Place
     info: os.stat_result | None
@@ -81,13 +81,13 @@ class _File:
 
 
 def file_name(doc_id: str) -> str:
-    """A name for the file of a document, without its ending: the id, or what is readable of it and a digest.
+    """Return a file name for a document, without its ending: the id, or its readable part and a digest.
 
-    It is of `a-z`, `0-9`, `_` and `-`, at most 93 characters long, and a name on every system. Ids that differ in case
-    alone have different names.
+    It consists of `a-z`, `0-9`, `_` and `-`, has at most 93 characters, and is valid on every system. Ids that differ
+    only in case get different names.
 
     Raises:
-        InvalidInputError: the id is no string, is blank, or is no Unicode.
+        InvalidInputError: The id is not a string, is blank, or is not Unicode.
     """
     if not isinstance(doc_id, str) or not doc_id.strip():
         raise InvalidInputError(f"a document needs an id of at least one character, not {doc_id!r}")
@@ -99,25 +99,25 @@ def file_name(doc_id: str) -> str:
 
 
 def path_of(doc_id: str) -> str:
-    """The path that the document with this id has, unless a person's file was in the way, or has moved it.
+    """Return the path of the document with this id, unless a person's file had that name, or a person moved it.
 
     Raises:
-        InvalidInputError: as `file_name`.
+        InvalidInputError: As `file_name`.
     """
     return f"{DOCUMENTS_FOLDER}/{file_name(doc_id)}.md"
 
 
 def write(root: Path, rules: FilesConfig, documents: Sequence[Fields]) -> list[str]:
-    """Write documents, each file whole or not at all; returns the paths of those that were not there just so.
+    """Write documents, each file whole or not at all; return the paths of those that changed.
 
-    What stands above the old text of a document about its vector stays, where its new fields say what was shown of
-    that, or nothing, and the text is the same.
+    What the old front matter says of the vector stays if the new fields repeat what was shown of it, or omit it while
+    the text is the same.
 
     Raises:
-        InvalidInputError: a field is not JSON, or a text no Unicode: nothing was written.
-        PathNotAllowedError: a path lies not below `memory/`, is left out by the globs, or is that of a day's note or of
-            a person's file: nothing was written.
-        WriteError: a file would be too large (nothing was written), or could not be written (those before it are).
+        InvalidInputError: A field is not JSON, or a text is not Unicode: nothing was written.
+        PathNotAllowedError: A path is not below `memory/`, is excluded by the globs, or is that of a daily note or of a
+            person's file: nothing was written.
+        WriteError: A file would be too large (nothing was written), or could not be written (those before it are).
     """
     with writing(root, documents[0].path if documents else NOTES_FOLDER):
         return _write(root, rules, documents)
@@ -132,12 +132,12 @@ def upsert(
 ) -> Upserted:
     """Write documents by their ids, in the files that have them or in new ones.
 
-    A name that a person's file has is left to it: the document gets another one. `vectors` names the model whose
-    vectors come with these documents, and their dimensions.
+    If a person's file has the name of a new one, the document gets another name. `vectors` is the model whose vectors
+    come with these documents, and their dimensions.
 
     Raises:
-        InvalidInputError, PathNotAllowedError, WriteError: as `write`.
-        EmbedderError: other documents came with vectors that cannot be compared with these. Nothing was written.
+        InvalidInputError, PathNotAllowedError, WriteError: As `write`.
+        EmbedderError: Other documents came with vectors that cannot be compared with these. Nothing was written.
     """
     names = {doc_id: file_name(doc_id) for doc_id in documents}
     with writing(root, DOCUMENTS_FOLDER):
@@ -155,11 +155,11 @@ def upsert(
 
 
 def remove(root: Path, rules: FilesConfig, paths: Iterable[str]) -> list[str]:
-    """Remove documents; returns the paths of those that were there.
+    """Remove documents; return the paths of those that existed.
 
     Raises:
-        PathNotAllowedError: a path is that of a person's file, which is not touched; those before are removed.
-        WriteError: a file could not be removed.
+        PathNotAllowedError: A path is that of a person's file, which is not touched; those before it are removed.
+        WriteError: A file could not be removed.
     """
     removed: list[str] = []
     places = [_own_place(root, rules, path) for path in paths]
@@ -180,11 +180,11 @@ def remove(root: Path, rules: FilesConfig, paths: Iterable[str]) -> list[str]:
 def below(
     root: Path, rules: FilesConfig, cache: DocumentCache, folder: str = DOCUMENTS_FOLDER
 ) -> Iterator[tuple[str, FrontMatter]]:
-    """Every document below a folder of `memory/`, in the order of their paths; a person's files are passed over.
+    """Yield every document below a folder of `memory/`, in the order of paths, without a person's own files.
 
     Raises:
-        PathNotAllowedError: the folder does not lie there.
-        WorkspaceError: a folder or a file cannot be read.
+        PathNotAllowedError: The folder is not there.
+        WorkspaceError: A folder or a file cannot be read.
     """
     # The globs say which files count, and nothing of a folder.
     inside = locate(root, replace(rules, include=(), exclude=()), f"{folder}/any.md")
@@ -200,10 +200,10 @@ def below(
 def paths_by_id(
     root: Path, rules: FilesConfig, cache: DocumentCache, wanted: Iterable[str] = ()
 ) -> dict[str, list[str]]:
-    """The files of each document by its id: more than one where a person has copied it, that of its own name first.
+    """Return the files of each document by its id: several if a person has copied it, the one named after it first.
 
-    A document whose id a person has removed or damaged counts by the name of its file: as the one of the `wanted` ids
-    that leads to this name, or as one whose id is the name. It comes after those that have that id.
+    A document whose id a person has removed or damaged is found by its file name: as the one of the `wanted` ids that
+    leads to this name, or with the name as its id. It comes after those that have that id.
     """
     names = {path_of(doc_id): doc_id for doc_id in wanted}
     found: dict[str, list[str]] = {}
@@ -227,16 +227,16 @@ def paths_by_id(
 
 
 def name_of(path: str) -> str:
-    """The name of a file, without its ending."""
+    """Return the name of a file, without its ending."""
     return PurePosixPath(path).stem
 
 
 def _write(
     root: Path, rules: FilesConfig, documents: Sequence[Fields], embeddings: dict[str, Embedding] | None = None
 ) -> list[str]:
-    """As `write`, under the lock that is held. All is checked before anything is written.
+    """Write documents as `write` does, with the lock held. Everything is checked before anything is written.
 
-    What the files say of vectors is put into `embeddings`, by their paths.
+    What the files say of vectors is put into `embeddings`, by path.
     """
     planned: dict[tuple[str, ...], list[tuple[str, bytes, os.stat_result | None]]] = {}
     written: list[str] = []
@@ -271,7 +271,7 @@ def _write(
 
 
 def _with_embedding(fields: Mapping[str, Any], text: str, old: FrontMatter) -> Mapping[str, Any]:
-    """The fields with what they say of the vector in an old file, where they say nothing of it, or what is shown."""
+    """Return the fields with what the old file says of the vector, if they omit it, or repeat what was shown of it."""
     if EMBEDDING not in old.fields:
         return fields
     says_nothing = EMBEDDING not in fields and text == old.text  # a vector is that of its text
@@ -280,7 +280,7 @@ def _with_embedding(fields: Mapping[str, Any], text: str, old: FrontMatter) -> M
 
 
 def _check_comparable(vectors: tuple[str, int], root: Path, rules: FilesConfig, cache: DocumentCache) -> None:
-    """Raise EmbedderError where documents came with vectors of another model, or of other dimensions."""
+    """Raise EmbedderError if other documents came with vectors of another model, or of other dimensions."""
     model, dims = vectors
     listed = (cache.listed(path, info).vectors for path, info in notes_below(root, DOCUMENTS_FOLDER, rules))
     others = sorted({one for one in listed if one is not None and one != vectors})
@@ -308,7 +308,7 @@ def _check_replaceable(file: _File, text: str) -> None:
 
 
 def _unmasked(new: Any, old: Any) -> Any:
-    """A new value of JSON, in which each text that is the old one as it was shown is the old one again."""
+    """Return a new value of JSON, in which each text that equals the old one masked is the old one again."""
     if isinstance(new, str) and isinstance(old, str):
         return old if new == redact(old) else new
     if isinstance(new, Mapping) and isinstance(old, Mapping):
@@ -319,7 +319,7 @@ def _unmasked(new: Any, old: Any) -> Any:
 
 
 def lost_secrets(old: str, new: str) -> list[str]:
-    """What stands for secrets of an old text in a new one that was made of it as it is shown."""
+    """Return the masks in a new text that would replace secrets of the old text it was made from."""
     shown = redact(old)
     if shown == old:
         return []
@@ -329,10 +329,10 @@ def lost_secrets(old: str, new: str) -> list[str]:
 
 
 def check_no_secret(value: Any, where: str) -> None:
-    """Check that a value of JSON, which is called `where` in words, comes back as it is.
+    """Check that a value of JSON, called `where` in the message, will be read back unmasked.
 
     Raises:
-        InvalidInputError: a text in it holds a secret.
+        InvalidInputError: A text in it holds a secret.
     """
     if isinstance(value, str):
         if (shown := redact(value)) != value:
@@ -364,10 +364,10 @@ def _file(place: Place, rules: FilesConfig) -> _File:
 
 
 def _own_place(root: Path, rules: FilesConfig, path: str) -> Place:
-    """The place of a path below `memory/`.
+    """Return the place of a path below `memory/`.
 
     Raises:
-        PathNotAllowedError: it lies somewhere else, or is left out by the globs.
+        PathNotAllowedError: It is somewhere else, or is excluded by the globs.
     """
     place = locate(root, rules, path)
     if place.parts[0] != NOTES_FOLDER or place.base != str(root):
@@ -400,7 +400,7 @@ def _names_taken(root: Path) -> set[str]:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """`name`, or where it is taken, that with the first number that is not; taken from now on."""
+    """Return `name`, or if it is taken, the first numbered one that is free; it is taken from now on."""
     numbered = (name if number == 1 else f"{name}-{number}" for number in count(1))
     free = next(one for one in numbered if one not in taken)
     taken.add(free)

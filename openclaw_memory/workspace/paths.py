@@ -125,7 +125,7 @@ def extra_places(root: Path, rules: FilesConfig) -> Iterator[Place]:
 def is_of_the_agent(root: Path, path: str) -> bool:
     """Whether a file of the workspace holds the agent's own rules, by its name or, where case is ignored, by another.
 
-    It counts only where `files.extra_paths` names it itself, and is changed by nobody here.
+    It counts only where `files.extra_paths` names it itself, and is never changed here.
     """
     if not may_be_of_the_agent(path):
         return False

@@ -150,7 +150,7 @@ def test_a_long_term_memory_beyond_its_budget_is_worth_a_note(notes, words, lett
 
 
 def test_transcripts_are_counted_where_they_lie(notes, tmp_path):
-    assert of(examined(notes), "transcripts").detail.startswith("there are none yet")
+    assert of(examined(notes), "transcripts").detail.startswith("no transcripts yet")
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     (folder / "a.jsonl").write_text("{}\n")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from openclaw_memory.cli.output import folded, plain
 from openclaw_memory.display.tables import clean
 from openclaw_memory.types import Excerpt, SearchResult
-from openclaw_memory.types.results import ago, failure, size
+from openclaw_memory.types.results import SyncFailure, ago, failure, size
 
 
 @given(st.text(st.characters(codec=None)))
@@ -101,5 +101,5 @@ def test_a_time_that_is_not_of_today_is_told_as_it_is(days):
     assert ago(moment) == moment
 
 
-def test_an_error_of_an_unknown_time_is_told_without_one():
-    assert failure({"at": None, "error": "the disk is full"}) == "the last sync ended with: the disk is full"
+def test_an_error_of_an_unknown_time_is_reported_without_one():
+    assert failure(SyncFailure(None, "the disk is full")) == "the last sync ended with: the disk is full"

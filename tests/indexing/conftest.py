@@ -18,7 +18,6 @@ from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing.plan import SyncParts, sync
 from openclaw_memory.indexing.watcher import Watcher
-from openclaw_memory.store import SqliteStore
 from openclaw_memory.store.lock import file_lock
 from openclaw_memory.types import Embedder, Matrix, Store, SyncReport, Vector
 from openclaw_memory.workspace import Workspace
@@ -123,18 +122,18 @@ def rows(store: Store, embedder: Embedder) -> list[tuple[object, ...]]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def place(tmp_path: Path, open_store: Callable[[Path], Store]) -> Iterator[Place]:
     root = tmp_path / "workspace"
     root.mkdir()
-    store = SqliteStore.open(tmp_path / "index.sqlite")
+    store = open_store(tmp_path / "index.sqlite")
     yield Place(root, store, CountingEmbedder())
     store.close()
 
 
 @pytest.fixture(scope="session")
-def open_place() -> Callable[[Path, Path], Place]:
+def open_place(open_store: Callable[[Path], Store]) -> Callable[[Path, Path], Place]:
     """For tests that need several indexes of one folder, or one in each of many examples."""
-    return lambda root, index: Place(root, SqliteStore.open(index), CountingEmbedder())
+    return lambda root, index: Place(root, open_store(index), CountingEmbedder())
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from openclaw_memory.errors import CorruptIndexError, IndexLockedError, StoreErr
 from openclaw_memory.store import SqliteStore, connection
 from openclaw_memory.store.integrity import KEPT, set_aside
 
+pytestmark = pytest.mark.sqlite_only
 FLIPS = 300
 
 
@@ -155,6 +156,8 @@ def test_the_three_newest_damaged_indexes_are_kept_and_no_other_file_is_touched(
     assert len(kept) == KEPT
     assert [file.name for file in tmp_path.glob("*-2-wal")] == []
     assert newest.read_text() == "newest"
+    described = SqliteStore(index).describe(counts=False).damaged
+    assert [Path(file).read_text() for file in described] == kept
     assert all(other.exists() for other in others)
 
 

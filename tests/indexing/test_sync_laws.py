@@ -64,6 +64,7 @@ INDEX_STEPS = (
     st.tuples(st.just("sync elsewhere"), st.booleans()),
     st.tuples(st.just("write garbage into the index"), st.floats(0, 1, exclude_max=True), st.integers(1, 3)),
 )
+FILE_STEPS = {"lose the index", "be killed between two writes", "write garbage into the index"}
 
 
 class World:
@@ -76,8 +77,11 @@ class World:
         self.open_place = open_place
         self.place = open_place(self.root, self.index)
         self.seen: dict[int, object] = {}
+        self.has_file = self.index.exists()
 
     def step(self, name: str, *arguments: Any) -> None:
+        if name in FILE_STEPS and not self.has_file:
+            return
         try:
             getattr(self, name.replace(" ", "_") if name != "break" else "damage")(*arguments)
             self.no_id_names_another_chunk()
@@ -214,6 +218,8 @@ class World:
 
     def heal(self) -> None:
         """What the upkeep of a memory does once it has met damage."""
+        if not self.has_file:
+            return
         self.place.store.close()
         store = SqliteStore(self.index)
         if problems := store.verify():

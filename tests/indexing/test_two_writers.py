@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from openclaw_memory import Memory, MemoryConfig, SqliteStore
+from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import StoreError
+from openclaw_memory.types import Store
 
 
 class Named(HashingEmbedder):
@@ -30,11 +32,17 @@ class Named(HashingEmbedder):
 
 
 @pytest.fixture
-def opened(notes: Path) -> Iterator[Callable[..., Memory]]:
+def store(tmp_path: Path, open_store: Callable[[Path], Store]) -> Callable[[], Store]:
+    """Opens the index of the notes."""
+    return lambda: open_store(tmp_path / "index.sqlite")
+
+
+@pytest.fixture
+def opened(notes: Path, store: Callable[[], Store]) -> Iterator[Callable[..., Memory]]:
     memories: list[Memory] = []
 
     def open_memory(embedder: Any, **settings: Any) -> Memory:
-        memories.append(Memory.open(notes, embedder=embedder, config=MemoryConfig(**settings)))
+        memories.append(Memory.open(notes, embedder=embedder, config=MemoryConfig(**settings), store=store))
         return memories[-1]
 
     yield open_memory
@@ -46,7 +54,7 @@ def opened(notes: Path) -> Iterator[Callable[..., Memory]]:
     "chunking", [ChunkingConfig(), ChunkingConfig(style="tokens")], ids=["other model", "other chunks too"]
 )
 def test_a_sync_that_another_overtakes_with_another_model_writes_nothing_of_its_own(
-    opened: Callable[..., Memory], notes: Path, chunking: ChunkingConfig
+    opened: Callable[..., Memory], notes: Path, store: Callable[[], Store], chunking: ChunkingConfig
 ) -> None:
     opened(Named("a")).sync()
     (notes / "memory/new.md").write_text("A zeppelin was seen over the harbour.\n")
@@ -54,13 +62,14 @@ def test_a_sync_that_another_overtakes_with_another_model_writes_nothing_of_its_
     def rebuild() -> None:
         assert opened(Named("b"), chunking=chunking).sync().rebuilt
 
-    with pytest.raises(StoreError, match="built again by another process meanwhile; sync again"):
+    with pytest.raises(StoreError, match=r"built again by another \w+ meanwhile; sync again"):
         opened(Named("a", meanwhile=rebuild)).sync()
     memory = opened(Named("b"), chunking=chunking)
     assert (memory.sync().ok, dict(memory.status().dirty), memory.status().model) == (True, {}, "b")
-    store: Any = memory._service.store()
-    zeppelin = next(chunk.id for path in ["memory/new.md"] for chunk in store.file_chunks(path))
-    (vector,) = store.vectors([zeppelin]).values()
+    index = store()
+    (zeppelin,) = index.file_chunks("memory/new.md")
+    (vector,) = index.vectors([zeppelin.id]).values()
+    index.close()
     assert vector @ Named("b").embed_query("zeppelin seen over the harbour") > 0.5
 
 
@@ -75,11 +84,13 @@ def test_a_rebuild_that_finds_all_vectors_in_the_cache_still_says_their_dimensio
     assert opened(Named("a")).status().vector.dims == 16
 
 
-def test_nothing_is_pruned_by_a_sync_in_the_midst_of_another(opened: Callable[..., Memory], notes: Path) -> None:
+def test_nothing_is_pruned_by_a_sync_in_the_midst_of_another(
+    opened: Callable[..., Memory], notes: Path, store: Callable[[], Store]
+) -> None:
     opened(Named("a")).sync()
     memory = opened(Named("b"), embedding=EmbeddingConfig(max_entries=4))
     vectors = lambda: memory.status().cache.entries  # noqa: E731
-    with SqliteStore(memory.index_path).lock("sync"):
+    with closing(store()) as index, index.lock("sync"):
         memory.sync()
         assert vectors() == 8
     (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
@@ -87,10 +98,9 @@ def test_nothing_is_pruned_by_a_sync_in_the_midst_of_another(opened: Callable[..
     assert vectors() == 5  # all of them in use
 
 
-def test_what_was_added_for_another_model_does_not_count_as_this_ones(tmp_path: Path) -> None:
+def test_what_was_added_for_another_model_does_not_count_as_this_ones(store: Callable[[], Store]) -> None:
     with_a = Named("a").embed_documents(["word"])
-    store = SqliteStore.open(tmp_path / "index.sqlite")
-    store.add_vectors(["ab" * 32], with_a, "hashing:a")
-    assert store.known_vectors(["ab" * 32], "hashing:b") == set()
+    with closing(store()) as index:
+        index.add_vectors(["ab" * 32], with_a, "hashing:a")
+        assert index.known_vectors(["ab" * 32], "hashing:b") == set()
     assert np.isfinite(with_a).all()
-    store.close()

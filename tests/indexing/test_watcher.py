@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,8 +20,7 @@ from openclaw_memory.config import FilesConfig, SessionsConfig, SyncConfig
 from openclaw_memory.indexing import watcher
 from openclaw_memory.indexing.plan import SyncParts, sync
 from openclaw_memory.indexing.watcher import PATIENCE, Debounce, Watcher, folders_of, kind_of
-from openclaw_memory.store import SqliteStore
-from openclaw_memory.types import SyncReport
+from openclaw_memory.types import Store, SyncReport
 from openclaw_memory.workspace import Workspace
 
 # --- notes ---------------------------------------------------------------------------------------------------------
@@ -229,8 +229,8 @@ def test_a_transcript_is_synced_once_it_has_changed_enough(watched, root: Path, 
 # --- with a real index ---------------------------------------------------------------------------------------------
 
 
-def test_what_is_written_is_found_in_the_index_a_moment_later(root: Path) -> None:
-    workspace, store = Workspace.open(root), SqliteStore.open(root / ".memory" / "index.sqlite")
+def test_what_is_written_is_found_in_the_index_a_moment_later(root: Path, open_store: Callable[[Path], Store]) -> None:
+    workspace, store = Workspace.open(root), open_store(root / ".memory" / "index.sqlite")
 
     def bring_up_to_date() -> SyncReport:
         return sync(SyncParts(workspace, store, None, CONFIG))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from openclaw_memory import Memory
+from openclaw_memory.types import Store
 
 NOTES = {
     "MEMORY.md": "# Long-term memory\n\n- Ines prefers trains to planes.\n- The spare key is with Mrs. Groen.\n",
@@ -44,28 +45,33 @@ def household(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def hybrid(household: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
-    with Memory.open(household, index_path=tmp_path_factory.mktemp("hybrid") / "index.sqlite") as memory:
+def hybrid(
+    household: Path, tmp_path_factory: pytest.TempPathFactory, open_store: Callable[[Path], Store]
+) -> Iterator[Memory]:
+    store = open_store(tmp_path_factory.mktemp("hybrid") / "index.sqlite")
+    with Memory.open(household, store=store) as memory:
         memory.sync()
         yield memory
 
 
 @pytest.fixture(scope="session")
-def keywords(household: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
-    index = tmp_path_factory.mktemp("keywords") / "index.sqlite"
-    with Memory.open(household, embedder=None, index_path=index) as memory:
+def keywords(
+    household: Path, tmp_path_factory: pytest.TempPathFactory, open_store: Callable[[Path], Store]
+) -> Iterator[Memory]:
+    store = open_store(tmp_path_factory.mktemp("keywords") / "index.sqlite")
+    with Memory.open(household, embedder=None, store=store) as memory:
         memory.sync()
         yield memory
 
 
 @pytest.fixture
-def remember(tmp_path: Path) -> Iterator[Callable[..., Memory]]:
+def remember(tmp_path: Path, open_store: Callable[[Path], Store]) -> Iterator[Callable[..., Memory]]:
     """Make a memory of some files: `remember({path: text}, embedder=..., config=...)`."""
     opened: list[Memory] = []
 
     def remember(files: dict[str, str], **parts: Any) -> Memory:
         root = write(tmp_path / str(len(opened)), files)
-        opened.append(Memory.open(root, **parts))
+        opened.append(Memory.open(root, store=open_store(tmp_path / f"{len(opened)}.sqlite"), **parts))
         opened[-1].sync()
         return opened[-1]
 

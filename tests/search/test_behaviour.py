@@ -22,9 +22,8 @@ EITHER = pytest.mark.parametrize("way", ["hybrid", "keywords"])
 
 
 @pytest.fixture
-def memory(way: str, request: pytest.FixtureRequest) -> Memory:
-    found: Memory = request.getfixturevalue(way)
-    return found
+def memory(way: str, hybrid: Memory, keywords: Memory) -> Memory:
+    return hybrid if way == "hybrid" else keywords
 
 
 # --- what is found -------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """What a search asks of a store, and the fusion of what keyword and vector search found."""
 
+import itertools
+
 import pytest
 from shelf import VECTOR, Shelf, stored
 
@@ -8,6 +10,7 @@ from openclaw_memory.search import candidates
 from openclaw_memory.search.candidates import fuse, fusion_of, merged, request_for
 from openclaw_memory.search.query import parse_query
 from openclaw_memory.store import SqliteStore
+from openclaw_memory.testing import InMemoryStore
 from openclaw_memory.types import SourceHits, Store
 
 TURN = '{"type": "message", "message": {"role": "user", "content": [{"type": "text", "text": "A boiler!"}]}}\n'
@@ -30,7 +33,7 @@ def fused(hits, rules=RULES):
 
 def test_the_scores_of_one_search_are_standardised_once(monkeypatch):
     calls = []
-    monkeypatch.setattr(candidates, "standardised", lambda values, ids: calls.append(ids) or dict.fromkeys(ids, 1.0))
+    monkeypatch.setattr(candidates, "standardised", lambda _values, ids: calls.append(ids) or dict.fromkeys(ids, 1.0))
     fusion, shelf = fusion_of(QUERY, RULES), Shelf(chunks(1, 2), {1: 2.0}, near={2: 0.9}, cosines={1: 0.8})
     found = shelf.candidates(request_for(QUERY, VECTOR, RULES, None, fusion))
     assert len(fuse(found.hits[0], {one.id: one for one in found.chunks}, fusion)) == 2
@@ -121,8 +124,9 @@ def test_a_whole_search_calls_the_store_at_most_four_times(remember, monkeypatch
 
         return call
 
-    for name in (name for name in dir(Store) if not name.startswith("_")):
-        monkeypatch.setattr(SqliteStore, name, counted(name, getattr(SqliteStore, name)))
+    names = [name for name in dir(Store) if not name.startswith("_")]
+    for kind, name in itertools.product((SqliteStore, InMemoryStore), names):
+        monkeypatch.setattr(kind, name, counted(name, getattr(kind, name)))
     assert memory.search(query, min_score=0.0)
     assert "candidates" in calls
     assert len(calls) <= MOST_CALLS, calls

@@ -1,4 +1,4 @@
-"""What one record of a transcript says: the line of text it is indexed as, if any, and the day it is of (pure)."""
+"""Read one record of a transcript: the line of text it is indexed as, if any, and its day (pure)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse)  # made once: json.loads mak
 
 
 def parse(line: bytes) -> dict[str, Any] | None:
-    """The record in a line of a transcript; None where it is no JSON object. Never raises, whatever the line holds."""
+    """Return the record in a line of a transcript; None if it is not a JSON object. Never raises."""
     try:
         record = _DECODER.decode(line.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):  # ValueError: no JSON, or a number of over 4,300 digits
@@ -62,7 +62,7 @@ def parse(line: bytes) -> dict[str, Any] | None:
 
 
 def said(record: Mapping[str, Any], muted: bool) -> tuple[str, bool]:
-    """The line that a record shows, "" for none, and whether the replies that follow it are muted.
+    """Return the line that a record shows, "" for none, and whether the replies that follow it are muted.
 
     Shown are `User: …` and `Assistant: …`, on one line, without what was not said by either: prompts that a machine
     wrote, silent replies, recalled memory. A turn made by a heartbeat or by recalling memory mutes the replies to it.
@@ -88,7 +88,7 @@ def is_openclaws(record: Mapping[str, Any]) -> bool:
 
 
 def message_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A message in OpenClaw's two shapes: `message` inside the record, or the record itself."""
+    """Return the message of a record, in either of OpenClaw's shapes: in `message`, or the record itself."""
     if record.get("type") != "message":
         return {}
     inner = record.get("message", record)
@@ -96,7 +96,7 @@ def message_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def content_text(content: object) -> str | None:
-    """The text of a message's content: itself, or its text blocks with newlines between; None where it has none."""
+    """Return the text of a message's content: itself, or its text blocks with newlines between; None without text."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -106,7 +106,7 @@ def content_text(content: object) -> str | None:
 
 
 def sanitised(role: str, text: str) -> str | None:
-    """What somebody said in a message, on one line; None where nobody did."""
+    """Return what a person or the model said in a message, on one line; None if nothing was said."""
     if role == "user" and "(untrusted" in text:
         text = _without_envelopes(text)
     line = collapsed(without_cut_off(without_fenced(without_between(text, *_INTERNAL))))
@@ -119,7 +119,7 @@ def sanitised(role: str, text: str) -> str | None:
 
 
 def collapsed(text: str) -> str:
-    """The text on one line: runs of blanks are one space, none at the ends. What no file can hold becomes U+FFFD."""
+    """Return the text on one line: runs of blanks become a space, and what no file can hold becomes U+FFFD."""
     if text.isascii():
         return " ".join(text.split()).replace("\0", "\ufffd")
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _SURROGATE.search(text) else text
@@ -127,7 +127,7 @@ def collapsed(text: str) -> str:
 
 
 def day(record: Mapping[str, Any]) -> datetime.date | None:
-    """The day a message was written, in the zone its timestamp names; None where that is not known."""
+    """Return the day a message was written, in the zone of its timestamp; None if unknown."""
     for value in _timestamps(record):
         if isinstance(value, str):
             if when := _moment(value):
@@ -145,7 +145,7 @@ def _timestamps(record: Mapping[str, Any]) -> tuple[object, object]:
 
 
 def _milliseconds(value: object) -> float:
-    """A number as a time: below 1e11 it counts seconds. 0 for what is no time."""
+    """Return a number as a time: below 1e11 it counts seconds. 0 for what is not a time."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
     found = value * 1000 if 0 < value < 1e11 else value
@@ -173,7 +173,7 @@ def _is_heartbeat(line: str) -> bool:
 
 
 def _without_envelopes(text: str) -> str:
-    """The text without the blocks of JSON in which channels say who wrote from where."""
+    """Return the text without the JSON blocks in which channels say who wrote from where."""
     kept: list[str] = []
     at = 0
     while (head := _ENVELOPE.search(text, at)) and (end := text.find("\n```", head.end() - 1)) >= 0:

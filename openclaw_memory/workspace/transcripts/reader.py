@@ -1,4 +1,4 @@
-"""Transcripts: a conversation in JSON lines, read as text whose lines have the same numbers, part by part."""
+"""Read transcripts, conversations in JSON lines, as text with the same line numbers, part by part."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Mark:
     """How far a transcript was read, as a string and back.
 
     `line`, `offset` and `char` say where the open part begins: its first line (1-based), the byte of it, and the
-    character of the whole text; `muted` whether replies are muted there. Read are all bytes before `end`. A file that
+    character of the whole text; `muted` whether replies are muted there. All bytes before `end` were read. A file that
     was rewritten has another `check`, the digest of its head and of the open part, or `crc`, the CRC-32 of all finished
     parts.
     """
@@ -54,7 +54,7 @@ class Mark:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """The mark that a string stands for; None where it stands for none."""
+        """Parse a mark; return None if the string is not one."""
         match = _MARK.fullmatch(text)
         if match is None:
             return None
@@ -66,9 +66,9 @@ class Mark:
 class Part:
     """A run of lines of a transcript, all of one day. Only the last part of a file is open: it may yet grow.
 
-    `text` has a line for each line of the file, each ended by a newline. `day` is None where no message says when it
-    was. `mark` tells how far the file is read with this part. Of the lines, `unreadable` are no JSON object, or too
-    long; the first of them is `first_unreadable`, 0 for none.
+    `text` has a line for each line of the file, each ended by a newline. `day` is None if no message has a date. `mark`
+    says how far the file has been read with this part. `unreadable` counts the lines that are not JSON objects or are
+    too long; the first of them is `first_unreadable`, 0 for none.
     """
 
     first_line: int
@@ -85,7 +85,7 @@ _START = Mark(1, 0, 0, muted=False, end=0, crc=0, check="")
 
 @dataclass(slots=True)
 class _Open:
-    """A part that is being read: where it begins, and what it holds so far."""
+    """A part that is being read: where it begins, and its content so far."""
 
     begin: Mark
     lines: list[str]
@@ -121,14 +121,14 @@ class _Open:
 
 
 def read_parts(file: BinaryIO, mark: str | None = None, part_bytes: int = PART_BYTES) -> Iterator[Part]:
-    """The parts of an open file from the open part of `mark` on, or from the beginning where the mark does not fit.
+    """Yield the parts of an open file from the open part of `mark` on, or from the beginning if the mark does not fit.
 
     A part ends with the line that fills it up to `part_bytes`, or before the first words of another day. A last line
-    that is not complete is left for later; a JSON object is complete without its newline too. Nothing is returned where
-    nothing was added; but where the mark does not fit and nothing is complete, one part without a line says so.
+    that is not complete is left for later; a JSON object is complete without its newline too. Nothing is yielded if
+    nothing was added; but if the mark does not fit and nothing is complete, one part without a line says so.
 
-    Whether a file was rewritten is told by all that was read of it; of one that has grown and whose finished parts are
-    over 128 MiB, by its head and its open part alone.
+    To detect a rewritten file, all that was read of it is compared; if it has grown and its finished parts are over 128
+    MiB, only its head and its open part.
     """
     known = Mark.parse(mark) if mark is not None else None
     part: Part | None = None
@@ -144,9 +144,9 @@ def read_parts(file: BinaryIO, mark: str | None = None, part_bytes: int = PART_B
 
 
 def foreign(file: BinaryIO) -> str | None:
-    """Say why an open file is not a transcript of OpenClaw's; None where it is one, or holds no record yet.
+    """Return why an open file is not a transcript of OpenClaw's; None if it is one, or holds no record yet.
 
-    The first lines decide: one record of OpenClaw's among them is enough. Lines that hold no record decide nothing.
+    The first lines decide: one record of OpenClaw's among them is enough. Lines without a record decide nothing.
     """
     first = None
     for line, _, _ in islice(_lines(file, 0), _SNIFFED_LINES):
@@ -165,9 +165,9 @@ def foreign(file: BinaryIO) -> str | None:
 
 
 def lines_added(file: BinaryIO, mark: str, within: int) -> int | None:
-    """How many lines were added to an open file since it was read up to `mark`, counted in the first `within` bytes.
+    """Return how many lines were added to an open file since `mark`, counted in the first `within` bytes.
 
-    None where the mark does not say how far it was read, or the file is shorter than that.
+    None if the mark does not say how far the file was read, or the file is shorter than that.
     """
     known = Mark.parse(mark)
     if known is None or file.seek(0, os.SEEK_END) < known.end:
@@ -177,14 +177,14 @@ def lines_added(file: BinaryIO, mark: str, within: int) -> int | None:
 
 
 def read_records(file: BinaryIO, start: int = 0) -> Iterator[dict[str, Any]]:
-    """Every record of an open file that can be read, from the byte `start` on."""
+    """Yield every readable record of an open file, from the byte `start` on."""
     for line, _, _ in _lines(file, start):
         if line is not None and (record := parse(line)) is not None:
             yield record
 
 
 def _added(file: BinaryIO, begin: Mark, part_bytes: int) -> Iterator[Part]:
-    """The parts from `begin` on that hold more than was read before."""
+    """Yield the parts from `begin` on that hold more than was read before."""
     crc, crc_end = begin.crc, begin.offset
     for part in _parts(file, begin, part_bytes):
         if part.mark.end > begin.end:
@@ -193,7 +193,7 @@ def _added(file: BinaryIO, begin: Mark, part_bytes: int) -> Iterator[Part]:
 
 
 def _parts(file: BinaryIO, begin: Mark, part_bytes: int) -> Iterator[Part]:
-    """The parts from `begin` on; their marks lack what the bytes are checked by."""
+    """Yield the parts from `begin` on; their marks lack what the bytes are checked by."""
     part, muted, end = _Open(begin, []), begin.muted, begin.offset
     for line, size, is_ended in _lines(file, begin.offset):
         record = parse(line) if line and line.strip() else None
@@ -220,7 +220,7 @@ def _following(part: _Open, end: int, muted: bool) -> Mark:
 
 
 def _lines(file: BinaryIO, offset: int) -> Iterator[tuple[bytes | None, int, bool]]:
-    """Each line (None where it is too long to be held), its size in bytes, and whether a newline ends it."""
+    """Yield each line (None if it is too long to be held), its size in bytes, and whether a newline ends it."""
     file.seek(offset)
     while line := file.readline(MAX_LINE_BYTES + 1):
         if len(line) <= MAX_LINE_BYTES or line.endswith(b"\n"):
@@ -236,7 +236,7 @@ def _lines(file: BinaryIO, offset: int) -> Iterator[tuple[bytes | None, int, boo
 def _fits(file: BinaryIO, mark: Mark) -> bool:
     """Whether a file goes on from `mark`: as far as `VERIFIED_BYTES` allow, all that was read of it is compared.
 
-    It does not where the last line that was read had no newline and now goes on: it is another line.
+    It does not if the last line that was read had no newline and now goes on: it is another line.
     """
     if _check(file, mark) != mark.check:
         return False
@@ -248,7 +248,7 @@ def _fits(file: BinaryIO, mark: Mark) -> bool:
 
 
 def _check(file: BinaryIO, mark: Mark) -> str:
-    """A digest of the head of a file and of its open part; that of no byte where the file is shorter."""
+    """Return a digest of the head of a file and of its open part; that of no byte if the file is shorter."""
     digest, start = sha256(), min(mark.offset, max(0, mark.end - _CHECKED_BYTES))
     size = 0
     for piece in _bytes(file, 0, min(mark.end, _CHECKED_BYTES)):
@@ -260,14 +260,14 @@ def _check(file: BinaryIO, mark: Mark) -> str:
 
 
 def _crc(file: BinaryIO, start: int, end: int, crc: int = 0) -> int:
-    """The CRC-32 of bytes that follow those of which it is `crc`."""
+    """Return the CRC-32 of some bytes, continued from `crc`, that of the bytes before them."""
     for piece in _bytes(file, start, end):
         crc = crc32(piece, crc)
     return crc
 
 
 def _bytes(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
-    """Some bytes of a file, in pieces that cost little memory; it stands then where it stood."""
+    """Yield some bytes of a file, in pieces that cost little memory; its position is the same afterwards."""
     place = file.tell()
     file.seek(start)
     while start < end and (piece := file.read(min(end - start, _PIECE_BYTES))):
@@ -277,7 +277,7 @@ def _bytes(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
 
 
 def read_excerpt(file: BinaryIO, path: str, start: int, lines: int) -> tuple[Excerpt, int]:
-    """Lines of an open file as `reading.excerpt_of` shows them, and the number of the last line that was looked at.
+    """Return lines of an open file like `safe_read.excerpt_of`, and the number of the last line that was looked at.
 
     Lines before `start` are counted, not read, and of the others no more than it takes to know whether there are more.
 
@@ -306,7 +306,7 @@ def read_excerpt(file: BinaryIO, path: str, start: int, lines: int) -> tuple[Exc
 
 
 def _skipped(file: BinaryIO, lines: int) -> Mark:
-    """Where so many lines of a file end, or the file itself, and whether replies are muted there."""
+    """Return where so many lines of a file end, or the file itself, and whether replies are muted there."""
     at, offset, muted = 0, 0, False
     for line, size, is_ended in islice(_lines(file, 0), min(lines, sys.maxsize)):
         if not is_ended:

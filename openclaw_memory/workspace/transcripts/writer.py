@@ -1,4 +1,4 @@
-"""Writing transcripts: an append-only log of one session, in OpenClaw's JSON lines."""
+"""Write transcripts: an append-only log of one session, in OpenClaw's JSON lines."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _TAIL_BYTES = 65_536
 
 
 def log_name(session_id: str) -> str:
-    """The name of a session's file: its id, or where that cannot be one, what is readable of it and a digest.
+    """Return the name of a session's file: its id, or if that cannot be one, its readable part and a digest.
 
     Raises:
-        InvalidInputError: the id is empty.
+        InvalidInputError: The id is empty.
     """
     if not isinstance(session_id, str) or not session_id.strip():
         raise InvalidInputError(f"a session needs an id of at least one character, not {session_id!r}")
@@ -45,9 +45,9 @@ def log_name(session_id: str) -> str:
 class SessionLog:
     """The transcript of one session: entries are added, never changed. Safe to use from several threads and processes.
 
-    `folder` is where transcripts lie. The file is made with the first entry, below a header that names the session,
-    `cwd`, and `parent_session` where there is one. Timestamps are of `zone`, None for the machine's. What is written
-    is what is given: secrets are masked where a transcript is indexed or shown.
+    `folder` is where transcripts are stored. The file is made with the first entry, below a header that names the
+    session, `cwd`, and `parent_session` if given. Timestamps are in `zone`, None for the machine's. Entries are written
+    as given: secrets are masked when a transcript is indexed or shown.
     """
 
     folder: Place
@@ -64,44 +64,54 @@ class SessionLog:
 
     @property
     def size(self) -> int:
-        """How large the transcript is, in bytes; 0 where there is none."""
+        """The size of the transcript in bytes; 0 if it does not exist."""
         try:
             return os.stat(os.path.join(self.folder.base, *self.folder.parts, log_name(self.session_id))).st_size
         except OSError:
             return 0
 
     def append(self, role: str, content: str | list[Any], **extra: Any) -> str:
-        """Add a message and return the id of its entry; it is on the disk then.
+        """Add a message and return the id of its entry once it is on disk.
 
-        `content` is a text or a list of blocks such as `{"type": "text", "text": …}`; `extra` goes into the message.
+        Args:
+            role: `user`, `assistant` or another role of OpenClaw's.
+            content: A text or a list of blocks such as `{"type": "text", "text": …}`.
+            **extra: More fields of the message.
 
         Raises:
-            InvalidInputError, PathNotAllowedError, WriteError: as `append_entry`.
+            InvalidInputError, PathNotAllowedError, WriteError: As `append_entry`.
         """
         return self.append_entry("message", message={"role": role, "content": content, **extra})
 
     def append_entry(self, kind: str, **fields: Any) -> str:
-        """Add an entry of any type (`compaction`, `custom_message`) and return its id; it is on the disk then.
+        """Add an entry of any type and return its id once it is on disk.
 
-        It has an `id`, the `parentId` of the entry before it and a `timestamp`, unless `fields` say otherwise: with a
+        It gets an `id`, the `parentId` of the entry before it and a `timestamp`, unless `fields` have them: with a
         `parentId` of its own it begins a branch.
 
+        Args:
+            kind: The type, such as `compaction` or `custom_message`.
+            **fields: The fields of the entry, as JSON.
+
         Raises:
-            InvalidInputError: the fields are no JSON, or too long to be read again.
-            PathNotAllowedError: a symlink, or something that is no file or folder, is in the way.
-            WriteError: it could not be written. The transcript is as it was.
+            InvalidInputError: The fields are not JSON, or too long to be read again.
+            PathNotAllowedError: A symlink, or something that is not a file or folder, is in the way.
+            WriteError: It could not be written. The transcript is unchanged.
         """
         return self.append_entries([{"type": kind, **fields}])[0]
 
     def append_entries(self, entries: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Add entries, each with its `type`, in one write, and return their ids; all of them are on the disk then.
+        """Add entries in one write, and return their ids once all of them are on disk.
 
         See `append_entry` for what each gets; the first follows the last entry of the log, each other the one before
         it.
 
+        Args:
+            entries: The entries, each with its `type`.
+
         Raises:
-            InvalidInputError: an entry has no type, or as `append_entry`. None of them was written.
-            PathNotAllowedError, WriteError: as `append_entry`. None of them was written.
+            InvalidInputError: An entry has no type, or as `append_entry`. None of them was written.
+            PathNotAllowedError, WriteError: As `append_entry`. None of them was written.
         """
         if not entries:
             return []
@@ -125,12 +135,13 @@ class SessionLog:
             return ids
 
     def entries(self, start: int = 0) -> Iterator[dict[str, Any]]:
-        """Every entry that can be read, the header first; none where nothing was written yet.
+        """Yield every readable entry, the header first; nothing if nothing was written yet.
 
-        With `start`, those from this byte on, such as the `size` of before.
+        Args:
+            start: The byte to begin at, such as an earlier `size`.
 
         Raises:
-            PathNotAllowedError, WorkspaceError: the file is a symlink or no ordinary file, or cannot be read.
+            PathNotAllowedError, WorkspaceError: The file is a symlink or not an ordinary file, or cannot be read.
         """
         try:
             with opened(self._place(), self.rules) as descriptor, open(descriptor, "rb", closefd=False) as file:
@@ -139,19 +150,25 @@ class SessionLog:
             return
 
     def messages(self, leaf: str | None = None) -> list[Mapping[str, Any]]:
-        """The messages of the branch that ends in the entry `leaf`, by default the last one, the oldest first.
+        """Return the messages of a branch, the oldest first.
+
+        Args:
+            leaf: The id of the entry in which the branch ends, by default the last one.
 
         Raises:
-            NotFoundError, PathNotAllowedError, WorkspaceError: as `branch`.
+            NotFoundError, PathNotAllowedError, WorkspaceError: As `branch`.
         """
         return [message for entry in self.branch(leaf) if (message := message_of(entry))]
 
     def branch(self, leaf: str | None = None) -> list[dict[str, Any]]:
-        """The entries of the branch that ends in the entry `leaf`, by default the last one, the oldest first.
+        """Return the entries of a branch, the oldest first.
+
+        Args:
+            leaf: The id of the entry in which the branch ends, by default the last one.
 
         Raises:
-            NotFoundError: no entry has that id.
-            PathNotAllowedError, WorkspaceError: as `entries`.
+            NotFoundError: No entry has that id.
+            PathNotAllowedError, WorkspaceError: As `entries`.
         """
         found = [entry for entry in self.entries() if entry.get("type") != "session"]
         places = {entry["id"]: at for at, entry in enumerate(found) if isinstance(entry.get("id"), str)}
@@ -162,7 +179,7 @@ class SessionLog:
         while at is not None and at >= 0:
             entry = found[at]
             branch.append(entry)
-            # An entry without a parent follows the one before it; a parent always stands before its child.
+            # An entry without a parent follows the one before it; a parent always comes before its child.
             above = places.get(entry["parentId"]) if "parentId" in entry else at - 1
             at = above if above is not None and above < at else None
         return branch[::-1]
@@ -220,7 +237,7 @@ def _line(entry: Mapping[str, Any], path: str) -> bytes:
 
 
 def _as_json(entry: Mapping[str, Any]) -> bytes:
-    """A line that people can read; escaped are lone surrogates, and what other programs take for the end of a line."""
+    """Return a line that people can read; escaped are lone surrogates, and what other programs take for a line end."""
     text = json.dumps(entry, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     try:
         return _LINE_ENDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
@@ -234,7 +251,7 @@ def _tail(descriptor: int, size: int, length: int = _TAIL_BYTES) -> bytes:
 
 
 def _last_id(descriptor: int, size: int, tail: bytes) -> str | None:
-    """The id of the last entry that can be read, from as little of the end of the file as it takes."""
+    """Return the id of the last readable entry, from as little of the end of the file as it takes."""
     while True:
         whole_lines = tail.split(b"\n") if len(tail) == size else tail.split(b"\n")[1:]
         for line in reversed(whole_lines):

@@ -56,7 +56,7 @@ class OtherSummarization(AgentMiddleware):
             lambda memory, model: MemoryFlushMiddleware.before(OtherSummarization(), memory, model),
             "MemoryFlushCallback",
         ),
-        (MemoryFlushMiddleware.before, "is no SummarizationMiddleware"),
+        (MemoryFlushMiddleware.before, "is not LangChain's SummarizationMiddleware"),
         (
             lambda memory, model: MemoryFlushMiddleware.before(SummarizationMiddleware(model), model, memory),
             "Memory.open",
@@ -65,12 +65,12 @@ class OtherSummarization(AgentMiddleware):
         (lambda memory, model: MemoryFlushMiddleware(memory, model, window="200k"), "'200k'"),
         (lambda memory, model: MemoryFlushMiddleware(memory, model, window=0), "window=0"),
         (lambda memory, model: MemoryFlushMiddleware(memory, model, window=True), "window=True"),
-        (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger=("message", 50)), "is no trigger"),
-        (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger=5_000), "5000 is no trigger"),
-        (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger="tokens"), "is no trigger"),
-        (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger=("fraction", 80)), "is no trigger"),
-        (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger={"tokens": "5k"}), "is no trigger"),
-        (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger=[{}]), "is no trigger"),
+        (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger=("message", 50)), "is not a trigger"),
+        (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger=5_000), "5000 is not a trigger"),
+        (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger="tokens"), "is not a trigger"),
+        (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger=("fraction", 80)), "is not a trigger"),
+        (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger={"tokens": "5k"}), "is not a trigger"),
+        (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger=[{}]), "is not a trigger"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:the SummarizationMiddleware has no trigger")

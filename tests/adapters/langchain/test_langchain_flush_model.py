@@ -339,7 +339,7 @@ async def test_a_call_without_arguments_is_answered(memory, scripted, hold):
     )
     assert await hold(model) == "saved"
     assert notes(memory).count("4711") == 1
-    assert all("no JSON object" in request.messages[-1].text for request in model.requests[2:3])
+    assert all("not a JSON object" in request.messages[-1].text for request in model.requests[2:3])
     assert "invalid" in model.requests[1].messages[-1].text
 
 

@@ -258,7 +258,7 @@ def test_a_time_to_live_is_refused(store):
 
 
 def test_what_is_no_operation_is_refused(store):
-    with pytest.raises(ValueError, match="no operation"):
+    with pytest.raises(ValueError, match="not an operation"):
         store.batch([PutOp(USERS, "a", {"n": 1}), "get"])
     assert store.get(USERS, "a") is None
 

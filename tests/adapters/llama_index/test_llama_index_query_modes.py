@@ -186,7 +186,7 @@ def test_a_mode_may_be_a_plain_text(given, mode):
 
 
 def test_what_is_no_mode_is_refused(given):
-    with pytest.raises(QueryError, match=r"'nearest' is none.*default"):
+    with pytest.raises(QueryError, match=r"'nearest' is not a mode.*default"):
         given.query(VectorStoreQuery(WORDS.vector("mill"), mode="nearest"))
     with pytest.raises(QueryError, match="'sparse' searches by words"):
         given.query(VectorStoreQuery(WORDS.vector("mill"), mode="sparse"))
