@@ -1,4 +1,4 @@
-"""Secrets are masked before text is indexed or shown: tokens known by their prefix, and in conversations whatever is assigned.
+"""Mask secrets before text is indexed or shown: tokens known by their prefix; in conversations also assigned values.
 
 A token of 18 characters or more keeps its first six and last four, as in OpenClaw; of a shorter one, a private key or
 a password in an URL nothing is kept. Lines stay where they are. A password in plain words is not recognised.
