@@ -1,4 +1,4 @@
-"""For your tests: the contracts of an embedder and a store as checks, and fakes that need no files, model or network."""
+"""For your tests: the contracts of an embedder and a store, and fakes that need no files, model or network."""
 
 from openclaw_memory.testing.embedders import check_embedder
 from openclaw_memory.testing.fakes import RecordingEmbedder, sample_workspace
