@@ -18,6 +18,7 @@ from openclaw_memory.conversation.thresholds import flush_threshold
 from openclaw_memory.flush import flush
 from openclaw_memory.indexing import staleness, watcher
 from openclaw_memory.store import integrity
+from openclaw_memory.types import Store
 from openclaw_memory.workspace.transcripts import openclaw, reader
 
 ROOT = Path(__file__).parents[1]
@@ -73,6 +74,12 @@ def test_the_settings_of_a_guide_are_those_of_the_code(guide, part):
 
 def test_every_field_of_the_status_is_told():
     assert first_column(UPKEEP, "Field of `Status`") == {field.name for field in dataclasses.fields(Status)}
+
+
+def test_the_guide_to_stores_names_every_method():
+    rows = re.findall(r"^\| [^|]+ \| (`[^|]+) \|", GUIDES["how-to/custom-store.md"], re.MULTILINE)
+    named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(named) == sorted(name for name in dir(Store) if not name.startswith("_"))
 
 
 def test_every_check_of_the_doctor_is_told(notes):
