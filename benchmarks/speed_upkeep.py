@@ -147,7 +147,7 @@ def searching(folder: Path, asked: list[str], beside: str) -> dict[str, float]:
             work: Any = in_child(rebuild, str(folder))
             watch.start()
         else:
-            work = threading.Thread(target=memory.sync, args=(True,))
+            work = threading.Thread(target=memory.sync, kwargs={"force": True})
             work.start()
         busy: list[float] = []
         while work.is_alive():

@@ -12,9 +12,7 @@ from openclaw_memory.config import MemoryConfig, SessionsConfig
 from openclaw_memory.config.config import agent_places, settings_of
 from openclaw_memory.embeddings.selection import EmbedderChoice, EmbedderSelector, embedders_of
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush.state import FlushRegistry
 from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
-from openclaw_memory.workspace.paths import transcripts_place
 
 if TYPE_CHECKING:
     import datetime
@@ -64,6 +62,8 @@ class Memory:
         """
         self.workspace = workspace
         self.config = settings_of(config)
+        from openclaw_memory.flush.state import FlushRegistry  # here: a program that opens no memory loads no files' code
+
         self._flushes = FlushRegistry()
         self._builtin: BuiltinBackend | None = None
         if backend is None:
@@ -470,4 +470,6 @@ class Memory:
         return f"Memory({str(self.workspace.root)!r})"
 
     def _flush_failures(self) -> dict[str, str]:
+        from openclaw_memory.workspace.paths import transcripts_place
+
         return dict(self._flushes.failures(transcripts_place(self.workspace.root, self.workspace.sessions)))
