@@ -1,4 +1,4 @@
-"""One question to a memory: who may ask the index as it is, and what the answer has to say about itself."""
+"""Answers questions from the index of one memory, and says what limits the answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Retriever:
-    """Asks the index that `service` keeps, with the embedder that fits it. Safe to use from several threads."""
+    """Searches the index that `service` keeps, with the embedder that fits it. Safe to use from several threads."""
 
     def __init__(
         self, workspace: Workspace, service: IndexService, embedders: EmbedderSelector, config: MemoryConfig
@@ -42,7 +42,7 @@ class Retriever:
         explain: bool,
         now: datetime.datetime | None = None,
     ) -> SearchResults:
-        """The answers; from an index that is built again first where it is damaged."""
+        """Return the results of a search; a damaged index is built again first."""
         found = partial(self._found, query, rules, source, explain=explain, now=now)
         results, recovered = self._service.recovering(found)
         return replace(results, reason=_joined(recovered, results.reason))
@@ -100,7 +100,7 @@ class Retriever:
         return replace(results, stale=stale, reason=results.reason or reason)
 
     def _word_vectors(self, embedder: CircuitBreakerEmbedder) -> WordVectors:
-        """Vectors of words, by which lines are compared: the embedder's own, or those of the model that ships."""
+        """Return vectors of words, to compare lines with: the embedder's own, or those of the bundled model."""
         with self._making:
             if self._words is None and isinstance(embedder.inner, WordVectorEmbedder):
                 self._words = embedder.inner.word_vectors
@@ -113,9 +113,9 @@ class Retriever:
     def _for_search(
         self, store: Store, stored: IndexMeta | None
     ) -> tuple[CircuitBreakerEmbedder | None, str | None, bool]:
-        """The embedder that can ask this index, why there is none though one is wanted, and whether it is behind."""
+        """Return the embedder that fits this index, why a wanted one is missing, and whether the index is behind."""
         from openclaw_memory.indexing import describe, outdated
-        from openclaw_memory.indexing.status import told_of_lacking
+        from openclaw_memory.indexing.status import missing_in_words
 
         if stored is None:
             return None, NOTHING_YET, True
@@ -130,7 +130,7 @@ class Retriever:
         # Building the whole index again is begun by a call of `sync` alone: it may cost time, or money.
         stale = self._service.is_behind(may_sync=difference is None) or unfinished
         if embedder is None or stored.identity == embedder.identity:
-            reasons = told_of_lacking(self._service.missing_vectors(store))
+            reasons = missing_in_words(self._service.missing_vectors(store))
             return embedder, "; ".join(reasons) or None, stale or bool(reasons) or difference is not None
         if (lost := self._embedders.unavailable.get(stored.provider)) is not None:
             return None, f"keywords alone were searched: {lost}", True

@@ -110,9 +110,9 @@ def synced(memory: Memory, *, hidden: bool) -> Followed:
 
 def waiting(report: SyncReport) -> list[str]:
     """Return why files lack vectors, each reason on a line."""
-    from openclaw_memory.indexing.status import told_of_lacking
+    from openclaw_memory.indexing.status import missing_in_words
 
-    return told_of_lacking(Counter(file.reason for file in report.waiting))
+    return missing_in_words(Counter(file.reason for file in report.waiting))
 
 
 @contextmanager

@@ -190,7 +190,10 @@ def unavailable_reason(stored: IndexMeta | None, unavailable: Mapping[str, str])
     """Return why the provider that made an index is unavailable; None where it was not passed over."""
     if stored is None or (reason := unavailable.get(stored.provider)) is None:
         return None
-    return f"the index is of {stored.provider}, which is unavailable: {reason}; fix that, or sync with force"
+    return (
+        f"the index was built with {stored.provider}, which is unavailable ({reason}). Fix that, or run "
+        "sync(force=True) to rebuild it with another provider."
+    )
 
 
 def unguarded(embedder: T) -> T | Embedder:

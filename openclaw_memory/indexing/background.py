@@ -1,4 +1,4 @@
-"""One piece of work done in a thread of its own: when it is asked for, and at an interval."""
+"""Runs work in a thread of its own: on request, and at an interval."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 # A thread with nothing to do ends after this time: the next request starts another one.
 IDLE_SECONDS = 2.0
-# Whoever closes waits so long for the work under way: it ends at its next transaction.
+# Closing waits so long for the work under way, which ends at its next transaction.
 STOP_SECONDS = 10.0
 
 
 class Background:
-    """Does `work` once for any number of requests that come while it is under way, and never twice at the same time.
+    """Does `work` once for any number of requests that come while it runs, and never twice at the same time.
 
-    `work` is a method whose object is not kept alive: once that is gone, so is the thread. It must not raise.
+    `work` is a method whose object is not kept alive: once that is gone, the thread ends. It must not raise.
     """
 
     def __init__(self, work: Callable[[], None], every_seconds: float = 0.0) -> None:
@@ -27,7 +27,7 @@ class Background:
         self._wanted = self._stopped = False
 
     def start(self) -> None:
-        """Begin to work at the interval, where there is one."""
+        """Begin to work at the interval, if one is set."""
         with self._changed:
             if self._every:
                 self._run()
@@ -40,7 +40,7 @@ class Background:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """End, after the work under way; nothing is done any more. Calling it twice is allowed."""
+        """End, after the work under way. Calling it twice is allowed."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -63,7 +63,7 @@ class Background:
             del work  # nothing here may keep its object alive
 
     def _is_due(self) -> bool:
-        """Wait for a request, or for the interval to pass; False when the thread shall end."""
+        """Wait for a request, or for the interval to pass; return False when the thread should end."""
         with self._changed:
             self._changed.wait_for(lambda: self._wanted or self._stopped, self._every or IDLE_SECONDS)
             due = not self._stopped and (self._wanted or self._every > 0)

@@ -43,12 +43,12 @@ class Difference:
 
     @property
     def dirty(self) -> tuple[str, ...]:
-        """Paths, sorted, for which the index is known not to follow the disk."""
+        """Sorted paths of the files that the index does not follow."""
         return tuple(sorted([*(file.path for file in self.fresh + self.touched), *self.vanished]))
 
 
 def compare(files: Iterable[MemoryFile], known: Mapping[str, FileRecord]) -> Difference:
-    """Set the files found on disk against what the index knows of them, each path by its own stamp."""
+    """Compare the files found on disk with what the index knows of them, each path by its own stamp."""
     fresh: list[MemoryFile] = []
     touched: list[MemoryFile] = []
     doubtful: list[MemoryFile] = []
@@ -72,7 +72,7 @@ def compare(files: Iterable[MemoryFile], known: Mapping[str, FileRecord]) -> Dif
 def worth_a_sync(
     difference: Difference, known: Mapping[str, FileRecord], rules: SessionsConfig, workspace: Workspace
 ) -> dict[str, tuple[int, int, int] | None]:
-    """The files for which a sync should run by itself, with their stamps (None: gone).
+    """Return the files for which a sync should run by itself, with their stamps (None: gone).
 
     A transcript grows with every message: one that has grown by less than `rules` say can wait.
     """
@@ -85,7 +85,7 @@ def worth_a_sync(
 
 
 def _can_wait(file: MemoryFile, record: FileRecord, rules: SessionsConfig, workspace: Workspace) -> bool:
-    """Whether a transcript has only grown since it was indexed, and by little; its new lines are counted."""
+    """Return whether a transcript has only grown since it was indexed, and by little; its new lines are counted."""
     if same_stamp(file, record):
         return True  # it lacks vectors
     grown = file.size - record.size
@@ -99,7 +99,7 @@ def _can_wait(file: MemoryFile, record: FileRecord, rules: SessionsConfig, works
 
 
 def same_stamp(file: MemoryFile, record: FileRecord) -> bool:
-    """Whether a file is, by its stamp, the one that was read."""
+    """Return whether a file is, by its stamp, the one that was read."""
     return (
         file.mtime_ns == record.mtime_ns
         and file.size == record.size

@@ -14,7 +14,7 @@ ROWS_VERSION = 3
 
 
 def describe(embedder: Embedder | None, chunking: ChunkingConfig, dims: int | None = None) -> IndexMeta:
-    """What an index built now, with these parts, says of itself; `dims` only where they are known."""
+    """Return the meta of an index built now with these parts; `dims` only where they are known."""
     return IndexMeta(
         provider=embedder.provider if embedder else "none",
         model=embedder.model if embedder else "",
@@ -26,7 +26,7 @@ def describe(embedder: Embedder | None, chunking: ChunkingConfig, dims: int | No
 
 
 def outdated(stored: IndexMeta, wanted: IndexMeta) -> str | None:
-    """Why an index must be built again, in words; None when it need not be."""
+    """Return why an index must be built again, in words; None when it need not be."""
     if stored.identity != wanted.identity:
         return f"the embedder was {_name(stored)} and is now {_name(wanted)}"
     if stored.schema_version != wanted.schema_version:

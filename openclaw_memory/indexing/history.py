@@ -1,4 +1,4 @@
-"""What the last sync did, what the last failure said: short texts kept in the index for every process to read."""
+"""Records of the last sync and the last failure: short texts kept in the index for every process to read."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ MOST_FILES = 100
 
 
 def record_of(report: SyncReport, reason: str, started: float) -> str:
-    """The note of a sync that came to its end, as JSON; `sync_record` reads it.
+    """Return the record of a finished sync, as JSON; `sync_record` reads it.
 
-    `reason` is what it ran for ("manual", "background", "watcher"), `started` when, in seconds since
-    1970. The note counts files in `added`, `changed`, `removed`, `unchanged` and `waiting`; `failed` and `skipped` name
-    the first hundred of theirs, each with its reason.
+    `reason` is what it ran for ("manual", "background", "watcher"), `started` when, in seconds since 1970. The record
+    counts files in `added`, `changed`, `removed`, `unchanged` and `waiting`; `failed` and `skipped` name the first
+    hundred
+    of theirs, each with its reason.
     """
     return json.dumps(
         {
@@ -43,12 +44,12 @@ def record_of(report: SyncReport, reason: str, started: float) -> str:
 
 
 def record_of_error(error: BaseException | str, at: float) -> str:
-    """The note of a sync that ended with an error, as JSON; `at` is when, in seconds since 1970."""
+    """Return the record of a failed sync, as JSON; `at` is when it ended, in seconds since 1970."""
     return json.dumps({"at": moment(at), "error": str(error) or type(error).__name__})
 
 
 def sync_record(record: str | None) -> SyncRecord | None:
-    """Read a note of `record_of`; None where there is none, or it is not one of these."""
+    """Read a record of `record_of`; None where it is missing or malformed."""
     said = _read(record)
     if said is None:
         return None
@@ -58,7 +59,7 @@ def sync_record(record: str | None) -> SyncRecord | None:
 
 
 def sync_failure(record: str | None) -> SyncFailure | None:
-    """Read a note of `record_of_error`; text that is not a note is an error itself, of an unknown time."""
+    """Read a record of `record_of_error`; other text is taken as the error itself, of an unknown time."""
     said = _read(record)
     if said is not None:
         return SyncFailure(said["at"], str(said.get("error")))
@@ -75,7 +76,7 @@ def _read(record: str | None) -> Mapping[str, Any] | None:
 
 
 def moment(seconds: float) -> str:
-    """A time in seconds since 1970 as ISO 8601 in UTC, `2026-11-22T09:30:00.000+00:00`: texts compare as times do."""
+    """Return seconds since 1970 as ISO 8601 in UTC, `2026-11-22T09:30:00.000+00:00`: such texts sort by time."""
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="milliseconds")
 
 

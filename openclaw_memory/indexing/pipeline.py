@@ -1,4 +1,4 @@
-"""One run over files that may have changed: each is read and cut, its texts are embedded, and its rows are written."""
+"""One run over files that may have changed: each is read and chunked, its texts are embedded, its rows are written."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ if TYPE_CHECKING:
 # other writers wait.
 FILES_PER_WRITE = 64
 CHUNKS_PER_WRITE = 512
-# Beside a service transactions are short: nothing is asked for while one lasts, and what it waits for may be lost.
-FILES_BESIDE_SERVICE = 8
-CHUNKS_BESIDE_SERVICE = 64
+# With a service transactions are short: nothing is asked for while one lasts, and what it waits for may be lost.
+FILES_WITH_SERVICE = 8
+CHUNKS_WITH_SERVICE = 64
 MAX_METADATA_CHARS = 256  # a longer text is not filtered by
 
 
 @dataclass(slots=True)
 class Group:
-    """Pieces that are written together, as soon as the vectors under `missing` are there; `done` files are then."""
+    """Pieces that are written together once the vectors under `missing` exist; then `done` files are complete."""
 
     pieces: list[Piece]
     missing: set[str]
@@ -68,11 +68,14 @@ class Group:
 class Run:
     """The parts of a run, and what it has done so far.
 
-    `embedder` is None for keywords alone; an error in its place says why there are no vectors, though they are
-    wanted. `meta` says what the rows are made for: where another process makes the index another one meanwhile, the run
-    ends with a StoreError. `before` is what the index knew when the run began; with `anew` its rows are gone, and it
-    only tells which files have changed. A file is listed as added or changed once it has been written; one in
-    `waiting` lacks vectors. `lacking` holds the keys of vectors that are not asked for, or not any more, and why.
+    `embedder` is None for keywords alone; an error in its place says why wanted vectors are unavailable. `meta` says
+    what
+    the rows are made for: the run ends with a StoreError where another process builds the index for something else
+    meanwhile. `before` is what the index knew when the run began; with `rebuilding` its rows are gone, and it only
+    shows
+    which files have changed. A file is listed as added or changed once it has been written; one in `waiting` lacks
+    vectors.
+    `lacking` holds the keys of vectors that are not asked for, or no longer, and why.
     """
 
     workspace: Workspace
@@ -81,7 +84,7 @@ class Run:
     chunking: ChunkingConfig
     meta: IndexMeta
     before: Mapping[str, FileRecord]
-    anew: bool
+    rebuilding: bool
     priority: SearchPriority
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
@@ -99,25 +102,25 @@ class Run:
 
     def over(self, files: Sequence[MemoryFile], progress: Callable[[Progress], None] | None) -> None:
         """Bring the rows of these files up to date; `progress` is called between transactions."""
-        started, told = time.perf_counter(), 0
+        started, reported = time.perf_counter(), 0
 
-        def tell(done: int) -> None:
-            nonlocal told
-            told = done
+        def report(done: int) -> None:
+            nonlocal reported
+            reported = done
             if progress:
                 seconds = time.perf_counter() - started
                 progress(Progress(done, len(files), "files", self.embedded, self.tokens, seconds))
 
-        wanted = self._wanted(files, tell)
+        wanted = self._wanted(files, report)
         # Files are read, and written, while texts that were taken before are being embedded.
         for embedded in stream(self.embedder or EmbedderError("no embedder"), wanted):
             self._keep(embedded)
-            self._write(tell)
-        if told < len(files):
-            tell(len(files))
+            self._write(report)
+        if reported < len(files):
+            report(len(files))
 
-    def _wanted(self, files: Sequence[MemoryFile], tell: Callable[[int], None]) -> Iterator[tuple[str, str]]:
-        """Prepare the files in groups; yields the key and the text of each vector that is not stored."""
+    def _wanted(self, files: Sequence[MemoryFile], report: Callable[[int], None]) -> Iterator[tuple[str, str]]:
+        """Prepare the files in groups; yield the key and the text of each vector that is not stored."""
         batch: list[Piece] = []
         same: list[FileRecord] = []
         for done, file in enumerate(files, start=1):
@@ -129,20 +132,20 @@ class Run:
                 batch.append(piece)
                 if self._is_full(batch):
                     yield from self._opened(batch, done if piece.last else done - 1)
-                    self._write(tell)
+                    self._write(report)
                     batch = []
         if batch:
             yield from self._opened(batch, len(files))
-            self._write(tell)
+            self._write(report)
         if same:
             self.store.replace_files([(record, None) for record in same], self.meta)
             for record in same:
                 self._count(record)
 
     def _prepared(self, file: MemoryFile) -> Iterator[Piece | FileRecord]:
-        """The pieces of a file, its record alone where the index holds all rows already; none where it cannot be read.
+        """Yield the pieces of a file, or its record alone where all its rows are indexed.
 
-        What cannot be prepared is listed with its reason.
+        A file that cannot be prepared yields nothing and is listed with its reason.
         """
         try:
             yield from self._transcript(file) if file.source == "sessions" else self._note(file)
@@ -155,7 +158,7 @@ class Run:
 
     def _note(self, file: MemoryFile) -> Iterator[Piece | FileRecord]:
         record, text = read(self.workspace, file)
-        known = None if self.anew else self.before.get(file.path)
+        known = None if self.rebuilding else self.before.get(file.path)
         if known is not None and (known.hash, known.source, known.vectors_missing) == (
             record.hash,
             record.source,
@@ -171,23 +174,23 @@ class Run:
 
     def _transcript(self, file: MemoryFile) -> Iterator[Piece | FileRecord]:
         vectors, size = self.embedder is not None, self._limits()[1]
-        known = None if self.anew else self._known_transcript(file)
+        known = None if self.rebuilding else self._known_transcript(file)
         for piece in transcript_pieces(self.workspace, file, known, self.chunking, vectors=vectors, size=size):
             yield piece
             if isinstance(piece, Piece) and piece.left_out:
                 self.skipped.append(Skipped(file.path, piece.left_out))
 
     def _known_transcript(self, file: MemoryFile) -> FileRecord | None:
-        """The record from which the reading goes on; None where vectors are lacking that may be had now."""
+        """Return the record from which reading continues; None where missing vectors may be available now."""
         known = self.before.get(file.path)
         if known is None or known.vectors_missing is None:
             return known
         return replace(known, vectors_missing=str(self.embedder)) if isinstance(self.embedder, EmbedderError) else None
 
     def _limits(self) -> tuple[int, int]:
-        """How many files, or chunks, make a group."""
-        beside = asks_service(self.embedder)
-        return (FILES_BESIDE_SERVICE, CHUNKS_BESIDE_SERVICE) if beside else (FILES_PER_WRITE, CHUNKS_PER_WRITE)
+        """Return how many files, or chunks, make a group."""
+        remote = asks_service(self.embedder)
+        return (FILES_WITH_SERVICE, CHUNKS_WITH_SERVICE) if remote else (FILES_PER_WRITE, CHUNKS_PER_WRITE)
 
     def _is_full(self, batch: Sequence[Piece]) -> bool:
         files, chunks = self._limits()
@@ -203,7 +206,7 @@ class Run:
         return ((key, texts[key]) for key in fresh)
 
     def _keep(self, embedded: Embedded) -> None:
-        """Store vectors as soon as they are there, so that they are not asked for again whatever comes."""
+        """Store vectors as soon as they arrive, so that they are never requested twice."""
         self._asked.difference_update(embedded.keys)
         error = embedded.error
         if embedded.vectors is not None:
@@ -217,8 +220,8 @@ class Run:
         if error is not None:
             self.lacking.update(dict.fromkeys(embedded.keys, str(error)))
 
-    def _write(self, tell: Callable[[int], None]) -> None:
-        """Write the groups, in their order, that wait for no vector any more."""
+    def _write(self, report: Callable[[int], None]) -> None:
+        """Write the groups, in their order, that wait for no more vectors."""
         while self._groups and self._groups[0].missing.isdisjoint(self._asked):
             group = self._groups.popleft()
             pieces = [self._without_lacking(piece, group.missing) for piece in group.pieces]
@@ -230,7 +233,7 @@ class Run:
                     self.store.extend_file(piece.record, piece.rows, piece.from_line, self.meta)
                 if piece.last:
                     self._count(piece.record)
-            tell(group.done)
+            report(group.done)
 
     def _keep_given(self, embeddings: Iterable[Embedding]) -> None:
         """Store the vectors that are in the front matter of documents."""
@@ -244,7 +247,7 @@ class Run:
             self.store.add_vectors(list(vectors), np.stack(list(vectors.values())), identity)
 
     def _without_lacking(self, piece: Piece, missing: set[str]) -> Piece:
-        """The piece with no vector key where no vector could be had; its record says what the file lacks so far."""
+        """Return the piece without the keys of unavailable vectors; its record says what the file lacks so far."""
         record, found = piece.record, piece.rows
         keys = [key for key, _ in _embedded(found)]
         lacking = dict.fromkeys(key for key in keys if key in missing and key in self.lacking)
@@ -270,7 +273,7 @@ class Run:
 
 
 def reason(error: Exception) -> str:
-    """An error in words; one that is not ours is named by its type, since its message alone may say nothing."""
+    """Return an error in words; a foreign one is named by its type, since its message alone may say nothing."""
     words = str(error)
     return words if words and isinstance(error, OSError | OpenClawMemoryError) else f"{type(error).__name__}: {words}"
 
@@ -280,16 +283,18 @@ def _all_rows(batch: Sequence[Piece]) -> Iterator[ChunkRow]:
 
 
 def _embedded(found: Iterable[ChunkRow]) -> Iterator[tuple[str, ChunkRow]]:
-    """The rows whose vectors the embedder makes, with their keys: the others came with their documents."""
+    """Yield the rows whose vectors the embedder makes, with their keys: the others came with their documents."""
     return ((row.vector_key, row) for row in found if row.vector_key is not None and row.identity is None)
 
 
 class Piece(NamedTuple):
-    """What is written of a file at once: its rows from line `from_line` on, and its record once they are there.
+    """What is written of a file at once: its rows from line `from_line` on, and its record afterwards.
 
-    A note is one piece, a long transcript several. Until the `last` one is written, the record has no size: its stamp
-    tells that there is more. `left_out` says which lines of the file could not be read, `embedding` what the front
-    matter of a document says of the vector that came with it.
+    A note is one piece, a long transcript several. Until the `last` one is written, the record has no size, which marks
+    the
+    file as unfinished. `left_out` says which lines of the file could not be read, `embedding` what the front matter of
+    a
+    document says of the vector that came with it.
     """
 
     record: FileRecord
@@ -301,12 +306,13 @@ class Piece(NamedTuple):
 
 
 def read(workspace: Workspace, file: MemoryFile) -> tuple[FileRecord, str]:
-    """The record and the text of a note.
+    """Return the record and the text of a note.
 
-    The clock is read before the content: whatever is written afterwards differs in its stamp or is in doubt.
+    The time is taken before the content is read: a later write changes the stamp, or leaves it in doubt.
 
     Raises:
-        OpenClawMemoryError, OSError: the file has vanished, is not allowed any more, or cannot be read as text.
+        OpenClawMemoryError: The file is no longer allowed, or cannot be read as text.
+        OSError: The file has vanished or cannot be read.
     """
     record = _record(file)
     text = workspace.read(file.path)
@@ -314,11 +320,12 @@ def read(workspace: Workspace, file: MemoryFile) -> tuple[FileRecord, str]:
 
 
 def rows(text: str, path: str, rules: ChunkingConfig, *, vectors: bool) -> list[ChunkRow]:
-    """The chunks of a note, each with its terms and, where `vectors` are wanted, the key of its vector.
+    """Return the chunks of a note, each with its terms and, where `vectors` are wanted, the key of its vector.
 
     The words of the path count as context for the keyword index, so that a file is found by its name. They are not
-    embedded: every rename would embed the file again. What was recalled from the memory is left out, and secrets are
-    masked; lines keep their numbers, and offsets are those of the text that is left.
+    embedded: every rename would embed the file again. Text recalled from the memory is left out, and secrets are
+    masked;
+    lines keep their numbers, and offsets are those of the remaining text.
     """
     day = note_date(path)
     above = front_matter_end(text)  # nothing in a document's fields may reach into its text
@@ -345,13 +352,13 @@ def _is_short(value: Scalar) -> bool:
 
 
 def _embedding_in(path: str, text: str) -> Embedding | None:
-    """What a document says of the vector that came with it; None of any other file."""
+    """Return what a document says of the vector that came with it; None for any other file."""
     matter = parse(text) if path.startswith(f"{DOCUMENTS_FOLDER}/") else None
     return None if matter is None else embedding_of(text, matter.fields)
 
 
 def _decoded(embedding: Embedding) -> Vector | None:
-    """The unit vector, shape (dims,), that a file holds; None where it holds none, or a damaged one."""
+    """Return the unit vector, shape (dims,), in a file; None where it is missing or damaged."""
     import numpy as np
 
     try:
@@ -365,7 +372,7 @@ def _decoded(embedding: Embedding) -> Vector | None:
 
 
 def transcript_rows(part: Part, path: str, rules: ChunkingConfig, *, vectors: bool) -> list[ChunkRow]:
-    """The chunks of a part of a transcript, cut as a note of its day is, with lines and offsets in the whole."""
+    """Return the chunks of a part of a transcript, cut as a note of its day is, with lines and offsets in the whole."""
     pieces = chunk(part.text, path, rules, note_date=part.day)
     placed = (moved_down(piece, part.first_line - 1, part.start_char) for piece in pieces)
     return _rows(placed, path, part.day, vectors=vectors)
@@ -374,13 +381,15 @@ def transcript_rows(part: Part, path: str, rules: ChunkingConfig, *, vectors: bo
 def transcript_pieces(
     workspace: Workspace, file: MemoryFile, known: FileRecord | None, rules: ChunkingConfig, *, vectors: bool, size: int
 ) -> Iterator[Piece | FileRecord]:
-    """What is to be written of a transcript that the index knows up to `known`, None for all of it.
+    """Yield what is to be written of a transcript after `known`, its record in the index; None: all of it.
 
-    A piece has at least `size` chunks, but for the last one, and at most one part more. Where nothing has been added
-    there is none, but the record with its new stamp.
+    A piece has at least `size` chunks, except the last one, and at most one part more. Where nothing was added, only
+    the
+    record with its new stamp is yielded.
 
     Raises:
-        OpenClawMemoryError, OSError: as `read`, before any piece or between two of them.
+        OpenClawMemoryError: As `read`, before any piece or between two of them.
+        OSError: As `read`.
     """
     record = _record(file, known)
     found: list[ChunkRow] = []
@@ -400,7 +409,7 @@ def transcript_pieces(
 
 
 def _left_out(unreadable: Sequence[tuple[int, int]]) -> str:
-    """Which lines of a transcript could not be read, in words, from the first one's number and the count in parts."""
+    """Return in words which lines of a transcript could not be read: the first one's number, and the count."""
     if not unreadable:
         return ""
     first, count = unreadable[0][0], sum(count for _, count in unreadable)
@@ -411,7 +420,7 @@ def _left_out(unreadable: Sequence[tuple[int, int]]) -> str:
 
 
 def _record(file: MemoryFile, known: FileRecord | None = None) -> FileRecord:
-    """What is known of a file before it is read: its stamp now, and the content that the index holds of it."""
+    """Return the record of a file before it is read: its stamp now, with the content and gaps of `known`."""
     digest, lacks = (known.hash, known.vectors_missing) if known else ("", None)
     return FileRecord(file.path, file.source, digest, file.size, file.mtime_ns, file.inode, time.time_ns(), lacks)
 
@@ -420,7 +429,7 @@ def _rows(pieces: Iterable[Chunk], path: str, day: datetime.date | None, *, vect
     name = path.removesuffix(".md").removesuffix(".jsonl")
     dates = date_terms(day) if day else ()
 
-    @cache  # most chunks stand in the context of the one before
+    @cache  # most chunks have the context of the one before
     def about(context: str) -> str:
         return " ".join([segment(f"{context} {name}"), *dates])
 

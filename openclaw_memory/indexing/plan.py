@@ -1,4 +1,4 @@
-"""One pass of a sync over the files: what is to become of the index, and what was done."""
+"""One pass of a sync over the files: decides what becomes of the index, and reports what was done."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SyncParts:
-    """What a sync works with.
+    """The parts of a sync.
 
     With `embedder=None` the index is keyword-only; if `trouble` then says why the wanted embedder, of the provider
-    `requested`, is not there, the vectors of an index that has some are kept. `progress` is called between
-    transactions; what it raises ends the sync and reaches the caller. Before each small piece of work the sync yields
-    to the searches of `priority`. `patience` says how jobs of a batch API are waited for.
+    `requested`, is unavailable, an index keeps the vectors that it has. `progress` is called between transactions; an
+    exception from it ends the sync and reaches the caller. Before each small piece of work the sync yields to the
+    searches
+    of `priority`. `patience` says how to wait for jobs of a batch API.
     """
 
     workspace: Workspace
@@ -57,13 +58,13 @@ class SyncParts:
 
 
 def batch_place(store: Store) -> Path | None:
-    """Where jobs of a batch API are remembered: beside the index, as they outlive it; None for one without a file."""
+    """Return the file next to which jobs of a batch API are kept, as they outlive the index; None without a file."""
     location = store.describe(counts=False).location
     return Path(location) if location and "://" not in location else None
 
 
 def _with_batch(parts: SyncParts) -> SyncParts:
-    """The parts with the jobs at a batch API, where the settings want some."""
+    """Return the parts with the jobs at a batch API, where the settings ask for it."""
     if parts.config.embedding.batch == "off" or parts.embedder is None:
         return parts
     from openclaw_memory.embeddings.batch.jobs import Patience, batch_of
@@ -86,9 +87,11 @@ class Found:
 class Plan:
     """What is to become of the index.
 
-    `wanted` is what it shall be built with, `rebuilt` why it is built again, `error` why there are no vectors though
-    they are wanted. `held` names vectors that are with a batch API. `put_off` says why a rebuild that another model
-    asks for has to wait. Texts were `embedded` already while this was found out, of `tokens` tokens at most.
+    `wanted` is what to build it with, `rebuilt` why it is built again, `error` why wanted vectors are missing. `held`
+    names
+    vectors that are with a batch API. `put_off` says why a rebuild for another model has to wait. `embedded` and
+    `tokens`
+    count the texts that planning has already embedded, and their tokens at most.
     """
 
     wanted: IndexMeta
@@ -101,19 +104,22 @@ class Plan:
 
 
 def sync(parts: SyncParts, *, force: bool = False, alone: bool = True) -> SyncReport:
-    """Bring the index up to date with the workspace, and say what was done.
+    """Bring the index up to date with the workspace, and report what was done.
 
-    A file that cannot be read or cut is named in `failed`, one that is not text in `skipped`. Both keep the rows they
-    had, and are tried again next time, also when they have not been touched since. A file whose vectors cannot be had
-    is named in `waiting`: keywords find it, and the next sync asks again. `unchanged` counts files by content: in an
-    index that was built again (`rebuilt` says why) a file whose text is as before still counts as unchanged.
+    A file that cannot be read or chunked is named in `failed`, one that is not text in `skipped`. Both keep their rows,
+    and
+    are tried again next time, even if they have not been touched since. A file whose vectors are unavailable is named
+    in
+    `waiting`: keywords find it, and the next sync asks again. `unchanged` counts files by content: in an index that was
+    built again (`rebuilt` says why) a file with the same text still counts as unchanged.
 
-    An index is built again only when its vectors are there: until then `waiting` names every file. `alone` says that
-    the caller holds the lock `sync` of the store, so that no other sync is at work.
+    An index is only built again when its vectors exist: until then `waiting` names every file. `alone` says that the
+    caller
+    holds the lock `sync` of the store, so that no other sync is at work.
 
     Raises:
-        WorkspaceError: the folder has gone; nothing is removed from the index.
-        StoreError: the index cannot be written.
+        WorkspaceError: The folder has gone; nothing is removed from the index.
+        StoreError: The index cannot be written.
     """
     parts = _with_batch(parts)
     started = time.perf_counter()
@@ -125,7 +131,7 @@ def sync(parts: SyncParts, *, force: bool = False, alone: bool = True) -> SyncRe
         jobs = batch.known.jobs
         batch.wait(store, parts.progress)
         report = together(report, one_pass(parts, force=False))
-    # What others have embedded and not yet written is nobody's, and must not be taken from them.
+    # Vectors that another sync has embedded and not yet written are in no file, and must not be pruned.
     if alone and report.embedded and report.ok:
         # Vectors in no use are looked for among all chunks: in a large index not before some have come together.
         chunks = store.describe().chunks + sum(rows for rows, _ in store.identities().values())
@@ -135,9 +141,9 @@ def sync(parts: SyncParts, *, force: bool = False, alone: bool = True) -> SyncRe
 
 
 def one_pass(parts: SyncParts, *, force: bool) -> SyncReport:
-    """Do what `sync` says, once; the report leaves out how long it took.
+    """Do the work of `sync` once; the report leaves out the time.
 
-    What answers is built again beside; a first index is built in its place, so that one that was cut short goes on.
+    A complete index is rebuilt in a copy; a first index is built in place, so that one that was cut short continues.
     """
     scan = parts.workspace.scan()
     stored, before = parts.store.meta(), parts.store.files()
@@ -158,17 +164,17 @@ def one_pass(parts: SyncParts, *, force: bool) -> SyncReport:
 def _written(parts: SyncParts, store: Store, found: Found, plan: Plan) -> SyncReport:
     """Bring the rows of `store` up to date, or build all of them."""
     stored, before = found.stored, found.before
-    anew = stored is None or plan.rebuilt is not None
-    made_for = plan.wanted if stored is None or anew else stored
+    rebuilding = stored is None or plan.rebuilt is not None
+    made_for = plan.wanted if stored is None or rebuilding else stored
     chunking, lacking = parts.config.chunking, dict(plan.held)
     source = plan.error or parts.embedder
-    run = Run(parts.workspace, store, source, chunking, made_for, before, anew, parts.priority, lacking=lacking)
-    run.unchanged = 0 if anew else found.difference.unchanged
-    run.over(found.scan.files if anew else found.difference.to_read, parts.progress)
+    run = Run(parts.workspace, store, source, chunking, made_for, before, rebuilding, parts.priority, lacking=lacking)
+    run.unchanged = 0 if rebuilding else found.difference.unchanged
+    run.over(found.scan.files if rebuilding else found.difference.to_read, parts.progress)
     gone = {*found.difference.vanished, *before.keys() & set(run.vanished)}
     # What lies behind a folder that cannot be read just now may still be there.
     removed = sorted(path for path in gone if not found.scan.is_unknown(path))
-    if removed and not anew:
+    if removed and not rebuilding:
         store.remove_files(removed)
     return SyncReport(
         added=tuple(sorted(run.added)),
@@ -185,7 +191,7 @@ def _written(parts: SyncParts, store: Store, found: Found, plan: Plan) -> SyncRe
 
 
 def together(first: SyncReport, then: SyncReport) -> SyncReport:
-    """One report of two passes over the same files; what is still in the way is told by the second."""
+    """Return one report of two passes over the same files; the second one decides what is still failing or waiting."""
     added = {*first.added, *then.added} - {*then.removed}
     changed = {*first.changed, *then.changed} - added - {*then.removed}
     news = len(then.added) + len(then.changed)
@@ -202,7 +208,7 @@ def together(first: SyncReport, then: SyncReport) -> SyncReport:
 
 
 def _planned(parts: SyncParts, found: Found, *, force: bool) -> Plan:
-    """Decide; an index that answers is only given up when all the vectors of the next one are there."""
+    """Decide; a working index is only given up when all the vectors of the next one exist."""
     embedder, stored = parts.embedder, found.stored
     error = None if parts.trouble is None else EmbedderError(parts.trouble)
     plan = Plan(describe(embedder, parts.config.chunking), error=error)
@@ -233,13 +239,13 @@ def _planned(parts: SyncParts, found: Found, *, force: bool) -> Plan:
 
 
 def _kept(parts: SyncParts, plan: Plan, stored: IndexMeta, error: EmbedderError) -> Plan:
-    """The plan where vectors cannot be had: the index stays one of those that it holds."""
+    """Return the plan for unavailable vectors: the index keeps those that it has."""
     plan.error = error
     wanted = describe(None, parts.config.chunking)
     plan.wanted = replace(
         wanted, provider=stored.provider, model=stored.model, identity=stored.identity, dims=stored.dims
     )
-    # Tables of another version cannot be written to: they are made anew, from the vectors that there are.
+    # Tables of another version cannot be written to: they are made again, from the existing vectors.
     old_tables = stored.schema_version != plan.wanted.schema_version
     plan.rebuilt = outdated(stored, plan.wanted) if old_tables else None
     provider = parts.embedder.provider if parts.embedder is not None else parts.requested
@@ -253,7 +259,7 @@ def _kept(parts: SyncParts, plan: Plan, stored: IndexMeta, error: EmbedderError)
 def _ask_batch(
     parts: SyncParts, plan: Plan, files: Sequence[MemoryFile], known: Mapping[str, FileRecord] | None = None
 ) -> None:
-    """Collect what the batch API has done, and leave it what is missing, where the settings and the amount say so."""
+    """Collect finished jobs of the batch API, and submit missing texts where the settings call for it."""
     if parts.batch is None or parts.embedder is None:
         return
     plan.embedded, plan.tokens = parts.batch.advance(
@@ -263,7 +269,7 @@ def _ask_batch(
 
 
 def _silent(embedder: Embedder) -> EmbedderError | None:
-    """The error of an embedder that does not answer a question, which has a shorter deadline than documents have."""
+    """Return the error of an embedder that does not answer a question; its deadline is shorter than for documents."""
     try:
         probed(embedder)
     except EmbedderError as error:
@@ -272,40 +278,43 @@ def _silent(embedder: Embedder) -> EmbedderError | None:
 
 
 def _all(files: Sequence[MemoryFile], why: str) -> list[Skipped]:
-    """Every file: the index has vectors, but none that fit the questions of now."""
+    """Return every file: the index has vectors, but none that fit the present embedder."""
     return [Skipped(file.path, why) for file in files]
 
 
 # So many texts may be refused for themselves: more speak of a service that refuses any.
 MOST_REFUSED = 10
 REFUSED_SHARE = 0.05
-# Progress is told after each so many files, also where all their vectors are there.
+# Progress is reported after each so many files, even if they lack no vectors.
 FILES_PER_STEP = 64
 
 
 def gather(
     parts: SyncParts, embedder: Embedder, files: Sequence[MemoryFile], *, held: Container[str] = ()
 ) -> tuple[int, int]:
-    """Store every vector that an index of these files will need under the embedder's identity, but for those `held`.
+    """Store every vector that an index of these files will need under the embedder's identity, except those `held`.
 
-    Returns how many texts were embedded, and how many tokens they came to at most. A file that cannot be read, and a
-    few texts that are refused for themselves, are left to the run that builds the index.
+    Files that cannot be read, and a few texts that are refused for themselves, are left to the run that builds the
+    index.
+
+    Returns:
+        How many texts were embedded, and their tokens at most.
 
     Raises:
-        EmbedderError: the embedder failed, or refuses many of the texts. What it gave before is stored.
+        EmbedderError: The embedder failed, or refuses many of the texts. What it returned before is stored.
     """
     gathering = _Gathering(parts.store, embedder.identity, parts.priority)
     started = time.perf_counter()
 
-    def tell(done: int, label: str) -> None:
+    def report(done: int, label: str) -> None:
         if parts.progress:
             seconds = time.perf_counter() - started
             parts.progress(Progress(done, len(files), label, gathering.embedded, gathering.tokens, seconds))
 
-    texts = missing_texts(parts, embedder.identity, gathering.reading(files, tell))
+    texts = missing_texts(parts, embedder.identity, gathering.reading(files, report))
     for some in stream(embedder, gathering.under_way_too((key, text) for key, text in texts if key not in held)):
         gathering.keep(some)
-        tell(gathering.done(), "files embedded")
+        report(gathering.done(), "files embedded")
     return gathering.embedded, gathering.tokens
 
 
@@ -322,13 +331,13 @@ class _Gathering:
     read_files: int = 0
     under_way: dict[str, int] = field(default_factory=dict)
 
-    def reading(self, files: Sequence[MemoryFile], tell: Callable[[int, str], None]) -> Iterator[MemoryFile]:
+    def reading(self, files: Sequence[MemoryFile], report: Callable[[int, str], None]) -> Iterator[MemoryFile]:
         for file in files:
             self.priority.yield_to_searches()
             yield file
             self.read_files += 1
             if self.read_files % FILES_PER_STEP == 0:
-                tell(self.read_files, "files looked through")
+                report(self.read_files, "files looked through")
 
     def under_way_too(self, texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         for key, text in texts:
@@ -347,16 +356,16 @@ class _Gathering:
                 raise some.error
 
     def done(self) -> int:
-        """How many files have all their vectors."""
+        """Return how many files have all their vectors."""
         return next(iter(self.under_way.values()), self.read_files)
 
 
 def missing_texts(
     parts: SyncParts, identity: str, files: Iterable[MemoryFile], known: Mapping[str, FileRecord] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """The key and the text of each vector that an index of these files needs and the store has not, each once.
+    """Yield key and text of each vector that an index of these files needs and the store lacks, each once.
 
-    Of transcripts that are `known` and lack nothing, only what has been added counts.
+    Of transcripts that are `known` and lack nothing, only the new part counts.
     """
     seen: set[str] = set()
     for file in files:

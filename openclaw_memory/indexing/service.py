@@ -1,4 +1,4 @@
-"""Keeps the index of one memory true: brings it up to date, one sync at a time, and recovers it where it is damaged."""
+"""Keeps the index of one memory up to date, one sync at a time, and recovers it where it is damaged."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Ended(Exception):  # noqa: N818 - nothing went wrong
 
 @dataclass(frozen=True, slots=True)
 class IndexParts:
-    """What an index is kept with: the parts of a `Memory`. `store` is ready, or a function that makes it."""
+    """The parts of a `Memory` that its index needs. `store` is ready, or a function that makes it."""
 
     workspace: Workspace
     embedders: EmbedderSelector
@@ -57,10 +57,11 @@ class IndexParts:
 
 
 class IndexService:
-    """The index of one memory, kept true. Safe to use from several threads.
+    """Keeps the index of one memory up to date. Safe to use from several threads.
 
-    `last` is the report of the latest sync here, `last_error` why the latest one ended without any: a sync that ends
-    well clears it. `watcher` follows the files, where one was started. `priority` lets searches go before syncs.
+    `last` is the report of the latest sync here, `last_error` why the latest one failed, which a successful sync
+    clears.
+    `watcher` follows the files, once it was started. `priority` lets searches go before syncs.
     """
 
     def __init__(self, parts: IndexParts) -> None:
@@ -93,10 +94,10 @@ class IndexService:
             raise StoreError(f"the memory of {self._parts.workspace.root} is closed; open it again")
 
     def store(self) -> Store:
-        """The store, made at the first use.
+        """Return the store, made at the first use.
 
         Raises:
-            StoreError: the memory is closed.
+            StoreError: The memory is closed.
         """
         with self._making:
             self.check_open()
@@ -111,22 +112,22 @@ class IndexService:
         return (self._store or self.store()).describe(counts=False).location
 
     def describe(self) -> StoreInfo:
-        """What the index is, without counts."""
+        """Return what the index is, without counts."""
         return self.store().describe(counts=False)
 
     def has_index(self) -> bool:
-        """Whether anything was ever indexed, as far as can be seen without making a file."""
+        """Return whether anything was ever indexed, without making a file."""
         return self.describe().exists
 
     def is_locked(self) -> bool:
-        """Whether a sync of this index is at work, in any thread or process."""
+        """Return whether a sync of this index is at work, in any thread or process."""
         return "sync" in self.describe().locked
 
     def make_place(self) -> None:
         """Make the place of the index, where its locks are kept too.
 
         Raises:
-            WorkspaceError: the workspace is gone, and a new index in it would make its folder again.
+            WorkspaceError: The workspace is gone, and a new index in it would make its folder again.
         """
         if self.has_index():
             return
@@ -146,11 +147,11 @@ class IndexService:
         self._background.stop()
 
     def recovering(self, work: Callable[[], _Result]) -> tuple[_Result, str | None]:
-        """What `work` returns, which reads the index, and what was done where the index had to be recovered first.
+        """Return the result of `work`, which reads the index, and what was done if a damaged index was recovered first.
 
         Raises:
-            CorruptIndexError: the index is damaged and cannot be recovered now, as a sync that will do so is at work.
-            IndexReplacedError: the index was deleted or replaced again and again.
+            CorruptIndexError: The index is damaged and cannot be recovered now, as a sync that will do so is at work.
+            IndexReplacedError: The index was deleted or replaced again and again.
         """
         return self._recovering(work, self._recover_alone)
 
@@ -183,7 +184,7 @@ class IndexService:
             raise damage from busy
 
     def _recover(self, damage: CorruptIndexError, sure: bool) -> str:
-        """Recover the index where it is damaged: by a fresh look, or as such a look has missed the damage before."""
+        """Recover the index if a deep check finds damage, or if such a check has missed it before (`sure`)."""
         store, words = self.store(), damage.found or str(damage)
         found = "; ".join(store.verify()) or (words if sure else "")
         if not found:
@@ -194,7 +195,7 @@ class IndexService:
 
     @property
     def is_syncing_here(self) -> bool:
-        """Whether a sync is at work in this very thread: a progress callback asks."""
+        """Whether a sync runs in this very thread, as seen from a progress callback."""
         return self._sync_thread == threading.get_ident()
 
     # --- syncing -------------------------------------------------------------------------------------------------
@@ -209,7 +210,7 @@ class IndexService:
     ) -> SyncReport:
         """Sync, recovering a damaged index; see `Memory.sync`. `reason` says what asked for it, in the status.
 
-        `prepare` is called with the store first, when no other process can change it.
+        `prepare` is called with the store first, while no other process can change it.
         """
         if self.is_syncing_here:
             raise SyncBusyError("a sync is under way in this very thread: a progress callback may search, not sync")
@@ -240,9 +241,9 @@ class IndexService:
             return report
 
     def make_searchable(self) -> str | None:
-        """Sync where there is no index, or one whose first build was cut short; wait for one under way here.
+        """Sync where the index is missing, or its first build was cut short; wait for a sync under way here.
 
-        Returns why that was necessary, where there had been an index before.
+        Returns why that was necessary, if there was an index before.
         """
         stored = self.store().meta()
         if stored is not None and stored.complete:
@@ -268,13 +269,13 @@ class IndexService:
         self._staleness.record_write()
 
     def soon(self) -> None:
-        """Note that a file was changed here, and begin a sync in the background, as a search would that notices it."""
+        """Note that a file was changed here, and begin a sync in the background, as a search does."""
         self.record_write()
         if self._parts.config.sync.on_search and self.has_index():
             self._background.request()
 
     def watch(self) -> Watcher:
-        """The watcher of these files, started where none runs."""
+        """Return the watcher of these files, which is started unless it runs."""
         from openclaw_memory.indexing.watcher import Watcher
 
         parts = self._parts
@@ -291,7 +292,7 @@ class IndexService:
             return self.watcher
 
     def watcher_state(self) -> str | None:
-        """What the watcher of these files does, here or in another process; None where there is none."""
+        """Return what the watcher of these files does, here or in another process; None without a watcher."""
         if self.watcher is not None and self.watcher.is_running:
             return self.watcher.state
         if "watch" not in self.describe().locked:
@@ -342,7 +343,7 @@ class IndexService:
         return report
 
     def _note(self, name: str, record: str) -> None:
-        """Keep a note for other processes; where even that cannot be written, this one still knows."""
+        """Store a note for other processes, if the index can be written."""
         with suppress(OpenClawMemoryError, OSError):
             if self.has_index():
                 self.store().set_meta(name, record)
@@ -369,7 +370,7 @@ class IndexService:
     # --- being behind --------------------------------------------------------------------------------------------
 
     def is_behind(self, *, may_sync: bool = True) -> bool:
-        """Whether the index is known to be behind its files; with `may_sync` a sync then begins in the background."""
+        """Return whether the index is known to be behind; with `may_sync` a sync then begins in the background."""
         watcher = self.watcher
         if not self._parts.config.sync.on_search:
             return self._staleness.is_behind()
@@ -380,14 +381,14 @@ class IndexService:
         return self._staleness.is_behind()
 
     def missing_vectors(self, store: Store) -> Mapping[str, int]:
-        """How many files lack vectors, by the reason; where some did, another process may have caught up meanwhile."""
+        """Return how many files lack vectors, by the reason; asked again while some do."""
         known = self._missing
         if known is None or known:
             self._missing = known = missing_vectors(store.files())
         return known
 
     def _sync_quietly(self) -> None:
-        """Sync in the background: what fails is kept for the status, and for the next search."""
+        """Sync in the background; a failure is kept for the status and the next search."""
         try:
             self.sync(progress=self._end_when_closed, wait=0, reason="background")
         except SyncBusyError:

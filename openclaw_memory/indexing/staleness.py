@@ -25,7 +25,7 @@ BUILDING = "the index is being built: files that it does not hold yet are not fo
 
 
 class Staleness:
-    """What is known here to have changed since the index followed the files. Safe to use from several threads."""
+    """Knows what has changed since the index followed the files. Safe to use from several threads."""
 
     def __init__(self, workspace: Workspace, config: MemoryConfig, store: Callable[[], Store]) -> None:
         self._workspace, self._config, self._store = workspace, config, store
@@ -37,7 +37,7 @@ class Staleness:
         self._looked, self._look_seconds = float("-inf"), 0.0
         self._changed: Mapping[str, object] = {}  # files that differ, with their stamps
         self._left: Mapping[str, object] = {}  # those that the last sync could not index, and will not as they are
-        self._asked: tuple[object, float] = (None, float("-inf"))  # what a sync was asked to mend, and when
+        self._asked: tuple[object, float] = (None, float("-inf"))  # what a sync was asked to catch up with, and when
 
     def record_write(self) -> None:
         """Note that a file was changed here, which the index does not know yet."""
@@ -66,11 +66,11 @@ class Staleness:
         self._mistrusted, self._mistrusted_at = True, time.time()
 
     def ask_again(self) -> None:
-        """Forget what was asked for: whoever was at work may have looked before the files changed."""
+        """Forget what was asked for: the sync at work may have looked before the files changed."""
         self._asked = (None, float("-inf"))
 
     def is_behind(self) -> bool:
-        """Whether anything is known to be missing in the index; another process may have made up for it."""
+        """Return whether anything is known to be missing in the index; another process may have added it since."""
         if self._mistrusted and self._done_elsewhere_since(self._mistrusted_at):
             self._mistrusted, self._changed = False, {}
         if self._written != self._covered and self._done_elsewhere_since(self._written_at):
@@ -80,7 +80,8 @@ class Staleness:
     def look(self) -> bool:
         """Compare the stamps of the files again, as often as that costs a twentieth of the time.
 
-        True where that would take long, and is left to a sync.
+        Returns:
+            Whether that would take long, and is left to a sync.
         """
         if time.monotonic() - self._looked < self._look_seconds / LOOK_SHARE:
             return False
@@ -91,7 +92,7 @@ class Staleness:
         return False
 
     def should_sync(self) -> bool:
-        """Whether a sync should run now: once for the same changes, unless they wait for long. It is then asked for."""
+        """Return whether to sync now, and note that it was asked for: once for the same changes, at intervals."""
         wish, (asked, at) = self._wish(), self._asked
         if not self.is_behind() or (wish == asked and time.monotonic() - at < PATIENCE_SECONDS):
             return False
@@ -107,13 +108,13 @@ class Staleness:
         self._look_seconds = self._looked - started
 
     def _news(self) -> dict[str, object]:
-        """What has changed, without what the last sync could not index and that is still the same."""
+        """Return what has changed, without files that the last sync could not index and that are still the same."""
         return {path: stamp for path, stamp in self._changed.items() if self._left.get(path, self) != stamp}
 
     def _wish(self) -> object:
         return self._written, dict(self._changed)
 
     def _done_elsewhere_since(self, at: float) -> bool:
-        """Whether a sync that left nothing out has begun after `at`, in seconds since 1970, in whatever process."""
+        """Return whether a sync that left nothing out has begun after `at`, in seconds since 1970, in any process."""
         last = sync_record(self._store().get_meta(LAST_SYNC))
         return last is not None and last.at > moment(at) and not last.failed and not last.waiting

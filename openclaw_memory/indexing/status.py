@@ -1,4 +1,4 @@
-"""The state of an index, looked at without changing it: what it holds, what it lacks, and which paths work."""
+"""The state of an index, read without changing it: what it holds, what it lacks, and which paths work."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from openclaw_memory.workspace import Scan, Workspace
 
 
-# Services word the same failure in as many ways as there are requests (each names its own): so many are told.
+# Each request words the same failure in its own way (it names itself): so many reasons are reported.
 REASONS = 3
 
 
@@ -60,20 +60,23 @@ def status(
 ) -> Status:
     """Compare the workspace with its index by stamps, and ask the store what works.
 
-    `wanted` is None where the embedder is unavailable (`notices` then say why). `last` is the report of this
-    process's latest sync; those of other processes are noted in the store. `last_error` is the note of what ended that
-    sync (`history.record_of_error`), or just the words, None where it came to its end. `config` says how many vectors
-    are kept, and whether batches are wanted; `watcher` and `flush` are
-    repeated.
+    `wanted` is None where the embedder is unavailable (`notices` then say why). `last` is the report of this process's
+    latest sync; those of other processes are noted in the store. `last_error` is the record of its failure
+    (`history.record_of_error`), or just the words; None where it succeeded. `config` says how many vectors are kept,
+    and
+    whether batches are wanted; `watcher` and `flush` are repeated.
 
-    With `deep`, the embedder is asked and both legs of the search are tried with a real query, what fails is told in
-    `fts` and `vector`, and the whole index is checked. `vector.answers` is said of the embedder alone,
-    `vector.verified` only where the index has vectors of its model, and `vector.fits` is False where the embedder's
-    vectors cannot be compared with those, as of other dimensions.
+    With `deep`, the embedder is asked, both legs of the search are tried with a real query, failures are reported in
+    `fts`
+    and `vector`, and the whole index is checked. `vector.answers` concerns the embedder alone, `vector.verified` is
+    only
+    set where the index has vectors of its model, and `vector.fits` is False where the embedder's vectors cannot be
+    compared
+    with those, for instance because of other dimensions.
 
     Raises:
-        WorkspaceError: the folder has gone.
-        StoreError: the index cannot be read.
+        WorkspaceError: The folder has gone.
+        StoreError: The index cannot be read.
     """
     rules = config or MemoryConfig()
     scan = workspace.scan()
@@ -81,7 +84,7 @@ def status(
     lacking = missing_vectors(known)
     last_sync = sync_record(store.get_meta(LAST_SYNC))
     failed, skipped = _named("failed", last, last_sync), _named("skipped", last, last_sync)
-    words = [*notices, *_state_in_words(stored, wanted, unavailable), *told_of_lacking(lacking)]
+    words = [*notices, *_state_in_words(stored, wanted, unavailable), *missing_in_words(lacking)]
     words += [f"{path} could not be indexed: {reason}" for path, reason in failed.items()]
     words += [f"the flush of session {key!r} failed: {reason}" for key, reason in (flush or {}).items()]
     words += filter(None, [workspace.advice(len(scan.files))])
@@ -143,8 +146,8 @@ def _state_in_words(
         yield "the index is not complete: its building goes on elsewhere or was cut short; sync the memory"
 
 
-def told_of_lacking(counts: Mapping[str, int]) -> list[str]:
-    """A line for each of the `REASONS` most frequent reasons why files lack vectors, and one for all the others.
+def missing_in_words(counts: Mapping[str, int]) -> list[str]:
+    """Return a line for each of the `REASONS` most frequent reasons why files lack vectors, and one for the rest.
 
     `counts` says how many files each reason has.
     """
@@ -159,9 +162,9 @@ def told_of_lacking(counts: Mapping[str, int]) -> list[str]:
 
 
 def _named(what: str, last: SyncReport | None, last_sync: SyncRecord | None) -> dict[str, str]:
-    """The files that the latest sync left out as `failed` or `skipped`, with their reasons.
+    """Return the files that the latest sync left out as `failed` or `skipped`, with their reasons.
 
-    A sync ends with its note: where that is another one's than the report, the report is older.
+    A sync ends with its record: where that is not the report's own, the report is older.
     """
     here = {file.path: file.reason for file in getattr(last, what)} if last else {}
     if last_sync is None:
@@ -172,7 +175,7 @@ def _named(what: str, last: SyncReport | None, last_sync: SyncRecord | None) -> 
 
 
 def _last_error(store: Store, last_sync: SyncRecord | None, last_error: str | None) -> SyncFailure | None:
-    """What ended the latest sync, here or in another process; None where a later one came to its end."""
+    """Return what ended the latest sync, here or in another process; None where a later one succeeded."""
     error = sync_failure(last_error) or sync_failure(store.get_meta(LAST_ERROR))
     if error is None or (last_sync is not None and error.at is not None and last_sync.at >= error.at):
         return None
@@ -188,7 +191,7 @@ def _fallback(embedder: Embedder | None, requested: str, unavailable: Mapping[st
 
 
 def _batch(rules: MemoryConfig, embedder: Embedder | None, store: Store) -> BatchStatus:
-    """How missing vectors are left to the batch API of the embedder's service, and what is under way there."""
+    """Return how missing vectors are left to the batch API of the embedder's service, and what is under way there."""
     mode = rules.embedding.batch
     if mode == "off":
         return BatchStatus(enabled=False, mode=mode)
@@ -240,7 +243,7 @@ def _vector(embedder: Embedder | None, stats: StoreInfo, stored: IndexMeta | Non
 
 
 def _holds_vectors(store: Store | None, stored: IndexMeta | None) -> bool:
-    """Whether any chunk has a vector; whichever is nearest to an arbitrary one shows it."""
+    """Return whether any chunk has a vector, by searching the nearest to an arbitrary one."""
     if store is None or stored is None or stored.dims is None:
         return False
     import numpy as np
@@ -281,10 +284,11 @@ IN_DOUBT = "written so soon before it was read that it may have changed"
 def why_behind(
     workspace: Workspace, scan: Scan, known: Mapping[str, FileRecord], failed: Mapping[str, str]
 ) -> dict[str, str]:
-    """Of each file that the next sync would write or forget, why; by path, in their order.
+    """Return why the next sync would write or forget files, by path, in order.
 
-    Files are compared by stamps. Where a stamp leaves doubt a note is read: it then is either as the index has it, or
-    changed. `failed` says what kept the last sync from indexing a file; it counts as long as the file is behind.
+    Files are compared by stamps. Where a stamp leaves doubt, the note is read: it then matches the index, or has
+    changed.
+    `failed` says what kept the last sync from indexing a file; it counts as long as the file is behind.
     """
     difference = compare(scan.files, known)
     why = {path: "cannot be looked at" if scan.is_unknown(path) else GONE for path in difference.vanished}
@@ -300,7 +304,7 @@ def why_behind(
 
 
 def waiting(files: tuple[MemoryFile, ...], known: Mapping[str, FileRecord]) -> tuple[Skipped, ...]:
-    """The files that the index follows in all but their vectors, and why it lacks those."""
+    """Return the files that are up to date except for their vectors, and why they lack those."""
     lacks = {path: record.vectors_missing for path, record in known.items() if record.vectors_missing is not None}
     lacking = [file for file in files if file.path in lacks]
     changed = set(compare(lacking, {path: replace(known[path], vectors_missing=None) for path in lacks}).dirty)
@@ -308,7 +312,7 @@ def waiting(files: tuple[MemoryFile, ...], known: Mapping[str, FileRecord]) -> t
 
 
 def _of_doubtful(workspace: Workspace, file: MemoryFile, record: FileRecord) -> str | None:
-    """Why a file of the same stamp is behind all the same; None where its text is that of the index.
+    """Return why a file with the same stamp is behind; None where its text matches the index.
 
     A transcript only grows: one of the same size is the same.
     """

@@ -51,7 +51,7 @@ _Result = TypeVar("_Result")
 
 
 class Debounce:
-    """When to act on hints: `seconds` after the last one, but at most `PATIENCE` times that after the first.
+    """Decides when to act on hints: `seconds` after the last one, but at most `PATIENCE` times that after the first.
 
     It needs no lock: whatever a race between a hint and `clear` leaves of the two times is due.
     """
@@ -61,14 +61,14 @@ class Debounce:
         self._first = self._last = _NEVER
 
     def hint(self, now: float) -> bool:
-        """Take a hint at a monotonic time; returns whether it is the first."""
+        """Take a hint at a monotonic time; return whether it is the first."""
         is_first = self._first == _NEVER
         self._first, self._last = min(self._first, now), now
         return is_first
 
     @property
     def due(self) -> float:
-        """The monotonic time to act at; infinity without a hint."""
+        """Return the monotonic time to act at; infinity without a hint."""
         return min(self._last + self._seconds, self._first + PATIENCE * self._seconds)
 
     def clear(self) -> None:
@@ -79,11 +79,12 @@ class Debounce:
 class Watcher:
     """Syncs whenever files have changed and a pause has followed; a context manager, run by a daemon thread.
 
-    File events are hints: any number of them leads to one scan, and to one sync if the files differ from the index.
-    A transcript counts once it has grown as `sessions` says. Besides, everything is synced each `sync.rescan_seconds`,
+    File events are hints: any number of them leads to one scan, and to one sync if the files differ from the index. A
+    transcript counts once it has grown as `sessions` says. In addition, everything is synced every
+    `sync.rescan_seconds`,
     and files are scanned again and again where the system gives no events.
 
-    One watcher is at work on an index, over all processes: others stand by, and one takes over when it ends.
+    One watcher is at work on an index, over all processes: others wait, and one takes over when it ends.
 
     Attributes:
         state: What it does, in a line.
@@ -145,7 +146,7 @@ class Watcher:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether it follows the files now, and is not on stand-by."""
+        """Whether it follows the files now, and does not wait for another watcher to end."""
         return self._at_work and self.is_running
 
     @property
@@ -232,7 +233,7 @@ class Watcher:
             self._succeed(sync())
 
     def _differs(self, due: set[Source]) -> bool:
-        """Whether files of these sources differ from the index by enough for a sync."""
+        """Return whether files of these sources differ from the index by enough for a sync."""
         if (known_now := self._known()) is None:
             return False
         known, scan = known_now(), self._workspace.scan()
@@ -263,7 +264,7 @@ class Watcher:
         self._retry_seconds = min(2 * self._retry_seconds, longest)
 
     def _is_alone(self) -> bool:
-        """Whether no other watcher is at work on this index, as far as that can be known."""
+        """Return whether no other watcher is at work on this index, as far as that is known."""
         if not self._has_lock:
             try:
                 self._has_lock = self._lock.enter_context(self._take_lock())
@@ -340,7 +341,7 @@ def _stop_at_exit(watcher: weakref.ref[Watcher]) -> None:
 
 
 def folders_of(workspace: Workspace) -> dict[str, bool]:
-    """The folders in which a change may count, whether they exist or not; True: with all folders below."""
+    """Return the folders in which a change may count, whether they exist or not; True: with all folders below."""
     root = str(workspace.root)
     trees = [os.path.join(root, NOTES_FOLDER)]
     flat = [root, *([_transcripts_folder(workspace)] if workspace.sessions.index else [])]
@@ -357,7 +358,7 @@ def folders_of(workspace: Workspace) -> dict[str, bool]:
 
 
 def kind_of(transcripts: str, folder: str, path: str, *, is_folder: bool) -> Source | None:
-    """The kind of file that an event in a followed folder is about; None where it does not count."""
+    """Return the kind of file that an event in a followed folder is about; None where it does not count."""
     parent, name = os.path.split(path)
     if path == transcripts or (parent == transcripts and name.endswith(TRANSCRIPT_SUFFIX)):
         return "sessions"
@@ -428,7 +429,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _identity(path: str) -> _Identity | None:
-    """The device and inode of a folder; None where there is none, or a link."""
+    """Return the device and inode of a folder; None for a missing one, or a link."""
     try:
         info = os.lstat(path)
     except OSError:  # whatever it is, a sync reports it

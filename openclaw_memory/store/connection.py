@@ -18,14 +18,14 @@ from openclaw_memory.errors import CorruptIndexError, IndexLockedError, IndexRep
 Identity: TypeAlias = tuple[int, int]
 
 OWN_TABLES = {"meta", "files", "chunks", "vectors", "chunk_terms"}
-APPLICATION_ID = 0x4F434D31  # "OCM1" in the file's header: tells an index from any other SQLite file
+APPLICATION_ID = 0x4F434D31  # "OCM1" in the file's header marks an index
 BUSY_TIMEOUT_MS = 10_000
 PAGE_SIZE = 16_384  # a vector of 256 to 1,536 dims fits a page; measured faster than 4,096 for vector rows
 CACHE_KIB = 16_384
 # No mmap: it won 5 % at 100,000 chunks, and a file cut short beneath a mapping kills the process.
 OWN_FOLDER = ".memory"
 
-# SQLite has one code for every statement that fails by itself. These words stand for tables of ours that are missing or
+# SQLite has one code for every statement that fails by itself. These words mean tables of ours that are missing or
 # make no sense; all others are a mistake of a statement, not of the file.
 DAMAGE_WORDS = (
     "no such table",
@@ -59,14 +59,14 @@ PRAGMA journal_size_limit = {CACHE_KIB * 1024};
 
 
 def fetch(db: apsw.Connection, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """All rows of a statement; `values` are bound to its question marks."""
+    """Return all rows of a statement; `values` are bound to its question marks."""
     return db.execute(statement, values).fetchall()
 
 
 def damaged(path: Path | str, what: object) -> CorruptIndexError:
-    """The error of an index that is damaged, with its remedy."""
+    """Return the error of a damaged index, with its remedy."""
     error = CorruptIndexError(
-        f"{path} is damaged ({what}); it is made from your files: sync again, which keeps it aside and builds it anew"
+        f"{path} is damaged ({what}). Sync again: the damaged file is kept and the index is built again from the notes."
     )
     error.found = str(what)
     return error
@@ -79,7 +79,7 @@ def own_errors(path: Path) -> Iterator[None]:
         yield
     except (apsw.BusyError, apsw.LockedError) as error:
         raise IndexLockedError(
-            f"{path}: another process held the index for more than {BUSY_TIMEOUT_MS // 1000} s ({error}); try again"
+            f"{path}: another process has locked it for more than {BUSY_TIMEOUT_MS // 1000} s ({error}); try again"
         ) from error
     except (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, UnicodeDecodeError) as error:
         raise damaged(path, error) from error
@@ -100,7 +100,7 @@ def own_errors(path: Path) -> Iterator[None]:
 
 
 def find_extension() -> tuple[str | None, str | None]:
-    """The path of sqlite-vec's library, tried out, or None and the reason why it does not work.
+    """Return the path of sqlite-vec's library, tried out, or None and the reason why it does not work.
 
     Does not import the package `sqlite_vec`, which imports numpy.
     """
@@ -120,7 +120,7 @@ def find_extension() -> tuple[str | None, str | None]:
 
 
 def load_extension(db: apsw.Connection, library: str) -> None:
-    """Load a library, and allow it to no SQL statement afterwards."""
+    """Load a library; afterwards no SQL statement may load one."""
     db.enable_load_extension(True)
     db.load_extension(library)
     db.enable_load_extension(False)
@@ -129,10 +129,10 @@ def load_extension(db: apsw.Connection, library: str) -> None:
 def prepare_file(path: Path) -> None:
     """Create the index file (0600) and its missing folders (0700), and keep the folder out of Git.
 
-    A `.gitignore` with `*` is written beside a new index when the folder is our own or holds nothing else.
+    A `.gitignore` with `*` is written next to a new index when the folder is our own or holds nothing else.
 
     Raises:
-        StoreError: the path is a folder or a link, or cannot be created.
+        StoreError: The path is a folder or a link, or cannot be created.
     """
     try:
         if path.is_dir() or path.is_symlink():
@@ -157,7 +157,7 @@ def prepare_file(path: Path) -> None:
 
 
 def create_file(path: Path, content: bytes = b"") -> None:
-    """Create a file for its owner alone; one that is there stays as it is."""
+    """Create a file that only its owner may read; an existing one stays as it is."""
     with suppress(FileExistsError):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
@@ -167,9 +167,9 @@ def create_file(path: Path, content: bytes = b"") -> None:
 
 
 def connect(path: Path, *, read_only: bool, extension: str | None, durable: bool = True) -> apsw.Connection:
-    """One connection with all pragmas set and, where `extension` names it, sqlite-vec loaded.
+    """Open a connection with all pragmas set and, where `extension` names it, sqlite-vec loaded.
 
-    What is not `durable` is never waited for until it is on the disk: it may be lost with the machine's power.
+    Without `durable`, a commit does not wait for the disk: it may be lost when the power fails.
     """
     if not read_only:
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
@@ -192,11 +192,11 @@ def connect(path: Path, *, read_only: bool, extension: str | None, durable: bool
 
 
 def is_index(db: apsw.Connection) -> bool:
-    """Whether the tables are there; False for an empty file.
+    """Return whether the tables exist; False for an empty file.
 
     Raises:
-        StoreError: it is somebody else's database.
-        CorruptIndexError: it has our tables, and another program's sign in its header.
+        StoreError: It is another program's database.
+        CorruptIndexError: It has our tables, but the header of another program.
     """
     tables = {name for (name,) in fetch(db, "SELECT name FROM sqlite_schema WHERE type = 'table'")}
     if not tables:
@@ -204,18 +204,18 @@ def is_index(db: apsw.Connection) -> bool:
     if fetch(db, "PRAGMA application_id") != [(APPLICATION_ID,)]:
         if tables >= OWN_TABLES:
             raise damaged(db.filename, "its header names another program")
-        raise StoreError(f"{db.filename} is a SQLite database of something else; give another path for the index")
+        raise StoreError(f"{db.filename} is a SQLite database of another program; give another path for the index")
     return True
 
 
 def _needs_no_log(path: Path) -> bool:
-    """Whether the file can only be read as it lies: its folder is read-only, so that SQLite could add no `-shm`."""
+    """Return whether the file can only be read as it is: in a read-only folder SQLite could add no `-shm`."""
     wal = path.with_name(path.name + "-wal")
     return not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size)
 
 
 class Pool:
-    """The connections that one process has opened to a file: those lent out, and those that wait to be.
+    """The connections that one process has opened to a file: those lent out, and the idle ones.
 
     The first one is never lent: as long as it is open, SQLite keeps the log, so that a log that is gone was deleted.
     """
@@ -230,12 +230,12 @@ class Pool:
 
     @property
     def is_current(self) -> bool:
-        """Whether the file, and its log, are still those that were opened, and were not deleted or replaced since."""
+        """Whether the file and its log are still those that were opened, neither deleted nor replaced."""
         return self._file is not None and identity_of(self._path) == self._file and not self.has_lost_log
 
     @property
     def has_lost_log(self) -> bool:
-        """Whether the log was deleted: what it held is lost, and new connections would not agree with old ones."""
+        """Whether the log was deleted: its content is lost, and new connections would not agree with old ones."""
         return self._log is not None and identity_of(f"{self._path}-wal") != self._log
 
     @property
@@ -251,10 +251,10 @@ class Pool:
         self._first.close()
 
     def leave(self) -> None:
-        """Close the idle connections of a parent process in its child: no file and no lock is touched for it.
+        """Close the idle connections of a parent process in its child, without touching files or locks.
 
-        SQLite's books of locks are inherited, the locks are not: as long as one of these connections were open, new
-        ones would be taken to hold what only the parent holds.
+        SQLite's table of locks is inherited, the locks are not: while one of these connections is open, SQLite would
+        believe that this process holds locks which only the parent holds.
         """
         for db in (*self.idle, self._first):
             db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -266,7 +266,7 @@ class Connections:
     """Connections to one index file, each lent to one thread at a time. A child process opens its own.
 
     An index that was deleted or replaced is opened again: `first` makes the file where it is missing, and returns a
-    connection to it once it is known to be an index. `empty` gives readers what they see where there is no file.
+    connection to it after checking that it is an index. `empty` gives readers an empty index where there is no file.
     """
 
     def __init__(
@@ -287,13 +287,13 @@ class Connections:
 
     @contextmanager
     def lend(self) -> Iterator[apsw.Connection]:
-        """A connection for the time of a `with` block, outside any transaction.
+        """Lend a connection for the time of a `with` block, outside any transaction.
 
-        One on which something failed is closed, and not lent again: sqlite-vec ends the process when its table is used
-        after a DROP of it has failed.
+        One on which something failed is closed and not lent again: sqlite-vec ends the process when its table is used
+        after a failed DROP.
 
         Raises:
-            IndexReplacedError: something failed, and the file is no longer the one that was opened.
+            IndexReplacedError: Something failed, and the file is no longer the one that was opened.
         """
         with own_errors(self.path):
             pool = self.opened()
@@ -326,7 +326,7 @@ class Connections:
 
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
-        """A connection inside a read transaction: all statements see one state of the index."""
+        """Lend a connection inside a read transaction: all statements see one state of the index."""
         if self._empty is not None and not self._closed and is_missing(self.path):
             with own_errors(self.path), closing(self._empty()) as nothing:
                 yield nothing
@@ -336,7 +336,7 @@ class Connections:
 
     @contextmanager
     def alone(self) -> Iterator[apsw.Connection]:
-        """A connection outside any transaction, while no other thread writes through these connections."""
+        """Lend a connection outside any transaction, while no other thread writes through these connections."""
         with own_errors(self.path):
             writing = self.opened().writing
         with writing, self.lend() as db:
@@ -344,7 +344,7 @@ class Connections:
 
     @contextmanager
     def write(self) -> Iterator[apsw.Connection]:
-        """A connection inside a write transaction, committed at the end and rolled back on any error."""
+        """Lend a connection inside a write transaction, committed at the end and rolled back on any error."""
         with self.alone() as db, transaction(db, WRITE):
             yield db
 
@@ -365,10 +365,10 @@ class Connections:
             pool.leave()
 
     def opened(self) -> Pool:
-        """The connections of this process to the file that is there now.
+        """Return the connections of this process to the current file, which is opened where necessary.
 
         Raises:
-            StoreError: this store is closed, or a thread of the parent used it just when this process was forked.
+            StoreError: This store is closed, or a thread of the parent used it just when this process was forked.
         """
         pool = self._pool
         if pool is not None and pool.pid == os.getpid() and pool.is_current and not self._closed:
@@ -385,7 +385,7 @@ class Connections:
                 )
             is_deleted = pool is not None and pool.pid == os.getpid() and pool.is_in_place and pool.has_lost_log
             self.forget()
-            if is_deleted:  # by somebody who deletes all files one by one: this one is of no use without its log
+            if is_deleted:  # file by file: this one is of no use without its log
                 with suppress(OSError):
                     self.path.unlink()
             try:
@@ -417,7 +417,7 @@ class Pinned(Connections):
 
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
-        """The connection, in the transaction that it is in."""
+        """Lend the connection, in the transaction that it is in."""
         with own_errors(self.path):
             yield self._db
 
@@ -426,7 +426,7 @@ class Pinned(Connections):
 
 
 def identity_of(path: Path | str) -> Identity | None:
-    """What distinguishes a file from another one that takes its place; None where there is no file."""
+    """Return what distinguishes a file from another one that takes its place; None for a missing file."""
     try:
         found = os.stat(path)
     except OSError:
@@ -435,7 +435,7 @@ def identity_of(path: Path | str) -> Identity | None:
 
 
 def is_missing(path: Path) -> bool:
-    """Whether there certainly is no file; one that may not be looked at is not missing."""
+    """Return whether a file certainly does not exist; one that may not be looked at is not missing."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -447,11 +447,11 @@ def is_missing(path: Path) -> bool:
 
 @contextmanager
 def transaction(db: apsw.Connection, begin: str) -> Iterator[None]:
-    """A transaction begun by the statement `begin`, committed at the end and rolled back on any error."""
+    """Run a block in a transaction that `begin` begins, committed at the end and rolled back on any error."""
     db.execute(begin)
     try:
         yield
-        # A reading that failed, and whose error was caught to be told, may have ended the transaction by itself.
+        # A failed read whose error was caught and reported may have ended the transaction by itself.
         if db.in_transaction or begin != READ:
             db.execute("COMMIT")
     except BaseException:

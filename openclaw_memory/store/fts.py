@@ -66,7 +66,7 @@ def search(
 
 
 def document_frequencies(db: apsw.Connection, terms: Iterable[str]) -> dict[str, int]:
-    """In how many chunks each term occurs, in text or context."""
+    """Return in how many chunks each term occurs, in text or context."""
     usable = {term: next(iter(_usable([term])), "") for term in terms}
     counts = dict(fetch(db, DOCUMENT_FREQUENCIES, (json.dumps(list(usable.values())),)))
     return {term: int(counts.get(held, 0)) for term, held in usable.items()}
@@ -82,7 +82,7 @@ def _ranked(db: apsw.Connection, expression: str, k: int, source: Source | None,
 
 
 def _telling(db: apsw.Connection, terms: Sequence[str]) -> list[str]:
-    """In a large index, the terms that occur, without those in half of the chunks: they cost most and order nothing."""
+    """Return, in a large index, the terms that occur in less than half of the chunks: others rank nothing."""
     ((total,),) = fetch(db, "SELECT count(*) FROM chunks")
     if total < LARGE_INDEX:
         return list(terms)
@@ -91,7 +91,7 @@ def _telling(db: apsw.Connection, terms: Sequence[str]) -> list[str]:
 
 
 def _usable(terms: Iterable[str]) -> list[str]:
-    """Terms as FTS5 can hold them: valid UTF-8 without NUL, bounded, once each."""
+    """Return terms as FTS5 can hold them: valid UTF-8 without NUL, bounded, once each."""
     cut = (term[:MAX_TERM_CHARS].replace("\0", "").translate(FOLD_ASCII) for term in terms)
     valid = (term.encode("utf-8", "replace").decode("utf-8") for term in cut)
     return list(dict.fromkeys(term for term in valid if term))

@@ -1,4 +1,4 @@
-"""What an index is found to be: how much it holds, which paths of the engine work, and what is wrong with it."""
+"""The state of an index: how much it holds, which paths of the engine work, and what is damaged."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from openclaw_memory.errors import StoreError
 from openclaw_memory.store import fts, rows, schema, vector_cache
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.store.location import COMPANIONS
+from openclaw_memory.store.shadow import files_in
 from openclaw_memory.types import StoreInfo
 
-KEPT = 3  # damaged indexes that are kept for whoever looks for the cause: each is as large as the index
+KEPT = 3  # damaged indexes that are kept to look for the cause: each is as large as the index
 
 COUNTS = """
 SELECT source, count(DISTINCT files.id), count(chunks.id)
@@ -44,7 +45,7 @@ SELECT count(*) FROM vectors WHERE model_id NOT IN (SELECT id FROM models)
 
 
 def with_counts(info: StoreInfo, db: apsw.Connection, path: Path, vector_error: str | None) -> StoreInfo:
-    """`info` with counts, sizes and which engine paths work; `vector_error` says why sqlite-vec is not loaded."""
+    """Return `info` with counts, sizes and working engine paths; `vector_error` says why sqlite-vec is not loaded."""
     error = vector_error or _codes_error(db)
     counts = {source: (files, chunks) for source, files, chunks in fetch(db, COUNTS)}
     log_bytes = _size(path.with_name(f"{path.name}-wal"))
@@ -123,7 +124,7 @@ def set_aside(index_path: Path) -> Path:
     The three newest such files are kept, older ones are deleted.
 
     Raises:
-        StoreError: it cannot be renamed; the folder may be read-only.
+        StoreError: It cannot be renamed; the folder may be read-only.
     """
     stamp = time.strftime("%Y%m%dT%H%M%S")
     aside = index_path.with_name(f"{index_path.name}.damaged-{stamp}")
@@ -134,8 +135,8 @@ def set_aside(index_path: Path) -> Path:
     try:
         # The companions go first: a crash in between leaves a database without a journal, never a journal alone.
         for companion in COMPANIONS:
-            if (beside := Path(f"{index_path}{companion}")).exists():
-                os.replace(beside, f"{aside}{companion}")
+            if (file := Path(f"{index_path}{companion}")).exists():
+                os.replace(file, f"{aside}{companion}")
         os.replace(index_path, aside)
     except OSError as error:
         raise StoreError(
@@ -151,6 +152,5 @@ def set_aside(index_path: Path) -> Path:
 def kept(index_path: Path) -> list[Path]:
     """Return the damaged indexes that were kept next to an index, the oldest first."""
     pattern = re.compile(re.escape(index_path.name) + r"\.damaged-(\d{8}T\d{6})(?:-(\d+))?")
-    files = index_path.parent.iterdir() if index_path.parent.is_dir() else ()
-    found = [(match, path) for path in files if (match := pattern.fullmatch(path.name))]
+    found = [(match, path) for path in files_in(index_path.parent) if (match := pattern.fullmatch(path.name))]
     return [path for _, path in sorted(((match[1], int(match[2] or 1)), path) for match, path in found)]

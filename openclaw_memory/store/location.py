@@ -1,4 +1,4 @@
-"""Where the index of a workspace lives."""
+"""The path of a workspace's index."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from pathlib import Path
 
 DERIVED_FOLDER = ".memory"
 INDEX_NAME = "index.sqlite"
-# SQLite keeps its journal in files beside the database; left behind, they would be replayed into the new one.
+# SQLite keeps its journal in files next to the database; left behind, they would be replayed into the new one.
 COMPANIONS = ("-wal", "-shm", "-journal")
 
 
 def index_place(root: Path) -> tuple[Path, tuple[str, ...]]:
-    """The index file of the workspace in `root`, and what there is to say about its place.
+    """Return the index file of the workspace in `root`, and notices about its place.
 
-    It lies inside the workspace, or in the user's cache folder where the workspace cannot be written. Where that cannot
-    be written either, an index that lies in the workspace is read as it is.
+    It is inside the workspace, or in the user's cache folder where the workspace cannot be written. Where that cannot
+    be
+    written either, an index inside the workspace is read as it is.
     """
     folder = root / DERIVED_FOLDER
     if os.access(folder if folder.exists() else root, os.W_OK):

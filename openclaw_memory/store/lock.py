@@ -1,7 +1,7 @@
-"""A lock between threads and processes, by a file that is released when its holder ends.
+"""A lock between threads and processes, kept in a file and released when its holder ends.
 
-The file stays where it is, since one that is removed could be locked twice. It names its holder, a process and a
-thread, so that those who wait can be given a reason, and a thread does not wait for itself.
+The file is never removed, since a removed one could be locked twice. It names its holder, a process and a thread, so
+that those who wait can report the reason, and a thread does not wait for itself.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ HOLDER_AT = 1  # on Windows the locked byte, which is the first, cannot be read
 
 @contextmanager
 def file_lock(path: Path, wait: float | None = None, notify: Callable[[str], None] | None = None) -> Iterator[bool]:
-    """Hold the lock at `path` for as long as the block runs; yields whether every other thread and process is kept out.
+    """Hold the lock at `path` while the block runs; yields whether every other thread and process is kept out.
 
-    The lock is waited for `wait` seconds, or without end where that is None; `notify` is called with the reason at
-    once and every second, and what it raises ends the waiting. Where no lock can be made (there is no such folder, it
-    is read-only, the file system has no locks), and where this thread has the lock already, the block runs all the
-    same, and False is yielded.
+    Waits for `wait` seconds, or without end where that is None. `notify` is called with the reason at once and every
+    second; an exception from it ends the waiting. Where no lock can be made (the folder is missing or read-only, the
+    file
+    system has no locks), and where this thread already holds the lock, the block runs and False is yielded.
 
     Raises:
-        SyncBusyError: the lock is still held by another thread or process after `wait` seconds.
+        SyncBusyError: The lock is still held by another thread or process after `wait` seconds.
     """
     lock = _acquired(path, wait, notify)
     try:
@@ -49,7 +49,7 @@ def file_lock(path: Path, wait: float | None = None, notify: Callable[[str], Non
 
 
 def is_locked(path: Path) -> bool:
-    """Whether any thread or process holds the lock at `path` now; False where that cannot be known."""
+    """Return whether any thread or process holds the lock at `path` now; False where that is unknown."""
     import filelock
 
     if not path.exists():
@@ -66,7 +66,7 @@ def is_locked(path: Path) -> bool:
 
 
 def _acquired(path: Path, wait: float | None, notify: Callable[[str], None] | None) -> BaseFileLock | None:
-    """The lock, held; None where there can be none, or this thread has it."""
+    """Return the held lock; None where there can be none, or this thread has it."""
     import filelock
 
     if not path.parent.is_dir():
@@ -112,7 +112,7 @@ def _sign(path: Path, holder: str) -> None:
 
 
 def _holder(path: Path) -> tuple[int, int] | None:
-    """The process and the thread that hold the lock; None where that cannot be known."""
+    """Return the process and the thread that hold the lock; None where they are unknown."""
     try:
         with path.open("rb", buffering=0) as file:
             file.seek(HOLDER_AT)

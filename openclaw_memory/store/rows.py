@@ -31,7 +31,7 @@ CHECKSUMS_SINCE, ORDINALS_SINCE = 3, 5  # versions of the tables; older ones hav
 # A chunk whose file is not there is read too, and found to be damaged.
 COLUMNS = "chunks.id, files.path, files.source, start_line, end_line, start_char, text, context, section"
 ALL = f"SELECT {COLUMNS}, {{more}} FROM chunks LEFT JOIN files ON files.id = chunks.file_id"
-MOST_TOLD = 10  # as many as SQLite's own check is asked for
+MOST_NAMED = 10  # as many as SQLite's own check is asked for
 FILE_COLUMNS = ("path", "source", "hash", "size", "mtime_ns", "inode", "checked_ns", "lacks")
 CHUNKS = f"""
 SELECT {COLUMNS}, {{more}} FROM json_each(?) AS wanted
@@ -75,7 +75,7 @@ ADD_TERMS = "INSERT INTO chunk_terms (rowid, terms, context_terms) VALUES (?, ?,
 
 
 def meta(db: apsw.Connection) -> IndexMeta | None:
-    """What the index was built with; None when it is new."""
+    """Return what the index was built with; None when it is new."""
     rows = fetch(db, "SELECT value FROM meta WHERE key = ?", (META_KEY,))
     if not rows:
         return None
@@ -90,17 +90,17 @@ def meta(db: apsw.Connection) -> IndexMeta | None:
 
 
 def set_meta(db: apsw.Connection, new: IndexMeta) -> None:
-    """Remember what the index is built with from now on."""
+    """Store what the index is built with from now on."""
     db.execute("DELETE FROM meta WHERE key <> ? AND key NOT GLOB ?", (CLOCK, f"{NOTE}*"))
     value = json.dumps({**asdict(new), "chunking": dict(new.chunking)}, sort_keys=True)
     db.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (META_KEY, value))
 
 
 def check_made_for(db: apsw.Connection, wanted: IndexMeta | None) -> None:
-    """Refuse rows that were made for an index of another model or chunking than this one is by now.
+    """Refuse rows that were made for another model or chunking than those of the index.
 
     Raises:
-        StoreError: it was built again meanwhile.
+        StoreError: The index was built again meanwhile.
     """
     there = meta(db) if wanted is not None else None
     if there is None or wanted is None:
@@ -110,36 +110,36 @@ def check_made_for(db: apsw.Connection, wanted: IndexMeta | None) -> None:
 
 
 def finish(db: apsw.Connection, build: str) -> None:
-    """Say in meta that the build of this name is complete."""
+    """Mark the build of this name as complete in meta."""
     db.execute(FINISH, (META_KEY, build))
 
 
 def files(db: apsw.Connection) -> dict[str, FileRecord]:
-    """Every file by its path; what tables of an older version do not hold has its default."""
+    """Return every file by its path, with defaults for columns that tables of older versions lack."""
     columns = ", ".join(_file_columns(db))
     records = [_record(db, row) for row in fetch(db, f"SELECT {columns} FROM files ORDER BY path")]
     return {record.path: record for record in records}
 
 
 def chunks(db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
-    """The chunks of these ids, in ascending order.
+    """Return the chunks of these ids, in ascending order.
 
     Raises:
-        CorruptIndexError: one of them is not what was written.
+        CorruptIndexError: One of them is not what was written.
     """
     wanted = (json.dumps(sorted(set(ids))),)
     return list(checked(db, fetch(db, CHUNKS.format(more=_more_columns(db)), wanted)))
 
 
 def file_chunks(db: apsw.Connection, path: str) -> list[StoredChunk]:
-    """The chunks of one file, in order."""
+    """Return the chunks of one file, in order."""
     return chunks(db, (chunk_id for (chunk_id,) in fetch(db, CHUNKS_OF, (path,))))
 
 
 def add_file(
     db: apsw.Connection, record: FileRecord, rows: Sequence[ChunkRow], vector_ids: Mapping[str, int | None]
 ) -> range:
-    """Add a file and its chunks; returns their ids, consecutive and never used before."""
+    """Add a file and its chunks, and return their ids: consecutive, and never used before."""
     db.execute(ADD_FILE, _columns(record))
     return add_chunks(db, db.last_insert_rowid(), record, list(enumerate(rows)), vector_ids)
 
@@ -161,10 +161,10 @@ def add_chunks(
 
 
 def last_id(db: apsw.Connection) -> int:
-    """The highest id that a chunk has ever had.
+    """Return the highest id that a chunk has ever had.
 
     Raises:
-        CorruptIndexError: a chunk has a higher one than there is known to have been.
+        CorruptIndexError: A chunk has a higher one than was ever given out.
     """
     ((known, highest),) = fetch(db, LAST_IDS)
     if not isinstance(known, int) or known < highest:
@@ -173,12 +173,12 @@ def last_id(db: apsw.Connection) -> int:
 
 
 def stamp_files(db: apsw.Connection, records: Iterable[FileRecord]) -> None:
-    """Update the stamps of files that are indexed, and what they lack."""
+    """Update the stamps of indexed files, and what they lack."""
     db.executemany(STAMP, map(_columns, records))
 
 
 def remove_files(db: apsw.Connection, paths: Iterable[str]) -> tuple[int, list[int], set[int]]:
-    """Remove files and their chunks; returns how many files there were, the ids of their chunks and of the vectors."""
+    """Remove files and their chunks; return the number of files, the ids of their chunks and those of the vectors."""
     removed = 0
     gone: list[tuple[int, int | None]] = []
     for path in paths:
@@ -195,12 +195,13 @@ def extend_file(
     from_line: int,
     vector_ids: Mapping[str, int | None],
 ) -> tuple[list[int], set[int], list[int]]:
-    """Replace the chunks of a file from a line on, but for those at the beginning that are there as they are.
+    """Replace the chunks of a file from a line on, except for unchanged ones at the beginning.
 
-    Returns the ids of the chunks that went and of their vectors, and those of the chunks that came.
+    Returns:
+        The ids of the removed chunks, those of their vectors, and the ids of the added chunks.
 
     Raises:
-        StoreError: the file is not indexed.
+        StoreError: The file is not indexed.
     """
     found = fetch(db, "SELECT id FROM files WHERE path = ?", (record.path,))
     if not found:
@@ -226,12 +227,12 @@ def extend_file(
 
 
 def note(db: apsw.Connection, name: str, text: str) -> None:
-    """Keep a text under a name."""
+    """Store a text under a name."""
     db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (NOTE + name, text))
 
 
 def noted(db: apsw.Connection, name: str) -> str | None:
-    """The text under a name; None where there is none."""
+    """Return the text under a name; None for an unknown name."""
     rows = fetch(db, "SELECT value FROM meta WHERE key = ?", (NOTE + name,))
     return str(rows[0][0]) if rows else None
 
@@ -241,27 +242,27 @@ def _add_terms(db: apsw.Connection, numbered: Iterable[tuple[int, ChunkRow]]) ->
 
 
 def _without_terms(db: apsw.Connection, gone: Sequence[tuple[int, int | None]]) -> tuple[list[int], set[int]]:
-    """Remove the terms of chunks that are gone; returns the ids of these chunks, and those of their vectors."""
+    """Remove the terms of removed chunks; return the ids of these chunks, and those of their vectors."""
     chunk_ids = [chunk_id for chunk_id, _ in gone]
     db.executemany("DELETE FROM chunk_terms WHERE rowid = ?", ((chunk_id,) for chunk_id in chunk_ids))
     return chunk_ids, {vector_id for _, vector_id in gone if isinstance(vector_id, int)}
 
 
 def notes(db: apsw.Connection) -> dict[str, str]:
-    """Every note by the name of its row."""
+    """Return every note by the name of its row."""
     return dict(fetch(db, "SELECT key, value FROM meta WHERE key GLOB ?", (f"{NOTE}*",)))
 
 
 def keep_notes(db: apsw.Connection, kept: Mapping[str, str]) -> None:
-    """Keep notes that were kept elsewhere, as `notes` gives them."""
+    """Store notes of another index, as `notes` returns them."""
     db.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", kept.items())
 
 
 def _record(db: apsw.Connection, row: tuple[Any, ...]) -> FileRecord:
-    """The record of a row.
+    """Return the record of a row.
 
     Raises:
-        CorruptIndexError: it cannot be one that was written: without a path, a source, or whole numbers for stamps.
+        CorruptIndexError: It was never written so: the path, the source or a stamp has a wrong type.
     """
     path, source, digest, *rest = row
     record = FileRecord(path, source, digest.hex() if isinstance(digest, bytes) else digest, *rest)
@@ -273,7 +274,7 @@ def _record(db: apsw.Connection, row: tuple[Any, ...]) -> FileRecord:
 
 
 def _packed(digest: str) -> str | bytes:
-    """A SHA-256 in half its length; any other text stays as it is."""
+    """Return a SHA-256 as bytes, in half its length; any other text stays as it is."""
     return bytes.fromhex(digest) if SHA256.fullmatch(digest) else digest
 
 
@@ -325,7 +326,7 @@ def _more_columns(db: apsw.Connection) -> str:
 
 
 def checksum(stored: StoredChunk, *more: int | str | None) -> int:
-    """CRC-32 of everything a chunk is cited and found with, its id and its file included; signed, to fit four bytes."""
+    """Return the CRC-32 of a chunk with its id, its file and its place; signed, to fit four bytes."""
     chunk = stored.chunk
     values = (
         stored.id,
@@ -377,10 +378,10 @@ def _is_sound(row: tuple[Any, ...], stored: StoredChunk) -> bool:
 
 
 def checked(db: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> Iterator[StoredChunk]:
-    """The chunks of rows of `COLUMNS` and a checksum.
+    """Yield the chunks of rows of `COLUMNS` and a checksum.
 
     Raises:
-        CorruptIndexError: one is not what was written.
+        CorruptIndexError: One is not what was written.
     """
     for row in rows:
         stored = stored_chunk(row)
@@ -390,9 +391,9 @@ def checked(db: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> Iterator[St
 
 
 def problems(db: apsw.Connection) -> Iterator[str]:
-    """What is wrong with the chunks of the whole index, in words."""
+    """Yield which chunks are not what was written, the first ten of them, in words."""
     wrong = 0
     for row in db.execute(ALL.format(more=_more_columns(db))):
         stored = stored_chunk(row)
-        if not _is_sound(row, stored) and (wrong := wrong + 1) <= MOST_TOLD:
+        if not _is_sound(row, stored) and (wrong := wrong + 1) <= MOST_NAMED:
             yield f"chunk {stored.id} of {stored.path!r} is not what was written"

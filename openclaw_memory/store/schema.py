@@ -1,4 +1,4 @@
-"""The tables of an index: made in an empty file, made anew by a reset, and told from those of another version."""
+"""The tables of an index: made in an empty file, made again by a reset, and checked for their version."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ CHUNK_IDS = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
 
 
 def create(db: apsw.Connection) -> None:
-    """Make the tables of an empty file; does nothing where another process was quicker.
+    """Make the tables of an empty file, unless another process has just made them.
 
     Raises:
-        StoreError: the file is a SQLite database of something else; it is left as it is.
-        CorruptIndexError: it is one of ours, and its header does not say so.
+        StoreError: The file is a SQLite database of another program; it is left as it is.
+        CorruptIndexError: It is an index with a damaged header.
     """
     if not is_index(db):
         fetch(db, "PRAGMA journal_mode = WAL")
@@ -34,7 +34,7 @@ def create(db: apsw.Connection) -> None:
 
 
 def renew(db: apsw.Connection) -> None:
-    """Make the tables of files, chunks and terms anew, empty, whatever version made them. Ids of chunks go on."""
+    """Drop the tables of files, chunks and terms, of whatever version, and make them again. Ids of chunks continue."""
     used = fetch(db, CHUNK_IDS)
     for table in DERIVED:
         db.execute(f"DROP TABLE IF EXISTS {table}")
@@ -43,11 +43,11 @@ def renew(db: apsw.Connection) -> None:
 
 
 def check(db: apsw.Connection) -> None:
-    """Refuse to write into tables of another version.
+    """Refuse to write into tables of another version, which can only be read.
 
     Raises:
-        StoreError: they are; a sync makes them anew. Reading them is allowed.
-        CorruptIndexError: only the header says so.
+        StoreError: The tables are of another version; a sync makes them again.
+        CorruptIndexError: Only the header says so.
     """
     ((version,),) = fetch(db, "PRAGMA user_version")
     if version != SCHEMA_VERSION:
@@ -60,7 +60,7 @@ def check(db: apsw.Connection) -> None:
 
 
 def wrong_version(db: apsw.Connection) -> str | None:
-    """What the header says of the tables that meta denies, in words; None where they agree."""
+    """Return in words how the header contradicts meta about the version of the tables; None where they agree."""
     ((version,),) = fetch(db, "PRAGMA user_version")
     if version != SCHEMA_VERSION and fetch(db, META_VERSION) == [(SCHEMA_VERSION,)]:
         return f"its header says that its tables are of version {version}, and not of {SCHEMA_VERSION}"
@@ -68,13 +68,14 @@ def wrong_version(db: apsw.Connection) -> str | None:
 
 
 def check_header(db: apsw.Connection) -> None:
-    """Look at the one field of the header that would make SQLite take the file for one that must not be written.
+    """Check the field of the header that would make SQLite take the file for a read-only one.
 
-    It is read through SQLite: closing a file that was opened beside it would drop every lock that this process holds on
-    the database, as POSIX has it.
+    It is read through SQLite: opening and closing the file separately would drop every POSIX lock that this process
+    holds
+    on the database.
 
     Raises:
-        CorruptIndexError: it has a value that SQLite never wrote.
+        CorruptIndexError: It has a value that SQLite never wrote.
     """
     there, found = db.read("main", 0, WRITE_VERSION, 1)
     if there and found[0] not in {1, 2}:

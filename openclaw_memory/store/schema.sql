@@ -1,5 +1,5 @@
 -- The index of one memory. Everything here is derived from the Markdown files and may be deleted at any time.
--- A reset makes the tables anew, but for those that are made only IF NOT EXISTS.
+-- A reset makes the tables again, except those that are made IF NOT EXISTS.
 
 -- 'memory_index_meta_v1': what the index was built with, as JSON.
 -- 'vectors_clock': the latest turn of last_used.
@@ -21,7 +21,7 @@ CREATE TABLE files (
 );
 
 -- AUTOINCREMENT: an id is never used twice, so that an old hit cannot come to name another chunk.
--- vector_id stands before text, to be read without walking a long row.
+-- vector_id comes before text, to be read without walking a long row.
 CREATE TABLE chunks (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   file_id INTEGER NOT NULL,
@@ -63,7 +63,7 @@ CREATE INDEX document_vectors_by_model ON document_vectors (model_id);
 -- ids of vectors are counted by one clock. Written with chunks, never by a search.
 CREATE TABLE IF NOT EXISTS last_used (vector_id INTEGER PRIMARY KEY, turn INTEGER NOT NULL);
 
--- Terms arrive segmented and folded, parted by spaces. Every ASCII sign but the double quote may stand in a term.
+-- Terms arrive segmented and folded, parted by spaces. Every ASCII sign but the double quote may occur in a term.
 CREATE VIRTUAL TABLE chunk_terms USING fts5 (
   terms, context_terms, content='', contentless_delete=1,
   tokenize="ascii tokenchars '!#$%&''()*+,-./:;<=>?@[\]^_`{|}~'"

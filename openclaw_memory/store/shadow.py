@@ -1,4 +1,4 @@
-"""The next index, in a file of its own beside the one that answers: copied, published into it, and swept away."""
+"""The next index, built in a file next to the live one: copied, published into it, and removed."""
 
 from __future__ import annotations
 
@@ -18,20 +18,19 @@ SUFFIX = ".rebuild-"
 
 
 def copied(live: Connections, extension: str | None) -> Connections:
-    """Connections to a new file beside the live one, which holds all that this one holds now.
+    """Return connections to a new file next to the live one, with the same content.
 
-    Nothing in it is waited for until it is on the disk: it is disposable until it is published.
+    Writes to it do not wait for the disk: it is disposable until it is published.
 
     Raises:
-        StoreError: it cannot be made; the folder may be read-only, or the disk full.
+        StoreError: It cannot be made; the folder may be read-only, or the disk full.
     """
     path = live.path.with_name(f"{live.path.name}{SUFFIX}{os.getpid()}-{os.urandom(4).hex()}")
     try:
         create_file(path)
     except OSError as error:
         raise StoreError(
-            f"{path} cannot be made ({error.strerror}), and the index is built again beside the old one: "
-            f"{remedy(error)}"
+            f"{path} cannot be made ({error.strerror}), which the next index needs next to the old one: {remedy(error)}"
         ) from error
     built = Connections(partial(connect, read_only=False, extension=extension, durable=False), path)
     try:
@@ -44,7 +43,7 @@ def copied(live: Connections, extension: str | None) -> Connections:
 
 
 def copy(source: apsw.Connection, target: apsw.Connection) -> None:
-    """Copy a whole database over another, in one transaction: whoever reads the target sees its old content or the new.
+    """Copy a whole database over another, in one transaction: readers of the target see its old content or the new.
 
     SQLite copies pages, so that connections of other processes follow as they follow any other write.
     """
@@ -53,7 +52,7 @@ def copy(source: apsw.Connection, target: apsw.Connection) -> None:
 
 
 def settle(db: apsw.Connection) -> None:
-    """Bring what was committed from the log into the file, and onto the disk, keeping nobody out for it."""
+    """Move what was committed from the log into the file, and onto the disk, without blocking other processes."""
     fetch(db, "PRAGMA wal_checkpoint(PASSIVE)")
     db.set_busy_timeout(0)
     try:
@@ -64,26 +63,26 @@ def settle(db: apsw.Connection) -> None:
 
 
 def remove(built: Connections) -> None:
-    """Close the connections to a file beside, and remove it. Calling it twice is allowed."""
+    """Close the connections to such a file, and remove it. Calling it twice is allowed."""
     built.close()
     _remove(built.path.parent, built.path.name)
 
 
 def leftovers(index_path: Path) -> list[Path]:
-    """The files beside an index in which a next one is built, or was when its builder ended."""
+    """Return the files of builds next to an index, whether under way or cut short."""
     return _beginning_with(index_path.parent, f"{index_path.name}{SUFFIX}")
 
 
 def sweep(index_path: Path) -> list[str]:
-    """Remove what builders that were killed have left beside an index; returns the names.
+    """Remove what killed builders have left next to an index, and return the names.
 
-    Whoever calls it has the turn to sync this index, so that no such file is anybody's.
+    The caller holds the lock `sync` of this index, so that no such file is in use.
     """
     return _remove(index_path.parent, f"{index_path.name}{SUFFIX}")
 
 
 def _remove(folder: Path, beginning: str) -> list[str]:
-    """Remove the files whose names begin so: a database, and what SQLite keeps beside it; returns their names."""
+    """Remove the files whose names begin so, a database and SQLite's own files; return their names."""
     gone = []
     with suppress(OSError):  # what cannot be removed now is left to the next sync, which sweeps
         for file in _beginning_with(folder, beginning):
@@ -92,5 +91,13 @@ def _remove(folder: Path, beginning: str) -> list[str]:
     return gone
 
 
+def files_in(folder: Path) -> list[Path]:
+    """Return the files of a folder, sorted; none where it is missing or cannot be listed."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
 def _beginning_with(folder: Path, beginning: str) -> list[Path]:
-    return sorted(file for file in folder.iterdir() if file.name.startswith(beginning)) if folder.is_dir() else []
+    return [file for file in files_in(folder) if file.name.startswith(beginning)]

@@ -1,4 +1,4 @@
-"""The index in one SQLite file: what a `Store` promises, each method one transaction."""
+"""The index in one SQLite file: an implementation of `Store`, each method one transaction."""
 
 from __future__ import annotations
 
@@ -65,11 +65,14 @@ class SqliteStore:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, vector_extension: bool = True) -> None:
-        """An index at `path`, opened at the first use and created by the first write, with its folders.
+        """Name the index at `path`, which is opened at the first use and created by the first write, with its folders.
 
-        Where there is no file yet, or not any more, the index is empty. One that may not be written, on a disk that is
-        read-only, can still be read. `vector_extension=False` does without sqlite-vec: vectors are then scanned one and
-        all.
+        A missing file is an empty index. An index on a read-only disk can still be read.
+
+        Args:
+            path: The index file.
+            read_only: Never write.
+            vector_extension: Use sqlite-vec where it is installed; otherwise all vectors are scanned.
         """
         self.path = Path(path).expanduser()
         self._read_only = read_only
@@ -79,12 +82,20 @@ class SqliteStore:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, read_only: bool = False, vector_extension: bool = True) -> Self:
-        """The index at `path`, opened now: it is created where missing, unless `read_only`, and looked at.
+        """Open and check the index at `path` now; it is created where missing, unless `read_only`.
+
+        Args:
+            path: The index file.
+            read_only: Never write.
+            vector_extension: Use sqlite-vec where it is installed; otherwise all vectors are scanned.
+
+        Returns:
+            The open store.
 
         Raises:
-            StoreError: there is no index and none can be made, or the file is some other SQLite database.
-            CorruptIndexError: the file is damaged or is no database.
-            NewerIndexError: a newer version of this library made it.
+            StoreError: The index is missing and cannot be made, or the file is another SQLite database.
+            CorruptIndexError: The file is damaged or is not a database.
+            NewerIndexError: A newer version of this library made it.
         """
         store = cls(path, read_only=read_only, vector_extension=vector_extension)
         try:
@@ -110,7 +121,7 @@ class SqliteStore:
         return self._read_only or (self.path.is_file() and not os.access(self.path, os.W_OK))
 
     def _first(self) -> apsw.Connection:
-        """A connection to the file, made where it is missing, whose tables are there and can be read."""
+        """Return a connection to the file, which is made where missing, with readable tables."""
         read_only = self._is_read_only()
         if not read_only:
             left = [file for name in COMPANIONS if (file := Path(f"{self.path}{name}")).exists()]
@@ -130,36 +141,35 @@ class SqliteStore:
         return db
 
     def _empty(self) -> apsw.Connection:
-        """A connection to an index without anything in it, for readers where there is no file."""
+        """Return a connection to an empty index, for readers where the file is missing."""
         db = connect(Path(":memory:"), read_only=False, extension=None)
         schema.create(db)
         return db
 
     def _sweep(self) -> None:
-        """Remove what builders that were killed have left beside the index; one that is alive holds the lock."""
-        with suppress(SyncBusyError, OSError):  # what cannot be listed now is left to the next sync
-            if shadow.leftovers(self.path):
-                with self.lock("sync", 0):
-                    return
+        """Remove what killed builders have left next to the index; a live one holds the lock."""
+        if shadow.leftovers(self.path):
+            with suppress(SyncBusyError), self.lock("sync", 0):
+                return
 
     def _of(self, connections: Connections) -> Self:
-        """This store, by other connections."""
+        """Return this store with other connections."""
         other = copy(self)
         other.path, other._connections = connections.path, connections
         return other
 
     def meta(self) -> IndexMeta | None:
-        """What the index was built with; None when it is empty and new. `dims` is filled in by the first vectors."""
+        """Return what the index was built with; None when it is new. The first vectors set `dims`."""
         with self._connections.read() as db:
             return rows.meta(db)
 
     def begin_build(self, meta: IndexMeta, *, keep_rows: bool = False) -> Build:
-        """Begin the next index: beside this one, in a file of its own, where this one answers; in its place otherwise.
+        """Begin the next index: in a file of its own next to a complete index, in place otherwise.
 
         Raises:
-            CorruptIndexError: the index is damaged, if only where no search meets it: the next one begins as its copy.
-            StoreError: the folder cannot be written, or the disk is full.
-            EmbedderError: `meta.dims` is not what the vectors kept under its identity have.
+            CorruptIndexError: The index is damaged, even if no search meets it: the next one begins as its copy.
+            StoreError: The folder cannot be written, or the disk is full.
+            EmbedderError: The vectors kept under this identity have other dimensions than `meta.dims`.
         """
         stored = self.meta()
         if stored is None or not stored.complete:
@@ -174,10 +184,10 @@ class SqliteStore:
         except BaseException:
             shadow.remove(built._connections)
             raise
-        return _BuildBeside(built, self, name)
+        return _BuildInCopy(built, self, name)
 
     def _reset(self, meta: IndexMeta) -> str:
-        """Forget all files and chunks, remember `meta`, and begin a build; returns its name. Vectors are kept."""
+        """Forget all files and chunks, store `meta`, and begin a build; return its name. Vectors are kept."""
         name = os.urandom(8).hex()
         with self._connections.write() as db:
             if self._vector_error is None:
@@ -191,14 +201,14 @@ class SqliteStore:
         return name
 
     def _finish(self, build: str) -> None:
-        """Say that the build of this name is complete; nothing happens where another one has begun since."""
+        """Mark the build of this name as complete, unless another one has begun since."""
         with self._connections.write() as db:
             rows.finish(db, build)
 
     def _publish(self, built: Self) -> None:
-        """Hold from now on what `built` holds; notes stay as they are here.
+        """Take over the content of `built`; notes stay as they are here.
 
-        It is copied over this index in one transaction: readers, in all processes, see the old index or the new one.
+        It is copied over this index in one transaction: readers in all processes see the old index or the new one.
         """
         with self._connections.alone() as live, built._connections.alone() as source:
             rows.keep_notes(source, rows.notes(live))
@@ -206,7 +216,7 @@ class SqliteStore:
             shadow.settle(live)
 
     def files(self) -> Mapping[str, FileRecord]:
-        """Every indexed file by its path."""
+        """Return every indexed file by its path."""
         with self._connections.read() as db:
             return rows.files(db)
 
@@ -265,7 +275,7 @@ class SqliteStore:
             return count
 
     def known_vectors(self, keys: Iterable[str], identity: str | None = None) -> set[str]:
-        """Those of the keys whose vectors are stored under `identity`; None means the one in `meta`."""
+        """Return which of the keys have vectors under `identity`; None is the identity in `meta`."""
         with self._connections.read() as db:
             model = vector_cache.model(db, identity)
             return set() if model is None else set(vector_cache.known_keys(db, model[0], keys))
@@ -293,10 +303,10 @@ class SqliteStore:
                 document_rows.changed(db, model_id)
 
     def prune(self, max_entries: int) -> int:
-        """Remove vectors until at most `max_entries` are left, of all models, and return how many it removed.
+        """Remove vectors until at most `max_entries` are left, of all models, and return how many were removed.
 
-        Those go first that went unused longest: since their last chunk went, or since they were added. Vectors of
-        chunks in the index always stay. The file keeps its size; the room is used again.
+        Those unused for longest go first, counted from when their last chunk was removed, or from when they were added.
+        Vectors of indexed chunks always stay. The file keeps its size; the space is used again.
         """
         with self._connections.read() as db:
             if vector_cache.count(db) <= max_entries:
@@ -306,10 +316,10 @@ class SqliteStore:
             return vector_cache.prune(db, max_entries)
 
     def candidates(self, request: CandidateRequest) -> Candidates:
-        """Everything that a search needs, read in one transaction.
+        """Return everything that a search needs, read in one transaction.
 
         Raises:
-            EmbedderError: the vector has other dimensions than the index, or holds a NaN.
+            EmbedderError: The vector has other dimensions than the index, or holds a NaN.
         """
         with self._connections.read() as db:
             return gather_candidates(
@@ -330,7 +340,7 @@ class SqliteStore:
         source: Source | None = None,
         where: Where | None = None,
     ) -> list[Hit]:
-        """The k best chunks by BM25 over segmented terms, of which the first 64 count."""
+        """Return the k best chunks by BM25 over segmented terms, of which the first 64 count."""
         with self._connections.read() as db:
             if where and not rows.has_metadata(db):
                 return []
@@ -345,10 +355,10 @@ class SqliteStore:
         identity: str | None = None,
         where: Where | None = None,
     ) -> list[Hit]:
-        """The k chunks nearest to a unit vector, scored by exact cosine; with an `identity`, rows that have that one.
+        """Return the k chunks nearest to a unit vector by exact cosine; with an `identity`, the rows of that model.
 
         Raises:
-            EmbedderError: the vector has other dimensions than the index, or those rows, or holds a NaN.
+            EmbedderError: The vector has other dimensions than the index, or those rows, or holds a NaN.
         """
         from openclaw_memory.store import vectors
 
@@ -361,7 +371,7 @@ class SqliteStore:
             return vectors.nearest(db, vector, dims, k, source, where, use_codes=self._vector_error is None)
 
     def vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
-        """The vectors of these chunks, each of shape (dims,); chunks without a vector are left out."""
+        """Return the vectors of these chunks, each of shape (dims,); chunks without a vector are left out."""
         from openclaw_memory.store import vectors
 
         with self._connections.read() as db:
@@ -370,45 +380,45 @@ class SqliteStore:
             return {**of_chunks, **document_rows.vectors(db, wanted)}
 
     def chunks(self, ids: Iterable[int]) -> list[StoredChunk]:
-        """These chunks, in ascending order of id; unknown ids are left out."""
+        """Return these chunks, in ascending order of id; unknown ids are left out."""
         with self._connections.read() as db:
             wanted = list(ids)
             return [*document_rows.stored(db, wanted), *rows.chunks(db, wanted)]
 
     @contextmanager
     def snapshot(self) -> Iterator[Self]:
-        """This store as it is now, for reading alone, in the thread of the `with` block.
+        """Yield this store in its present state, read-only, for the thread of the `with` block.
 
-        What is written meanwhile is not seen. The write-ahead log grows as long as the block lasts.
+        Later writes are not seen. The write-ahead log grows as long as the block lasts.
         """
         with self._connections.read() as db:
             yield self._pinned(db)
 
     def set_meta(self, name: str, text: str) -> None:
-        """Keep a short text under a name, through every build."""
+        """Store a short text under a name, which outlives every build."""
         with self._connections.write() as db:
             rows.note(db, name, text)
 
     def get_meta(self, name: str) -> str | None:
-        """The text under a name; None where there is none."""
+        """Return the text under a name; None for an unknown name."""
         with self._connections.read() as db:
             return rows.noted(db, name)
 
     def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
-        """All chunks of one file, in the order of its lines; with an `identity`, the rows that have that one."""
+        """Return all chunks of one file, in the order of its lines; with an `identity`, the rows of that model."""
         with self._connections.read() as db:
             return rows.file_chunks(db, path) if identity is None else document_rows.of_file(db, path, identity)
 
     def identities(self) -> Mapping[str, tuple[int, int]]:
-        """How many rows there are of each identity other than the index's own, and how many of them have vectors."""
+        """Return how many rows each identity other than the index's own has, and how many of them have vectors."""
         with self._connections.read() as db:
             return document_rows.identities(db, self._document_cache)
 
     @contextmanager
     def lock(self, name: str, wait: float | None = None, notify: Callable[[str], None] | None = None) -> Iterator[bool]:
-        """Keep every other thread and process that asks for `name` out, by a lock file beside the index.
+        """Keep out every other thread and process that asks for `name`, by a lock file next to the index.
 
-        Whoever gets the lock `sync` removes what builders that were killed have left.
+        The holder of the lock `sync` first removes what killed builders have left.
         """
         with file_lock(self._lock_path(name), wait, notify) as taken:
             if taken and name == "sync":
@@ -419,10 +429,11 @@ class SqliteStore:
         return self.path.with_name(f"{self.path.name}.{name}-lock")
 
     def describe(self, *, counts: bool = True) -> StoreInfo:
-        """What the index is, and with `counts` how much it holds and which paths of the engine work.
+        """Return what the index is and, with `counts`, how much it holds and which paths of the engine work.
 
-        `vector_path` is `sqlite-vec` or `scan`, as a real query shows. `vectors` counts those of all identities, chunks
-        of today or not: they are a cache. `size_bytes` is what lies on disk, the write-ahead log included.
+        `vector_path` is `sqlite-vec` or `scan`, tested with a real query. `vectors` counts those of all identities,
+        including
+        vectors that no chunk uses: they are a cache. `size_bytes` is the size on disk, including the write-ahead log.
         """
         locked = frozenset(name for name in LOCKS if is_locked(self._lock_path(name)))
         info = StoreInfo(
@@ -439,9 +450,9 @@ class SqliteStore:
             return integrity.with_counts(info, db, self.path, self._vector_error)
 
     def verify(self) -> tuple[str, ...]:
-        """What is wrong with tables, indexes, terms and vectors, and which chunks are not what was written.
+        """Return what is wrong with tables, terms and vectors, and which chunks are not what was written.
 
-        The file is opened again for it. A vector in which a bit has flipped may still be one: that is not found.
+        The file is opened again for it. A flipped bit that leaves a vector finite is not found.
         """
         if is_missing(self.path):
             return ()
@@ -454,12 +465,12 @@ class SqliteStore:
         return tuple(found)
 
     def recover(self, reason: str) -> str:
-        """Keep a damaged index under another name, so that an empty one takes its place; returns what was done.
+        """Keep a damaged index under another name, so that an empty one takes its place; return what was done.
 
-        The three newest such files are kept for whoever looks for the cause.
+        The three newest such files are kept, to look for the cause.
 
         Raises:
-            StoreError: it cannot be renamed; the folder may be read-only.
+            StoreError: It cannot be renamed; the folder may be read-only.
         """
         self._connections.forget()
         return f"the index was damaged ({reason}) and is kept as {integrity.set_aside(self.path)}"
@@ -469,11 +480,11 @@ class SqliteStore:
         self._connections.close()
 
     def _pinned(self, db: apsw.Connection) -> Self:
-        """This store as it is in the read transaction of one connection."""
+        """Return this store as it is in the read transaction of one connection."""
         return self._of(Pinned(db, self.path))
 
     def _vector_ids(self, db: apsw.Connection, chunks: Sequence[ChunkRow]) -> tuple[int | None, dict[str, int | None]]:
-        """The dimensions of the current model, and the ids of the vectors that these rows name."""
+        """Return the dimensions of the current model, and the ids of the vectors that these rows name."""
         model_id, dims = vector_cache.current_model(db)
         keys = {row.vector_key for row in chunks if row.vector_key is not None and row.identity is None}
         vector_ids = vector_cache.known_keys(db, model_id, keys)
@@ -493,7 +504,7 @@ class SqliteStore:
 
 
 class _BuildInPlace:
-    """The first index: what is built of it answers already, and the next build goes on from there."""
+    """The first index: its finished part answers already, and the next build continues from there."""
 
     def __init__(self, store: SqliteStore, name: str) -> None:
         self.store, self._name = store, name
@@ -505,8 +516,8 @@ class _BuildInPlace:
         """Leave what is there."""
 
 
-class _BuildBeside:
-    """The next index in a file of its own, `<name>.rebuild-...`, which is copied over the one that answers."""
+class _BuildInCopy:
+    """The next index in a file of its own, `<name>.rebuild-...`, which is copied over the live one."""
 
     def __init__(self, store: SqliteStore, live: SqliteStore, name: str | None) -> None:
         self.store, self._live, self._name = store, live, name
@@ -525,7 +536,7 @@ class _BuildBeside:
 
 
 def _check(db: apsw.Connection, path: Path, read_only: bool) -> None:
-    """Make the tables of a new index; refuse a file that is none, or a newer one."""
+    """Make the tables of a new index; refuse a file that is not an index, or has a newer version."""
     schema.check_header(db)
     if not read_only:
         schema.create(db)

@@ -1,4 +1,4 @@
-"""The rows of models and vectors: a cache by model and text, of which those that went unused longest go first."""
+"""The rows of models and vectors: a cache by model and text, pruned by last use."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ AND NOT EXISTS (SELECT 1 FROM document_vectors WHERE model_id = models.id)
 
 
 def model(db: apsw.Connection, identity: str | None = None) -> tuple[int, int | None] | None:
-    """Id and dimensions (None before its first vectors) of a model; None where nothing is known of it.
+    """Return id and dimensions (None before its first vectors) of a model; None for an unknown one.
 
     `identity` None means the one in meta.
 
     Raises:
-        CorruptIndexError: meta names a model that is not there, or that has other dimensions.
+        CorruptIndexError: Meta names a model that does not exist, or that has other dimensions.
     """
     if identity is not None:
         rows = fetch(db, MODEL, (identity,))
@@ -86,10 +86,10 @@ def model(db: apsw.Connection, identity: str | None = None) -> tuple[int, int | 
 
 
 def current_model(db: apsw.Connection) -> tuple[int, int | None]:
-    """Id and dimensions of the model in meta.
+    """Return id and dimensions of the model in meta.
 
     Raises:
-        StoreError: there is no meta yet.
+        StoreError: The index has no meta yet.
     """
     found = model(db)
     if found is None:
@@ -98,7 +98,7 @@ def current_model(db: apsw.Connection) -> tuple[int, int | None]:
 
 
 def add_model(db: apsw.Connection, identity: str, dims: int | None = None) -> int:
-    """The id of a model, which is added where it is new. Raises EmbedderError as `hold_to`."""
+    """Return the id of a model, which is added where it is new. Raises EmbedderError as `hold_to`."""
     db.execute("INSERT INTO models (identity) VALUES (?) ON CONFLICT DO NOTHING", (identity,))
     ((model_id,),) = fetch(db, "SELECT id FROM models WHERE identity = ?", (identity,))
     if dims is not None:
@@ -110,7 +110,7 @@ def hold_to(db: apsw.Connection, model_id: int, dims: int) -> None:
     """Hold the vectors of a model to `dims` dimensions.
 
     Raises:
-        EmbedderError: there are others of another number.
+        EmbedderError: Its vectors have another number of dimensions.
     """
     ((identity, fixed),) = fetch(db, "SELECT identity, dims FROM models WHERE id = ?", (model_id,))
     if fixed is not None and fixed != dims:
@@ -123,12 +123,12 @@ def hold_to(db: apsw.Connection, model_id: int, dims: int) -> None:
 
 
 def say_dims(db: apsw.Connection) -> None:
-    """Put the dimensions of the model in meta, as far as they are known, into meta."""
+    """Copy the dimensions of the model in meta, where they are known, into meta."""
     db.execute(SAY_DIMS)
 
 
 def known_keys(db: apsw.Connection, model_id: int, keys: Iterable[str]) -> dict[str, int | None]:
-    """Those of the keys that are stored, with the ids of their vectors (None for an all-zero one)."""
+    """Return which of the keys are stored, with the ids of their vectors (None for an all-zero one)."""
     wanted, width = list(keys), key_width(db)
     found: dict[str, int | None] = {}
     for first in range(0, len(wanted), KEYS_PER_LOOKUP):
@@ -138,17 +138,18 @@ def known_keys(db: apsw.Connection, model_id: int, keys: Iterable[str]) -> dict[
 
 
 def add_vectors(db: apsw.Connection, model_id: int, keys: Sequence[str], embeddings: Iterable[bytes]) -> None:
-    """Store embeddings by their keys; one that is stored already stays."""
+    """Store embeddings by their keys; existing ones stay."""
     width = key_width(db)
     rows = enumerate(zip(keys, embeddings, strict=True), start=now(db) + 1)
     db.executemany(ADD_VECTOR, ((number, model_id, digest(key)[:width], row) for number, (key, row) in rows))
 
 
 def retire(db: apsw.Connection, vector_ids: Iterable[int]) -> None:
-    """Note that each of these vectors has lost a chunk just now; it may have others.
+    """Record that each of these vectors has just lost a chunk; it may have others.
 
-    Turns and ids of vectors are counted by one clock: a vector was last used when its last chunk went, or else when
-    it was added. Nothing is written for it while chunks use it.
+    Turns and ids of vectors share one counter: a vector was last used when its last chunk was removed, or else when it
+    was
+    added. Nothing is written for it while chunks use it.
     """
     lost = set(vector_ids)
     if lost:
@@ -158,18 +159,18 @@ def retire(db: apsw.Connection, vector_ids: Iterable[int]) -> None:
 
 
 def in_use(db: apsw.Connection) -> list[int]:
-    """The vectors of all chunks in the index."""
+    """Return the vectors of all chunks in the index."""
     return [row[0] for row in fetch(db, IN_USE)]
 
 
 def count(db: apsw.Connection) -> int:
-    """How many vectors are stored, of all models."""
+    """Return how many vectors are stored, of all models."""
     ((vectors,),) = fetch(db, "SELECT count(*) FROM vectors")
     return int(vectors)
 
 
 def prune(db: apsw.Connection, max_entries: int) -> int:
-    """Remove what is beyond `max_entries` and in no chunk's use, that of the longest disuse first; returns how many."""
+    """Remove vectors beyond `max_entries` that no chunk uses, those unused for longest first; return how many."""
     excess = count(db) - max_entries
     if excess <= 0:
         return 0
@@ -180,7 +181,7 @@ def prune(db: apsw.Connection, max_entries: int) -> int:
 
 
 def now(db: apsw.Connection) -> int:
-    """Return the turn of now: the highest id of a vector, or the latest turn."""
+    """Return the present turn: the highest id of a vector, or the latest turn."""
     ((turn,),) = fetch(db, NOW)
     return int(turn)
 
@@ -192,7 +193,7 @@ def key_width(db: apsw.Connection) -> int:
 
 
 def digest(key: str) -> bytes:
-    """The bytes of a key. Raises StoreError where it is not hexadecimal."""
+    """Return the bytes of a key. Raises StoreError for one that is not hexadecimal."""
     try:
         return bytes.fromhex(key)
     except ValueError as error:
@@ -202,5 +203,5 @@ def digest(key: str) -> bytes:
 
 
 def as_json(ids: Iterable[int]) -> str:
-    """Ids as SQL's json_each reads them, each once."""
+    """Return ids as SQL's json_each reads them, each once."""
     return json.dumps(sorted(set(ids)))

@@ -81,7 +81,7 @@ def nearest(
 ) -> list[Hit]:
     """Return the k chunks of the highest cosine, best first; equal scores in order of id.
 
-    A zero vector is near to nothing. With `where`, the vectors of all chunks that meet it are compared.
+    A zero vector has no neighbours. With `where`, the vectors of all matching chunks are compared.
     """
     query = checked(vector, dims)
     if k < 1 or not query.any():
@@ -100,16 +100,16 @@ def nearest(
 
 
 def of_chunks(db: apsw.Connection, dims: int, ids: Iterable[int]) -> Mapping[int, Vector]:
-    """The vector of each of these chunks; chunks without a vector are left out."""
+    """Return the vector of each of these chunks; chunks without a vector are left out."""
     found, matrix = _chosen(db, ids, dims)
     return dict(zip(found, matrix, strict=True))
 
 
 def checked(vector: Vector, dims: int) -> Vector:
-    """`vector` as float32 of shape (dims,).
+    """Return `vector` as float32 of shape (dims,).
 
     Raises:
-        EmbedderError: it holds no numbers, has another shape, or holds a NaN or an infinity.
+        EmbedderError: It holds no numbers, has another shape, or holds a NaN or an infinity.
     """
     try:
         query: Vector = np.asarray(vector, dtype=np.float32)
@@ -123,10 +123,10 @@ def checked(vector: Vector, dims: int) -> Vector:
 
 
 def checked_matrix(vectors: Matrix, count: int) -> Matrix:
-    """`vectors` as contiguous little-endian float32 of shape (count, dims), for storing.
+    """Return `vectors` as contiguous little-endian float32 of shape (count, dims), for storing.
 
     Raises:
-        EmbedderError: another shape, no dimensions, a NaN or an infinity, or a component beyond 1e18.
+        EmbedderError: It has another shape, no dimensions, a NaN or an infinity, or a component beyond 1e18.
     """
     matrix = np.ascontiguousarray(vectors, dtype="<f4")
     if matrix.ndim != 2 or matrix.shape[0] != count or matrix.shape[1] < 1:
@@ -142,19 +142,19 @@ def checked_matrix(vectors: Matrix, count: int) -> Matrix:
 
 
 def codes_match(db: apsw.Connection, dims: int) -> bool:
-    """Whether `chunk_vectors` holds the code of every chunk that has a vector."""
+    """Return whether `chunk_vectors` holds the code of every chunk that has a vector."""
     return fetch(db, "SELECT value FROM meta WHERE key = ?", (CODES_DIMS,)) == [(dims,)]
 
 
 def forget_codes(db: apsw.Connection) -> None:
-    """Say that `chunk_vectors` no longer matches; the next write that has sqlite-vec fills it again."""
+    """Mark `chunk_vectors` as outdated; the next write with sqlite-vec fills it again."""
     db.execute("DELETE FROM meta WHERE key = ?", (CODES_DIMS,))
 
 
 def update_codes(db: apsw.Connection, dims: int, removed: Iterable[int], added: Iterable[int]) -> None:
-    """Make `chunk_vectors` follow the chunks that this transaction has removed and added, by id.
+    """Update `chunk_vectors` for the chunks that this transaction has removed and added, by id.
 
-    It is filled anew where it is missing or outdated, and when most of its places have become holes.
+    It is filled again where it is missing or outdated, and when most of its places have become holes.
     """
     if dims > VEC0_MAX_DIMS:
         return
@@ -170,7 +170,7 @@ def update_codes(db: apsw.Connection, dims: int, removed: Iterable[int], added: 
 
 
 def error_of_codes(db: apsw.Connection, dims: int) -> str | None:
-    """Why a search would not use `chunk_vectors`, after a real query; None when it would."""
+    """Return why a search would not use `chunk_vectors`, after a real query; None when it would."""
     if not fetch(db, WITH_VECTOR):
         return None
     if dims > VEC0_MAX_DIMS:
@@ -185,9 +185,9 @@ def error_of_codes(db: apsw.Connection, dims: int) -> str | None:
 
 
 def problems(db: apsw.Connection) -> Iterator[str]:
-    """Which vectors cannot be what was written, of whatever model, in words.
+    """Yield which vectors, of all models, cannot be what was written, in words.
 
-    One in which a bit has flipped may still be a vector of its model's size, without a NaN: nothing tells it here.
+    A flipped bit that leaves a vector finite is not found.
     """
     for model_id, dims in fetch(db, MODELS):
         last = 0
@@ -238,7 +238,7 @@ def _insert_codes(db: apsw.Connection, rows: Sequence[tuple[Any, ...]], dims: in
 
 
 def _sparse(db: apsw.Connection) -> bool:
-    """Whether most places are holes: vec0 fills those of its last block alone, and drops a block only when all are."""
+    """Return whether most places are holes: vec0 fills those of its last block, and drops only empty blocks."""
     ((blocks,),) = fetch(db, "SELECT count(*) FROM chunk_vectors_chunks")
     ((rows,),) = fetch(db, "SELECT count(*) FROM chunks")
     return bool(blocks * VEC0_CHUNK_ROWS > 4 * rows + 4 * VEC0_CHUNK_ROWS)
@@ -300,10 +300,10 @@ def _row_pages(
 
 
 def _after(last: int, rows: Sequence[tuple[Any, ...]]) -> int:
-    """The id of the last row of a page, after which the next one begins.
+    """Return the id of the last row of a page, after which the next one begins.
 
     Raises:
-        apsw.CorruptError: it is none that follows on `last`, and reading on would never end.
+        apsw.CorruptError: It is not above `last`, and reading on would never end.
     """
     following = rows[-1][0]
     if not isinstance(following, int) or following <= last:
@@ -312,10 +312,10 @@ def _after(last: int, rows: Sequence[tuple[Any, ...]]) -> int:
 
 
 def page(rows: Sequence[tuple[Any, ...]], dims: int) -> Page:
-    """The vectors of rows (id, embedding).
+    """Return ids and vectors of rows (id, embedding).
 
     Raises:
-        apsw.CorruptError: one of them cannot be what was written.
+        apsw.CorruptError: One of the vectors cannot be what was written.
     """
     size = 4 * dims
     if all(type(row[1]) is bytes and len(row[1]) == size for row in rows):
@@ -326,5 +326,5 @@ def page(rows: Sequence[tuple[Any, ...]], dims: int) -> Page:
 
 
 def _makes_sense(vectors: Matrix | Vector) -> bool:
-    """Whether these are numbers that a cosine can be computed with; any comparison with a NaN is false."""
+    """Return whether a cosine can be computed with these numbers; any comparison with a NaN is false."""
     return not vectors.size or bool(vectors.min() >= -LARGEST and vectors.max() <= LARGEST)

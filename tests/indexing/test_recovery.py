@@ -156,6 +156,8 @@ def test_the_three_newest_damaged_indexes_are_kept_and_no_other_file_is_touched(
     assert len(kept) == KEPT
     assert [file.name for file in tmp_path.glob("*-2-wal")] == []
     assert newest.read_text() == "newest"
+    described = SqliteStore(index).describe(counts=False).damaged
+    assert [Path(file).read_text() for file in described] == kept
     assert all(other.exists() for other in others)
 
 

@@ -18,7 +18,7 @@ from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing import history, pipeline, status
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of_error
-from openclaw_memory.indexing.status import told_of_lacking
+from openclaw_memory.indexing.status import missing_in_words
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Matrix, Status, Vector
 
@@ -139,14 +139,14 @@ def test_files_that_only_wait_for_vectors_are_told_from_those_that_changed(
 
 def test_of_many_reasons_the_most_frequent_are_told() -> None:
     counts = {f"request {number} failed": 1 for number in range(300)} | {"busy": 7, "refused": 9}
-    lines = told_of_lacking(counts)
+    lines = missing_in_words(counts)
     assert [line.partition(" without")[0] for line in lines] == ["9 files", "7 files", "1 file", "and 299 more files"]
     assert lines[0].endswith(": refused")
 
 
 def test_few_reasons_are_all_told() -> None:
-    assert len(told_of_lacking({"one": 1, "two": 2, "three": 3})) == 3
-    assert told_of_lacking({}) == []
+    assert len(missing_in_words({"one": 1, "two": 2, "three": 3})) == 3
+    assert missing_in_words({}) == []
 
 
 def test_an_index_whose_provider_auto_cannot_have_is_not_said_to_be_built_again(
@@ -164,7 +164,7 @@ def test_an_index_whose_provider_auto_cannot_have_is_not_said_to_be_built_again(
     with Memory.open(notes, embedder="auto") as memory:
         state = memory.status()
     assert [notice for notice in state.notices if "builds the index again" in notice] == []
-    assert any("unavailable: the key is gone" in notice for notice in state.notices)
+    assert any("unavailable (the key is gone)" in notice for notice in state.notices)
 
 
 def note(memory: Memory, name: str, text: str) -> None:

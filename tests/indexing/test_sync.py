@@ -159,7 +159,7 @@ def test_going_back_to_an_earlier_embedder_embeds_nothing_again(place: Any) -> N
     assert place.sync().embedded == 0
 
 
-# --- building anew -------------------------------------------------------------------------------------------------
+# --- building again -------------------------------------------------------------------------------------------------
 
 
 def other_model(place: Any) -> None:

@@ -37,7 +37,7 @@ def change(path, statement):
 def test_a_chunk_that_is_not_what_was_written_is_damage(store, path, build, statement):
     build.fill(store, build.units(100))
     change(path, statement)
-    with pytest.raises(CorruptIndexError, match=r"is damaged .*sync again, which keeps it aside"):
+    with pytest.raises(CorruptIndexError, match=r"is damaged .*Sync again: the damaged file is kept"):
         store.chunks([8, 1000])
     assert [found.id for found in store.chunks([60])] == [60] or "file" in statement
 

@@ -63,7 +63,7 @@ def test_everything_is_there_after_it_is_closed_and_opened_again(store, path, bu
 def test_a_file_that_is_no_database_is_reported_as_damaged_and_left_alone(tmp_path, content, read_only):
     path = tmp_path / "index.sqlite"
     path.write_bytes(content)
-    with pytest.raises(CorruptIndexError, match="sync again, which keeps it aside"):
+    with pytest.raises(CorruptIndexError, match="Sync again: the damaged file is kept"):
         SqliteStore.open(path, read_only=read_only)
     assert path.read_bytes() == content
 
@@ -120,7 +120,7 @@ def test_another_programs_database_is_refused_and_left_alone(tmp_path):
     db.close()
     before = path.read_bytes()
     for read_only in (True, False):
-        with pytest.raises(StoreError, match="a SQLite database of something else"):
+        with pytest.raises(StoreError, match="a SQLite database of another program"):
             SqliteStore.open(path, read_only=read_only)
     assert path.read_bytes() == before
 

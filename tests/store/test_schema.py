@@ -1,4 +1,4 @@
-"""An index with the tables of an older version: it answers, takes no rows, and is made anew by a sync."""
+"""An index with the tables of an older version: it answers, takes no rows, and is made again by a sync."""
 
 from dataclasses import replace
 
