@@ -184,15 +184,15 @@ class InMemoryStore:
                     state.add(record, rows or ())
 
     def extend_file(
-        self, record: FileRecord, rows: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
+        self, record: FileRecord, chunks: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
     ) -> None:
         with self._write(made_for) as state:
             if record.path not in state.files:
                 raise StoreError(f"{record.path} is not indexed, and cannot be extended: sync again")
-            chunks = [one.stored for one in state.rows() if one.stored.path == record.path]
+            there = [one.stored for one in state.rows() if one.stored.path == record.path]
             state.files[record.path] = record
-            state.drop([one.id for one in chunks if one.chunk.start_line >= from_line])
-            state.add(record, rows, sum(one.chunk.start_line < from_line for one in chunks))
+            state.drop([one.id for one in there if one.chunk.start_line >= from_line])
+            state.add(record, chunks, sum(one.chunk.start_line < from_line for one in there))
 
     def remove_files(self, paths: Iterable[str]) -> int:
         with self._write() as state:
