@@ -22,8 +22,7 @@ def record_of(report: SyncReport, reason: str, started: float) -> str:
 
     `reason` is what it ran for ("manual", "background", "watcher"), `started` when, in seconds since 1970. The record
     counts files in `added`, `changed`, `removed`, `unchanged` and `waiting`; `failed` and `skipped` name the first
-    hundred
-    of theirs, each with its reason.
+    hundred of theirs, each with its reason.
     """
     return json.dumps(
         {

@@ -69,13 +69,10 @@ class Run:
     """The parts of a run, and what it has done so far.
 
     `embedder` is None for keywords alone; an error in its place says why wanted vectors are unavailable. `meta` says
-    what
-    the rows are made for: the run ends with a StoreError where another process builds the index for something else
+    what the rows are made for: the run ends with a StoreError where another process builds the index for something else
     meanwhile. `before` is what the index knew when the run began; with `rebuilding` its rows are gone, and it only
-    shows
-    which files have changed. A file is listed as added or changed once it has been written; one in `waiting` lacks
-    vectors.
-    `lacking` holds the keys of vectors that are not asked for, or no longer, and why.
+    shows which files have changed. A file is listed as added or changed once it has been written; one in `waiting`
+    lacks vectors. `lacking` holds the keys of vectors that are not asked for, or no longer, and why.
     """
 
     workspace: Workspace
@@ -291,10 +288,8 @@ class Piece(NamedTuple):
     """What is written of a file at once: its rows from line `from_line` on, and its record afterwards.
 
     A note is one piece, a long transcript several. Until the `last` one is written, the record has no size, which marks
-    the
-    file as unfinished. `left_out` says which lines of the file could not be read, `embedding` what the front matter of
-    a
-    document says of the vector that came with it.
+    the file as unfinished. `left_out` says which lines of the file could not be read, `embedding` what the front matter
+    of a document says of the vector that came with it.
     """
 
     record: FileRecord
@@ -324,8 +319,7 @@ def rows(text: str, path: str, rules: ChunkingConfig, *, vectors: bool) -> list[
 
     The words of the path count as context for the keyword index, so that a file is found by its name. They are not
     embedded: every rename would embed the file again. Text recalled from the memory is left out, and secrets are
-    masked;
-    lines keep their numbers, and offsets are those of the remaining text.
+    masked; lines keep their numbers, and offsets are those of the remaining text.
     """
     day = note_date(path)
     above = front_matter_end(text)  # nothing in a document's fields may reach into its text
@@ -384,8 +378,7 @@ def transcript_pieces(
     """Yield what is to be written of a transcript after `known`, its record in the index; None: all of it.
 
     A piece has at least `size` chunks, except the last one, and at most one part more. Where nothing was added, only
-    the
-    record with its new stamp is yielded.
+    the record with its new stamp is yielded.
 
     Raises:
         OpenClawMemoryError: As `read`, before any piece or between two of them.

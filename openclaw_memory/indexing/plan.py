@@ -41,8 +41,7 @@ class SyncParts:
     With `embedder=None` the index is keyword-only; if `trouble` then says why the wanted embedder, of the provider
     `requested`, is unavailable, an index keeps the vectors that it has. `progress` is called between transactions; an
     exception from it ends the sync and reaches the caller. Before each small piece of work the sync yields to the
-    searches
-    of `priority`. `patience` says how to wait for jobs of a batch API.
+    searches of `priority`. `patience` says how to wait for jobs of a batch API.
     """
 
     workspace: Workspace
@@ -88,10 +87,8 @@ class Plan:
     """What is to become of the index.
 
     `wanted` is what to build it with, `rebuilt` why it is built again, `error` why wanted vectors are missing. `held`
-    names
-    vectors that are with a batch API. `put_off` says why a rebuild for another model has to wait. `embedded` and
-    `tokens`
-    count the texts that planning has already embedded, and their tokens at most.
+    names vectors that are with a batch API. `put_off` says why a rebuild for another model has to wait. `embedded` and
+    `tokens` count the texts that planning has already embedded, and their tokens at most.
     """
 
     wanted: IndexMeta
@@ -107,15 +104,12 @@ def sync(parts: SyncParts, *, force: bool = False, alone: bool = True) -> SyncRe
     """Bring the index up to date with the workspace, and report what was done.
 
     A file that cannot be read or chunked is named in `failed`, one that is not text in `skipped`. Both keep their rows,
-    and
-    are tried again next time, even if they have not been touched since. A file whose vectors are unavailable is named
-    in
-    `waiting`: keywords find it, and the next sync asks again. `unchanged` counts files by content: in an index that was
-    built again (`rebuilt` says why) a file with the same text still counts as unchanged.
+    and are tried again next time, even if they have not been touched since. A file whose vectors are unavailable is
+    named in `waiting`: keywords find it, and the next sync asks again. `unchanged` counts files by content: in an index
+    that was built again (`rebuilt` says why) a file with the same text still counts as unchanged.
 
     An index is only built again when its vectors exist: until then `waiting` names every file. `alone` says that the
-    caller
-    holds the lock `sync` of the store, so that no other sync is at work.
+    caller holds the lock `sync` of the store, so that no other sync is at work.
 
     Raises:
         WorkspaceError: The folder has gone; nothing is removed from the index.

@@ -60,8 +60,7 @@ class IndexService:
     """Keeps the index of one memory up to date. Safe to use from several threads.
 
     `last` is the report of the latest sync here, `last_error` why the latest one failed, which a successful sync
-    clears.
-    `watcher` follows the files, once it was started. `priority` lets searches go before syncs.
+    clears. `watcher` follows the files, once it was started. `priority` lets searches go before syncs.
     """
 
     def __init__(self, parts: IndexParts) -> None:

@@ -63,16 +63,12 @@ def status(
     `wanted` is None where the embedder is unavailable (`notices` then say why). `last` is the report of this process's
     latest sync; those of other processes are noted in the store. `last_error` is the record of its failure
     (`history.record_of_error`), or just the words; None where it succeeded. `config` says how many vectors are kept,
-    and
-    whether batches are wanted; `watcher` and `flush` are repeated.
+    and whether batches are wanted; `watcher` and `flush` are repeated.
 
     With `deep`, the embedder is asked, both legs of the search are tried with a real query, failures are reported in
-    `fts`
-    and `vector`, and the whole index is checked. `vector.answers` concerns the embedder alone, `vector.verified` is
-    only
-    set where the index has vectors of its model, and `vector.fits` is False where the embedder's vectors cannot be
-    compared
-    with those, for instance because of other dimensions.
+    `fts` and `vector`, and the whole index is checked. `vector.answers` concerns the embedder alone, `vector.verified`
+    is only set where the index has vectors of its model, and `vector.fits` is False where the embedder's vectors cannot
+    be compared with those, for instance because of other dimensions.
 
     Raises:
         WorkspaceError: The folder has gone.
@@ -287,8 +283,7 @@ def why_behind(
     """Return why the next sync would write or forget files, by path, in order.
 
     Files are compared by stamps. Where a stamp leaves doubt, the note is read: it then matches the index, or has
-    changed.
-    `failed` says what kept the last sync from indexing a file; it counts as long as the file is behind.
+    changed. `failed` says what kept the last sync from indexing a file; it counts as long as the file is behind.
     """
     difference = compare(scan.files, known)
     why = {path: "cannot be looked at" if scan.is_unknown(path) else GONE for path in difference.vanished}

@@ -81,8 +81,7 @@ class Watcher:
 
     File events are hints: any number of them leads to one scan, and to one sync if the files differ from the index. A
     transcript counts once it has grown as `sessions` says. In addition, everything is synced every
-    `sync.rescan_seconds`,
-    and files are scanned again and again where the system gives no events.
+    `sync.rescan_seconds`, and files are scanned again and again where the system gives no events.
 
     One watcher is at work on an index, over all processes: others wait, and one takes over when it ends.
 

@@ -15,8 +15,7 @@ def index_place(root: Path) -> tuple[Path, tuple[str, ...]]:
     """Return the index file of the workspace in `root`, and notices about its place.
 
     It is inside the workspace, or in the user's cache folder where the workspace cannot be written. Where that cannot
-    be
-    written either, an index inside the workspace is read as it is.
+    be written either, an index inside the workspace is read as it is.
     """
     folder = root / DERIVED_FOLDER
     if os.access(folder if folder.exists() else root, os.W_OK):

@@ -33,8 +33,7 @@ def file_lock(path: Path, wait: float | None = None, notify: Callable[[str], Non
 
     Waits for `wait` seconds, or without end where that is None. `notify` is called with the reason at once and every
     second; an exception from it ends the waiting. Where no lock can be made (the folder is missing or read-only, the
-    file
-    system has no locks), and where this thread already holds the lock, the block runs and False is yielded.
+    file system has no locks), and where this thread already holds the lock, the block runs and False is yielded.
 
     Raises:
         SyncBusyError: The lock is still held by another thread or process after `wait` seconds.

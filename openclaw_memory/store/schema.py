@@ -71,8 +71,7 @@ def check_header(db: apsw.Connection) -> None:
     """Check the field of the header that would make SQLite take the file for a read-only one.
 
     It is read through SQLite: opening and closing the file separately would drop every POSIX lock that this process
-    holds
-    on the database.
+    holds on the database.
 
     Raises:
         CorruptIndexError: It has a value that SQLite never wrote.

@@ -226,7 +226,7 @@ class SqliteStore:
         """Replace the records of files, and all their rows; None for rows keeps them.
 
         Raises:
-            StoreError: a vector_key was not added before, `reset` was never called, or it was called again since, for
+            StoreError: A vector_key was not added before, no build was ever begun, or another one was begun since, for
                 another model or chunking than the rows were `made_for`; nothing is changed.
         """
         with self._connections.write() as db:
@@ -247,13 +247,13 @@ class SqliteStore:
     def extend_file(
         self, record: FileRecord, chunks: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
     ) -> None:
-        """Replace the rows of one file from line `from_line` on, and its record; the rows before stay.
+        """Replace the rows of one file from line `from_line` on, and its record; earlier rows stay.
 
-        `chunks` come in the order of their lines, none of them from before `from_line`. Those at the beginning that are
-        there already keep their ids.
+        `chunks` are in the order of their lines, none before `from_line`. Unchanged ones at the beginning keep their
+        ids.
 
         Raises:
-            StoreError: as `replace_files`; or the file is not indexed, so that there is nothing to go on from.
+            StoreError: As `replace_files`; or the file is not indexed.
         """
         with self._connections.write() as db:
             schema.check(db)
@@ -281,14 +281,14 @@ class SqliteStore:
             return set() if model is None else set(vector_cache.known_keys(db, model[0], keys))
 
     def add_vectors(self, keys: Sequence[str], vectors: Matrix, identity: str | None = None) -> None:
-        """Store one row of `vectors`, shape (len(keys), dims), for each key; a key that is stored already is kept.
+        """Store one row of `vectors`, shape (len(keys), dims), for each key; a stored key keeps its vector.
 
-        `identity` names the model they come from; None means the one in `meta`. A model may be given vectors before
-        `reset` makes it the current one.
+        `identity` names their model; None means the one in `meta`. A model may get vectors before a build makes it the
+        current one.
 
         Raises:
-            EmbedderError: wrong count, wrong dimensions, a NaN or an infinity; nothing is stored.
-            StoreError: a key is no SHA-256, or neither `identity` nor `meta` names a model.
+            EmbedderError: Wrong count, wrong dimensions, a NaN or an infinity; nothing is stored.
+            StoreError: A key is not a SHA-256, or neither `identity` nor `meta` names a model.
         """
         if not keys:
             return
@@ -432,8 +432,8 @@ class SqliteStore:
         """Return what the index is and, with `counts`, how much it holds and which paths of the engine work.
 
         `vector_path` is `sqlite-vec` or `scan`, tested with a real query. `vectors` counts those of all identities,
-        including
-        vectors that no chunk uses: they are a cache. `size_bytes` is the size on disk, including the write-ahead log.
+        including vectors that no chunk uses: they are a cache. `size_bytes` is the size on disk, including the
+        write-ahead log.
         """
         locked = frozenset(name for name in LOCKS if is_locked(self._lock_path(name)))
         info = StoreInfo(

@@ -93,7 +93,7 @@ def current_model(db: apsw.Connection) -> tuple[int, int | None]:
     """
     found = model(db)
     if found is None:
-        raise StoreError(f"{db.filename} has no meta yet; call reset(meta) first")
+        raise StoreError(f"{db.filename} has no meta yet; call begin_build(meta) first")
     return found
 
 
@@ -148,8 +148,7 @@ def retire(db: apsw.Connection, vector_ids: Iterable[int]) -> None:
     """Record that each of these vectors has just lost a chunk; it may have others.
 
     Turns and ids of vectors share one counter: a vector was last used when its last chunk was removed, or else when it
-    was
-    added. Nothing is written for it while chunks use it.
+    was added. Nothing is written for it while chunks use it.
     """
     lost = set(vector_ids)
     if lost:

@@ -108,11 +108,8 @@ class State:
 class InMemoryStore:
     """A `Store` in dictionaries. One process sees it, and it ends with the process; closing it forgets nothing.
 
-    It keeps the whole contract and is as exact as the built-in store, but compares a query with every chunk.
-
-    >>> from openclaw_memory import Memory
-    >>> from openclaw_memory.testing import sample_workspace
-    >>> memory = Memory.open(sample_workspace(folder), store=InMemoryStore())  # doctest: +SKIP
+    It keeps the whole contract and ranks like the built-in store, but compares a query with every chunk.
+    `Memory.open(path, store=InMemoryStore())` makes no file for its index.
     """
 
     def __init__(self, state: State | None = None) -> None:

@@ -437,12 +437,23 @@ def _check_locks(store: Store) -> None:
         with store.lock(name, 0) as alone:
             return alone
 
+    def notify(reason: str) -> None:
+        raise ValueError(reason)
+
+    def is_ended_by_notify() -> bool:
+        try:
+            with store.lock("sync", 10, notify):
+                return False
+        except ValueError:
+            return True
+
     with ThreadPoolExecutor(1) as other, store.lock("sync") as alone:
         assert alone, "a lock that is free must be taken"
         assert "sync" in store.describe(counts=False).locked, "describe must name a lock that is held"
         assert not taken("sync"), "a thread must not wait for itself, and a second lock is none"
         assert other.submit(taken, "watch").result(), "locks of other names must not keep each other out"
         assert _is_busy(lambda: other.submit(taken, "sync").result()), "a lock that is held must keep threads out"
+        assert other.submit(is_ended_by_notify).result(), "notify must be called, and what it raises end the waiting"
     assert "sync" not in store.describe(counts=False).locked, "a lock that was let go must not be named"
     assert taken("sync"), "a lock that was let go must be free"
 

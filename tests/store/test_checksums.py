@@ -78,7 +78,6 @@ def test_a_checksum_tells_chunks_apart_and_fits_four_bytes():
         ("DROP TABLE chunks", "no such table"),
         ("DROP TABLE chunk_terms_config", "vtable constructor failed"),
         ("ALTER TABLE chunks DROP COLUMN section", "no such column"),
-        ("DELETE FROM chunk_vectors_vector_chunks00", "blob"),
         ("UPDATE chunk_vectors_chunks SET validity = x'00'", "size doesn't match"),
         ("UPDATE files SET size = 'large'", "odd"),
         ("UPDATE files SET path = CAST(x'ff' AS TEXT) WHERE id = 1", "decode"),

@@ -1,4 +1,4 @@
-"""Rows that contradict each other, or that no version ever wrote, are damage to whoever meets them."""
+"""Rows that contradict each other, or that no version ever wrote, are damage to every reader."""
 
 import random
 import subprocess
@@ -44,7 +44,7 @@ META = "UPDATE meta SET value = json_set(value, '$.{}', {}) WHERE key = 'memory_
 
 
 @pytest.mark.parametrize(
-    ("statement", "who_meets_it", "told"),
+    ("statement", "reader", "found"),
     [
         ("UPDATE vectors SET embedding = substr(embedding, 1, 17) WHERE id = 8", nearest, "not one of 32 finite"),
         ("UPDATE vectors SET embedding = 'text'", nearest, "not one of 32 finite"),
@@ -72,17 +72,17 @@ META = "UPDATE meta SET value = json_set(value, '$.{}', {}) WHERE key = 'memory_
         (META.format("schema_version", "'x'"), meta, "its meta cannot be read"),
     ],
 )
-def test_contradictions_are_damage_and_a_deep_look_tells_them(store, path, build, statement, who_meets_it, told):
+def test_contradictions_are_damage_and_the_deep_check_names_them(store, path, build, statement, reader, found):
     build.fill(store, build.units(100))
     change(path, statement)
-    if who_meets_it is not None:
+    if reader is not None:
         with pytest.raises(CorruptIndexError):
-            who_meets_it(store, build)
-    if who_meets_it not in {meta, files}:
-        assert told in "; ".join(store.verify())
+            reader(store, build)
+    if reader not in {meta, files}:
+        assert found in "; ".join(store.verify())
     else:
-        with pytest.raises(CorruptIndexError, match=told):
-            who_meets_it(store, build)
+        with pytest.raises(CorruptIndexError, match=found):
+            reader(store, build)
 
 
 @pytest.mark.parametrize("vector_extension", [True, False])

@@ -42,9 +42,9 @@ def test_text_that_is_no_unicode_is_refused_whole(store, value, build):
 
 
 def test_a_store_without_meta_takes_no_rows(store, build):
-    with pytest.raises(StoreError, match="reset"):
+    with pytest.raises(StoreError, match="begin_build"):
         store.replace_files([(build.record("memory/0.md"), [])])
-    with pytest.raises(StoreError, match="reset"):
+    with pytest.raises(StoreError, match="begin_build"):
         store.add_vectors([build.key(1)], build.units(1))
 
 
