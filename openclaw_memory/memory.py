@@ -62,7 +62,9 @@ class Memory:
         """
         self.workspace = workspace
         self.config = settings_of(config)
-        from openclaw_memory.flush.state import FlushRegistry  # here: a program that opens no memory loads no files' code
+        from openclaw_memory.flush.state import (
+            FlushRegistry,  # here: a program that opens no memory loads no files' code
+        )
 
         self._flushes = FlushRegistry()
         self._builtin: BuiltinBackend | None = None

@@ -127,10 +127,7 @@ def sync(parts: SyncParts, *, force: bool = False, alone: bool = True) -> SyncRe
         report = together(report, one_pass(parts, force=False))
     # Vectors that another sync has embedded and not yet written are in no file, and must not be pruned.
     if alone and report.embedded and report.ok:
-        # Vectors in no use are looked for among all chunks: in a large index not before some have come together.
-        chunks = store.describe().chunks + sum(rows for rows, _ in store.identities().values())
-        if store.prune(max(rules.max_entries, chunks + chunks // 64)):
-            store.prune(rules.max_entries)
+        store.prune(rules.max_entries)
     return replace(report, seconds=time.perf_counter() - started)
 
 

@@ -306,10 +306,14 @@ class SqliteStore:
         """Remove vectors until at most `max_entries` are left, of all models, and return how many were removed.
 
         Those unused for longest go first, counted from when their last chunk was removed, or from when they were added.
-        Vectors of indexed chunks always stay. The file keeps its size; the space is used again.
+        Vectors of indexed chunks always stay, and so do a few others of a large index, until there are enough of them.
+        The file keeps its size; the space is used again.
         """
         with self._connections.read() as db:
             if vector_cache.count(db) <= max_entries:
+                return 0
+            schema.check(db)
+            if not vector_cache.has_many_unused(db):
                 return 0
         with self._connections.write() as db:
             schema.check(db)

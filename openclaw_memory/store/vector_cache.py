@@ -59,6 +59,8 @@ DELETE FROM vectors WHERE id IN (
   ORDER BY coalesce(turn, id), id LIMIT ?1
 ) RETURNING id
 """
+LARGE = 4096  # rows: fewer are looked through in a millisecond
+ROWS = "SELECT (SELECT count(*) FROM chunks) + (SELECT count(*) FROM document_vectors)"
 PRUNE_TURNS = "DELETE FROM last_used WHERE vector_id IN (SELECT value FROM json_each(?))"
 PRUNE_MODELS = f"""
 DELETE FROM models WHERE identity IS NOT {CURRENT_IDENTITY}
@@ -166,6 +168,12 @@ def count(db: apsw.Connection) -> int:
     """Return how many vectors are stored, of all models."""
     ((vectors,),) = fetch(db, "SELECT count(*) FROM vectors")
     return int(vectors)
+
+
+def has_many_unused(db: apsw.Connection) -> bool:
+    """Return whether so many vectors are unused that it is worth looking through all chunks for them."""
+    ((rows,),) = fetch(db, ROWS)
+    return rows < LARGE or count(db) > int(rows) + int(rows) // 64
 
 
 def prune(db: apsw.Connection, max_entries: int) -> int:

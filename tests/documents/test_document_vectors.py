@@ -278,7 +278,7 @@ def test_of_one_id_twice_the_last_counts(documents):
         ([[1.0] * 8] * 2, GIVEN, "give one row for each"),
         ([1.0] * 8, GIVEN, "give one row for each"),
         ([[]], GIVEN, "give one row for each"),
-        ([[1.0] * 8], None, "give source="),
+        ([[1.0] * 8], None, "add source="),
     ],
     ids=["dimensions", "model", "nan", "infinite", "text", "count", "flat", "empty", "no source"],
 )
