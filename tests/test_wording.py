@@ -1,0 +1,96 @@
+"""The words of the docs: plain and idiomatic in every docstring, and arguments documented on the whole public surface."""
+
+import ast
+import importlib
+import inspect
+import re
+from pathlib import Path
+from types import FunctionType
+
+import pytest
+from test_architecture import PUBLIC_MODULES
+
+from openclaw_memory import AsyncMemory, Embedder, Memory, Store
+from openclaw_memory.backend import Backend
+from openclaw_memory.types import WordVectorEmbedder
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted([*ROOT.glob("openclaw_memory/**/*.py"), *ROOT.glob("adapters/**/*.py")])
+# Words that a reader of LangChain or LlamaIndex would not expect, each with the one to use.
+RETIRED = {
+    "told|tells?|telling": "say, report",
+    "nobody|nobody knows": "no one, unknown",
+    "whoever": "the caller",
+    "somebody": "someone, another process",
+    "anew": "again",
+    "mend(?:s|ed|ing)?": "fix",
+    "stands?|stood": "is, says",
+    "bears?": "has",
+    "to be had": "available",
+    "at hand": "available",
+    "(?<!there )(?-i:(?:is|are) none)": "is not one",
+    "talks?": "conversation",
+    "beside": "next to",
+}
+WORD = re.compile("|".join(rf"\b(?:{words})\b" for words in RETIRED), re.IGNORECASE)
+MOST_PER_1000 = 0.2
+OURS = {"openclaw_memory", "langchain_openclaw_memory", "llama_index_openclaw_memory"}
+PUBLIC = sorted(PUBLIC_MODULES | OURS)
+
+
+def docstrings(path: Path) -> list[str]:
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return [text for node in nodes if isinstance(node, kinds) and (text := ast.get_docstring(node))]
+
+
+def test_docstrings_use_the_words_of_the_field():
+    texts = [(path, text) for path in SOURCES for text in docstrings(path)]
+    found = [f"{path.relative_to(ROOT)}: {match[0]}" for path, text in texts for match in WORD.finditer(text)]
+    words = sum(len(text.split()) for _, text in texts)
+    assert 1000 * len(found) / words <= MOST_PER_1000, "\n".join(found)
+
+
+@pytest.mark.parametrize("page", sorted(["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", *(
+    str(path.relative_to(ROOT)) for path in [*ROOT.glob("docs/**/*.md"), *ROOT.glob("adapters/*/README.md")]
+)]))  # fmt: skip
+def test_pages_use_the_words_of_the_field(page):
+    prose = re.sub(r"```.*?```|`[^`]*`|\"[^\"]*\"", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert not [match[0] for match in WORD.finditer(prose)]
+
+
+def is_documented_elsewhere(owner: type, method: str) -> bool:
+    """Whether a method is one of a protocol, of `Memory`, or of the framework's class that it overrides."""
+    if any(method in vars(base) for base in owner.__mro__[1:]):
+        return True
+    interfaces = [Backend, Embedder, WordVectorEmbedder, Store] + [Memory] * (owner in {AsyncMemory, Backend})
+    return any(method in vars(interface) for interface in interfaces if interface is not owner)
+
+
+def public_functions() -> dict[str, FunctionType]:
+    """Every function, and every public method of a class, that a public module exports, by its name."""
+    found: dict[str, FunctionType] = {}
+    for module in map(importlib.import_module, PUBLIC):
+        for name in module.__all__:
+            value = getattr(module, name)
+            if inspect.isfunction(value):
+                found[f"{value.__module__}.{name}"] = value
+            elif inspect.isclass(value) and value.__module__.partition(".")[0] in OURS:
+                for method, of in vars(value).items():
+                    function = getattr(of, "__func__", of)
+                    is_ours = not method.startswith("_") and not is_documented_elsewhere(value, method)
+                    if inspect.isfunction(function) and is_ours:
+                        found[f"{value.__module__}.{name}.{method}"] = function
+    return found
+
+
+def undocumented(function: FunctionType) -> set[str]:
+    names = {name for name in inspect.signature(function).parameters if name not in {"self", "cls"}}
+    names = {name for name in names if not name.startswith("_")}
+    _, _, section = (inspect.getdoc(function) or "").partition("Args:\n")
+    return {name for name in names if not re.search(rf"^\s+\**{name}\b.*:", section, re.MULTILINE)}
+
+
+def test_every_public_function_documents_its_arguments():
+    missing = {name: undocumented(function) for name, function in public_functions().items()}
+    assert not {name: sorted(names) for name, names in missing.items() if names}
