@@ -27,12 +27,12 @@ def test_the_weights_of_lines_are_those_of_the_code():
 @pytest.mark.parametrize(
     "words",
     [
-        f"Of a question the first {MAX_QUESTION_CHARS:,} characters count",
+        f"The first {MAX_QUESTION_CHARS:,} characters of a question count",
         f"the {candidates.TEXT_HITS} best chunks with any of the words",
         f"the {candidates.VECTOR_HITS} nearest chunks",
         f"both weights {SearchConfig().text_weight}",
         f"`search.candidates` ({SearchConfig().candidates})",
-        "twice as many where there are no vectors" if candidates.KEYWORD_FACTOR == 2 else "another factor",
+        "twice as many without vectors" if candidates.KEYWORD_FACTOR == 2 else "another factor",
         f"and {passages.NEIGHBOUR_SHARE} of that of the chunks before and after",
         f"for up to {line_features.NEIGHBOURS} lines to each side",
         "is {:g} and {:g} for `overlap`".format(*line_features.REACH_OF_TERMS),

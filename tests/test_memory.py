@@ -325,7 +325,7 @@ def test_the_status_changes_nothing_and_says_that_the_index_is_damaged(notes: Pa
     with Memory.open(notes, embedder=None) as memory:
         memory.sync()
     spoil(index_of(notes))
-    with Memory.open(notes, embedder=None) as memory, pytest.raises(CorruptIndexError, match="sync again"):
+    with Memory.open(notes, embedder=None) as memory, pytest.raises(CorruptIndexError, match="Sync again"):
         memory.status()
     assert index_of(notes).read_bytes().startswith(b"this is no database")
 

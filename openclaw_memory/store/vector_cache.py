@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from openclaw_memory.errors import EmbedderError, StoreError
+from openclaw_memory.errors import EmbedderError, IndexReplacedError, StoreError
 from openclaw_memory.store.connection import damaged, fetch
 from openclaw_memory.store.rows import CLOCK, META_KEY
 
@@ -91,11 +91,11 @@ def current_model(db: apsw.Connection) -> tuple[int, int | None]:
     """Return id and dimensions of the model in meta.
 
     Raises:
-        StoreError: The index has no meta yet.
+        IndexReplacedError: The index has no meta: no build was begun, or the file was deleted since.
     """
     found = model(db)
     if found is None:
-        raise StoreError(f"{db.filename} has no meta yet; call begin_build(meta) first")
+        raise IndexReplacedError(f"{db.filename} has no meta, or lost it: call begin_build(meta) first, or sync again")
     return found
 
 
