@@ -526,7 +526,9 @@ class Documents:
             self._service.make_searchable()
             self._service.is_behind()
             with self._service.store().snapshot() as frozen:
-                if frozen.meta() is None and not self._service.is_syncing_here:
+                stored = frozen.meta()
+                is_partial = stored is None or (not stored.complete and self._service.is_syncing)
+                if is_partial and not self._service.is_syncing_here:
                     raise IndexReplacedError("the index was deleted when it had just been built; search again")
                 return work(frozen)
 

@@ -193,6 +193,11 @@ class IndexService:
         return self._recovered
 
     @property
+    def is_syncing(self) -> bool:
+        """Whether a sync runs in any thread of this memory."""
+        return self._sync_thread is not None
+
+    @property
     def is_syncing_here(self) -> bool:
         """Whether a sync runs in this very thread, as seen from a progress callback."""
         return self._sync_thread == threading.get_ident()
