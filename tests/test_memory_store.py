@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +15,7 @@ from watching import eventually
 from openclaw_memory import Memory, SqliteStore, Workspace
 from openclaw_memory.errors import SyncBusyError
 from openclaw_memory.testing import InMemoryStore, RecordingEmbedder
-from openclaw_memory.types import Document, StoreInfo, VectorSource
+from openclaw_memory.types import Document, Matrix, StoreInfo, VectorSource
 
 SECONDS = 60  # how long a test waits for another thread
 
@@ -100,3 +102,25 @@ def test_searches_go_on_while_the_index_is_deleted_again_and_again_and_say_why(n
         assert errors == []
         assert any("was deleted, and was built again" in reason for reason in reasons)
         assert memory.search("boiler")[0].path == "memory/household.md"
+
+
+class Deleting(RecordingEmbedder):
+    """An embedder during whose first work the index is deleted, as another process may do it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder: Path | None = folder
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        if self.folder is not None:
+            shutil.rmtree(self.folder)
+            self.folder = None
+        return super().embed_documents(texts)
+
+
+@pytest.mark.sqlite_only
+def test_a_sync_whose_index_is_deleted_meanwhile_builds_it_again(notes: Path) -> None:
+    with Memory.open(notes, embedder=Deleting(notes / ".memory")) as memory:
+        assert memory.sync().ok
+        assert memory.status(deep=True).dirty == {}
+        assert memory.search("gauges")

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from openclaw_memory.errors import StoreError
+from openclaw_memory.errors import IndexReplacedError, StoreError
 from openclaw_memory.store.connection import damaged, fetch
 from openclaw_memory.store.schema import CHUNK_IDS
 from openclaw_memory.types import SOURCES, Chunk, ChunkRow, FileRecord, IndexMeta, StoredChunk
@@ -100,11 +100,13 @@ def check_made_for(db: apsw.Connection, wanted: IndexMeta | None) -> None:
     """Refuse rows that were made for another model or chunking than those of the index.
 
     Raises:
+        IndexReplacedError: The index was deleted meanwhile, and the file is a new one.
         StoreError: The index was built again meanwhile.
     """
-    there = meta(db) if wanted is not None else None
-    if there is None or wanted is None:
+    if wanted is None:
         return
+    if (there := meta(db)) is None:
+        raise IndexReplacedError(f"{db.filename} was deleted while it was in use; sync again")
     if (there.identity, dict(there.chunking)) != (wanted.identity, dict(wanted.chunking)):
         raise StoreError(f"{db.filename} was built again by another process meanwhile; sync again")
 
