@@ -182,10 +182,12 @@ class Memory:
     def sync_soon(self) -> None:
         """Start a sync in the background, as a search does that notices changed files, where there is an index.
 
-        Writes through tools or a flush do this by themselves. `config.sync.on_search` turns it off.
+        Writes through tools or a flush do this by themselves. `config.sync.on_search` turns it off. With another
+        backend this does nothing: it decides itself when it syncs.
         """
-        self._service.check_open()
-        self._service.soon()
+        if self._builtin is not None:
+            self._builtin.service.check_open()
+            self._builtin.service.soon()
 
     def search(
         self,
@@ -436,8 +438,8 @@ class Memory:
     def _engine(self) -> BuiltinBackend:
         if self._builtin is None:
             raise ConfigError(
-                f"{self._backend!r} indexes this memory: documents, watch, embedder and sync_soon belong to the "
-                "built-in engine; open the memory without a backend"
+                f"{self._backend!r} indexes this memory: documents, watch and embedder belong to the built-in "
+                "engine; open the memory without a backend"
             )
         return self._builtin
 

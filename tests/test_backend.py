@@ -1,5 +1,6 @@
 """What a memory asks of its engine, and which store it opens: the built-in ones, another one, and clear errors."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from openclaw_memory import Memory, SearchResults, SqliteStore, Workspace
 from openclaw_memory.backend import Backend, BuiltinBackend
 from openclaw_memory.errors import ConfigError
+from openclaw_memory.tools import memory_tools
 from openclaw_memory.types import SearchResult, SyncReport
 
 
@@ -48,7 +50,13 @@ def test_a_memory_hands_its_calls_to_the_backend_it_was_given(notes):
     assert not (notes / ".memory").exists()
 
 
-@pytest.mark.parametrize("ask", [lambda memory: memory.watch(), lambda memory: memory.documents, Memory.sync_soon])
+def test_a_tool_that_writes_says_so_where_the_memory_has_another_backend(notes):
+    memory = Memory(Workspace.open(notes), backend=Fixed(Workspace.open(notes)))
+    tools = {tool.name: tool for tool in memory_tools(memory)}
+    assert json.loads(tools["memory_append"]({"text": "The ferry leaves at seven."}))["status"] == "ok"
+
+
+@pytest.mark.parametrize("ask", [lambda memory: memory.watch(), lambda memory: memory.documents])
 def test_what_only_the_built_in_engine_can_is_refused_with_a_word(notes, ask):
     memory = Memory(Workspace.open(notes), backend=Fixed(Workspace.open(notes)))
     with pytest.raises(ConfigError, match="belong to the built-in engine"):
@@ -71,6 +79,7 @@ def test_a_memory_without_store_and_backend_is_an_error(notes):
     [
         ("sqlite", ".memory/index.sqlite"),
         ("sqlite:///elsewhere/other.sqlite", "elsewhere/other.sqlite"),
+        ("sqlite:///notes #1?.sqlite", "notes #1?.sqlite"),
         (lambda: SqliteStore("made.sqlite"), None),
     ],
 )
@@ -103,6 +112,7 @@ def test_a_store_of_another_package_is_found_by_its_scheme(notes, monkeypatch):
         ({"store": "postgres://host/db"}, r"unknown store 'postgres://host/db': the stores are sqlite;"),
         ({"store": "sqlte"}, "did you mean 'sqlite'"),
         ({"store": "sqlite://"}, "names no file"),
+        ({"store": "sqlite://index.sqlite"}, "names a host, 'index.sqlite'"),
         ({"store": 7}, "is not a store: it lacks add_vectors"),
         ({"store": "sqlite:///a.sqlite", "index_path": "b.sqlite"}, "does not go with store="),
     ],
@@ -110,3 +120,8 @@ def test_a_store_of_another_package_is_found_by_its_scheme(notes, monkeypatch):
 def test_a_store_that_cannot_be_opened_is_named_with_what_to_give_instead(notes, given, message):
     with pytest.raises(ConfigError, match=message):
         Memory.open(notes, **given)
+
+
+def test_a_function_that_makes_no_store_is_named(notes):
+    with Memory.open(notes, store=lambda: 7, embedder=None) as memory, pytest.raises(ConfigError, match="returned 7"):
+        memory.search("gauges")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import EmbedderSelector
 from openclaw_memory.errors import (
+    ConfigError,
     CorruptIndexError,
     IndexLockedError,
     IndexReplacedError,
@@ -97,12 +98,16 @@ class IndexService:
 
         Raises:
             StoreError: The memory is closed.
+            ConfigError: The function that makes the store returns something else.
         """
         with self._making:
             self.check_open()
             if self._store is None:
                 assert callable(self._parts.store), "either a store was handed in, or a function that makes one"
-                self._store = self._parts.store()
+                made = self._parts.store()
+                if not isinstance(made, Store):
+                    raise ConfigError(f"the function that makes the store returned {made!r}, which is no Store")
+                self._store = made
             return self._store
 
     @property

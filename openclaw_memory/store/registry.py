@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
-from urllib.parse import urlsplit
 
 from openclaw_memory.errors import ConfigError, nearest
 from openclaw_memory.store.location import index_place
@@ -43,8 +42,13 @@ def store_of(
     if choice == SQLITE:
         index, notices = (Path(index_path).expanduser(), ()) if index_path else index_place(root)
         return SqliteStore(index), notices
-    if not (path := urlsplit(f"//{rest}").path.removeprefix("/")):
-        raise ConfigError(f"store {choice!r} names no file: write it like sqlite:////var/lib/agent/index.sqlite")
+    host, _, path = rest.partition("/")
+    if host or not path:
+        wrong = f"names a host, {host!r}" if host else "names no file"
+        raise ConfigError(
+            f"store {choice!r} {wrong}: write sqlite:////var/lib/agent/index.sqlite, or sqlite:///index.sqlite for a "
+            "file in the workspace"
+        )
     return SqliteStore(root / Path(path).expanduser()), ()
 
 
