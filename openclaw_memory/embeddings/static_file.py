@@ -42,7 +42,6 @@ DIGEST_BYTES = 8
 BITS = (8, 4)
 
 _SPAN = Struct("<2I")
-_SCALE = Struct("<e")
 
 
 class Layout(NamedTuple):

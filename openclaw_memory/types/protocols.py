@@ -113,8 +113,7 @@ class Store(Protocol):
         """Begin the next index, which starts with the vectors of this one.
 
         This index stays in use until the next one is published. A first index, which has nothing to lose, may be built
-        in
-        place, so that the next build with `keep_rows` continues where an interrupted one stopped.
+        in place, so that the next build with `keep_rows` continues where an interrupted one stopped.
 
         Args:
             meta: What the next index is built with.
