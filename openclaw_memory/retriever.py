@@ -59,7 +59,7 @@ class Retriever:
         with self._service.priority.searching(), self._service.store().snapshot() as frozen:
             stored = frozen.meta()
             self._complete = stored is not None and stored.complete
-            if stored is None and not known and not self._service.is_syncing_here and self._config.sync.before_search:
+            if stored is None and not known and self._service.builds_before_search:
                 raise IndexReplacedError("the index was deleted when it had just been built; search again")
             if self._complete or not known:
                 results = self._results(frozen, stored, query, rules, source, explain=explain, now=now)

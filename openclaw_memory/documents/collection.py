@@ -528,7 +528,7 @@ class Documents:
             with self._service.store().snapshot() as frozen:
                 stored = frozen.meta()
                 is_partial = stored is None or (not stored.complete and self._service.is_syncing)
-                if is_partial and not self._service.is_syncing_here:
+                if is_partial and self._service.builds_before_search:
                     raise IndexReplacedError("the index was deleted when it had just been built; search again")
                 return work(frozen)
 

@@ -207,6 +207,11 @@ class IndexService:
         """Whether a sync runs in this very thread, as seen from a progress callback."""
         return self._sync_thread == threading.get_ident()
 
+    @property
+    def builds_before_search(self) -> bool:
+        """Whether `make_searchable` builds a missing index when it is called in this thread."""
+        return self._parts.config.sync.before_search and not self.is_syncing_here
+
     # --- syncing -------------------------------------------------------------------------------------------------
 
     def sync(
@@ -258,7 +263,7 @@ class IndexService:
         if stored is not None and stored.complete:
             self._had_index = True
             return None
-        if not self._parts.config.sync.before_search or self.is_syncing_here:
+        if not self.builds_before_search:
             return None
         if stored is not None and self.is_locked():
             if self._sync_thread is None:

@@ -584,3 +584,13 @@ def test_words_alone_find_documents_and_lines(documents, memory):
 
 def test_what_does_not_fit_is_not_among_all(documents):
     assert sorted(ids(documents.iterate(lambda one: one.metadata["n"] > 1))) == ["empty", "venue"]
+
+
+def test_documents_of_an_index_that_searches_do_not_build_are_none(tmp_path):
+    unbuilt = MemoryConfig(sync=SyncConfig(before_search=False, on_search=False))
+    with Memory.open(tmp_path, config=unbuilt) as memory:
+        memory.append("The ferry leaves at seven.", date="2026-03-01")
+        assert memory.documents.keyword_search("ferry", 2) == []
+        assert memory.documents.search("ferry", 2) == []
+        assert memory.documents.vector_search([1.0] * 256, 2) == []
+        assert memory.documents.vector_identity() is None
