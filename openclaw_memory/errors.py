@@ -35,6 +35,7 @@ __all__ = [
     "CorruptIndexError",
     "EmbedderError",
     "IndexLockedError",
+    "IndexReplacedError",
     "InvalidInputError",
     "MissingExtraError",
     "NewerIndexError",
