@@ -18,7 +18,7 @@ from openclaw_memory.cli.output import (
     say_status,
 )
 from openclaw_memory.cli.watch import watch
-from openclaw_memory.display.tables import clean
+from openclaw_memory.display import clean
 from openclaw_memory.types.files import cited
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from openclaw_memory.config.config import colours
-from openclaw_memory.display.tables import clean
+from openclaw_memory.display import clean
 from openclaw_memory.types.results import behind, details, failure, first_of, overview
 
 if TYPE_CHECKING:

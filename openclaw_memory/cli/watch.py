@@ -10,7 +10,7 @@ import click
 
 from openclaw_memory.cli.options import Place, placed, progress_bar, waiting
 from openclaw_memory.cli.output import note, paint, say, say_json_line
-from openclaw_memory.display.tables import clean
+from openclaw_memory.display import clean
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.types.results import first_of
 

@@ -10,7 +10,7 @@ import click
 
 from openclaw_memory.cli.options import INTERRUPTED, Followed, Place, placed, synced
 from openclaw_memory.cli.output import note, paint, plain, say, say_json
-from openclaw_memory.display.tables import clean
+from openclaw_memory.display import clean
 from openclaw_memory.types.files import citation, cited
 
 if TYPE_CHECKING:

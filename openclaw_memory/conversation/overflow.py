@@ -12,7 +12,7 @@ from openclaw_memory.conversation.compaction import Compacted, Count, Summarise,
 from openclaw_memory.conversation.messages import Message, estimated_tokens
 
 if TYPE_CHECKING:
-    from openclaw_memory.workspace.transcripts.writer import SessionLog
+    from openclaw_memory.workspace.session_log import SessionLog
 
 # How the services say that a prompt is too long, each as its errors read; the last four are said by many.
 _TOO_LONG = re.compile(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.tools.visibility import Audience, is_private
 from openclaw_memory.types import SearchResult, Source
-from openclaw_memory.workspace.transcripts.openclaw import LABELS, said
+from openclaw_memory.workspace.transcript_records import LABELS, said
 
 if TYPE_CHECKING:
     from openclaw_memory.conversation.messages import Message

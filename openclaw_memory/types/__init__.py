@@ -4,8 +4,7 @@ files -> index (chunks, rows) -> answers (results, reports, status); `tools` and
 frameworks exchange with a memory; `protocols` are the parts that can be replaced.
 """
 
-from openclaw_memory.types.candidates import CandidateRequest, Candidates, SourceHits, gather_candidates
-from openclaw_memory.types.documents import Document, VectorSource
+from openclaw_memory.types.exchange import Document, Tool, ToolAnswer, VectorSource
 from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source
 from openclaw_memory.types.index import (
     Chunk,
@@ -18,9 +17,18 @@ from openclaw_memory.types.index import (
     StoreInfo,
     Vector,
 )
-from openclaw_memory.types.protocols import Build, Embedder, ServiceEmbedder, Store, WordVectorEmbedder
+from openclaw_memory.types.protocols import (
+    Build,
+    CandidateRequest,
+    Candidates,
+    Embedder,
+    ServiceEmbedder,
+    SourceHits,
+    Store,
+    WordVectorEmbedder,
+    gather_candidates,
+)
 from openclaw_memory.types.results import Progress, SearchResult, Status, SyncReport
-from openclaw_memory.types.tools import Tool, ToolAnswer
 from openclaw_memory.types.where import Where
 
 __all__ = [
