@@ -1,35 +1,40 @@
 """The vocabulary: frozen value objects that pass between the stages, and the protocols of an embedder and a store.
 
-files -> index (chunks, rows) -> answers (results, reports, status); `tools` and `documents` are what agents and
-frameworks exchange with a memory; `protocols` are the parts that can be replaced.
+files -> index (chunks, rows) -> results (and reports, status); `exchange` is what agents and frameworks
+exchange with a memory; `protocols` are the parts that can be replaced.
 """
 
-from openclaw_memory.types.exchange import Document, Tool, ToolAnswer, VectorSource
-from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source
-from openclaw_memory.types.index import (
-    Chunk,
-    ChunkRow,
-    FileRecord,
-    Hit,
-    IndexMeta,
-    Matrix,
-    StoredChunk,
-    StoreInfo,
-    Vector,
-)
-from openclaw_memory.types.protocols import (
-    Build,
-    CandidateRequest,
-    Candidates,
-    Embedder,
-    ServiceEmbedder,
-    SourceHits,
-    Store,
-    WordVectorEmbedder,
-    gather_candidates,
-)
-from openclaw_memory.types.results import Progress, SearchResult, Status, SyncReport
-from openclaw_memory.types.where import Where
+from typing import TYPE_CHECKING
+
+from openclaw_memory._lazy import late_names
+
+if TYPE_CHECKING:
+    from openclaw_memory.types.exchange import Document, Tool, ToolAnswer, VectorSource
+    from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source
+    from openclaw_memory.types.index import (
+        CandidateRequest,
+        Candidates,
+        Chunk,
+        ChunkRow,
+        FileRecord,
+        Hit,
+        IndexMeta,
+        Matrix,
+        SourceHits,
+        StoredChunk,
+        StoreInfo,
+        Vector,
+    )
+    from openclaw_memory.types.protocols import (
+        Build,
+        Embedder,
+        ServiceEmbedder,
+        Store,
+        WordVectorEmbedder,
+        gather_candidates,
+    )
+    from openclaw_memory.types.results import Progress, SearchResult, Status, SyncReport
+    from openclaw_memory.types.where import Where
 
 __all__ = [
     "SOURCES",
@@ -65,3 +70,17 @@ __all__ = [
     "WordVectorEmbedder",
     "gather_candidates",
 ]
+
+_MODULES = {
+    "exchange": ("Document", "Tool", "ToolAnswer", "VectorSource"),
+    "files": ("SOURCES", "Excerpt", "MemoryFile", "Skipped", "Source"),
+    "index": (
+        *("CandidateRequest", "Candidates", "Chunk", "ChunkRow", "FileRecord", "Hit", "IndexMeta", "Matrix"),
+        *("SourceHits", "StoreInfo", "StoredChunk", "Vector"),
+    ),
+    "protocols": ("Build", "Embedder", "ServiceEmbedder", "Store", "WordVectorEmbedder", "gather_candidates"),
+    "results": ("Progress", "SearchResult", "Status", "SyncReport"),
+    "where": ("Where",),
+}
+
+__getattr__, __dir__ = late_names(__name__, _MODULES, __all__)

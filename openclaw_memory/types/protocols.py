@@ -1,86 +1,27 @@
-"""The parts that can be replaced, an `Embedder` and a `Store` with its `Build`, and what a search asks of a store."""
+"""The parts that can be replaced: an `Embedder`, and a `Store` with its `Build`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
-from openclaw_memory.types.files import SOURCES, Source
-from openclaw_memory.types.index import ChunkRow, FileRecord, Hit, IndexMeta, Matrix, StoredChunk, StoreInfo, Vector
-from openclaw_memory.types.where import Where, conditions, matches
-
-
-@dataclass(frozen=True, slots=True)
-class SourceHits:
-    """Scores by chunk id of what was found in one source.
-
-    Attributes:
-        text: The scores of keyword search.
-        vector: The cosines of vector search, or None if it did not run.
-        cosines: The cosines of all chunks that either search found, as far as they are known.
-    """
-
-    text: Mapping[int, float]
-    vector: Mapping[int, float] | None
-    cosines: Mapping[int, float] = field(default_factory=dict)
-
-
-def _nothing(_hits: Sequence[SourceHits]) -> Iterable[int]:
-    return ()
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateRequest:
-    """Everything that one search needs of a store.
-
-    Attributes:
-        terms: Segmented terms of the keyword search. Without any, nothing is searched.
-        vector: The unit vector of the query, or None to search by keywords alone.
-        text_hits: How many chunks keyword search finds at most, in each source.
-        vector_hits: How many chunks vector search finds at most, in each source.
-        match: Whether a chunk needs any of the terms, or all of them.
-        enough: With `match="all"`, chunks with any of the terms are added if fewer than this have all.
-        source: The one source to search. None searches each source that holds files, one after the other.
-        all_cosines: Whether chunks that only keyword search found get a cosine too.
-        counted: The terms whose document frequencies are wanted.
-        choose: Picks from the hits of all sources the ids of the chunks to return.
-        named: Returns whether the file of a path is wanted because the query names it; None if no file is.
-        where: A filter on the metadata of chunks.
-    """
-
-    terms: Sequence[str]
-    vector: Vector | None = None
-    text_hits: int = 60
-    vector_hits: int = 50
-    match: Literal["any", "all"] = "any"
-    enough: int = 0
-    source: Source | None = None
-    all_cosines: bool = False
-    counted: Sequence[str] = ()
-    choose: Callable[[Sequence[SourceHits]], Iterable[int]] = _nothing
-    named: Callable[[str], bool] | None = None
-    where: Where | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """What a store returns for a `CandidateRequest`, all of one state of the index.
-
-    Attributes:
-        hits: One entry for each source that was searched, in the order of `SOURCES`.
-        chunks: At least the chunks that `CandidateRequest.choose` picked, as far as they exist, by ascending id.
-        frequencies: In how many chunks each of the counted terms occurs.
-        chunk_count: How many chunks the index holds.
-        named: The chunks of each file that the query names.
-    """
-
-    hits: Sequence[SourceHits]
-    chunks: Sequence[StoredChunk]
-    frequencies: Mapping[str, int]
-    chunk_count: int
-    named: Sequence[Sequence[StoredChunk]] = ()
+if TYPE_CHECKING:
+    from openclaw_memory.types.files import Source
+    from openclaw_memory.types.index import (
+        CandidateRequest,
+        Candidates,
+        ChunkRow,
+        FileRecord,
+        Hit,
+        IndexMeta,
+        Matrix,
+        SourceHits,
+        StoredChunk,
+        StoreInfo,
+        Vector,
+    )
+    from openclaw_memory.types.where import Where
 
 
 @runtime_checkable
@@ -448,6 +389,10 @@ def gather_candidates(
     Raises:
         EmbedderError: The vector does not fit the index.
     """
+    from openclaw_memory.types.files import SOURCES
+    from openclaw_memory.types.index import Candidates
+    from openclaw_memory.types.where import conditions, matches
+
     held: list[Source] = [source for source in SOURCES if source in set(sources)]
     # One source alone needs no filter, which costs time.
     wanted: Sequence[Source | None] = held if request.source is None and len(held) > 1 else [request.source]
@@ -460,6 +405,8 @@ def gather_candidates(
 
 def _hits(store: Store, request: CandidateRequest, source: Source | None) -> SourceHits:
     """Return what keyword and vector search find in one source; None searches all."""
+    from openclaw_memory.types.index import SourceHits
+
     where = request.where
     found = store.search_text(request.terms, request.text_hits, match=request.match, source=source, where=where)
     if request.match == "all" and len(found) < request.enough:
