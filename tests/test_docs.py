@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import embedding_faults as lies
 import pytest
-from embedding_server import EmbeddingServer
 
 import openclaw_memory.embeddings
 from openclaw_memory import EmbeddingConfig, Memory, MemoryConfig, load_embedder
@@ -46,7 +45,7 @@ SETTINGS = [block for block in blocks("toml") if block != PROJECT]
 
 
 @pytest.fixture
-def own_server(embedding_server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> EmbeddingServer:
+def own_server(embedding_server, monkeypatch):
     """The server that takes the place of every service in the guide, whatever the environment says."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -56,7 +55,7 @@ def own_server(embedding_server: EmbeddingServer, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.fixture
-def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def acme(tmp_path, monkeypatch):
     """The provider of the guide, installed beside us as its TOML says."""
     points = tomllib.loads(PROJECT)["project"]["entry-points"]
     (module,) = {value.partition(":")[0] for value in points[ENTRY_POINT_GROUP].values()}

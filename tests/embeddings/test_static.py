@@ -38,7 +38,7 @@ SENTENCES = (
 
 
 @pytest.fixture(scope="module")
-def embedder() -> StaticEmbedder:
+def embedder():
     return StaticEmbedder()
 
 
@@ -57,7 +57,7 @@ def parts_of(path: Path) -> tuple[list[str], np.ndarray, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def reference() -> tuple[Tokenizer, np.ndarray]:
+def reference():
     """Hugging Face's Unigram over the same pieces and scores after an unknown one, and the rows."""
     pieces, costs, rows = parts_of(SHIPPED)
     scores = list(zip(pieces, (-costs).tolist(), strict=True))
@@ -148,9 +148,7 @@ def test_only_many_characters_are_worth_a_dictionary(monkeypatch):
         StaticEmbedder().embed_documents([" ".join(SENTENCES), "a" * 1000])
 
 
-# --- the vector of a question, without numpy --------------------------------------------------------------------------
-
-
+# --- the vector of a question, without numpy
 def test_translations_are_nearer_than_other_subjects(embedder):
     texts = ["The doctor works in the hospital.", "El médico trabaja en el hospital.", "Der Zug fährt nach Berlin."]
     english, spanish, other = embedder.embed_documents(texts)
@@ -216,7 +214,7 @@ def test_full_caches_are_emptied_and_answers_stay_the_same(monkeypatch, embedder
     assert len(small._vectors_by_word) <= 3
 
 
-# --- small models -------------------------------------------------------------------------------------------------
+# --- small models ---
 
 PIECES = {
     "▁": 3.0, "a": 5.0, "b": 9.0, "▁a": 7.0, "ab": 8.5, "▁ab": 10.5, "ba": 10.0, "aba": 12.5, "ca": 12.5
