@@ -12,7 +12,6 @@ from openclaw_memory.config import MemoryConfig, SessionsConfig
 from openclaw_memory.config.config import agent_places, settings_of
 from openclaw_memory.embeddings.selection import EmbedderChoice, EmbedderSelector, embedders_of
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
 
 if TYPE_CHECKING:
     import datetime
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.search import SearchResults
     from openclaw_memory.store.registry import StoreChoice
+    from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.bootstrap import Bootstrap
     from openclaw_memory.workspace.transcripts.writer import SessionLog

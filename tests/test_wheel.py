@@ -18,7 +18,7 @@ PACKAGES = {
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
+def wheel(tmp_path_factory):
     """The wheel, unpacked: a folder that can stand on the path."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
@@ -63,8 +63,7 @@ def test_the_demonstration_runs_from_the_wheel(wheel, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("package", "extra"),
-    [("langchain_openclaw_memory", "langchain"), ("llama_index_openclaw_memory", "llama-index")],
+    ("package", "extra"), [("langchain_openclaw_memory", "langchain"), ("llama_index_openclaw_memory", "llama-index")]
 )
 def test_an_adapter_without_its_framework_says_what_to_install(package, extra, wheel):
     # -S leaves out site-packages: no framework is installed there.

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from openclaw_memory._log import warn
 from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.embeddings.registry import allowed, check_provider, first_available, from_callable, made
-from openclaw_memory.embeddings.remote.errors import ServiceError
 from openclaw_memory.embeddings.vectors import PROBE, own_errors
 from openclaw_memory.errors import ConfigError, EmbedderError
-from openclaw_memory.types import Embedder, IndexMeta, ServiceEmbedder
+from openclaw_memory.types import Embedder, ServiceEmbedder
 
 if TYPE_CHECKING:
-    from openclaw_memory.types import Matrix, Vector
+    from openclaw_memory.types import IndexMeta, Matrix, Vector
 
 T = TypeVar("T")
 
@@ -56,6 +55,8 @@ class CircuitBreakerEmbedder:
             with own_errors(self._failed):
                 vector = self.inner.embed_query(text)
         except EmbedderError as error:
+            from openclaw_memory.embeddings.remote.errors import ServiceError
+
             if self.endpoint and not (isinstance(error, ServiceError) and error.isolated):
                 self._open_until = (self._clock() + SILENT_SECONDS, str(error))
             raise

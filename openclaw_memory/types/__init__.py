@@ -4,24 +4,29 @@ files -> index (chunks, rows) -> answers (results, reports, status); `tools` and
 frameworks exchange with a memory; `protocols` are the parts that can be replaced.
 """
 
-from openclaw_memory.types.candidates import CandidateRequest, Candidates, SourceHits, gather_candidates
-from openclaw_memory.types.documents import Document, VectorSource
-from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source
-from openclaw_memory.types.index import (
-    Chunk,
-    ChunkRow,
-    FileRecord,
-    Hit,
-    IndexMeta,
-    Matrix,
-    StoredChunk,
-    StoreInfo,
-    Vector,
-)
-from openclaw_memory.types.protocols import Build, Embedder, ServiceEmbedder, Store, WordVectorEmbedder
-from openclaw_memory.types.results import Progress, SearchResult, Status, SyncReport
-from openclaw_memory.types.tools import Tool, ToolAnswer
-from openclaw_memory.types.where import Where
+from typing import TYPE_CHECKING
+
+from openclaw_memory._lazy import late_names
+
+if TYPE_CHECKING:
+    from openclaw_memory.types.candidates import CandidateRequest, Candidates, SourceHits, gather_candidates
+    from openclaw_memory.types.documents import Document, VectorSource
+    from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source
+    from openclaw_memory.types.index import (
+        Chunk,
+        ChunkRow,
+        FileRecord,
+        Hit,
+        IndexMeta,
+        Matrix,
+        StoredChunk,
+        StoreInfo,
+        Vector,
+    )
+    from openclaw_memory.types.protocols import Build, Embedder, ServiceEmbedder, Store, WordVectorEmbedder
+    from openclaw_memory.types.results import Progress, SearchResult, Status, SyncReport
+    from openclaw_memory.types.tools import Tool, ToolAnswer
+    from openclaw_memory.types.where import Where
 
 __all__ = [
     "SOURCES",
@@ -57,3 +62,54 @@ __all__ = [
     "WordVectorEmbedder",
     "gather_candidates",
 ]
+
+_MODULES = {
+    "candidates": (
+        "CandidateRequest",
+        "Candidates",
+        "SourceHits",
+        "gather_candidates",
+    ),
+    "documents": (
+        "Document",
+        "VectorSource",
+    ),
+    "files": (
+        "SOURCES",
+        "Excerpt",
+        "MemoryFile",
+        "Skipped",
+        "Source",
+    ),
+    "index": (
+        "Chunk",
+        "ChunkRow",
+        "FileRecord",
+        "Hit",
+        "IndexMeta",
+        "Matrix",
+        "StoredChunk",
+        "StoreInfo",
+        "Vector",
+    ),
+    "protocols": (
+        "Build",
+        "Embedder",
+        "ServiceEmbedder",
+        "Store",
+        "WordVectorEmbedder",
+    ),
+    "results": (
+        "Progress",
+        "SearchResult",
+        "Status",
+        "SyncReport",
+    ),
+    "tools": (
+        "Tool",
+        "ToolAnswer",
+    ),
+    "where": ("Where",),
+}
+
+__getattr__, __dir__ = late_names(__name__, _MODULES, __all__)

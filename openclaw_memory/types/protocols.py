@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
-from openclaw_memory.types.candidates import CandidateRequest, Candidates
-from openclaw_memory.types.files import Source
-from openclaw_memory.types.index import ChunkRow, FileRecord, Hit, IndexMeta, Matrix, StoredChunk, StoreInfo, Vector
-from openclaw_memory.types.where import Where
+if TYPE_CHECKING:
+    from openclaw_memory.types.candidates import CandidateRequest, Candidates
+    from openclaw_memory.types.files import Source
+    from openclaw_memory.types.index import ChunkRow, FileRecord, Hit, IndexMeta, Matrix, StoredChunk, StoreInfo, Vector
+    from openclaw_memory.types.where import Where
 
 
 @runtime_checkable

@@ -26,9 +26,7 @@ def example(name: str) -> list[str]:
     return shlex.split(found[1])
 
 
-# --- help ---------------------------------------------------------------------------------------------------------
-
-
+# --- help
 @pytest.mark.parametrize("name", EVERY)
 def test_help_explains_all_arguments_and_options_and_ends_with_an_example(name, run):
     command = commands.commands[name]
@@ -54,9 +52,7 @@ def test_the_example_in_the_help_works(name, as_json, run, notes, monkeypatch):
         assert isinstance(json.loads(outcome.out), dict)
 
 
-# --- answers ------------------------------------------------------------------------------------------------------
-
-
+# --- answers
 def test_search_prints_the_answering_line_with_its_place(run, notes):
     outcome = run("search", "--workspace", notes, "Who services the boiler?")
     assert outcome.code == 0
@@ -191,9 +187,7 @@ def test_get_says_of_a_line_of_a_transcript_that_it_shows_nothing(run, notes, li
     assert ("ferry" in outcome.out) is not told
 
 
-# --- init ---------------------------------------------------------------------------------------------------------
-
-
+# --- init
 def test_init_makes_a_private_workspace(run, tmp_path):
     folder = tmp_path / "new" / "place"
     assert run("init", "--workspace", folder).code == 0
@@ -226,9 +220,7 @@ def test_init_on_a_file_is_an_error(run, tmp_path):
     assert "choose a folder" in outcome.err
 
 
-# --- wrong use ----------------------------------------------------------------------------------------------------
-
-
+# --- wrong use
 @pytest.mark.parametrize(
     ("arguments", "words", "kind"),
     [
@@ -312,9 +304,7 @@ def test_a_damaged_index_is_told_and_built_again(run, notes, command):
     assert "household.md" in run("search", "--workspace", notes, "boiler").out
 
 
-# --- terminals ----------------------------------------------------------------------------------------------------
-
-
+# --- terminals
 def test_notes_cannot_steer_the_terminal(run, notes):
     (notes / "memory" / "evil.md").write_text(
         "The zebra \x1b[2Jclears \x9b31m the \u202escreen\x07.\n", encoding="utf-8"

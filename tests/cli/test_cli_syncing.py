@@ -76,9 +76,7 @@ def test_a_search_without_an_index_that_cannot_build_one_is_an_error(run, notes,
     assert json.loads(outcome.out) == {"error": "no space is left", "kind": "StoreError"}
 
 
-# --- while another process syncs ------------------------------------------------------------------------------------
-
-
+# --- while another process syncs
 @pytest.fixture
 def another_sync(notes):
     """Holds the turn to sync the index of the notes, as another process does, until it is told to end."""

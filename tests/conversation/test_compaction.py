@@ -290,12 +290,7 @@ def test_before_it_asks_for_a_summary_it_shows_what_will_be_lost_and_after_it_wh
         return summarise(lost)
 
     done = compact(
-        messages,
-        told,
-        rules=keeping(1),
-        count=one_each,
-        before=lambda lost: seen.append(list(lost)),
-        after=seen.append,
+        messages, told, rules=keeping(1), count=one_each, before=lambda lost: seen.append(list(lost)), after=seen.append
     )
     assert seen == [messages[:2], "summarise", done]
 

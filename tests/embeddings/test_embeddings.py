@@ -112,9 +112,7 @@ def test_loading_an_embedder_leaves_numpy_for_later():
     assert run.stdout.strip() == "False"
 
 
-# --- a function as an embedder -----------------------------------------------------------------------------------
-
-
+# --- a function as an embedder
 def lengths(texts: list[str]) -> list[list[float]]:
     return [[len(text), 1.0, float(text.count("a"))] for text in texts]
 
@@ -179,9 +177,7 @@ def test_non_finite_numbers_of_a_function_become_zero():
     assert np.allclose(vector, [0, 0, 0.6, -0.8])
 
 
-# --- vectors -----------------------------------------------------------------------------------------------------
-
-
+# --- vectors
 @given(arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.floats(width=32)))
 def test_normalised_rows_are_finite_and_of_length_one_or_as_short_as_they_were(matrix):
     rows = normalised(matrix)

@@ -257,7 +257,7 @@ FAULTS = (
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.row} {fault.fault}")
-def test_each_fault_has_tests_that_exist(fault: Fault) -> None:
+def test_each_fault_has_tests_that_exist(fault):
     assert fault.proofs
     for proof in fault.proofs:
         file, name = proof.split("::")
@@ -265,17 +265,15 @@ def test_each_fault_has_tests_that_exist(fault: Fault) -> None:
         assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, proof
 
 
-def test_each_row_stands_once_and_in_order() -> None:
+def test_each_row_stands_once_and_in_order():
     rows = [fault.row for fault in FAULTS]
     assert rows == sorted(set(rows))
     assert {*range(1, 7), *range(8, 14), *range(16, 20), *range(24, 33), 42, 43, 44} <= set(rows)
 
 
-# --- 4: the index is deleted -------------------------------------------------------------------------------------------
-
-
+# --- 4: the index is deleted
 @pytest.mark.parametrize("embedder", ["static", None])
-def test_a_memory_whose_index_was_deleted_gives_the_same_answers(notes: Path, embedder: Any) -> None:
+def test_a_memory_whose_index_was_deleted_gives_the_same_answers(notes, embedder):
     questions = ["Who has the spare key?", "GEO-1000", "E_CAL_DRIFT", "boiler", "trains"]
 
     def answers() -> list[Any]:
@@ -290,10 +288,8 @@ def test_a_memory_whose_index_was_deleted_gives_the_same_answers(notes: Path, em
     assert all(before)
 
 
-# --- 17: what must not be read -----------------------------------------------------------------------------------------
-
-
-def test_what_is_too_large_or_no_file_is_listed_and_never_read(notes: Path) -> None:
+# --- 17: what must not be read
+def test_what_is_too_large_or_no_file_is_listed_and_never_read(notes):
     folder = notes / "memory"
     for name, size in (("line.md", 100 * 1024**2), ("sparse.md", 50 * 1024**3)):
         with (folder / name).open("wb") as file:
@@ -318,19 +314,15 @@ def test_what_is_too_large_or_no_file_is_listed_and_never_read(notes: Path) -> N
     assert peak < 64 * 1024**2
 
 
-# --- 43: no network ----------------------------------------------------------------------------------------------------
-
-
+# --- 43: no network
 @pytest.mark.filterwarnings("ignore:A test tried to use")  # what blocks the call also warns of it
-def test_no_test_can_reach_a_network() -> None:
+def test_no_test_can_reach_a_network():
     with socket.socket() as out, pytest.raises(SocketConnectBlockedError):
         out.connect(("192.0.2.1", 80))  # an address that is kept for documentation
 
 
-# --- 44: for the owner alone -------------------------------------------------------------------------------------------
-
-
-def test_whatever_is_made_is_the_owners_alone_even_without_a_umask(tmp_path: Path) -> None:
+# --- 44: for the owner alone
+def test_whatever_is_made_is_the_owners_alone_even_without_a_umask(tmp_path):
     umask = os.umask(0)
     try:
         with pytest.raises(SystemExit):

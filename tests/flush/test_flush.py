@@ -86,9 +86,7 @@ def fail(turn) -> None:
         turn.failed(TimeoutError("the model is away"))
 
 
-# --- the cycle ---------------------------------------------------------------------------------------------------------
-
-
+# --- the cycle
 def test_a_flush_is_due_at_176_000_of_200_000_tokens_and_once_a_cycle(flush):
     assert flush.due(175_999) is None
     save(flush.due(176_000), "- a fact")
@@ -228,9 +226,7 @@ def test_a_time_zone_that_nobody_knows_is_told_at_once(tmp_path):
         Flush(Workspace(tmp_path, journal=JournalConfig(timezone="Europe/Atlantis")), "main")
 
 
-# --- what the model is told, and may do -----------------------------------------------------------------------------------
-
-
+# --- what the model is told, and may do
 def test_the_prompts_are_openclaws_with_the_day_and_the_limits(flush):
     turn = flush.due(176_000)
 
@@ -337,9 +333,7 @@ def test_the_day_is_that_of_the_users_zone(tmp_path, clock):
     assert Flush(tokyo, "main", window=200_000, clock=clock).due(176_000).path == "memory/2026-11-22.md"
 
 
-# --- failures ----------------------------------------------------------------------------------------------------------
-
-
+# --- failures
 def test_after_three_failures_the_messages_are_kept_word_for_word_without_secrets(flush, workspace):
     turn = flush.due(176_000, messages=lambda: TALK)
     for _ in range(2):
@@ -569,9 +563,7 @@ def test_telling_a_turn_that_is_over_changes_nothing(flush):
     assert flush.state.flush_error is None
 
 
-# --- a disk that refuses -------------------------------------------------------------------------------------------------
-
-
+# --- a disk that refuses
 def test_a_workspace_that_cannot_be_written_is_not_flushed(flush, workspace, monkeypatch):
     monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
 
@@ -599,9 +591,7 @@ def test_a_full_disk_costs_the_user_nothing_and_is_told(flush, workspace, monkey
     assert (states["main"].compaction_count, states["main"].memory_flush_compaction_count) == (1, 0)
 
 
-# --- at the same time ----------------------------------------------------------------------------------------------------
-
-
+# --- at the same time
 def in_threads(works) -> None:
     threads = [threading.Thread(target=work) for work in works]
     for thread in threads:

@@ -257,17 +257,13 @@ NOTE = ("write", "memory/a.md", "memo apple\nmemo pear")
 @example(steps=[NOTE, ("sync",), ("write garbage into the index", 0.3, 3), ("sync",)])
 @settings(max_examples=60, deadline=None)
 @given(steps=st.lists(st.one_of(*NOTE_STEPS, *TALK_STEPS, *INDEX_STEPS), min_size=1, max_size=20))
-def test_any_sequence_of_edits_and_accidents_ends_equal_to_a_fresh_index(
-    open_place: Callable[[Path, Path], Any], steps: list[tuple[Any, ...]]
-) -> None:
+def test_any_sequence_of_edits_and_accidents_ends_equal_to_a_fresh_index(open_place, steps):
     check_ends_equal_to_fresh(open_place, steps)
 
 
 @settings(max_examples=60, deadline=None)
 @given(steps=st.lists(st.one_of(*TALK_STEPS[:2], *TALK_STEPS, *INDEX_STEPS[:1] * 4, *INDEX_STEPS), max_size=20))
-def test_any_sequence_of_talk_and_accidents_ends_equal_to_a_fresh_index(
-    open_place: Callable[[Path, Path], Any], steps: list[tuple[Any, ...]]
-) -> None:
+def test_any_sequence_of_talk_and_accidents_ends_equal_to_a_fresh_index(open_place, steps):
     check_ends_equal_to_fresh(open_place, steps)
 
 
@@ -299,7 +295,7 @@ def check_ends_equal_to_fresh(open_place: Callable[[Path, Path], Any], steps: li
         fresh.store.close()
 
 
-def test_an_index_that_was_deleted_is_built_again_with_equal_ids_and_hits(place: Any, open_place: Any) -> None:
+def test_an_index_that_was_deleted_is_built_again_with_equal_ids_and_hits(place, open_place):
     for number in range(20):
         place.write(f"memory/{number}.md", *(f"memo apple {number} {line}" for line in range(30)))
     place.sync()

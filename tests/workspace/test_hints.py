@@ -40,7 +40,7 @@ def is_readable(root: Path, rules: FilesConfig, path: str) -> bool:
         return False
 
 
-# --- all Markdown of a workspace ---------------------------------------------------------------------------------------
+# --- all Markdown of a workspace ---
 
 VAULT = ("Welcome.md", "Projects/bridge.md", "memory/2026-11-21.md")
 NOT_NOTES = (
@@ -68,9 +68,7 @@ def test_such_a_folder_counts_where_it_is_named_itself(tmp_path, folder):
     assert is_readable(root, rules, f"{folder}/x.md")
 
 
-# --- what is the agent's own -------------------------------------------------------------------------------------------
-
-
+# --- what is the agent's own
 @pytest.mark.parametrize("name", sorted(OF_THE_AGENT))
 def test_the_agents_own_rules_are_no_memory_where_all_markdown_is(tmp_path, name):
     lay_out(tmp_path, name, f"docs/{name}", "Welcome.md")
@@ -135,9 +133,7 @@ def test_what_is_found_is_what_may_be_read(files, extra):
         assert sorted(found(root, rules)) == sorted(path for path in there if is_readable(root, rules, path))
 
 
-# --- what is counted ---------------------------------------------------------------------------------------------------
-
-
+# --- what is counted
 @pytest.mark.parametrize(
     ("files", "rules", "count"),
     [
@@ -176,9 +172,7 @@ def test_a_count_that_was_ended_is_told_as_the_least(tmp_path, monkeypatch):
     assert advice(tmp_path, FilesConfig(), 0).startswith("at least 20 Markdown files lie in")
 
 
-# --- what is advised ---------------------------------------------------------------------------------------------------
-
-
+# --- what is advised
 @pytest.mark.parametrize(
     ("files", "words"),
     [

@@ -292,9 +292,7 @@ def test_threads_that_append_at_once_get_lines_of_their_own(tmp_path):
     assert all(lines[excerpt.start_line - 1] == excerpt.text for excerpt in added)
 
 
-# --- what stands there already ------------------------------------------------------------------------------------
-
-
+# --- what stands there already
 def test_a_block_that_stands_in_the_note_is_not_added_again(tmp_path):
     append(tmp_path, "- tea\n- milk")
     append(tmp_path, "- bread")
@@ -331,7 +329,7 @@ def test_the_same_text_is_added_again_where_nobody_asked(tmp_path):
     assert append(tmp_path, "x") == excerpt("x", 4, 4)
 
 
-# --- whose day it is ----------------------------------------------------------------------------------------------
+# --- whose day it is ---
 
 UTC_LATE = datetime.datetime(2026, 11, 21, 23, 30, tzinfo=datetime.UTC)
 

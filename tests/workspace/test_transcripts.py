@@ -42,9 +42,7 @@ def shown(root, *lines):
     return text.split("\n")[:-1]
 
 
-# --- what is shown ------------------------------------------------------------------------------------------------
-
-
+# --- what is shown
 @pytest.mark.parametrize(
     ("line", "text"),
     [
@@ -141,9 +139,7 @@ def test_recalled_blocks_and_secrets_are_not_shown(tmp_path):
     assert lines == ["User: What now?", "User: use ghp_a1…a1a1 or password=open-s…ease"]
 
 
-# --- what cannot be read -----------------------------------------------------------------------------------------
-
-
+# --- what cannot be read
 @pytest.mark.parametrize(
     "line",
     [
@@ -199,9 +195,7 @@ def test_a_long_line_costs_no_more_memory_than_may_be_read_of_it(tmp_path):
     assert peak < 4 * MAX_LINE_BYTES
 
 
-# --- parts and days ----------------------------------------------------------------------------------------------
-
-
+# --- parts and days
 def test_a_part_ends_with_the_line_that_fills_it(tmp_path):
     long = message("user", "x" * 20_000)
     parts = list(written(tmp_path, *[long] * 10).transcript(NAME))
@@ -338,9 +332,7 @@ def test_a_file_that_has_not_grown_is_known_by_all_its_bytes(tmp_path, line):
     assert list(workspace.transcript(NAME, str(parts[-1].mark))) == []
 
 
-# --- which files are transcripts ---------------------------------------------------------------------------------
-
-
+# --- which files are transcripts
 def test_transcripts_are_listed_after_the_notes(tmp_path):
     (tmp_path / "MEMORY.md").write_text("x")
     workspace = written(tmp_path, message("user", "x"))
@@ -439,9 +431,7 @@ def test_a_limit_for_notes_is_none_for_transcripts(tmp_path):
     assert workspace.excerpt(NAME).text == f"User: {'x' * 200}"
 
 
-# --- excerpts ----------------------------------------------------------------------------------------------------
-
-
+# --- excerpts
 def test_an_excerpt_has_the_numbers_of_the_file(tmp_path):
     lines = [message("user", f"line {n}") if n % 2 else message("toolResult", "x") for n in range(1, 4001)]
     workspace = written(tmp_path, *lines)

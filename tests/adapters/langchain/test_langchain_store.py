@@ -12,14 +12,7 @@ from datetime import UTC, datetime
 
 import pytest
 from langchain_openclaw_memory.langgraph_store import OpenClawStore
-from langgraph.store.base import (
-    GetOp,
-    InvalidNamespaceError,
-    ListNamespacesOp,
-    PutOp,
-    SearchItem,
-    SearchOp,
-)
+from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, PutOp, SearchItem, SearchOp
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import FilesConfig

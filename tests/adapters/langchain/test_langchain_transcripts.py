@@ -181,9 +181,7 @@ def test_a_long_conversation_is_written_at_once_and_never_again(memory, monkeypa
     writes = []
     append = type(memory.session_log("s")).append_entries
     monkeypatch.setattr(
-        type(memory.session_log("s")),
-        "append_entries",
-        lambda log, new: (append(log, new), writes.append(len(new)))[0],
+        type(memory.session_log("s")), "append_entries", lambda log, new: (append(log, new), writes.append(len(new)))[0]
     )
     transcripts = TranscriptMiddleware(memory, session_id="s")
     for _ in range(2):

@@ -63,9 +63,7 @@ def held():
     script.go_on.set()
 
 
-# --- what is written ---
-
-
+# --- what is written
 async def test_a_task_that_is_cancelled_loses_nothing_of_what_was_ejected(memory, kept):
     block = OpenClawMemoryBlock(memory)
     task = asyncio.create_task(block.aput(facts(1), session_id="s1"))
@@ -159,9 +157,7 @@ def test_what_is_ejected_after_the_memory_was_closed_is_written(memory, noted):
     assert noted(1) == [1]
 
 
-# --- what is flushed ---
-
-
+# --- what is flushed
 def test_threads_that_eject_at_once_lose_nothing_and_flush_each_message_once(memory, kept, noted):
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=30)
     with ThreadPoolExecutor(8) as pool:

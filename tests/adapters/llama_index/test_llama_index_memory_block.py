@@ -68,9 +68,7 @@ def full_disk(monkeypatch):
     return switch
 
 
-# --- what is kept ---
-
-
+# --- what is kept
 def test_what_is_ejected_is_in_the_transcript_at_once_with_secrets_masked(memory, kept):
     put(OpenClawMemoryBlock(memory), [user(f"The key is {SECRET}."), reply("Noted.")], "s1")
     assert len(kept("s1")) == 2
@@ -186,9 +184,7 @@ def test_a_memory_that_was_closed_costs_the_agent_nothing(memory):
     assert get(block, user("What?"), session="s1") == ""
 
 
-# --- when it flushes ---
-
-
+# --- when it flushes
 def test_a_flush_is_held_once_enough_was_ejected(memory, noted):
     llm = ScriptedLLM(script=writes_facts)
     block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=40)
@@ -287,9 +283,7 @@ def test_a_model_whose_window_nobody_can_tell_loses_nothing(memory, kept):
     assert "unknown model (3 attempts)" in memory.status().flush["s1"]
 
 
-# --- what is recalled ---
-
-
+# --- what is recalled
 @pytest.fixture
 def recalling(memory):
     memory.append("- The boiler code is 4711.\n- The spare key is with Mrs. Groen.", date="2026-02-09")
@@ -391,9 +385,7 @@ def test_a_wrong_argument_of_the_search_is_told_at_the_first_recall(memory, wron
         get(OpenClawMemoryBlock(memory, **wrong), user("What?"))
 
 
-# --- how it is made shorter ---
-
-
+# --- how it is made shorter
 @pytest.fixture
 def long_block(memory):
     for day in range(1, 7):
@@ -437,9 +429,7 @@ def test_a_block_of_which_all_is_to_be_saved_is_none(long_block):
     assert asyncio.run(long_block.atruncate(whole, 10_000)) is None
 
 
-# --- how it is made ---
-
-
+# --- how it is made
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
