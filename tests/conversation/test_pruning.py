@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.config import PruningConfig
+from openclaw_memory.conversation.compaction import prune
 from openclaw_memory.conversation.messages import estimated_tokens
-from openclaw_memory.conversation.pruning import prune
 from openclaw_memory.errors import InvalidInputError
 
 RULES = PruningConfig()

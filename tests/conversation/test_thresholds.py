@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation import compaction_threshold, flush_due
-from openclaw_memory.conversation.thresholds import SMALLEST_WINDOW, flush_threshold, reserve
+from openclaw_memory.conversation.window import SMALLEST_WINDOW, flush_threshold, reserve
 
 RULES = CompactionConfig()
 BIG = RULES.force_flush_bytes

@@ -13,8 +13,7 @@ from static_models import small_model
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from openclaw_memory.embeddings import load_embedder, static
-from openclaw_memory.embeddings.segmentation import INVISIBLE, WORD, cheapest_pieces, mapped_finder, words_of
-from openclaw_memory.embeddings.static import StaticEmbedder
+from openclaw_memory.embeddings.static import INVISIBLE, WORD, StaticEmbedder, cheapest_pieces, mapped_finder, words_of
 from openclaw_memory.embeddings.static_file import all_pieces
 from openclaw_memory.errors import EmbedderError
 from tools.static_model.model_file import read_model
