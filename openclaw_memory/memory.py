@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import datetime
 
     from openclaw_memory.backend import Backend, BuiltinBackend
-    from openclaw_memory.conversation.session_key import ChatType
     from openclaw_memory.documents import Documents
     from openclaw_memory.flush.flush import Flush
+    from openclaw_memory.flush.state import ChatType
     from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.search import SearchResults

@@ -14,7 +14,7 @@ import pytest
 import openclaw_memory.embeddings
 from openclaw_memory import EmbeddingConfig, Memory, MemoryConfig, load_embedder
 from openclaw_memory.embeddings import Limits, RetryPolicy, gemini, hashing, local, openai, static, voyage
-from openclaw_memory.embeddings.batch.jobs import Patience
+from openclaw_memory.embeddings.batch import Patience
 from openclaw_memory.embeddings.registry import ENTRY_POINT_GROUP, providers
 from openclaw_memory.embeddings.selection import SILENT_SECONDS
 from openclaw_memory.errors import EmbedderError

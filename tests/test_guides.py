@@ -14,7 +14,7 @@ from openclaw_memory import JournalConfig, Memory, SessionsConfig, Status, SyncC
 from openclaw_memory.cli.doctor import examine
 from openclaw_memory.config import CompactionConfig, PruningConfig
 from openclaw_memory.conversation import compaction, compaction_threshold
-from openclaw_memory.conversation.thresholds import flush_threshold
+from openclaw_memory.conversation.window import flush_threshold
 from openclaw_memory.flush import flush
 from openclaw_memory.indexing import staleness, watcher
 from openclaw_memory.store import integrity

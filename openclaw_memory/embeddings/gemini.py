@@ -7,23 +7,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from openclaw_memory.embeddings.batch.api import FILE_BYTES, BatchApi, JobState, items_within
-from openclaw_memory.embeddings.remote.client import (
+from openclaw_memory.embeddings.remote.http import MAX_BODY_BYTES, RestApi, as_json_lines, json_lines
+from openclaw_memory.embeddings.remote.service import (
+    FILE_BYTES,
+    BatchApi,
+    JobState,
+    Limits,
     Service,
     check_numbers,
+    checked_url,
+    items_within,
+    public,
     required_key,
     secrets_of,
     shared_settings,
 )
-from openclaw_memory.embeddings.remote.http import (
-    MAX_BODY_BYTES,
-    RestApi,
-    as_json_lines,
-    checked_url,
-    json_lines,
-    public,
-)
-from openclaw_memory.embeddings.remote.limits import Limits
 from openclaw_memory.embeddings.vectors import package
 from openclaw_memory.errors import EmbedderError
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from openclaw_memory.embeddings.remote.batching import joined
-from openclaw_memory.embeddings.vectors import checked_vectors, package
+from openclaw_memory.embeddings.vectors import checked_vectors, joined, package
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:

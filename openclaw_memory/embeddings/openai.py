@@ -8,25 +8,22 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from openclaw_memory.embeddings.batch.api import STATES_OF_OPENAI, BatchApi, JobState
-from openclaw_memory.embeddings.remote.batching import in_order, results_of, weight
-from openclaw_memory.embeddings.remote.client import (
+from openclaw_memory.embeddings.remote.http import LazyClient, as_json_lines, http_client, in_order, results_of
+from openclaw_memory.embeddings.remote.service import (
+    STATES_OF_OPENAI,
+    BatchApi,
+    JobState,
+    Limits,
     Service,
     check_numbers,
+    checked_url,
+    on_this_machine,
+    public,
     required_key,
     secrets_of,
     shared_settings,
 )
-from openclaw_memory.embeddings.remote.http import (
-    LazyClient,
-    as_json_lines,
-    checked_url,
-    http_client,
-    on_this_machine,
-    public,
-)
-from openclaw_memory.embeddings.remote.limits import Limits
-from openclaw_memory.embeddings.vectors import package
+from openclaw_memory.embeddings.vectors import package, weight
 from openclaw_memory.errors import EmbedderError
 
 DEFAULT_MODEL = "text-embedding-3-small"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from openclaw_memory.config import EmbeddingConfig
-    from openclaw_memory.embeddings.remote.retry import RetryPolicy
+    from openclaw_memory.embeddings.remote.service import RetryPolicy
     from openclaw_memory.types import Embedder, Matrix, Vector
 
 # The modules of this package that offer `create`.
@@ -66,7 +66,8 @@ def load_embedder(
         raise EmbedderError(f"embedder {provider!r}: {error}; it takes {takes}") from error
     embedder = create(model, **options)
     if not isinstance(embedder, Embedder):
-        from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
+        from openclaw_memory.embeddings.remote.client import RemoteEmbedder
+        from openclaw_memory.embeddings.remote.service import Service
 
         if isinstance(embedder, Service):
             return RemoteEmbedder(embedder, retry)
@@ -95,7 +96,7 @@ def first_available(rules: EmbeddingConfig, unavailable: dict[str, str]) -> Embe
 
 def made(provider: str, rules: EmbeddingConfig) -> Embedder | None:
     """Return the embedder of a provider with the options that `rules` hold for it; None for `none`."""
-    from openclaw_memory.embeddings.remote.retry import RetryPolicy
+    from openclaw_memory.embeddings.remote.service import RetryPolicy
 
     options = dict(rules.providers.get(provider, {}))
     model = options.pop("model", None)

@@ -11,7 +11,7 @@ The file holds, in this order, all numbers little-endian:
 6. zeros up to a multiple of 64, then the rows: N x D int8; or with 4 bits N x D / 2 bytes of two values each, the
    first in the low half, as value + 8. The vector of piece i is row i times scale i.
 
-A text is cut in NFKC and lower case, word by word; white space and `_segmentation.PUNCTUATION` part words and are left
+A text is cut in NFKC and lower case, word by word; white space and `static.PUNCTUATION` part words and are left
 out.
 """
 

@@ -1,18 +1,20 @@
-"""What every embedder needs: vectors that are checked and normalised, and errors in the library's own words."""
+"""What every embedder needs: texts in packs, vectors checked and normalised, errors in the library's own words."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from openclaw_memory.errors import EmbedderError, MissingExtraError, OpenClawMemoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
-    from openclaw_memory.types import Matrix
+    from openclaw_memory.types import Matrix, Vector
+
+T = TypeVar("T")
 
 # What every embedder has a vector for: the question that asks whether it answers.
 PROBE = "memory"
@@ -69,6 +71,15 @@ def checked_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
     if matrix.ndim != 2 or len(matrix) != count or matrix.shape[1] == 0:
         raise EmbedderError(f"{origin} returned shape {matrix.shape} for {count} texts; it must be ({count}, dims)")
     return normalised(matrix)
+
+
+def joined(vectors: Matrix, weights: Sequence[int]) -> Vector:
+    """Return the unit vector, shape (dims,), of a text whose pieces have `vectors`, shape (n, dims)."""
+    import numpy as np
+
+    mean = np.average(vectors, axis=0, weights=weights)
+    whole: Vector = normalised(mean[None, :])[0]
+    return whole
 
 
 @contextmanager
@@ -131,3 +142,34 @@ def named(name: object) -> str:
     if not isinstance(name, str):
         return f"a value of type {type(name).__name__}"
     return repr(redact(name)) if len(name) <= _LONGEST_NAME else f"{name[:_BEGINNING]!r}... ({len(name)} characters)"
+
+
+def weight(text: str) -> int:
+    """Return an upper bound of a text's tokens: its UTF-8 bytes, since no tokenizer makes two tokens of one byte."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def encodable(text: str) -> str:
+    """Return the text with lone surrogates, which no request can carry, as question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def packs(items: Iterable[T], max_items: int, max_weight: int, weigh: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield the items in their order, in lists of at most `max_items` that weigh at most `max_weight` together.
+
+    An item that weighs more by itself is a list of its own. An item is taken from `items` no sooner than needed.
+    """
+    pack: list[T] = []
+    total = 0
+    for item in items:
+        size = weigh(item)
+        if pack and total + size > max_weight:
+            yield pack
+            pack, total = [], 0
+        pack.append(item)
+        total += size
+        if len(pack) >= max_items:
+            yield pack
+            pack, total = [], 0
+    if pack:
+        yield pack

@@ -6,27 +6,32 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from openclaw_memory.embeddings.batch.api import FILE_BYTES, STATES_OF_OPENAI, BatchApi, JobState, items_within
-from openclaw_memory.embeddings.remote.batching import in_order, results_of
-from openclaw_memory.embeddings.remote.client import (
-    Service,
-    check_numbers,
-    required_key,
-    secrets_of,
-    shared_settings,
-)
 from openclaw_memory.embeddings.remote.errors import RedirectError
 from openclaw_memory.embeddings.remote.http import (
     MAX_BODY_BYTES,
     RestApi,
     as_json_lines,
     checked_answer,
-    checked_url,
     http_client,
+    in_order,
     json_lines,
-    public,
+    results_of,
 )
-from openclaw_memory.embeddings.remote.limits import Limits
+from openclaw_memory.embeddings.remote.service import (
+    FILE_BYTES,
+    STATES_OF_OPENAI,
+    BatchApi,
+    JobState,
+    Limits,
+    Service,
+    check_numbers,
+    checked_url,
+    items_within,
+    public,
+    required_key,
+    secrets_of,
+    shared_settings,
+)
 from openclaw_memory.embeddings.vectors import package
 
 DEFAULT_MODEL = "voyage-4-large"

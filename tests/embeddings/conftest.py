@@ -7,7 +7,7 @@ import pytest
 
 from openclaw_memory.embeddings import load_embedder
 from openclaw_memory.embeddings.remote.client import RemoteEmbedder
-from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.embeddings.remote.service import RetryPolicy
 
 QUICK = RetryPolicy(first_wait=0.001, longest_wait=0.002, busy_first_wait=0.001, busy_longest_wait=0.002)
 WAITS = {"first_wait": 0.01, "longest_wait": 0.02, "busy_first_wait": 0.01, "busy_longest_wait": 0.02}

@@ -16,10 +16,9 @@ from openclaw_memory import Memory, MemoryConfig, SqliteStore
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig
 from openclaw_memory.embeddings import from_callable, hashing, load_embedder, openai
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
+from openclaw_memory.embeddings.remote.client import RemoteEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
-from openclaw_memory.embeddings.remote.limits import Limits
-from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.embeddings.remote.service import Limits, RetryPolicy, Service
 from openclaw_memory.embeddings.selection import SILENT_SECONDS, CircuitBreakerEmbedder, EmbedderSelector, embedders_of
 from openclaw_memory.errors import ConfigError, EmbedderError
 
@@ -220,11 +219,6 @@ def test_the_settings_of_a_provider_reach_it(monkeypatch):
     given.clear()
     embedders_of("openai", EmbeddingConfig(providers={"openai": {"model": "small"}})).wanted()
     assert given == {"model": "small"}
-
-
-def test_a_fallback_nobody_knows_is_refused_when_the_memory_is_opened(notes):
-    with pytest.raises(ConfigError, match="opnai"):
-        Memory.open(notes, config=MemoryConfig(embedding=EmbeddingConfig(fallback="opnai")))
 
 
 def test_a_key_in_the_settings_is_not_shown():
@@ -505,6 +499,7 @@ def test_a_function_that_returns_zeros_alone_gives_no_vectors(notes):
     ("rules", "words"),
     [
         (EmbeddingConfig(fallback="auto"), "fallback"),
+        (EmbeddingConfig(fallback="opnai"), "opnai"),
         (EmbeddingConfig(providers={"opnai": {}}), "opnai"),
         (EmbeddingConfig(provider="auto", model="big"), "providers.NAME.model"),
     ],

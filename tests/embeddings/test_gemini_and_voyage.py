@@ -10,8 +10,8 @@ import pytest
 from embedding_wire import Answer
 
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings.batch.api import JobState
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError, StatusError, failure
+from openclaw_memory.embeddings.remote.service import JobState
 from openclaw_memory.errors import EmbedderError, MissingExtraError
 from openclaw_memory.testing import check_embedder
 

@@ -10,8 +10,7 @@ import pytest
 from embedding_wire import Answer, error
 
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings.batch.api import JobState
-from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.embeddings.remote.service import JobState, RetryPolicy
 from openclaw_memory.errors import EmbedderError, MissingExtraError
 from openclaw_memory.testing import check_embedder
 

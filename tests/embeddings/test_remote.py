@@ -12,11 +12,10 @@ import embedding_faults as lies
 import numpy as np
 import pytest
 
-from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
+from openclaw_memory.embeddings.remote.client import RemoteEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.embeddings.remote.http import sleep
-from openclaw_memory.embeddings.remote.limits import Limits
-from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.embeddings.remote.service import Limits, RetryPolicy, Service
 from openclaw_memory.errors import EmbedderError
 
 pytest.importorskip("openai")

@@ -1,7 +1,6 @@
 import json
 import string
 import sys
-import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -14,8 +13,7 @@ from static_models import small_model
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from openclaw_memory.embeddings import load_embedder, static
-from openclaw_memory.embeddings.segmentation import INVISIBLE, WORD, cheapest_pieces, mapped_finder, words_of
-from openclaw_memory.embeddings.static import StaticEmbedder
+from openclaw_memory.embeddings.static import INVISIBLE, WORD, StaticEmbedder, cheapest_pieces, mapped_finder, words_of
 from openclaw_memory.embeddings.static_file import all_pieces
 from openclaw_memory.errors import EmbedderError
 from tools.static_model.model_file import read_model
@@ -268,7 +266,3 @@ def test_only_the_model_that_ships_has_a_name():
     assert load_embedder("static", static.MODEL).model == static.MODEL
     with pytest.raises(EmbedderError, match="minilm"):
         load_embedder("static", "minilm")
-
-
-def test_the_sample_sentences_hold_composed_and_compatible_forms():
-    assert any(unicodedata.normalize("NFKC", text) != text for text in SENTENCES)

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
+from openclaw_memory.embeddings.remote.client import RemoteEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.embeddings.remote.http import sleep
-from openclaw_memory.embeddings.remote.limits import Limits
-from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.embeddings.remote.service import Limits, RetryPolicy, Service
 from openclaw_memory.embeddings.stream import OVERTAKING, REQUESTS_AHEAD, TEXTS_PER_CALL, Embedded, stream
 from openclaw_memory.errors import EmbedderError
 

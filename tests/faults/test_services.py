@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from openclaw_memory import Memory, load_embedder
-from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.embeddings.remote.service import RetryPolicy
 from openclaw_memory.store.connection import fetch
 
 # It waits for an answer as long as a busy machine may take, and gives up at once what is wrong.

@@ -24,8 +24,8 @@ from openclaw_memory.chunking.sliding_window import chunk_tokens, entries, estim
 from openclaw_memory.config import JournalConfig
 from openclaw_memory.config.sections import CompactionConfig, checked
 from openclaw_memory.conversation import SILENT
-from openclaw_memory.conversation.thresholds import reserve, soft
-from openclaw_memory.embeddings.remote.batching import packs
+from openclaw_memory.conversation.window import reserve, soft
+from openclaw_memory.embeddings.vectors import packs
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import Flush, FlushTurn
 from openclaw_memory.search.ranking import (

@@ -11,7 +11,7 @@ from batch_place import HOST, MIN_TEXTS, NOON, PACE, FakeService, Place, reasons
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings.batch.jobs import Patience
+from openclaw_memory.embeddings.batch import Patience
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.errors import StoreError

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from batch_place import Place, reasons
 
-from openclaw_memory.embeddings.batch.api import JobState
-from openclaw_memory.embeddings.batch.jobs import LONGEST_SECONDS
+from openclaw_memory.embeddings.batch import LONGEST_SECONDS
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
+from openclaw_memory.embeddings.remote.service import JobState
 from openclaw_memory.errors import EmbedderError, StoreError
 from openclaw_memory.types import SyncReport
 

@@ -13,7 +13,7 @@ import pytest
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import EmbeddingConfig, FilesConfig
 from openclaw_memory.embeddings import openai
-from openclaw_memory.embeddings.batch.state import Job, Known, path_of, save
+from openclaw_memory.embeddings.batch import Job, Known, path_of, save
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing import history, pipeline, status

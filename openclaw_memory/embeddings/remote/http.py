@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import time
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from importlib import import_module
 from threading import Lock, local
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from openclaw_memory.embeddings.remote.errors import FailureKind, RedirectError, ServiceError, StatusError
+from openclaw_memory.embeddings.remote.service import on_this_machine, public
 from openclaw_memory.errors import EmbedderError
 
 # Twice what the largest honest answer takes: 2,048 vectors of 3,072 dimensions in base64.
@@ -32,47 +33,6 @@ class _Ends(NamedTuple):
 
     at: float
     request: Future[Any] | None  # done before its work is: nothing waits for it any more
-
-
-# --- addresses ---------------------------------------------------------------------------------------------------
-
-
-def on_this_machine(url: str) -> bool:
-    """Return whether what is sent to `url` stays on this machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def public(url: str) -> str:
-    """Return the URL without what may be secret: a user's name and password, the query, and the fragment."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl().rstrip("/")
-
-
-def secrets_in(url: str) -> tuple[str, ...]:
-    """Return the password and the values of the query, as written and as sent."""
-    parts = urlsplit(url)
-    password = parts.password or ""
-    return tuple(filter(None, (password, unquote(password), *(value for _, value in parse_qsl(parts.query)))))
-
-
-def checked_url(url: str, example: str) -> str:
-    """Return the URL without a slash at its end.
-
-    Raises:
-        EmbedderError: it cannot be the address of a server; the message shows `example`.
-    """
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # an unclosed bracket, a port that is no number
-        usable = False
-    if not usable:
-        raise EmbedderError(f"base_url {url.rpartition('@')[2]!r} is not an address; write it like {example}")
-    return url.rstrip("/")
 
 
 # --- deadlines ---------------------------------------------------------------------------------------------------
@@ -261,3 +221,36 @@ def json_lines(content: bytes) -> Iterator[Any]:
 def as_json_lines(values: Iterable[Any]) -> bytes:
     """Return a file with a line for each value."""
     return "".join(f"{json.dumps(value)}\n" for value in values).encode()
+
+
+def in_order(answer: Any, count: int, origin: str) -> list[Any]:
+    """Return the vectors of an answer of OpenAI or Voyage in the order of its indexes, as arrays or lists.
+
+    Raises:
+        EmbedderError: it has no rows, or not one for each index from 0 to `count` - 1; `origin` says who sent it.
+    """
+    import numpy as np
+
+    rows = answer.get("data") if isinstance(answer, Mapping) else None
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        # Not cut here: half of a key looks like ordinary words.
+        sent = " ".join(str(answer).split())
+        raise EmbedderError(f"{origin} sent an answer without a list of embeddings; check base_url and model: {sent}")
+    by_index = {row.get("index"): row.get("embedding") for row in rows}
+    if len(rows) != count or set(by_index) != set(range(count)):
+        raise EmbedderError(
+            f"{origin} sent {len(rows)} embeddings with {len(by_index)} different indexes for {count} texts; "
+            "each text must have one"
+        )
+    vectors = [by_index[index] for index in range(count)]
+    return [np.frombuffer(b64decode(v, validate=True), "<f4") if isinstance(v, str) else v for v in vectors]
+
+
+def results_of(lines: Iterable[Any], origin: str) -> dict[str, Any]:
+    """Return the vectors of a job of OpenAI or Voyage by key; a line of its file for each text, failed ones left out.
+
+    Raises:
+        EmbedderError: a line has no vector though it says so; `origin` says who sent it.
+    """
+    answers = ((line["custom_id"], line.get("response") or {}) for line in lines)
+    return {key: in_order(answer["body"], 1, origin)[0] for key, answer in answers if answer.get("status_code") == 200}

@@ -1,38 +1,46 @@
-"""Texts handed over to a service's batch API: submitted when they are many, polled, and collected by a later sync."""
+"""Texts handed over to a service's batch API: submitted when they are many, polled, and collected by a later sync.
+
+A job takes minutes or hours and costs less. Each is paid for, so that the jobs of an index are remembered in a file
+next to it.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from openclaw_memory._log import warn
-from openclaw_memory.embeddings.batch.api import BatchApi, JobState
-from openclaw_memory.embeddings.batch.state import Job, Known, load_or_set_aside, path_of, save
-from openclaw_memory.embeddings.remote.batching import encodable, packs, weight
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
-from openclaw_memory.embeddings.vectors import checked_vectors, own_errors
-from openclaw_memory.errors import EmbedderError
+from openclaw_memory.embeddings.remote.service import BatchApi, JobState
+from openclaw_memory.embeddings.stream import remote
+from openclaw_memory.embeddings.vectors import checked_vectors, encodable, own_errors, packs, weight
+from openclaw_memory.errors import EmbedderError, StoreError
 from openclaw_memory.types import Embedder, Progress, Store
 
 if TYPE_CHECKING:
     from openclaw_memory.embeddings.remote.client import RemoteEmbedder
     from openclaw_memory.types import Vector
 
+SUFFIX = ".batches.json"
 # OpenClaw's numbers: so many failures switch the batch API off, and a job that is late is waited for twice.
 FAILURE_LIMIT = 2
 TRIES = 2
+
 # The services end a job after 12 to 48 hours. One that is said to run even longer will never end.
 LONGEST_SECONDS = 72 * 3600
+
 # Of one request about a job: 200 MB go up within it at 3 Mbit/s.
 REQUEST_SECONDS = 600.0
+
 # What a line of a job's file holds besides its text: the key, the model's name, options.
 LINE_BYTES = 512
 VECTORS_PER_WRITE = 256
@@ -54,10 +62,30 @@ class Patience:
     concurrency: int = 2
 
 
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job: its name at the service, the keys of its texts, and how many tokens these are at most.
+
+    `submitted` is a time in seconds since 1970; `failures` counts the failed attempts to get its vectors.
+    """
+
+    name: str
+    keys: Sequence[str]
+    tokens: int
+    submitted: float
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The jobs of one embedder's identity, and how many failed since the last one that did not."""
+
+    jobs: tuple[Job, ...] = ()
+    failures: int = 0
+
+
 def batch_api(embedder: Embedder | None) -> BatchApi | None:
     """Return the batch API of the embedder's service; None where it has none."""
-    from openclaw_memory.embeddings.stream import remote
-
     asked = remote(embedder)
     return None if asked is None else asked.service.batch
 
@@ -70,8 +98,6 @@ def batch_of(embedder: Embedder | None, index_path: Path | None, patience: Patie
     Raises:
         StoreError: what is remembered of earlier jobs cannot be read; or it is damaged, and cannot be set aside.
     """
-    from openclaw_memory.embeddings.stream import remote
-
     asked, api = remote(embedder), batch_api(embedder)
     if asked is None or api is None or index_path is None:
         return None
@@ -288,3 +314,80 @@ def _fits_a_job(text: str, limit: int) -> bool:
 def _line_bytes(item: tuple[str, str]) -> int:
     _, text = item
     return LINE_BYTES + len(json.dumps(text))
+
+
+# --- the file of the jobs ----------------------------------------------------------------------------------------
+
+
+def path_of(index_path: Path) -> Path:
+    """Return the file that goes with an index."""
+    return Path(f"{index_path}{SUFFIX}")
+
+
+def load(path: Path) -> dict[str, Known]:
+    """Return what the file holds, by identity; nothing where there is no file.
+
+    Raises:
+        StoreError: the file cannot be read.
+        ValueError: it is damaged.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read ({error.strerror}); check its permissions, or delete it") from error
+    try:
+        return {
+            identity: Known(tuple(_job(**job) for job in known["jobs"]), int(known["failures"]))
+            for identity, known in json.loads(content).items()
+        }
+    except (AttributeError, KeyError, TypeError, OverflowError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def load_or_set_aside(path: Path) -> dict[str, Known]:
+    """Return what the file holds, by identity; a damaged file is renamed and counts as none.
+
+    Raises:
+        StoreError: the file cannot be read; or it is damaged, and cannot be renamed.
+    """
+    try:
+        return load(path)
+    except ValueError as damage:
+        aside = path.with_name(f"{path.name}.damaged")
+        try:
+            os.replace(path, aside)
+        except OSError as error:
+            message = f"{path} is damaged ({damage}) and cannot be kept as {aside} ({error.strerror}); delete it"
+            raise StoreError(message) from error
+        warn(f"{path} is damaged ({damage}) and is kept as {aside}; texts of its jobs are sent again")
+        return {}
+
+
+def save(path: Path, everything: Mapping[str, Known]) -> None:
+    """Put `everything` into the file at once and whole; where there is nothing to keep, there is no file.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    kept = {identity: asdict(known) for identity, known in everything.items() if known.jobs or known.failures}
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        if not kept:
+            path.unlink(missing_ok=True)
+            return
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            json.dump(kept, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+    except OSError as error:
+        with suppress(OSError):
+            new.unlink()
+        message = f"{path} cannot be written ({error.strerror}); free some space, or check its permissions"
+        raise StoreError(message) from error
+
+
+def _job(name: str, keys: Sequence[str], tokens: int, submitted: float, failures: int) -> Job:
+    return Job(str(name), [str(key) for key in keys], int(tokens), float(submitted), int(failures))
