@@ -93,22 +93,6 @@ def open_model(path: Path) -> ModelFile:
     return ModelFile(path, data, _checked_layout(path, data))
 
 
-def check_digest(model: ModelFile) -> None:
-    """Check every byte after the header against the digest in it.
-
-    Loading does not do this: reading and hashing the whole file takes longer than the first answer. What loading does
-    check finds a file that was cut short or is of another kind; this finds any other change, too.
-
-    Raises:
-        EmbedderError: the bytes are not those that were written.
-    """
-    found = digest_of(memoryview(model.data)[HEADER_BYTES:])
-    if found != model.layout.digest:
-        raise EmbedderError(
-            f"{model.path} is damaged: its digest is {found} where its header says {model.layout.digest}; {REMEDY}"
-        )
-
-
 def digest_of(body: bytes | memoryview) -> str:
     """The digest that the header holds of all bytes after it: 16 hex digits."""
     from hashlib import blake2b

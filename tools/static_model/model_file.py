@@ -15,8 +15,9 @@ from openclaw_memory.embeddings.static_file import (
     BITS,
     HEADER_BYTES,
     MAGIC,
+    REMEDY,
+    ModelFile,
     all_pieces,
-    check_digest,
     costs_of,
     digest_of,
     layout_of,
@@ -25,6 +26,7 @@ from openclaw_memory.embeddings.static_file import (
     scales_of,
     unpacked,
 )
+from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,6 +111,22 @@ def read_model(path: str | Path) -> tuple[list[str], NDArray[np.uint16], NDArray
     rows = unpacked(rows_of(model), model.layout.bits)
     vectors = rows.astype(np.float32) * scales_of(model)[:, None]
     return all_pieces(model), np.array(costs_of(model), dtype=np.uint16), vectors
+
+
+def check_digest(model: ModelFile) -> None:
+    """Check every byte after the header against the digest in it.
+
+    Loading does not do this: reading and hashing the whole file takes longer than the first answer. What loading does
+    check finds a file that was cut short or is of another kind; this finds any other change, too.
+
+    Raises:
+        EmbedderError: the bytes are not those that were written.
+    """
+    found = digest_of(memoryview(model.data)[HEADER_BYTES:])
+    if found != model.layout.digest:
+        raise EmbedderError(
+            f"{model.path} is damaged: its digest is {found} where its header says {model.layout.digest}; {REMEDY}"
+        )
 
 
 def _check(
