@@ -56,7 +56,7 @@ def test_types_data_and_notices_come_along(wheel):
 
 def test_the_demonstration_runs_from_the_wheel(wheel, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(wheel), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-P", "-m", "openclaw_memory.cli", "demo"]
+    command = [sys.executable, "-P", "-m", "openclaw_memory", "demo"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "memory/2026-05-12.md#L3-L4" in done.stdout

@@ -133,7 +133,7 @@ class Evaluation:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from openclaw_memory.display.tables import frame
+        from openclaw_memory.display import frame
 
         columns = ("question", "language", "kind", "shown", "rank", "results", "chars")
         rows = (
@@ -199,7 +199,7 @@ class Comparison(Sequence[Evaluation]):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from openclaw_memory.display.tables import frame
+        from openclaw_memory.display import frame
 
         columns = ("name", *_SHARES, "chars")
         rows = ([*(getattr(one, name) for name in columns), *one.against(self[0])] for one in self)
@@ -209,7 +209,7 @@ class Comparison(Sequence[Evaluation]):
         return "\n".join(["Comparison(", *(f"  {_line(one)}" for one in self), ")"])
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.display.tables import KEYWORD_COLOUR, Markup, bars, bold, lines, table
+        from openclaw_memory.display import KEYWORD_COLOUR, Markup, bars, bold, lines, table
 
         answerable = sum(row.shown is not None for row in self[0].rows) if self else 0
         rest = len(self[0].rows) - answerable if self else 0

@@ -9,11 +9,10 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from openclaw_memory._log import warn
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.conversation.session_key import ChatType, chat_type
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, WorkspaceError, WriteError
 from openclaw_memory.workspace.atomic import locked, make_folder, read_whole, refused, replace_file
 from openclaw_memory.workspace.paths import Place
@@ -25,6 +24,17 @@ _ATTEMPTS = 5  # a program that does not know of our lock may write between our 
 # Longer than three attempts of a slow model take; after that its process is taken for dead.
 _CLAIM_LASTS = datetime.timedelta(minutes=10)
 _MAX_SESSIONS = 1_000
+
+ChatType: TypeAlias = Literal["direct", "group", "room", "channel"]
+# The parts of a key that say that several people read along, and what kind of chat each is; the first one counts. A
+# thread does not count: it may be one of a direct chat, and that of a group has the group's part before it.
+_SEVERAL: tuple[tuple[str, ChatType], ...] = (
+    ("channel", "channel"),
+    ("guild", "channel"),
+    ("group", "group"),
+    ("supergroup", "group"),
+    ("room", "room"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,8 @@ class SessionState:
 
 
 _NUMBERS = frozenset(spec.name for spec in fields(SessionState) if "int" in str(spec.type))
+
+
 _TIMES = frozenset({"updated_at", "memory_flush_started_at", "memory_flush_at"})
 
 
@@ -405,3 +417,34 @@ def _camel(name: str) -> str:
 
 # How each field is called in the file.
 _WRITTEN: Mapping[str, str] = {spec.name: _camel(spec.name) for spec in fields(SessionState)}
+
+
+def chat_type(session_key: str | None) -> ChatType:
+    """Return the kind of chat that a session key names by a part such as `group`, `channel` or `room`.
+
+    Args:
+        session_key: `agent:<id>:...`; a key of another form, or None, is a direct chat's.
+    """
+    parts = _parts(session_key)
+    is_agents = len(parts) >= 3 and parts[0] == "agent"
+    for name, kind in _SEVERAL:
+        if is_agents and name in parts[2:]:
+            return kind
+    return "direct"
+
+
+def names_several(session_key: str | None) -> bool:
+    """Whether any part of a key, of whatever form, says that several people read: what is private needs more care."""
+    parts = _parts(session_key)
+    return any(name in parts for name, _ in _SEVERAL)
+
+
+def names_one(session_key: str | None) -> bool:
+    """Whether a key itself says that the user alone reads: the main session of an agent, or a direct message."""
+    parts = _parts(session_key)
+    return not names_several(session_key) and bool(parts) and (parts[-1] == "main" or bool({"dm", "direct"} & {*parts}))
+
+
+def _parts(session_key: str | None) -> list[str]:
+    """Return the parts of a key between its colons, in lower case."""
+    return [part for part in (session_key or "").strip().lower().split(":") if part]

@@ -18,9 +18,16 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.text.fence import fenced, without_recalled
 from openclaw_memory.text.redaction import redact
-from openclaw_memory.tools.budget import found, within
 from openclaw_memory.tools.schemas import TOOL_DESCRIPTIONS, TOOL_SCHEMAS, checked_arguments
-from openclaw_memory.tools.visibility import Audience, audience_of, check_path, check_source, checked_memory
+from openclaw_memory.tools.visibility import (
+    Audience,
+    audience_of,
+    check_path,
+    check_source,
+    checked_memory,
+    found,
+    within,
+)
 from openclaw_memory.types import Excerpt, Source, Tool, ToolAnswer
 from openclaw_memory.types.files import cited
 from openclaw_memory.workspace.paths import is_transcript

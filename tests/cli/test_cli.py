@@ -323,7 +323,7 @@ def test_output_in_a_pipe_has_no_colours(notes):
 @pytest.mark.parametrize("words", ["status", "search boiler trains gauge key"])
 def test_a_reader_that_leaves_early_is_no_error(notes, words):
     command("index", "--workspace", notes)
-    script = f"{shlex.quote(sys.executable)} -m openclaw_memory.cli {words} -w {shlex.quote(str(notes))} | true"
+    script = f"{shlex.quote(sys.executable)} -m openclaw_memory {words} -w {shlex.quote(str(notes))} | true"
     script += "; exit ${PIPESTATUS[0]}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, check=False)
     assert (done.stderr, done.returncode) == (b"", 0)
@@ -337,6 +337,6 @@ def test_a_terminal_without_unicode_gets_question_marks(notes):
 
 
 def command(*arguments: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    words = [sys.executable, "-m", "openclaw_memory.cli", *map(str, arguments)]
+    words = [sys.executable, "-m", "openclaw_memory", *map(str, arguments)]
     root = Path(__file__).parents[2]
     return subprocess.run(words, capture_output=True, check=False, env={"PYTHONPATH": str(root), **environment})

@@ -114,7 +114,7 @@ def test_a_note_is_written_while_another_process_syncs(run, notes):
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_index_waits_for_another_process_and_says_so_once(notes, another_sync, as_json):
-    words = [sys.executable, "-m", "openclaw_memory.cli", "index", "-w", str(notes), *["--json"] * as_json]
+    words = [sys.executable, "-m", "openclaw_memory", "index", "-w", str(notes), *["--json"] * as_json]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if not as_json:
         told = process.stderr.readline()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.cli.output import folded, plain
-from openclaw_memory.display.tables import clean
+from openclaw_memory.display import clean
 from openclaw_memory.types import Excerpt, SearchResult
 from openclaw_memory.types.results import SyncFailure, ago, failure, size
 

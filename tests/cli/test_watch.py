@@ -13,7 +13,7 @@ import pytest
 from openclaw_memory import Memory
 from openclaw_memory.store import SqliteStore
 
-COMMAND = [sys.executable, "-m", "openclaw_memory.cli", "watch"]
+COMMAND = [sys.executable, "-m", "openclaw_memory", "watch"]
 
 
 @pytest.fixture

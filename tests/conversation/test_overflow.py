@@ -3,9 +3,9 @@
 import pytest
 
 from openclaw_memory.config import CompactionConfig
+from openclaw_memory.conversation import ask_with_compaction, is_overflow
 from openclaw_memory.conversation.compaction import conversation, logged
 from openclaw_memory.conversation.messages import estimated_tokens, text_of
-from openclaw_memory.conversation.overflow import ask_with_compaction, is_overflow
 from openclaw_memory.workspace import Workspace
 
 RULES = CompactionConfig(keep_recent_tokens=1)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from openclaw_memory.conversation.session_key import chat_type
+from openclaw_memory.flush.state import chat_type
 from openclaw_memory.tools.visibility import Audience, audience_of, is_private, shows_citations
 
 

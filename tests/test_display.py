@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.display.tables import Markup, bars, bold, clean, code, faint, frame, lines, table
+from openclaw_memory.display import Markup, bars, bold, clean, code, faint, frame, lines, table
 from openclaw_memory.errors import MissingExtraError
 
 
