@@ -240,8 +240,11 @@ def test_of_a_long_transcript_that_was_never_flushed_the_end_alone_is_shown(memo
 
 @pytest.mark.parametrize(
     "answer",
-    [ConnectionError("hung up"), "I cannot do that.", "", calling("memory_append"), calling("rm", path="/")],
-    ids=["hangs up", "refuses", "says nothing", "calls without a text", "calls something else"],
+    [
+        *[ConnectionError("hung up"), RecursionError("deep"), "I cannot do that.", ""],
+        *[calling("memory_append"), calling("rm", path="/")],
+    ],
+    ids=["hangs up", "fails oddly", "refuses", "says nothing", "calls without a text", "calls something else"],
 )
 def test_a_model_that_fails_loses_nothing_and_raises_nothing(memory, kept, answer):
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=saying(answer)), flush_tokens=1)
