@@ -51,16 +51,16 @@ async def ask(model, messages, callback, *, is_async, **metadata):
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_a_conversation_is_flushed_once_and_again_after_it_was_compacted(memory, model, flush_model, is_async):
     callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
-    talk = [SystemMessage("Be kind."), HumanMessage(FACT)]
+    chat = [SystemMessage("Be kind."), HumanMessage(FACT)]
     for number in range(6):
         paste = HumanMessage(f"Number {number}: {words(500)}")
-        talk = [*talk, await ask(model, talk, callback, is_async=is_async), paste]
+        chat = [*chat, await ask(model, chat, callback, is_async=is_async), paste]
     assert flushes(flush_model) == 1
     assert "4711" in notes(memory)
-    talk = [HumanMessage("What was said before, in short."), *talk[-3:]]
+    chat = [HumanMessage("What was said before, in short."), *chat[-3:]]
     for number in range(6, 10):
         paste = HumanMessage(f"Number {number}: {words(500)}")
-        talk = [*talk, await ask(model, talk, callback, is_async=is_async), paste]
+        chat = [*chat, await ask(model, chat, callback, is_async=is_async), paste]
     assert flushes(flush_model) == 2
 
 
@@ -149,24 +149,24 @@ def summarise(scripted, callback, messages, form="xml"):
 def test_what_is_flushed_before_a_summary_is_what_is_summarised(memory, model, scripted, flush_model, form):
     callback = MemoryFlushCallback(memory, flush_model, window=200_000)
     config = {"callbacks": [callback]}
-    talk = [HumanMessage(f"{FACT} A < B & C."), AIMessage("Noted."), HumanMessage("Read the page.")]
-    model.invoke(talk, config)
+    chat = [HumanMessage(f"{FACT} A < B & C."), AIMessage("Noted."), HumanMessage("Read the page.")]
+    model.invoke(chat, config)
     model.invoke([HumanMessage(f"What is this page about? {words(2_000)}")], config)
     model.invoke([HumanMessage("Give this talk a title.")], config)
-    summarise(scripted, callback, talk[:1], form)
-    assert [message.text for message in flush_model.requests[0].messages[1:-1]] == [*(m.text for m in talk), "ok"]
+    summarise(scripted, callback, chat[:1], form)
+    assert [message.text for message in flush_model.requests[0].messages[1:-1]] == [*(m.text for m in chat), "ok"]
     assert "4711" in notes(memory)
 
 
 def test_a_conversation_that_was_summarised_is_let_go_and_another_one_is_not(memory, model, scripted, flush_model):
     callback = MemoryFlushCallback(memory, flush_model, window=200_000)
-    talks = [[HumanMessage(f"Please remember: talk {name} is long.")] for name in ("one", "two")]
-    for talk in talks:
-        model.invoke(talk, {"callbacks": [callback]})
-    summarise(scripted, callback, talks[0])
+    conversations = [[HumanMessage(f"Please remember: talk {name} is long.")] for name in ("one", "two")]
+    for chat in conversations:
+        model.invoke(chat, {"callbacks": [callback]})
+    summarise(scripted, callback, conversations[0])
     (conversation,) = callback._detector.known.values()
-    assert [messages[0].text for messages in conversation.recent.values()] == [talks[1][0].text]
-    summarise(scripted, callback, talks[1])
+    assert [messages[0].text for messages in conversation.recent.values()] == [conversations[1][0].text]
+    summarise(scripted, callback, conversations[1])
     assert ["talk one" in notes(memory), "talk two" in notes(memory)] == [True, True]
     assert flushes(flush_model) == 2
 
@@ -224,8 +224,8 @@ def test_a_summary_that_the_chain_makes_itself_is_noticed_by_its_metadata(memory
 
 def test_what_a_chain_drops_below_the_threshold_is_not_noticed(memory, model, flush_model):
     callback = MemoryFlushCallback(memory, flush_model, window=200_000)
-    for talk in ([HumanMessage(FACT), AIMessage("Noted."), HumanMessage("Go on.")], [HumanMessage("Go on.")]):
-        model.invoke(talk, {"callbacks": [callback]})
+    for chat in ([HumanMessage(FACT), AIMessage("Noted."), HumanMessage("Go on.")], [HumanMessage("Go on.")]):
+        model.invoke(chat, {"callbacks": [callback]})
     assert flush_model.requests == []
 
 

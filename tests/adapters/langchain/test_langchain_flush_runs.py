@@ -148,7 +148,9 @@ def test_a_nested_run_has_a_name_without_the_ids_of_its_tasks(namespace, name):
     assert thread_of({"configurable": {"checkpoint_ns": namespace}}) is None
 
 
-def test_a_cycle_that_had_no_flush_is_told_though_the_one_before_had_one(memory, scripted, silent, shortens, caplog):
+def test_a_cycle_that_had_no_flush_is_reported_though_the_one_before_had_one(
+    memory, scripted, silent, shortens, caplog
+):
     flush = MemoryFlushMiddleware(memory, silent, window=8_000)
     agent = create_agent(scripted("ok"), [], middleware=[flush, shortens()], checkpointer=InMemorySaver())
     for number in range(12):
@@ -341,7 +343,7 @@ def test_who_reads_along_gives_no_session_its_name(memory, scripted, shortens, s
 
 
 @pytest.mark.parametrize(("kind", "flushes"), [("heartbeat", 0), ("cli", 0), ("chat", 1), (None, 1)])
-def test_runs_that_are_no_talk_are_not_flushed(memory, scripted, silent, kind, flushes):
+def test_runs_that_are_no_conversation_are_not_flushed(memory, scripted, silent, kind, flushes):
     flush = MemoryFlushMiddleware(memory, silent, trigger=("messages", 1))
     create_agent(scripted("ok"), [], middleware=[flush]).invoke(says("c"), thread(run_kind=kind))
     assert len(silent.requests) == flushes
@@ -364,7 +366,7 @@ def test_a_transcript_that_has_grown_much_brings_the_flush(tmp_path, scripted, s
     assert len(silent.requests) == flushes
 
 
-def test_a_workspace_that_is_read_only_is_told_once_as_what_it_is(
+def test_a_workspace_that_is_read_only_is_reported_once_as_what_it_is(
     memory, scripted, silent, shortens, monkeypatch, caplog
 ):
     monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
@@ -398,17 +400,17 @@ def test_conversations_without_a_thread_do_not_wait_for_each_others_flush(memory
     flush = MemoryFlushMiddleware(memory, scripted(slow), trigger=("messages", 1))
     agent = create_agent(scripted(lambda _: "ok"), [], middleware=[flush])
 
-    def talk(number):
+    def conversation(number):
         agent.invoke({"messages": [HumanMessage(f"Please remember that box {number} is full.")]})
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(talk, range(4)))
+        list(pool.map(conversation, range(4)))
 
     (note,) = (memory.workspace.root / "memory").glob("*.md")
     assert [number for number in range(4) if f"box {number} is full" not in note.read_text(encoding="utf-8")] == []
 
 
-def test_the_model_may_be_a_name_and_a_wrong_one_is_told_at_once(memory):
+def test_the_model_may_be_a_name_and_a_wrong_one_is_reported_at_once(memory):
     with pytest.raises(ConfigError, match="nobody:nothing"):
         MemoryFlushMiddleware(memory, "nobody:nothing", window=200_000)
 
@@ -436,7 +438,7 @@ def test_compactions_without_a_thread_are_booked_to_no_other_session(memory, scr
     assert memory.flush("main").state.compaction_count == 0
 
 
-def test_a_memory_that_cannot_be_asked_is_told_once(memory, scripted, caplog):
+def test_a_memory_that_cannot_be_asked_is_reported_once(memory, scripted, caplog):
     shortens = SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 4), keep=("messages", 1))
     flush = MemoryFlushMiddleware.before(shortens, memory=memory, model=scripted(writes_facts))
     agent = create_agent(scripted(lambda _: "ok"), [], middleware=[flush, shortens], checkpointer=InMemorySaver())

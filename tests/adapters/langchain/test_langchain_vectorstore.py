@@ -358,6 +358,6 @@ def test_several_threads_add_and_search_at_once(memory):
     assert len(store.get_by_ids([f"row-{n}" for n in range(18)])) == 18
 
 
-async def test_searches_in_an_event_loop_run_beside_each_other(store):
+async def test_searches_in_an_event_loop_run_at_once(store):
     found = await asyncio.gather(*(store.asimilarity_search(text, k=1) for text in FACTS.values()))
     assert [one[0].id for one in found][2:] == ["venue", "cook"]
