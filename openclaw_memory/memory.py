@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from openclaw_memory.store.registry import StoreChoice
     from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
     from openclaw_memory.workspace import Workspace
-    from openclaw_memory.workspace.bootstrap import Bootstrap
-    from openclaw_memory.workspace.transcripts.writer import SessionLog
+    from openclaw_memory.workspace.journal import Bootstrap
+    from openclaw_memory.workspace.session_log import SessionLog
 
 
 class Memory:

@@ -21,6 +21,7 @@ from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
     ConfigError,
     EmbedderError,
+    NewerIndexError,
     PathNotAllowedError,
     StoreError,
     WorkspaceError,
@@ -372,12 +373,16 @@ def test_an_index_of_a_newer_version_is_told_by_each_command_with_what_to_do(run
     db = apsw.Connection(str(notes / ".memory/index.sqlite"))
     db.execute("UPDATE meta SET value = json_set(value, '$.schema_version', 1000) WHERE key LIKE '%meta%'")
     db.close()
+    before = (notes / ".memory/index.sqlite").read_bytes()
+    with Memory.open(notes, embedder=None) as memory, pytest.raises(NewerIndexError, match="newer"):
+        memory.search("boiler")
     for command in (["search", "boiler"], ["index"], ["index", "--force"], ["status"]):
         outcome = run(*command, "--workspace", notes)
         assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
         assert "update openclaw-memory-index, or delete the index" in outcome.err
     examined = run("doctor", "--workspace", notes)
     assert (examined.code, "or delete the index" in examined.out, "force" in examined.out) == (1, True, False)
+    assert (notes / ".memory/index.sqlite").read_bytes() == before
 
 
 def test_a_mistyped_folder_is_not_made_a_workspace_of_its_notes(run, tmp_path):

@@ -201,19 +201,6 @@ def test_a_blank_query_finds_nothing(memory, query):
     assert list(memory.search(query)) == []
 
 
-@pytest.mark.parametrize(
-    "query", ['"', "boiler AND (", "NEAR(a b)", "terms:boiler", "*", "a" * 100_000, "'; DROP TABLE files; --", "\x00"]
-)
-def test_a_hostile_query_is_only_a_query(memory, query):
-    memory.search(query)
-    assert memory.search("boiler")[0].path == "memory/household.md"
-
-
-def test_a_source_narrows_the_search(memory):
-    assert memory.search("boiler", source="memory")
-    assert list(memory.search("boiler", source="sessions")) == []
-
-
 def test_a_sync_that_failed_makes_later_answers_stale(memory, monkeypatch):
     memory.sync()
 

@@ -146,16 +146,6 @@ def test_a_progress_callback_that_syncs_is_told(memory):
 
 
 # --- building again
-def test_what_progress_raises_leaves_the_index_as_it_was(memory, notes):
-    def end(_: Progress) -> None:
-        raise KeyboardInterrupt
-
-    (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
-    with pytest.raises(KeyboardInterrupt):
-        memory.sync(force=True, progress=end)
-    assert memory.status().files == 4
-    assert not list((notes / ".memory").glob("*.rebuild-*"))
-    assert memory.sync().added == ("memory/new.md",)
 
 
 def test_what_a_killed_builder_left_is_swept_at_the_next_open_unless_somebody_is_at_work(notes):

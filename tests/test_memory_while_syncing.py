@@ -283,20 +283,6 @@ def test_a_vector_of_a_question_that_is_none_leaves_the_keywords(notes, answer):
         assert results.reason
 
 
-def test_an_embedder_that_cannot_be_made_leaves_the_keywords(notes):
-    with opened(notes, HashingEmbedder()) as memory:
-        memory.sync()
-
-    def make() -> Any:
-        raise ValueError("no key was found")
-
-    with opened(notes) as parts:
-        memory = Memory(parts.workspace, parts._service.store, make)
-        results = memory.search("boiler")
-        assert (results[0].path, results.mode) == ("memory/household.md", "keyword")
-        assert "no key was found" in str(results.reason)
-
-
 @pytest.mark.parametrize(
     ("built", "asked", "words"),
     [

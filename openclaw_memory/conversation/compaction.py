@@ -22,10 +22,10 @@ from openclaw_memory.conversation.messages import (
 )
 from openclaw_memory.conversation.window import compaction_threshold, is_overflow
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.workspace.transcripts.openclaw import message_of
+from openclaw_memory.workspace.transcript_records import message_of
 
 if TYPE_CHECKING:
-    from openclaw_memory.workspace.transcripts.writer import SessionLog
+    from openclaw_memory.workspace.session_log import SessionLog
 
 Count: TypeAlias = Callable[[Sequence[Message]], int]
 Summarise: TypeAlias = Callable[[Sequence[Message]], str]

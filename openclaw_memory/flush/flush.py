@@ -33,7 +33,7 @@ from openclaw_memory.types import Tool, ToolAnswer
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.journal import day_path, local_now
 from openclaw_memory.workspace.paths import transcripts_place
-from openclaw_memory.workspace.transcripts.writer import log_name
+from openclaw_memory.workspace.session_log import log_name
 
 Outcome: TypeAlias = Literal["saved", "nothing", "kept", "lost"]
 

@@ -21,7 +21,7 @@ from openclaw_memory.workspace.paths import (
     locate,
     transcripts_place,
 )
-from openclaw_memory.workspace.transcripts.openclaw import LABELS, said
+from openclaw_memory.workspace.transcript_records import LABELS, said
 
 if TYPE_CHECKING:
     from openclaw_memory.conversation.messages import Message

@@ -95,11 +95,6 @@ def test_start_char_lies_in_the_start_line(text, path, rules):
     assert all(text.count("\n", 0, c.start_char) == c.start_line - 1 for c in chunk(text, path, rules))
 
 
-@given(NOTES, PATHS, RULES)
-def test_the_same_text_gives_the_same_chunks(text, path, rules):
-    assert chunk(text, path, rules) == chunk(text, path, rules)
-
-
 @given(NOTES, RULES)
 def test_heading_aware_chunks_cross_no_heading(text, rules):
     assume(not text.startswith("---"))

@@ -118,12 +118,6 @@ def test_overlap_repeats_neither_headings_nor_fence_markers():
     ]
 
 
-def test_hashes_in_fenced_code_are_no_headings():
-    text = "```sh\n# a comment\nls\n```"
-
-    assert texts(cut(text)) == [text]
-
-
 @pytest.mark.parametrize("line", ["#hashtag", "####### seven", "    # indented code", "text # not a heading"])
 def test_what_only_looks_like_a_heading_does_not_cut(line):
     assert texts(cut(f"before\n{line}\nafter")) == [f"before\n{line}\nafter"]

@@ -136,10 +136,6 @@ def test_a_message_longer_than_what_is_kept_is_kept_whole():
     assert compact(messages, summarise, rules=keeping(10)).messages[-1] == messages[2]
 
 
-def test_no_messages_are_cut_nowhere():
-    assert cut([], 10) == 0
-
-
 # What
 
 
@@ -333,16 +329,6 @@ def test_the_entry_is_openclaws(log):
         "summary": "2 messages: one two",
     }
     assert conversation(log) == done.messages
-
-
-def test_after_several_compactions_and_a_restart_the_conversation_is_what_the_model_saw(log):
-    messages = [logged(log, say("system", "kind"))]
-    for number in range(12):
-        messages += [logged(log, user(f"q{number}")), logged(log, reply(f"a{number}"))]
-        messages = compact(messages, summarise, rules=keeping(5), count=one_each, log=log).messages
-        assert conversation(log) == messages
-    assert sum(entry["type"] == "compaction" for entry in log.entries()) > 3
-    assert messages[0]["content"] == "kind"
 
 
 def test_messages_that_are_not_in_the_log_are_not_compacted_into_it(log):

@@ -12,9 +12,9 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from openclaw_memory.embeddings import from_callable, load_embedder
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.embeddings.registry import check_provider, providers
+from openclaw_memory.embeddings.registry import providers
 from openclaw_memory.embeddings.vectors import normalised, vector_key
-from openclaw_memory.errors import ConfigError, EmbedderError, MissingExtraError
+from openclaw_memory.errors import EmbedderError, MissingExtraError
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "functions.json").read_text(encoding="utf-8"))
 
@@ -156,13 +156,6 @@ def test_a_function_that_fails_is_an_embedder_error_with_its_cause():
     with pytest.raises(EmbedderError, match=r"the function 'cold' failed: KeyError: 1; fix it") as told:
         from_callable(fail, "cold").embed_query("text")
     assert isinstance(told.value.__cause__, KeyError)
-
-
-def test_a_provider_that_nobody_knows_is_refused_without_importing_one():
-    check_provider("auto")
-    check_provider("hashing")
-    with pytest.raises(ConfigError, match=r"'opnai'.*auto, none, .*hashing, .*static"):
-        check_provider("opnai")
 
 
 def test_a_function_that_changes_its_dimensions_is_refused():

@@ -1,7 +1,6 @@
 import json
 import string
 import sys
-import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -267,7 +266,3 @@ def test_only_the_model_that_ships_has_a_name():
     assert load_embedder("static", static.MODEL).model == static.MODEL
     with pytest.raises(EmbedderError, match="minilm"):
         load_embedder("static", "minilm")
-
-
-def test_the_sample_sentences_hold_composed_and_compatible_forms():
-    assert any(unicodedata.normalize("NFKC", text) != text for text in SENTENCES)

@@ -517,16 +517,6 @@ def test_a_call_without_a_text_is_made_good_by_any(flush):
     assert turn.outcome == "saved"
 
 
-def test_a_text_that_is_refused_to_the_end_is_a_failure(flush):
-    turn = flush.due(176_000, messages=lambda: CONVERSATION)
-    while turn.open:
-        turn.tool.run({"text": "- x", "path": "MEMORY.md"})
-        turn.replied("NO_REPLY")
-
-    assert turn.outcome == "kept"
-    assert "only text can be added" in flush.state.flush_error
-
-
 def test_a_call_with_nothing_to_save_is_no_failure(flush):
     turn = flush.due(176_000)
     turn.tool.run({"text": ""})
@@ -720,16 +710,6 @@ def test_a_flush_that_died_in_an_earlier_cycle_is_none_of_this_one(flush_of, wor
     assert (workspace.root / "memory/2026-11-22.md").read_text() == "# 2026-11-22\n\n- Anna was ill\n"
 
 
-def test_what_happened_again_on_another_day_is_written_again(flush_of, workspace, clock):
-    flush = flush_of()
-    save(flush.due(176_000), "- Anna was ill")
-    flush.compacted()
-    clock.later(days=1)
-    save(flush.due(176_000), "- Anna was ill")
-
-    assert (workspace.root / "memory/2026-11-22.md").read_text() == "# 2026-11-22\n\n- Anna was ill\n"
-
-
 CRASH = """
 import os, signal, sys
 from openclaw_memory.flush import Flush
@@ -812,13 +792,6 @@ def test_a_blank_id_on_the_disk_is_none(flush_of, workspace):
     (workspace.root / "sessions/sessions.json").write_text('{"main": {"sessionId": " "}}')
 
     assert flush_of().session_id == "main"
-
-
-def test_the_state_of_a_session_that_another_process_marked_is_kept(flush, workspace):
-    update_state(transcripts_place(workspace.root, SessionsConfig()), "main", input_tokens=5, session_id="main")
-    save(flush.due(176_000), "- a")
-
-    assert flush.state.input_tokens == 5
 
 
 def test_what_kind_of_chat_a_session_is_stays_or_is_said_by_its_key(flush_of, workspace):

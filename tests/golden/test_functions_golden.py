@@ -46,11 +46,10 @@ from openclaw_memory.tools.visibility import shows_citations
 from openclaw_memory.types import Chunk, SearchResult
 from openclaw_memory.types.files import citation
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.dates import note_date
-from openclaw_memory.workspace.paths import exact_path_tier
+from openclaw_memory.workspace.paths import exact_path_tier, note_date
 from openclaw_memory.workspace.safe_read import excerpt_of
-from openclaw_memory.workspace.transcripts.openclaw import collapsed, content_text, sanitised
-from openclaw_memory.workspace.transcripts.reader import read_parts
+from openclaw_memory.workspace.transcript_records import collapsed, content_text, sanitised
+from openclaw_memory.workspace.transcripts import read_parts
 
 SHIPPED = Path(__file__).with_name("functions.json")
 

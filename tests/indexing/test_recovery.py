@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from openclaw_memory.errors import CorruptIndexError, IndexLockedError, StoreError
+from openclaw_memory.errors import CorruptIndexError, StoreError
 from openclaw_memory.store import SqliteStore, connection
 from openclaw_memory.store.integrity import KEPT, set_aside
 
@@ -100,17 +100,6 @@ def test_a_flipped_bit_gives_the_right_rows_or_an_error_that_says_damage(index, 
         else:
             assert [chunk for chunk in found if right[chunk.id] != chunk] == [], f"bit {bit}"
     assert told > FLIPS / 20
-
-
-def test_an_index_that_is_locked_is_not_damaged(index, monkeypatch):
-    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 50)
-    with closing(apsw.Connection(str(index))) as db:
-        db.execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; DELETE FROM last_used; COMMIT").fetchall()
-        db.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(IndexLockedError):
-            problems(index)
-        db.execute("ROLLBACK")
-    assert problems(index) == ()
 
 
 def test_a_folder_in_the_place_of_an_index_is_not_damage(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 
 from openclaw_memory.config import ChunkingConfig, MemoryConfig
 from openclaw_memory.errors import WorkspaceError
-from openclaw_memory.indexing import describe, pipeline
+from openclaw_memory.indexing import describe
 from openclaw_memory.indexing.plan import SyncParts, sync
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace
@@ -192,15 +192,6 @@ def test_force_builds_again_and_embeds_nothing_that_is_known(place):
     assert place.rows() == before
 
 
-def test_a_rebuild_also_forgets_files_that_have_gone(place):
-    place.write("MEMORY.md", "memo one")
-    place.write("memory/a.md", "memo two")
-    place.sync()
-    (place.root / "memory/a.md").unlink()
-    assert place.sync(force=True).removed == ("memory/a.md",)
-    assert place.texts() == ["memo one"]
-
-
 def test_an_embedder_that_does_not_answer_does_not_cost_the_index_it_would_replace(place):
     place.write("MEMORY.md", "memo one")
     place.sync()
@@ -369,38 +360,6 @@ def test_odd_bytes_are_indexed_or_reported(place, content, text):
     report = place.sync()
     reported = {file.path for file in (*report.failed, *report.skipped)}
     assert any(text in found for found in place.texts()) or "MEMORY.md" in reported
-
-
-def test_special_files_are_listed_and_do_not_hold_the_sync(place):
-    place.write("MEMORY.md", "memo one")
-    (place.root / "memory").mkdir()
-    os.mkfifo(place.root / "memory/pipe.md")
-    with (place.root / "memory/sparse.md").open("wb") as sparse:
-        sparse.truncate(50 * 1024**3)
-    (place.root / "memory/link.md").symlink_to(place.root / "MEMORY.md")
-    report = place.sync()
-    assert report.added == ("MEMORY.md",)
-    assert {file.path for file in report.skipped} == {"memory/pipe.md", "memory/sparse.md", "memory/link.md"}
-    assert all(file.reason for file in report.skipped)
-
-
-def test_an_index_is_complete_once_every_file_is_in_it(place, monkeypatch):
-    monkeypatch.setattr(pipeline, "FILES_PER_WRITE", 1)
-    for name in "abc":
-        place.write(f"memory/{name}.md", f"memo {name}")
-    seen: list[bool] = []
-
-    def look(step: Progress) -> None:
-        seen.append(place.store.meta().complete)
-        if step.completed == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        place.sync(progress=look)
-    assert seen == [False, False]
-    assert not place.store.meta().complete
-    assert place.sync().added == ("memory/c.md",)
-    assert place.store.meta().complete
 
 
 def test_a_sync_that_goes_on_with_a_build_does_not_call_the_next_one_complete(place):

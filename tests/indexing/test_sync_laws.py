@@ -20,7 +20,7 @@ from openclaw_memory.indexing import pipeline
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.store.connection import PAGE_SIZE
 from openclaw_memory.types import Progress
-from openclaw_memory.workspace.transcripts import reader
+from openclaw_memory.workspace import transcripts
 
 PART_BYTES = 400  # of transcripts, two or three of the lines below
 
@@ -270,7 +270,7 @@ def test_any_sequence_of_talk_and_accidents_ends_equal_to_a_fresh_index(open_pla
 def check_ends_equal_to_fresh(open_place: Callable[[Path, Path], Any], steps: list[tuple[Any, ...]]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         # Parts and writes are small, so that a few lines make several.
-        patch.setattr(reader, "read_parts", partial(reader.read_parts, part_bytes=PART_BYTES))
+        patch.setattr(transcripts, "read_parts", partial(transcripts.read_parts, part_bytes=PART_BYTES))
         patch.setattr(pipeline, "CHUNKS_PER_WRITE", 3)
         world = World(Path(folder), open_place)
         for name, *arguments in steps:

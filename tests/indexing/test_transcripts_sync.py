@@ -14,8 +14,7 @@ from openclaw_memory.errors import NotFoundError
 from openclaw_memory.indexing import compare, pipeline
 from openclaw_memory.text.fence import fenced
 from openclaw_memory.types import Progress
-from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.transcripts import reader
+from openclaw_memory.workspace import Workspace, transcripts
 
 PATH = "sessions/talk.jsonl"
 
@@ -23,7 +22,7 @@ PATH = "sessions/talk.jsonl"
 @pytest.fixture
 def small(monkeypatch):
     """Parts of a few messages, and writes of a few chunks."""
-    monkeypatch.setattr(reader, "read_parts", partial(reader.read_parts, part_bytes=400))
+    monkeypatch.setattr(transcripts, "read_parts", partial(transcripts.read_parts, part_bytes=400))
     monkeypatch.setattr(pipeline, "CHUNKS_PER_WRITE", 3)
 
 

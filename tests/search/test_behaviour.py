@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.embeddings.static import StaticEmbedder
-from openclaw_memory.errors import EmbedderError
 
 EITHER = pytest.mark.parametrize("way", ["hybrid", "keywords"])
 
@@ -214,13 +212,6 @@ def test_a_snippet_is_the_lines_that_are_cited_and_no_two_overlap(files, config,
             seen |= cited
 
 
-@EITHER
-def test_the_lines_that_are_cited_can_be_read(memory):
-    for result in memory.search("Who has the spare key?"):
-        count = result.end_line - result.start_line + 1
-        assert memory.get(result.path, start=result.start_line, lines=count).text.rstrip("\n") == result.snippet
-
-
 def test_an_answer_in_a_long_note_is_shown_by_its_lines_alone(remember):
     day = [f"- At {hour:02}:{minute:02} the tide stood at {hour + minute} centimetres."
            for hour in range(24) for minute in (0, 20, 40)]  # fmt: skip
@@ -232,16 +223,6 @@ def test_an_answer_in_a_long_note_is_shown_by_its_lines_alone(remember):
 
 
 # --- age, variety, sources
-def test_age_takes_from_dated_notes_and_from_no_others(remember):
-    text = "The ferry to Texel leaves from pier four.\n"
-    files = {"MEMORY.md": text, "memory/ferry.md": text, "memory/2001-01-01.md": text}
-    plain = remember(files, embedder=None, config=MemoryConfig(search=SearchConfig(min_score=0.0)))
-    aged = remember(files, embedder=None, config=MemoryConfig(search=SearchConfig(min_score=0.0, half_life_days=30)))
-    before = {result.path: result.score for result in plain.search("ferry to Texel")}
-    after = {result.path: result.score for result in aged.search("ferry to Texel")}
-    assert after["MEMORY.md"] == before["MEMORY.md"]
-    assert after["memory/ferry.md"] == before["memory/ferry.md"]
-    assert after["memory/2001-01-01.md"] < before["memory/2001-01-01.md"] / 1000
 
 
 def test_mmr_puts_another_thought_before_the_same_one_again(remember):
@@ -289,35 +270,6 @@ def test_both_presets_run_on_one_pipeline_and_differ_in_what_they_return(remembe
     assert set(lines[0].parts) == {"confidence", "share", "vector_share"}
     assert set(chunks[0].parts) == {"vector_score", "text_score", "vector_share"}
     assert chunks[0].snippet.startswith("Room 3")
-
-
-@pytest.mark.parametrize("preset", [MemoryConfig(), MemoryConfig.openclaw()], ids=["default", "openclaw"])
-def test_an_embedder_that_fails_leaves_the_keywords_and_the_reason(remember, preset):
-    embedder = StaticEmbedder()
-    memory = remember(
-        {"memory/a.md": "The zeppelin lands on Friday.\n"}, embedder=(frail := Frail(embedder)), config=preset
-    )
-    assert memory.search("zeppelin").mode == "hybrid"
-    frail.broken = True
-    results = memory.search("zeppelin")
-    assert (results[0].path, results.mode) == ("memory/a.md", "keyword")
-    assert "quota exceeded" in (results.reason or "")
-    frail.broken = False
-    assert memory.search("zeppelin").reason is None
-
-
-class Frail:
-    """An embedder that fails at questions while it is broken."""
-
-    def __init__(self, inner: StaticEmbedder) -> None:
-        self.provider, self.model, self.identity = inner.provider, inner.model, inner.identity
-        self.embed_documents, self.inner, self.broken = inner.embed_documents, inner, False
-        self.leaves_machine, self.close = inner.leaves_machine, inner.close
-
-    def embed_query(self, text: str) -> Any:
-        if self.broken:
-            raise EmbedderError("quota exceeded; wait a minute")
-        return self.inner.embed_query(text)
 
 
 def test_vectors_alone_can_be_asked_for(remember):
@@ -389,8 +341,3 @@ def test_code_is_shown_whole_though_its_comments_look_like_headings(remember):
     section = "## Restart the server\n\n```bash\n# step one\nstop it\n# step two\nstart it\n```"
     memory = remember({"memory/ops.md": f"# Operations\n\n{section}\n\n## Other\n\nNothing.\n"})
     assert memory.search("How do I restart the server?")[0].snippet == section
-
-
-def test_a_line_with_a_row_of_signs_below_it_is_a_heading(remember):
-    memory = remember({"memory/a.md": "Boiler\n======\n\nServiced in May.\n\nRouter\n------\n\nIn the attic.\n"})
-    assert memory.search("Where is the router?")[0].citation == "memory/a.md#L6-L9"

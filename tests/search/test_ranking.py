@@ -19,7 +19,7 @@ from openclaw_memory.search.ranking import (
     weighted_sum,
 )
 from openclaw_memory.types import SearchResult
-from openclaw_memory.workspace.dates import note_date
+from openclaw_memory.workspace.paths import note_date
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HUNDREDTHS = st.integers(-100_000, 100_000).map(lambda number: number / 100)

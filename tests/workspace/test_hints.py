@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.config.workspace_file import OF_THE_AGENT
+from openclaw_memory.config.config import OF_THE_AGENT
 from openclaw_memory.errors import PathNotAllowedError
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.hints import advice, overlooked
 from openclaw_memory.workspace.paths import locate
-from openclaw_memory.workspace.scan import scan
+from openclaw_memory.workspace.scan import advice, overlooked, scan
 
 EVERYTHING = FilesConfig(extra_paths=(".",))
 
@@ -168,7 +167,7 @@ def test_no_more_is_looked_at_than_so_many_names(tmp_path):
 def test_a_count_that_was_ended_is_told_as_the_least(tmp_path, monkeypatch):
     lay_out(tmp_path, *(f"{folder}/{number}.md" for folder in "abcdef" for number in range(10)))
     assert advice(tmp_path, FilesConfig(), 0).startswith("60 Markdown files lie in")
-    monkeypatch.setattr("openclaw_memory.workspace.hints.MOST_NAMES", 20)
+    monkeypatch.setattr("openclaw_memory.workspace.scan.MOST_NAMES", 20)
     assert advice(tmp_path, FilesConfig(), 0).startswith("at least 20 Markdown files lie in")
 
 

@@ -8,9 +8,8 @@ import pytest
 
 from openclaw_memory.config import FilesConfig, SessionsConfig
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
-from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.transcripts import reader
-from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES, PART_BYTES, Mark
+from openclaw_memory.workspace import Workspace, transcripts
+from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, PART_BYTES, Mark
 
 NAME = "sessions/talk.jsonl"
 
@@ -270,7 +269,7 @@ def test_a_file_that_was_changed_in_place_and_has_grown_is_read_from_the_beginni
 
 
 def test_of_a_huge_file_that_has_grown_the_finished_parts_are_not_checked(tmp_path, monkeypatch):
-    monkeypatch.setattr(reader, "VERIFIED_BYTES", PART_BYTES)
+    monkeypatch.setattr(transcripts, "VERIFIED_BYTES", PART_BYTES)
     lines = [message("user", f"{n:06}") for n in range(3000)]
     mark = str(list(written(tmp_path, *lines).transcript(NAME))[-1].mark)
     first = Mark.parse(mark).line

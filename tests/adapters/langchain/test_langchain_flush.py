@@ -266,17 +266,6 @@ def test_going_back_to_before_the_flush_flushes_the_other_way_on(memory, scripte
     assert reported.events == ["flush", "flush"]
 
 
-def test_without_a_checkpointer_a_growing_conversation_is_flushed_once(memory, scripted, reported):
-    flush = MemoryFlushMiddleware(
-        memory, scripted(reported.script("flush", lambda _: "NO_REPLY")), trigger=("messages", 3)
-    )
-    agent = create_agent(scripted("ok"), [], middleware=[flush])
-    messages = []
-    for text in CHATTER[:6]:
-        messages = agent.invoke({"messages": [*messages, HumanMessage(text)]})["messages"]
-    assert reported.events == ["flush"]
-
-
 def test_the_marker_is_neither_input_nor_output(make_agent):
     agent = make_agent(trigger=("messages", 2))
     for text in CHATTER[:3]:

@@ -78,9 +78,3 @@ async def test_what_one_agent_put_another_finds_without_blocking(memory):
         assert reported(await asked) == "remembered"
     asked = agent(memory, [look_up_later], "look_up_later", question="Who has the spare key?").ainvoke(ASKED)
     assert reported(await asked) == "Spare key: it is with Mrs. Groen."
-
-
-def test_what_an_agent_put_is_a_note_like_any_other(memory):
-    agent(memory, [remember], "remember", fact="Boiler: serviced each October.").invoke(ASKED)
-    memory.sync()
-    assert "serviced each October" in memory.search("when is the boiler serviced?", max_results=3)[0].snippet

@@ -100,20 +100,6 @@ async def test_the_agent_waits_for_no_model(memory, held):
     assert memory.flush("s1").is_held
 
 
-async def test_a_model_is_asked_in_another_thread_than_that_of_the_loop(memory):
-    threads = []
-
-    def script(_messages, _tools):
-        threads.append(threading.get_ident())
-        return "NO_REPLY"
-
-    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=script), flush_tokens=1)
-    await block.aput(facts(1), session_id="s1")
-    await block.asettle()
-    assert threads
-    assert threading.get_ident() not in threads
-
-
 def test_where_no_thread_is_to_be_had_all_is_done_at_once(memory, noted, monkeypatch):
     def refuse(_):
         raise RuntimeError("can't start new thread")

@@ -1,13 +1,11 @@
 """LlamaIndex's vector store over a memory: every mode, whose vectors, and what only Markdown can promise."""
 
-import asyncio
 import copy
 import pickle
 import shutil
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from llama_index.core import VectorStoreIndex
@@ -163,12 +161,6 @@ def test_another_process_adds_and_deletes(given, memory):
     assert set(found.ids) == {"launch", "again", "venue", "new"}
 
 
-def test_nodes_may_come_one_by_one(given):
-    assert given.add(one for one in [node("new", embedding=WORDS.vector("new"))]) == ["new"]
-    assert given.add(iter([])) == []
-    assert len(given.get_nodes(["new"])) == 1
-
-
 @pytest.mark.parametrize("odd", [object(), float("nan"), "\ud800"], ids=["object", "nan", "surrogate"])
 def test_nothing_is_written_where_one_node_cannot_be(given, odd):
     with pytest.raises(InvalidInputError, match=r"'bad'.*metadata\['odd'\]"):
@@ -257,18 +249,3 @@ async def test_in_an_event_loop_both_twins_work(given):
     assert [one.node_id for one in given.get_nodes()] == ["again"]
     await given.aclear()
     assert given.get_nodes() == []
-
-
-async def test_searches_in_an_event_loop_run_beside_each_other(given):
-    found = await asyncio.gather(*(given.aquery(asking(text, 1, embedding=WORDS)) for text in FACTS.values()))
-    assert [one.ids for one in found] == [[name] for name in FACTS]
-
-
-def test_several_threads_add_and_search_at_once(given):
-    def work(n):
-        given.add([node(f"row-{n}", f"number {n}", embedding=[float(at == n) for at in range(64)])])
-        return given.query(VectorStoreQuery([float(at == n) for at in range(64)], 1)).ids
-
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(work, range(8))) == [[f"row-{n}"] for n in range(8)]
-    assert len(given.get_nodes([f"row-{n}" for n in range(8)])) == 8
