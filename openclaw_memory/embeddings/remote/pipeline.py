@@ -23,7 +23,6 @@ T = TypeVar("T")
 
 # No model reads less than so many bytes: a text is not parted further where it is still too large.
 SHORTEST_PIECE = 256
-
 # After so many answers twice as much is tried again: a proxy that is in trouble refuses what would fit, too.
 ANSWERS_UNTIL_MORE = 50
 # Of a wait, so that clients that failed together do not come back together; OpenClaw's number.
@@ -120,26 +119,21 @@ class RequestPipeline:
         return answers
 
     def call(self, seconds: float, call: Callable[[], T], *, as_query: bool, tries: int | None = None) -> T:
-        """Return what `call` returns within `seconds`, tried as often as the policy allows, or `tries` times.
-
-        Raises:
-            ServiceError: it failed, whatever the reason.
-        """
-        once = partial(self._within, seconds, call)
-        return retried(self.policy, sleep, once, as_query=as_query, tries=tries)
-
-    def _within(self, seconds: float, call: Callable[[], T]) -> T:
-        """Return what `call` returns within `seconds`; whatever it raises becomes a ServiceError."""
+        """Return what `call` returns within `seconds`, or raise ServiceError after the last of its tries."""
         origin = self.service.origin
-        try:
-            with deadline(seconds):
-                return call()
-        except Exception as error:
-            seconds_left()  # where the whole request is over, or cancelled, it is not this try that failed
-            if any("Timeout" in type(reason).__name__ for reason in reasons(error)):  # ours, or of an HTTP library
-                message = f"{origin} gave no whole answer within {seconds:g} s; the next sync asks again"
-                raise ServiceError(message, FailureKind.PASSING) from error
-            raise failure(error, origin, self.service.secrets) from error
+
+        def once() -> T:
+            try:
+                with deadline(seconds):
+                    return call()
+            except Exception as error:
+                seconds_left()  # where the whole request is over, or cancelled, it is not this try that failed
+                if any("Timeout" in type(reason).__name__ for reason in reasons(error)):  # ours, or of an HTTP library
+                    message = f"{origin} gave no whole answer within {seconds:g} s; the next sync asks again"
+                    raise ServiceError(message, FailureKind.PASSING) from error
+                raise failure(error, origin, self.service.secrets) from error
+
+        return retried(self.policy, once, as_query=as_query, tries=tries)
 
     def _pack(self, texts: Sequence[str], places: list[int], as_query: bool) -> list[Answer]:
         """Ask for texts that should fit one request; where they do not, or one is refused, ask for half of them."""
@@ -256,11 +250,7 @@ class RequestPipeline:
 
 
 def in_places(answers: list[Answer], count: int, origin: str) -> Matrix:
-    """Return the vectors of all `count` texts in their order.
-
-    Raises:
-        EmbedderError: the first one among the answers, or they differ in their dimensions.
-    """
+    """Return the vectors of all `count` texts in their order; raise the first error among the answers."""
     import numpy as np
 
     for answer in answers:
@@ -274,11 +264,7 @@ def in_places(answers: list[Answer], count: int, origin: str) -> Matrix:
 
 
 def same_dims(matrices: Iterable[Matrix], origin: str) -> int:
-    """Return the dimensions that all the matrices have.
-
-    Raises:
-        ServiceError: they differ: the service changed its mind between two requests.
-    """
+    """Return the dimensions that all the matrices have; raise ServiceError where they differ."""
     first, *others = sorted({int(matrix.shape[1]) for matrix in matrices})
     if others:
         message = f"{origin} sent {first} dimensions and then {others[0]}; ask again, or check the model"
@@ -286,14 +272,8 @@ def same_dims(matrices: Iterable[Matrix], origin: str) -> int:
     return first
 
 
-def retried(
-    policy: RetryPolicy, sleep: Callable[[float], None], call: Callable[[], T], *, as_query: bool, tries: int | None
-) -> T:
-    """Return what `call` returns, called as often as the policy allows, or `tries` times.
-
-    Raises:
-        ServiceError: the last try failed.
-    """
+def retried(policy: RetryPolicy, call: Callable[[], T], *, as_query: bool, tries: int | None) -> T:
+    """Return what `call` returns, called as often as the policy allows, or `tries` times; raise its last error."""
     from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
 
     def failed(state: RetryCallState) -> tuple[bool, float | None]:

@@ -13,7 +13,7 @@ from llama_index.core.storage.chat_store.sql import MessageStatus
 from llama_index_openclaw_memory import OpenClawMemoryBlock, memory_tools
 from llama_index_openclaw_memory._messages import openclaw_messages
 from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
-from scripted_llm import tells_facts, writes_facts
+from scripted_llm import says_facts, writes_facts
 
 from openclaw_memory.conversation import text_of
 from openclaw_memory.flush.verbatim import masked
@@ -108,7 +108,7 @@ async def test_a_flush_is_held_for_many_ejections_and_shown_each_message_once(me
 def test_without_a_loop_the_conversation_goes_on_in_a_new_one_for_each_call(
     memory, conversation, tmp_path, noted, kept
 ):
-    llm = TextOnlyLLM(script=tells_facts)
+    llm = TextOnlyLLM(script=says_facts)
     database = f"sqlite+aiosqlite:///{tmp_path}/talk.sqlite"
     talk = conversation(OpenClawMemoryBlock(memory, llm=llm, flush_tokens=200), async_database_uri=database)
     for message in turns(20):

@@ -11,7 +11,7 @@ from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock
 from llama_index.core.utils import get_tokenizer
 from llama_index_openclaw_memory import OpenClawMemoryBlock
 from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
-from scripted_llm import tells_facts, writes_facts
+from scripted_llm import says_facts, writes_facts
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import CompactionConfig, EmbeddingConfig
@@ -206,7 +206,7 @@ def test_where_the_memory_wants_no_flush_none_is_held(tmp_path):
 
 @pytest.mark.parametrize("session", [None, "s1"])
 def test_the_end_of_a_session_flushes_what_is_left(memory, noted, session):
-    block = OpenClawMemoryBlock(memory, llm=TextOnlyLLM(script=tells_facts))
+    block = OpenClawMemoryBlock(memory, llm=TextOnlyLLM(script=says_facts))
     put(block, facts(1), "s1")
     asyncio.run(block.aflush(session))
     assert "fact 1 is here" in noted()
