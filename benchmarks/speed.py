@@ -141,7 +141,7 @@ def command_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
     folder = write_chunks(scratch / "command", scale.cli_chunks)
     with Memory.open(folder) as memory:
         memory.sync()
-    command = ["-m", "openclaw_memory.cli", "search", "--workspace", str(folder)]
+    command = ["-m", "openclaw_memory", "search", "--workspace", str(folder)]
     process_milliseconds([*command, "When did Anna call?"], scratch)
     times = [process_milliseconds([*command, question], scratch) for question in questions(scale.processes)]
     yield Row(

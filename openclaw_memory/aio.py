@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
     from openclaw_memory.search import SearchResults
     from openclaw_memory.types import Excerpt, Progress, Source, Status, SyncReport
-    from openclaw_memory.workspace.bootstrap import Bootstrap
+    from openclaw_memory.workspace.journal import Bootstrap
 
 __all__ = ["AsyncMemory", "in_thread"]
 

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     import datetime
 
     from openclaw_memory.backend import Backend, BuiltinBackend
-    from openclaw_memory.conversation.session_key import ChatType
     from openclaw_memory.documents import Documents
     from openclaw_memory.flush.flush import Flush
+    from openclaw_memory.flush.state import ChatType
     from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.search import SearchResults
     from openclaw_memory.store.registry import StoreChoice
     from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
     from openclaw_memory.workspace import Workspace
-    from openclaw_memory.workspace.bootstrap import Bootstrap
-    from openclaw_memory.workspace.transcripts.writer import SessionLog
+    from openclaw_memory.workspace.journal import Bootstrap
+    from openclaw_memory.workspace.session_log import SessionLog
 
 
 class Memory:

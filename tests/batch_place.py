@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig, MemoryConfig
-from openclaw_memory.embeddings.batch.api import BatchApi, JobState
-from openclaw_memory.embeddings.batch.jobs import Batch, Patience, batch_of
+from openclaw_memory.embeddings.batch import Batch, Patience, batch_of
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
-from openclaw_memory.embeddings.remote.limits import Limits
-from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.embeddings.remote.client import RemoteEmbedder
+from openclaw_memory.embeddings.remote.service import BatchApi, JobState, Limits, RetryPolicy, Service
 from openclaw_memory.indexing.plan import SyncParts, sync
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Progress, Store, SyncReport

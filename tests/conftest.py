@@ -1,7 +1,6 @@
 """What every test may use: a workspace of notes, and the versions that a report of a failure needs."""
 
 import sys
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +10,6 @@ from hypothesis import settings
 
 from openclaw_memory import SqliteStore
 from openclaw_memory.testing import InMemoryStore
-from openclaw_memory.types import Store
 
 # At the end, so that no folder of tests hides a package: tests may import `embedding_server` and `embedding_faults`.
 sys.path.append(str(Path(__file__).parent))
@@ -44,13 +42,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="session")
-def store_name(request: pytest.FixtureRequest) -> str:
+def store_name(request):
     """The store that a test runs with; `sqlite_only` marks the tests that need files."""
     return str(request.param)
 
 
 @pytest.fixture(scope="session")
-def open_store(store_name: str) -> Callable[[Path], Store]:
+def open_store(store_name):
     """Opens the index of a path: SQLite's is a file there, that in memory is the same one for the same path."""
     kept: dict[Path, InMemoryStore] = {}
     if store_name == "sqlite":
@@ -63,7 +61,7 @@ def pytest_report_header() -> str:
 
 
 @pytest.fixture
-def notes(tmp_path: Path) -> Path:
+def notes(tmp_path):
     """A small workspace: long-term memory, two dated notes and a topic file."""
     files = {
         "MEMORY.md": "# Long-term memory\n\n- Ines prefers trains to planes.\n- The spare key is with Mrs. Groen.\n",
@@ -94,7 +92,7 @@ class Outcome(NamedTuple):
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+def run(capsys):
     """Run a command in this process; its exit code and what it printed."""
 
     from openclaw_memory.cli import main

@@ -21,9 +21,7 @@ def honest(asked: Asked, answer: Answer) -> Answer:
     return answer
 
 
-# --- errors ------------------------------------------------------------------------------------------------------
-
-
+# --- errors
 def status(code: int, *, retry_after: float | str | None = None, words: str = "") -> Fault:
     """An error of this status in the service's shape; 502, 520 and the like come as a proxy's HTML."""
     headers = {} if retry_after is None else {"retry-after": str(retry_after)}
@@ -53,9 +51,7 @@ def redirect(to: str = "/elsewhere", *, code: int = 302) -> Fault:
     return lambda asked, answer: Answer(code, b"", {"location": to})
 
 
-# --- the transport -----------------------------------------------------------------------------------------------
-
-
+# --- the transport
 def reset(asked: Asked, answer: Answer) -> Answer:
     """The connection is reset instead of an answer."""
 
@@ -131,9 +127,7 @@ def gzipped_zeros(megabytes: int) -> bytes:
     return b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff" + block * megabytes + b"\x03\x00" + tail
 
 
-# --- the answer --------------------------------------------------------------------------------------------------
-
-
+# --- the answer
 def not_json(asked: Asked, answer: Answer) -> Answer:
     """200, and words."""
     return replace(answer, body=b"<!doctype html><title>Sign in to the hotel's network</title>")

@@ -49,9 +49,7 @@ def ok(body: object) -> Answer:
     return Answer(200, body if isinstance(body, bytes) else json.dumps(body).encode())
 
 
-# --- requests ----------------------------------------------------------------------------------------------------
-
-
+# --- requests
 def read(service: str, body: Mapping[str, Any], model: str = "") -> dict[str, Any]:
     """The fields of `Asked` that the body of an embedding request holds; KeyError or TypeError where it is malformed."""
     if service == "gemini":
@@ -82,9 +80,7 @@ def part_text(content: Mapping[str, Any]) -> str:
     return "".join(part.get("text", "") for part in content["parts"])
 
 
-# --- answers -----------------------------------------------------------------------------------------------------
-
-
+# --- answers
 @lru_cache(maxsize=8)
 def embedder(dims: int) -> HashingEmbedder:
     return HashingEmbedder(dims)
@@ -132,7 +128,7 @@ def value(asked: Asked, row: Row) -> bytes:
     return json.dumps(row).encode()
 
 
-# --- errors ------------------------------------------------------------------------------------------------------
+# --- errors ---
 
 GOOGLE_STATUS = {
     400: "INVALID_ARGUMENT",

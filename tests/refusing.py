@@ -50,12 +50,7 @@ def say(memory: Memory, turn: int) -> str:
     return memory.session_log("talk").append("user", f"memo turn {turn} {LONG}")
 
 
-WRITERS: dict[str, Work] = {
-    "append": append,
-    "append to a new note": append_to_a_new_note,
-    "edit": edit,
-    "say": say,
-}
+WRITERS: dict[str, Work] = {"append": append, "append to a new note": append_to_a_new_note, "edit": edit, "say": say}
 
 
 def files(root: Path) -> dict[str, bytes]:
@@ -74,9 +69,7 @@ def begin(root: Path) -> None:
         memory.sync()
 
 
-# --- a full disk -------------------------------------------------------------------------------------------------------
-
-
+# --- a full disk
 class Disk:
     """A file system that is filled up to what shall be free."""
 
@@ -188,9 +181,7 @@ def check_index(root: Path) -> None:
     assert not list((root / ".memory").glob("*.damaged-*"))
 
 
-# --- a disk that turned read-only --------------------------------------------------------------------------------------
-
-
+# --- a disk that turned read-only
 def read_only(folder: Path) -> dict[str, str]:
     """Everything but reading is refused, in words; an index that is there answers."""
     root = folder / "notes"
@@ -221,9 +212,7 @@ def refusal(work: Callable[[], object], kind: type[OpenClawMemoryError]) -> str:
     raise AssertionError("it was not refused")
 
 
-# --- no descriptors left -----------------------------------------------------------------------------------------------
-
-
+# --- no descriptors left
 def no_descriptors(folder: Path) -> dict[str, int]:
     """Each writer, a search and a sync with 0, 1, 2, ... descriptors to be had."""
     root = folder / "notes"

@@ -6,7 +6,6 @@ import doctest
 import inspect
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,17 +37,17 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("name", AWAITED)
-def test_an_awaited_call_takes_what_the_call_of_a_memory_takes(name: str) -> None:
+def test_an_awaited_call_takes_what_the_call_of_a_memory_takes(name):
     here, there = (inspect.signature(getattr(kind, name)) for kind in (AsyncMemory, Memory))
     assert list(here.parameters.values()) == list(there.parameters.values())
     assert inspect.iscoroutinefunction(getattr(AsyncMemory, name))
 
 
-def test_the_tour_in_the_docstring_is_true() -> None:
+def test_the_tour_in_the_docstring_is_true():
     assert doctest.testmod(aio).failed == 0
 
 
-def test_every_call_does_what_it_does_without_await(notes: Path) -> None:
+def test_every_call_does_what_it_does_without_await(notes):
     async def use() -> None:
         async with AsyncMemory.open(notes, embedder=HashingEmbedder()) as memory:
             added = await memory.append("The zeppelin lands on Sunday.", date="2026-11-21")
@@ -66,7 +65,7 @@ def test_every_call_does_what_it_does_without_await(notes: Path) -> None:
     asyncio.run(use())
 
 
-def test_searches_run_at_the_same_time_and_all_are_answered(notes: Path) -> None:
+def test_searches_run_at_the_same_time_and_all_are_answered(notes):
     async def use() -> list[str]:
         async with AsyncMemory.open(notes, embedder=HashingEmbedder(), max_threads=3) as memory:
             await memory.sync()
@@ -76,7 +75,7 @@ def test_searches_run_at_the_same_time_and_all_are_answered(notes: Path) -> None
     assert set(asyncio.run(use())) == {"memory/2026-02-09.md"}
 
 
-def test_the_event_loop_and_other_calls_go_on_while_a_sync_runs(notes: Path) -> None:
+def test_the_event_loop_and_other_calls_go_on_while_a_sync_runs(notes):
     async def use() -> None:
         gate = Gate()
         async with AsyncMemory.open(notes, embedder=gate) as memory:
@@ -90,7 +89,7 @@ def test_the_event_loop_and_other_calls_go_on_while_a_sync_runs(notes: Path) -> 
     asyncio.run(use())
 
 
-def test_a_sync_whose_task_is_cancelled_ends_and_the_next_one_completes(notes: Path) -> None:
+def test_a_sync_whose_task_is_cancelled_ends_and_the_next_one_completes(notes):
     async def use() -> None:
         gate = Gate()
         async with AsyncMemory.open(notes, embedder=gate) as memory:
@@ -108,7 +107,7 @@ def test_a_sync_whose_task_is_cancelled_ends_and_the_next_one_completes(notes: P
     asyncio.run(use())
 
 
-def test_a_call_that_waits_for_a_thread_is_not_made_once_its_task_is_cancelled(notes: Path) -> None:
+def test_a_call_that_waits_for_a_thread_is_not_made_once_its_task_is_cancelled(notes):
     async def use() -> None:
         gate = Gate()
         async with AsyncMemory.open(notes, embedder=gate, max_threads=1) as memory:
@@ -126,7 +125,7 @@ def test_a_call_that_waits_for_a_thread_is_not_made_once_its_task_is_cancelled(n
     asyncio.run(use())
 
 
-def test_closing_ends_a_sync_and_refuses_what_comes_later(notes: Path) -> None:
+def test_closing_ends_a_sync_and_refuses_what_comes_later(notes):
     async def use() -> None:
         gate = Gate()
         memory = AsyncMemory.open(notes, embedder=gate, max_threads=1)
@@ -148,7 +147,7 @@ def test_closing_ends_a_sync_and_refuses_what_comes_later(notes: Path) -> None:
     asyncio.run(use())
 
 
-def test_a_call_in_a_thread_sees_the_context_of_its_task() -> None:
+def test_a_call_in_a_thread_sees_the_context_of_its_task():
     name = contextvars.ContextVar("name", default="nothing")
 
     async def use() -> str:

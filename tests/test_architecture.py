@@ -257,8 +257,7 @@ def loaded_after(statement: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "statement",
-    ["import openclaw_memory", "from openclaw_memory import MemoryConfig, OpenClawMemoryError, Embedder"],
+    "statement", ["import openclaw_memory", "from openclaw_memory import MemoryConfig, OpenClawMemoryError, Embedder"]
 )
 def test_importing_the_package_loads_nothing_heavy(statement):
     assert not loaded_after(statement) & HEAVY

@@ -28,9 +28,7 @@ def toml(folder: Path, text: str) -> Path:
     return file
 
 
-# --- values ----------------------------------------------------------------------------------------------------------
-
-
+# --- values
 def test_the_defaults_are_within_their_ranges_and_need_no_word():
     assert MemoryConfig().notices == ()
     assert MemoryConfig.openclaw().notices == ()
@@ -142,9 +140,7 @@ def test_a_part_of_another_kind_is_refused():
         MemoryConfig(chunking=SearchConfig())  # type: ignore[arg-type]
 
 
-# --- weights ---------------------------------------------------------------------------------------------------------
-
-
+# --- weights
 @pytest.mark.parametrize(
     ("vector", "text", "expected"),
     [
@@ -163,9 +159,7 @@ def test_weights_sum_to_one(vector, text, expected):
     assert bool(config.notices) == ((vector, text) != pytest.approx(expected))
 
 
-# --- presets ---------------------------------------------------------------------------------------------------------
-
-
+# --- presets
 def test_the_openclaw_preset_has_openclaws_numbers():
     config = MemoryConfig.openclaw()
     assert (config.chunking.style, config.chunking.tokens, config.chunking.overlap_tokens) == ("tokens", 400, 80)
@@ -198,7 +192,7 @@ def test_an_update_replaces_what_it_names_and_nothing_else():
     assert before.search == SearchConfig(max_results=3)
 
 
-# --- TOML ------------------------------------------------------------------------------------------------------------
+# --- TOML ---
 
 LAYERS = """
 [defaults]
@@ -286,9 +280,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
         MemoryConfig.from_toml(tmp_path / "latin.toml")
 
 
-# --- a file inside a workspace -----------------------------------------------------------------------------------------
-
-
+# --- a file inside a workspace
 def test_a_workspace_may_set_chunking_globs_and_debounce(tmp_path):
     text = '[chunking]\nmax_chars = 300\n[files]\ninclude = ["a/*"]\nexclude = ["b"]\n[sync]\ndebounce_seconds = 3\n'
     config = MemoryConfig().with_workspace_file(toml(tmp_path, text))
@@ -399,9 +391,7 @@ def test_no_file_in_the_workspace_changes_nothing(tmp_path):
     assert config.with_workspace_file(tmp_path / "none.toml") is config
 
 
-# --- the environment ---------------------------------------------------------------------------------------------------
-
-
+# --- the environment
 @pytest.mark.parametrize(
     ("variables", "expected"),
     [

@@ -10,12 +10,11 @@ from types import SimpleNamespace
 
 import embedding_faults as lies
 import pytest
-from embedding_server import EmbeddingServer
 
 import openclaw_memory.embeddings
 from openclaw_memory import EmbeddingConfig, Memory, MemoryConfig, load_embedder
 from openclaw_memory.embeddings import Limits, RetryPolicy, gemini, hashing, local, openai, static, voyage
-from openclaw_memory.embeddings.batch.jobs import Patience
+from openclaw_memory.embeddings.batch import Patience
 from openclaw_memory.embeddings.registry import ENTRY_POINT_GROUP, providers
 from openclaw_memory.embeddings.selection import SILENT_SECONDS
 from openclaw_memory.errors import EmbedderError
@@ -46,7 +45,7 @@ SETTINGS = [block for block in blocks("toml") if block != PROJECT]
 
 
 @pytest.fixture
-def own_server(embedding_server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> EmbeddingServer:
+def own_server(embedding_server, monkeypatch):
     """The server that takes the place of every service in the guide, whatever the environment says."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -56,7 +55,7 @@ def own_server(embedding_server: EmbeddingServer, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.fixture
-def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def acme(tmp_path, monkeypatch):
     """The provider of the guide, installed beside us as its TOML says."""
     points = tomllib.loads(PROJECT)["project"]["entry-points"]
     (module,) = {value.partition(":")[0] for value in points[ENTRY_POINT_GROUP].values()}

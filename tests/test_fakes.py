@@ -10,15 +10,15 @@ from openclaw_memory.errors import EmbedderError, WorkspaceError
 from openclaw_memory.testing import InMemoryStore, RecordingEmbedder, check_embedder, check_store, sample_workspace
 
 
-def test_the_recording_embedder_keeps_the_contract_of_an_embedder() -> None:
+def test_the_recording_embedder_keeps_the_contract_of_an_embedder():
     check_embedder(RecordingEmbedder())
 
 
-def test_the_store_in_memory_keeps_the_contract_of_a_store() -> None:
+def test_the_store_in_memory_keeps_the_contract_of_a_store():
     check_store(InMemoryStore)
 
 
-def test_it_records_what_it_was_asked_and_that_it_was_closed(tmp_path) -> None:
+def test_it_records_what_it_was_asked_and_that_it_was_closed(tmp_path):
     embedder = RecordingEmbedder()
     with Memory.open(sample_workspace(tmp_path / "notes"), embedder=embedder) as memory:
         memory.sync()
@@ -27,7 +27,7 @@ def test_it_records_what_it_was_asked_and_that_it_was_closed(tmp_path) -> None:
     assert "What does E_CAL_DRIFT mean?" in embedder.queries
 
 
-def test_it_fails_on_demand_and_works_again(tmp_path) -> None:
+def test_it_fails_on_demand_and_works_again(tmp_path):
     embedder = RecordingEmbedder()
     with Memory.open(sample_workspace(tmp_path / "notes"), embedder=embedder) as memory:
         memory.sync()
@@ -39,11 +39,11 @@ def test_it_fails_on_demand_and_works_again(tmp_path) -> None:
         assert memory.search("E_CAL_DRIFT").reason is None
 
 
-def test_vectors_of_two_names_are_never_compared() -> None:
+def test_vectors_of_two_names_are_never_compared():
     assert RecordingEmbedder(name="a").identity != RecordingEmbedder(name="b").identity
 
 
-def test_a_folder_that_holds_something_is_left_alone(tmp_path) -> None:
+def test_a_folder_that_holds_something_is_left_alone(tmp_path):
     (tmp_path / "mine.md").write_text("mine")
     with pytest.raises(WorkspaceError, match="not empty"):
         sample_workspace(tmp_path)
@@ -58,7 +58,7 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path) -> None:
         ("llama_index_openclaw_memory.testing", "llama_index.core"),
     ],
 )
-def test_the_tours_in_the_docstrings_are_true(module, needs) -> None:
+def test_the_tours_in_the_docstrings_are_true(module, needs):
     pytest.importorskip(needs)
     result = doctest.testmod(importlib.import_module(module))
     assert result.attempted > 1

@@ -21,6 +21,7 @@ from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
     ConfigError,
     EmbedderError,
+    NewerIndexError,
     PathNotAllowedError,
     StoreError,
     WorkspaceError,
@@ -32,7 +33,7 @@ KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY",
 
 
 @pytest.fixture
-def vault(tmp_path: Path) -> Path:
+def vault(tmp_path):
     """A folder of notes as Obsidian has them: nothing in it is where OpenClaw would look."""
     files = {
         "Welcome.md": "# Welcome\n\nThis vault belongs to Ines.\n",
@@ -54,9 +55,7 @@ def command_in(words: str) -> list[str]:
     return shlex.split(found[1])
 
 
-# --- a folder whose notes lie elsewhere --------------------------------------------------------------------------------
-
-
+# --- a folder whose notes lie elsewhere
 @pytest.mark.parametrize("first", ["search", "index", "status", "doctor", "init"])
 def test_the_command_that_any_other_one_names_makes_a_vault_answer(run, vault, first):
     outcome = run(first, "--workspace", vault, *(["launch"] if first == "search" else []))
@@ -144,9 +143,7 @@ def test_each_file_that_is_made_beside_the_notes_is_told_of(run, vault):
     assert [name for name in made if f"`.memory/{name}`" not in told] == []
 
 
-# --- a folder that is none ---------------------------------------------------------------------------------------------
-
-
+# --- a folder that is none
 def test_the_folder_with_the_most_similar_name_is_named(tmp_path):
     (tmp_path / "notes").mkdir()
     with pytest.raises(WorkspaceError, match=r"did you mean 'notes'\?"):
@@ -175,9 +172,7 @@ def test_an_empty_workspace_option_is_not_the_current_folder(run, notes, monkeyp
     assert (outcome.code, "--workspace is empty" in outcome.err) == (2, True)
 
 
-# --- a slip of the pen -------------------------------------------------------------------------------------------------
-
-
+# --- a slip of the pen
 @pytest.mark.parametrize(
     ("wrong", "kind", "words"),
     [
@@ -234,7 +229,7 @@ def test_colours_are_left_out_where_nobody_wants_them(notes, wanted):
     os.close(theirs)
 
 
-# --- no package, no key ------------------------------------------------------------------------------------------------
+# --- no package, no key ---
 
 
 PACKAGES = [("openai", "openai"), ("gemini", "httpx"), ("voyage", "httpx")]
@@ -277,9 +272,7 @@ def test_a_missing_key_is_told_by_each_command_in_one_place(run, notes, monkeypa
     assert run("search", "boiler", "--workspace", notes, "--config", settings).code == 0
 
 
-# --- a disk that refuses -----------------------------------------------------------------------------------------------
-
-
+# --- a disk that refuses
 def refusing(monkeypatch: pytest.MonkeyPatch, *folders: Path) -> None:
     """As if nobody might write below these folders; for the superuser, whom no rights keep from it."""
     really = os.access
@@ -349,9 +342,7 @@ def test_notes_that_cannot_be_looked_at_keep_the_doctor_from_nothing_else(run, n
         list(memory.documents.iterate())
 
 
-# --- no extension of SQLite --------------------------------------------------------------------------------------------
-
-
+# --- no extension of SQLite
 @pytest.mark.parametrize("ill", ["not installed", "no library", "apsw loads none"])
 def test_without_sqlite_vec_vectors_are_compared_one_by_one_and_it_is_told(run, notes, tmp_path, monkeypatch, ill):
     if ill == "apsw loads none":
@@ -376,20 +367,22 @@ def test_without_sqlite_vec_vectors_are_compared_one_by_one_and_it_is_told(run, 
     )
 
 
-# --- an index that is not for us ---------------------------------------------------------------------------------------
-
-
+# --- an index that is not for us
 def test_an_index_of_a_newer_version_is_told_by_each_command_with_what_to_do(run, notes):
     run("index", "--workspace", notes)
     db = apsw.Connection(str(notes / ".memory/index.sqlite"))
     db.execute("UPDATE meta SET value = json_set(value, '$.schema_version', 1000) WHERE key LIKE '%meta%'")
     db.close()
+    before = (notes / ".memory/index.sqlite").read_bytes()
+    with Memory.open(notes, embedder=None) as memory, pytest.raises(NewerIndexError, match="newer"):
+        memory.search("boiler")
     for command in (["search", "boiler"], ["index"], ["index", "--force"], ["status"]):
         outcome = run(*command, "--workspace", notes)
         assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
         assert "update openclaw-memory-index, or delete the index" in outcome.err
     examined = run("doctor", "--workspace", notes)
     assert (examined.code, "or delete the index" in examined.out, "force" in examined.out) == (1, True, False)
+    assert (notes / ".memory/index.sqlite").read_bytes() == before
 
 
 def test_a_mistyped_folder_is_not_made_a_workspace_of_its_notes(run, tmp_path):

@@ -14,12 +14,13 @@ from openclaw_memory import JournalConfig, Memory, SessionsConfig, Status, SyncC
 from openclaw_memory.cli.doctor import examine
 from openclaw_memory.config import CompactionConfig, PruningConfig
 from openclaw_memory.conversation import compaction, compaction_threshold
-from openclaw_memory.conversation.thresholds import flush_threshold
+from openclaw_memory.conversation.window import flush_threshold
 from openclaw_memory.flush import flush
 from openclaw_memory.indexing import staleness, watcher
 from openclaw_memory.store import integrity
 from openclaw_memory.types import Store
-from openclaw_memory.workspace.transcripts import openclaw, reader
+from openclaw_memory.workspace.transcript_records import LABELS
+from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
 
 ROOT = Path(__file__).parents[1]
 # The guide to embedders needs services that are played to it: test_docs.py runs it.
@@ -103,7 +104,7 @@ def test_every_check_of_the_doctor_is_told(notes):
         (UPKEEP, f"tried again after {watcher.RETRY_SECONDS:g} s"),
         (UPKEEP, "The three newest damaged files" if integrity.KEPT == 3 else "another number"),
         (UPKEEP, f"`journal.bootstrap_chars` ({JournalConfig().bootstrap_chars:,})"),
-        (TRANSCRIPTS, f"and a line of it {reader.MAX_LINE_BYTES >> 20} MiB"),
+        (TRANSCRIPTS, f"and a line of it {MAX_LINE_BYTES >> 20} MiB"),
         (AGENTS, f"the flush is due at {flush_threshold(200_000, CompactionConfig()):,}"),
         (AGENTS, f"and the compaction above {compaction_threshold(200_000, CompactionConfig()):,}"),
         (AGENTS, f"its first and last {compaction.ASKED_CHARS:,} characters stay"),
@@ -114,7 +115,7 @@ def test_the_numbers_of_a_guide_are_those_of_the_code(guide, words):
     assert words in " ".join(guide.split())
 
 
-@pytest.mark.parametrize("role", sorted(openclaw.LABELS))
+@pytest.mark.parametrize("role", sorted(LABELS))
 def test_the_guide_names_the_roles_whose_messages_are_text(role):
     assert f"`{role}`" in TRANSCRIPTS
-    assert f"`{openclaw.LABELS[role]}: ...`" in TRANSCRIPTS
+    assert f"`{LABELS[role]}: ...`" in TRANSCRIPTS

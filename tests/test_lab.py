@@ -12,7 +12,7 @@ from openclaw_memory.evaluation.evaluate import LAB, QUESTIONS
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.text.stopwords import DUTCH, ENGLISH, FRENCH, GERMAN, SPANISH
 from openclaw_memory.text.terms import content_words, word_stem, words
-from openclaw_memory.workspace.dates import note_date
+from openclaw_memory.workspace.paths import note_date
 
 ROOT = Path(__file__).parents[1]
 STOP_WORDS = {name: set(text.split()) for name, text in zip(

@@ -35,10 +35,8 @@ def write(notes: Path) -> None:
     (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
 
 
-# --- watchers ----------------------------------------------------------------------------------------------------------
-
-
-def test_after_a_watcher_has_ended_searches_look_for_themselves_again(notes: Path) -> None:
+# --- watchers
+def test_after_a_watcher_has_ended_searches_look_for_themselves_again(notes):
     with opened(notes, QUICK) as memory:
         memory.sync()
         with memory.watch() as watcher:
@@ -47,7 +45,7 @@ def test_after_a_watcher_has_ended_searches_look_for_themselves_again(notes: Pat
         eventually(lambda: finds(memory, "zeppelin"))
 
 
-def test_a_memory_whose_watcher_stands_by_looks_for_itself(notes: Path) -> None:
+def test_a_memory_whose_watcher_stands_by_looks_for_itself(notes):
     slow = replace(QUICK, sync=replace(QUICK.sync, debounce_seconds=3600.0))
     with opened(notes, slow) as memory, opened(notes, slow) as other:
         memory.sync()
@@ -59,10 +57,8 @@ def test_a_memory_whose_watcher_stands_by_looks_for_itself(notes: Path) -> None:
         eventually(lambda: other.search("boiler").stale or finds(other, "zeppelin"))
 
 
-# --- what stays as it is -----------------------------------------------------------------------------------------------
-
-
-def test_a_file_that_is_not_text_makes_no_answer_stale_once_a_sync_has_said_so(notes: Path) -> None:
+# --- what stays as it is
+def test_a_file_that_is_not_text_makes_no_answer_stale_once_a_sync_has_said_so(notes):
     (notes / "memory/binary.md").write_bytes(b"\xff\xfe\xff\x00\x80")
     with opened(notes) as memory:
         report = memory.sync()
@@ -75,7 +71,7 @@ def test_a_file_that_is_not_text_makes_no_answer_stale_once_a_sync_has_said_so(n
         eventually(lambda: finds(memory, "zeppelin"))
 
 
-def test_a_note_written_here_and_indexed_by_another_memory_is_not_missing(notes: Path) -> None:
+def test_a_note_written_here_and_indexed_by_another_memory_is_not_missing(notes):
     with opened(notes, QUIET) as memory, opened(notes, QUIET) as other:
         memory.sync()
         memory.append("The zeppelin lands on Friday.")
@@ -85,9 +81,7 @@ def test_a_note_written_here_and_indexed_by_another_memory_is_not_missing(notes:
         assert finds(memory, "zeppelin")
 
 
-def test_what_failed_here_and_was_mended_by_another_memory_is_not_missing(
-    notes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_failed_here_and_was_mended_by_another_memory_is_not_missing(notes, monkeypatch):
     with opened(notes, QUIET) as memory, opened(notes, QUIET) as other:
         memory.sync()
         write(notes)
@@ -99,9 +93,7 @@ def test_what_failed_here_and_was_mended_by_another_memory_is_not_missing(
         assert not memory.search("boiler").stale
 
 
-def test_looking_at_files_that_cannot_be_looked_at_costs_no_report(
-    notes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_looking_at_files_that_cannot_be_looked_at_costs_no_report(notes, monkeypatch):
     (notes / "memory/binary.md").write_bytes(b"\xff\xfe\xff\x00\x80")
     with opened(notes) as memory:
         real, looks = type(memory.workspace).scan, []
@@ -117,10 +109,8 @@ def test_looking_at_files_that_cannot_be_looked_at_costs_no_report(
         assert len(looks) == 2
 
 
-# --- nobody waits for a sync -------------------------------------------------------------------------------------------
-
-
-def test_a_search_never_waits_for_the_sync_of_another_process_though_one_of_its_own_does(notes: Path) -> None:
+# --- nobody waits for a sync
+def test_a_search_never_waits_for_the_sync_of_another_process_though_one_of_its_own_does(notes):
     with opened(notes, QUIET) as memory:
         memory.sync(progress=lambda _: None)
         index = memory.index_path
@@ -140,7 +130,7 @@ def test_a_search_never_waits_for_the_sync_of_another_process_though_one_of_its_
             assert finds(memory, "boiler")
 
 
-def test_two_memories_whose_syncs_search_each_other_wait_for_nobody(notes: Path) -> None:
+def test_two_memories_whose_syncs_search_each_other_wait_for_nobody(notes):
     with opened(notes, QUIET) as a, opened(notes, QUIET) as b, ThreadPoolExecutor(2) as threads:
         reached = Event()
 
@@ -155,7 +145,7 @@ def test_two_memories_whose_syncs_search_each_other_wait_for_nobody(notes: Path)
         assert (first.result(SECONDS).ok, second.result(SECONDS).ok) == (True, True)
 
 
-def test_waiting_for_a_turn_ends_when_the_memory_is_closed(notes: Path) -> None:
+def test_waiting_for_a_turn_ends_when_the_memory_is_closed(notes):
     memory = opened(notes, QUIET)
     memory.sync()
     assert memory.index_path is not None
@@ -167,9 +157,7 @@ def test_waiting_for_a_turn_ends_when_the_memory_is_closed(notes: Path) -> None:
             waiting.result(SECONDS)
 
 
-def test_a_damaged_index_is_left_to_the_sync_that_is_at_work_on_it(
-    notes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_index_is_left_to_the_sync_that_is_at_work_on_it(notes, monkeypatch):
     monkeypatch.setattr(service, "RECOVERY_SECONDS", 0.2)
     with opened(notes, QUIET) as memory:
         memory.sync()
@@ -184,9 +172,7 @@ def test_a_damaged_index_is_left_to_the_sync_that_is_at_work_on_it(
         assert finds(memory, "boiler")
 
 
-def test_what_is_found_sound_and_fails_again_is_set_aside_all_the_same(
-    notes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_found_sound_and_fails_again_is_set_aside_all_the_same(notes, monkeypatch):
     monkeypatch.setattr(SqliteStore, "verify", lambda _: ())
     with opened(notes, QUIET) as memory:
         memory.sync()
@@ -197,7 +183,7 @@ def test_what_is_found_sound_and_fails_again_is_set_aside_all_the_same(
         assert results[0].path == "memory/household.md"
 
 
-def test_a_search_may_be_told_to_build_nothing(notes: Path) -> None:
+def test_a_search_may_be_told_to_build_nothing(notes):
     with opened(notes, MemoryConfig(sync=SyncConfig(before_search=False, on_search=False))) as memory:
         results = memory.search("boiler")
         assert (len(results), results.stale) == (0, True)
@@ -207,7 +193,7 @@ def test_a_search_may_be_told_to_build_nothing(notes: Path) -> None:
         assert finds(memory, "boiler")
 
 
-def test_a_sync_after_a_search_that_healed_tells_what_was_found(notes: Path) -> None:
+def test_a_sync_after_a_search_that_healed_tells_what_was_found(notes):
     with opened(notes, QUIET) as memory:
         memory.sync()
     (notes / ".memory/index.sqlite").write_bytes(b"this is no database" * 1000)
@@ -218,7 +204,7 @@ def test_a_sync_after_a_search_that_healed_tells_what_was_found(notes: Path) -> 
         assert "damaged" in str(last.rebuilt)
 
 
-def test_a_sync_that_was_interrupted_is_no_error(notes: Path) -> None:
+def test_a_sync_that_was_interrupted_is_no_error(notes):
     def interrupt(_: Progress) -> None:
         raise KeyboardInterrupt
 
@@ -228,7 +214,7 @@ def test_a_sync_that_was_interrupted_is_no_error(notes: Path) -> None:
         assert memory.status().last_error is None
 
 
-def test_the_status_knows_the_watcher_of_another_memory(notes: Path) -> None:
+def test_the_status_knows_the_watcher_of_another_memory(notes):
     with opened(notes, QUICK) as memory, opened(notes, QUIET) as other:
         memory.sync()
         assert other.status().watcher is None
@@ -238,7 +224,7 @@ def test_the_status_knows_the_watcher_of_another_memory(notes: Path) -> None:
         assert other.status().watcher is None
 
 
-def test_stopping_a_watcher_ends_the_sync_under_way(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopping_a_watcher_ends_the_sync_under_way(notes, monkeypatch):
     monkeypatch.setattr("openclaw_memory.indexing.pipeline.FILES_PER_WRITE", 1)
     reached = Event()
     with opened(notes, QUICK) as memory:
@@ -257,7 +243,7 @@ def test_stopping_a_watcher_ends_the_sync_under_way(notes: Path, monkeypatch: py
         assert memory.status().files < 4
 
 
-def test_the_status_makes_no_new_index_where_the_old_one_was_deleted(notes: Path) -> None:
+def test_the_status_makes_no_new_index_where_the_old_one_was_deleted(notes):
     with opened(notes, QUIET) as memory:
         memory.sync()
         for file in (notes / ".memory").glob("index.sqlite*"):
@@ -266,7 +252,7 @@ def test_the_status_makes_no_new_index_where_the_old_one_was_deleted(notes: Path
         assert not (notes / ".memory/index.sqlite").exists()
 
 
-def test_what_is_written_can_be_had_indexed_before_anybody_asks(notes: Path) -> None:
+def test_what_is_written_can_be_had_indexed_before_anybody_asks(notes):
     with opened(notes) as memory:
         memory.sync_soon()
         assert memory.index_path is not None
@@ -280,7 +266,7 @@ def test_what_is_written_can_be_had_indexed_before_anybody_asks(notes: Path) -> 
     assert not results.stale
 
 
-def test_nothing_is_synced_soon_where_searches_sync_nothing(notes: Path) -> None:
+def test_nothing_is_synced_soon_where_searches_sync_nothing(notes):
     with opened(notes, QUIET) as memory:
         memory.sync()
         memory.append("The ferry to Vlieland leaves at seven.")

@@ -28,9 +28,7 @@ class Renamed(SqliteStore):
 
 
 @pytest.mark.parametrize("is_ready", [True, False], ids=["store", "function"])
-def test_a_store_that_is_handed_in_names_itself_and_locks_the_syncs(
-    notes: Path, tmp_path: Path, is_ready: bool
-) -> None:
+def test_a_store_that_is_handed_in_names_itself_and_locks_the_syncs(notes, tmp_path, is_ready):
     index = tmp_path / "elsewhere" / "index.sqlite"
     store = Renamed(index) if is_ready else lambda: Renamed(index)
     with Memory(Workspace.open(notes), store, None) as memory, ThreadPoolExecutor(1) as thread:
@@ -44,7 +42,7 @@ def test_a_store_that_is_handed_in_names_itself_and_locks_the_syncs(
     assert not (notes / ".memory").exists()
 
 
-def test_a_store_in_memory_does_all_that_a_memory_does_and_no_file_is_made_next_to_the_notes(notes: Path) -> None:
+def test_a_store_in_memory_does_all_that_a_memory_does_and_no_file_is_made_next_to_the_notes(notes):
     others = {path.relative_to(notes) for path in notes.rglob("*")}
     embedder = RecordingEmbedder()
     source = VectorSource("made:elsewhere", "elsewhere")
@@ -69,7 +67,7 @@ def test_a_store_in_memory_does_all_that_a_memory_does_and_no_file_is_made_next_
 
 
 @pytest.mark.parametrize("names", ["index.sqlite", "index.sqlite*"], ids=["database", "all files"])
-def test_searches_go_on_while_the_index_is_deleted_again_and_again_and_say_why(notes: Path, names: str) -> None:
+def test_searches_go_on_while_the_index_is_deleted_again_and_again_and_say_why(notes, names):
     errors: list[object] = []
     reasons: list[str] = []
     asked, stop = threading.Semaphore(0), threading.Event()
@@ -119,7 +117,7 @@ class Deleting(RecordingEmbedder):
 
 
 @pytest.mark.sqlite_only
-def test_a_sync_whose_index_is_deleted_meanwhile_builds_it_again(notes: Path) -> None:
+def test_a_sync_whose_index_is_deleted_meanwhile_builds_it_again(notes):
     with Memory.open(notes, embedder=Deleting(notes / ".memory")) as memory:
         assert memory.sync().ok
         assert memory.status(deep=True).dirty == {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -29,18 +28,14 @@ def finds(memory: Memory, word: str) -> bool:
 
 
 @pytest.fixture
-def memory(notes: Path) -> Iterator[Memory]:
+def memory(notes):
     with Memory.open(notes, embedder=None) as memory:
         memory.sync()
         yield memory
 
 
-# --- triggers ------------------------------------------------------------------------------------------------------
-
-
-def test_a_search_notices_a_file_that_was_edited_says_stale_and_has_it_indexed_in_the_background(
-    memory: Memory, notes: Path
-) -> None:
+# --- triggers
+def test_a_search_notices_a_file_that_was_edited_says_stale_and_has_it_indexed_in_the_background(memory, notes):
     assert not memory.search("boiler").stale
     (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
     eventually(lambda: memory.search("boiler").stale or finds(memory, "zeppelin"))
@@ -49,13 +44,13 @@ def test_a_search_notices_a_file_that_was_edited_says_stale_and_has_it_indexed_i
 
 
 @pytest.mark.parametrize("gone", [True, False])
-def test_a_file_that_went_or_changed_is_noticed_too(memory: Memory, notes: Path, gone: bool) -> None:
+def test_a_file_that_went_or_changed_is_noticed_too(memory, notes, gone):
     file = notes / "memory/household.md"
     file.unlink() if gone else file.write_text("A zeppelin was seen.\n")
     eventually(lambda: not finds(memory, "boiler"))
 
 
-def test_without_the_trigger_a_search_never_syncs(notes: Path) -> None:
+def test_without_the_trigger_a_search_never_syncs(notes):
     with Memory.open(notes, embedder=None, config=QUIET) as memory:
         memory.sync()
         (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
@@ -64,7 +59,7 @@ def test_without_the_trigger_a_search_never_syncs(notes: Path) -> None:
             time.sleep(0.01)
 
 
-def test_a_search_asks_once_for_what_a_sync_cannot_mend(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_asks_once_for_what_a_sync_cannot_mend(notes, monkeypatch):
     with Memory.open(notes, embedder=None) as memory:
         memory.sync()
         asked: list[int] = []
@@ -77,7 +72,7 @@ def test_a_search_asks_once_for_what_a_sync_cannot_mend(notes: Path, monkeypatch
         assert len(asked) == 1
 
 
-def test_an_index_that_has_to_be_built_again_waits_for_a_call(notes: Path) -> None:
+def test_an_index_that_has_to_be_built_again_waits_for_a_call(notes):
     with Memory.open(notes, embedder=None) as memory:
         memory.sync()
     with Memory.open(notes, embedder=HashingEmbedder()) as memory:
@@ -90,13 +85,13 @@ def test_an_index_that_has_to_be_built_again_waits_for_a_call(notes: Path) -> No
         assert (memory.search("boiler").mode, memory.search("boiler").stale) == ("hybrid", False)
 
 
-def test_opening_may_begin_a_sync(notes: Path) -> None:
+def test_opening_may_begin_a_sync(notes):
     config = MemoryConfig(sync=SyncConfig(on_open=True, on_search=False))
     with Memory.open(notes, embedder=None, config=config) as memory:
         eventually(lambda: memory.status().files == 4)
 
 
-def test_a_sync_may_run_at_an_interval(notes: Path) -> None:
+def test_a_sync_may_run_at_an_interval(notes):
     config = MemoryConfig(sync=SyncConfig(on_search=False, interval_seconds=0.05))
     with Memory.open(notes, embedder=None, config=config) as memory:
         memory.sync()
@@ -104,9 +99,7 @@ def test_a_sync_may_run_at_an_interval(notes: Path) -> None:
         eventually(lambda: finds(memory, "zeppelin"))
 
 
-def test_a_background_sync_that_fails_is_told_and_harms_nothing(
-    memory: Memory, notes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_background_sync_that_fails_is_told_and_harms_nothing(memory, notes, monkeypatch):
     def fail(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError("the disk is on fire")
 
@@ -120,10 +113,8 @@ def test_a_background_sync_that_fails_is_told_and_harms_nothing(
     assert memory.status().last_error is None
 
 
-# --- one sync at a time -----------------------------------------------------------------------------------------------
-
-
-def test_a_second_sync_waits_or_is_told(notes: Path) -> None:
+# --- one sync at a time
+def test_a_second_sync_waits_or_is_told(notes):
     reached, go_on = Event(), Event()
 
     def stop(_: Progress) -> None:
@@ -148,28 +139,16 @@ def test_a_second_sync_waits_or_is_told(notes: Path) -> None:
         assert [sync.result(SECONDS).unchanged for sync in joined] == [4, 4]
 
 
-def test_a_progress_callback_that_syncs_is_told(memory: Memory) -> None:
+def test_a_progress_callback_that_syncs_is_told(memory):
     with pytest.raises(SyncBusyError, match="callback"):
         memory.sync(force=True, progress=lambda _: memory.sync())
     assert finds(memory, "boiler")
 
 
-# --- building again ----------------------------------------------------------------------------------------------------
+# --- building again
 
 
-def test_what_progress_raises_leaves_the_index_as_it_was(memory: Memory, notes: Path) -> None:
-    def end(_: Progress) -> None:
-        raise KeyboardInterrupt
-
-    (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
-    with pytest.raises(KeyboardInterrupt):
-        memory.sync(force=True, progress=end)
-    assert memory.status().files == 4
-    assert not list((notes / ".memory").glob("*.rebuild-*"))
-    assert memory.sync().added == ("memory/new.md",)
-
-
-def test_what_a_killed_builder_left_is_swept_at_the_next_open_unless_somebody_is_at_work(notes: Path) -> None:
+def test_what_a_killed_builder_left_is_swept_at_the_next_open_unless_somebody_is_at_work(notes):
     with Memory.open(notes, embedder=None, config=QUIET) as memory:
         memory.sync()
     left = notes / ".memory/index.sqlite.rebuild-1-abcd"
@@ -183,9 +162,7 @@ def test_what_a_killed_builder_left_is_swept_at_the_next_open_unless_somebody_is
         assert not left.exists()
 
 
-# --- healing -----------------------------------------------------------------------------------------------------------
-
-
+# --- healing
 def spoilt(index: Path, how: str) -> None:
     for companion in ("-wal", "-shm"):
         Path(f"{index}{companion}").unlink(missing_ok=True)
@@ -207,7 +184,7 @@ def kept(index: Path) -> list[Path]:
 
 @pytest.mark.parametrize("how", ["no database", "cut", "garbage"])
 @pytest.mark.parametrize("by", ["search", "sync", "force"])
-def test_a_damaged_index_is_set_aside_and_built_again(notes: Path, how: str, by: str) -> None:
+def test_a_damaged_index_is_set_aside_and_built_again(notes, how, by):
     with Memory.open(notes, embedder=None) as memory:
         memory.sync()
     index = notes / ".memory/index.sqlite"
@@ -226,7 +203,7 @@ def test_a_damaged_index_is_set_aside_and_built_again(notes: Path, how: str, by:
     assert len(kept(index)) == 1
 
 
-def test_a_memory_that_was_open_goes_over_to_the_index_that_was_built_in_its_place(notes: Path) -> None:
+def test_a_memory_that_was_open_goes_over_to_the_index_that_was_built_in_its_place(notes):
     with Memory.open(notes, embedder=None, config=QUIET) as memory, Memory.open(notes, embedder=None) as other:
         memory.sync()
         other.sync()
@@ -238,14 +215,14 @@ def test_a_memory_that_was_open_goes_over_to_the_index_that_was_built_in_its_pla
     assert len(kept(notes / ".memory/index.sqlite")) <= 1
 
 
-def test_an_index_that_was_deleted_while_it_was_open_is_built_again(memory: Memory, notes: Path) -> None:
+def test_an_index_that_was_deleted_while_it_was_open_is_built_again(memory, notes):
     for file in (notes / ".memory").glob("index.sqlite*"):
         file.unlink()
     assert finds(memory, "boiler")
     assert (notes / ".memory/index.sqlite").exists()
 
 
-def test_a_workspace_that_went_away_is_not_made_again(memory: Memory, notes: Path) -> None:
+def test_a_workspace_that_went_away_is_not_made_again(memory, notes):
     notes.rename(notes.with_name("elsewhere"))
     for call in (memory.sync, lambda: memory.search("boiler")):
         with pytest.raises(WorkspaceError, match="has gone"):
@@ -255,7 +232,7 @@ def test_a_workspace_that_went_away_is_not_made_again(memory: Memory, notes: Pat
     assert finds(memory, "boiler")
 
 
-def test_a_lock_is_no_damage(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_is_no_damage(notes, monkeypatch):
     monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 50)
     with Memory.open(notes, embedder=None, config=QUIET) as memory:
         memory.sync()
@@ -273,10 +250,8 @@ def test_a_lock_is_no_damage(notes: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert not list((notes / ".memory").glob("*.damaged-*"))
 
 
-# --- watching ----------------------------------------------------------------------------------------------------------
-
-
-def test_watching_twice_is_watching_once_and_ends_with_the_memory(notes: Path) -> None:
+# --- watching
+def test_watching_twice_is_watching_once_and_ends_with_the_memory(notes):
     config = replace(QUIET, sync=replace(QUIET.sync, debounce_seconds=0.1))
     with Memory.open(notes, embedder=None, config=config) as memory:
         memory.sync()

@@ -79,15 +79,13 @@ def held(memory: Memory, **options: bool) -> Iterator[Callable[[], Any]]:
 
 
 @pytest.fixture
-def one_file_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_file_a_transaction(monkeypatch):
     monkeypatch.setattr(pipeline, "FILES_PER_WRITE", 1)
 
 
-# --- while a sync runs -----------------------------------------------------------------------------------------------
-
-
+# --- while a sync runs
 @pytest.mark.usefixtures("one_file_a_transaction")
-def test_a_search_does_not_wait_for_a_rebuild_and_says_that_it_is_stale(notes: Path) -> None:
+def test_a_search_does_not_wait_for_a_rebuild_and_says_that_it_is_stale(notes):
     with opened(notes) as memory:
         memory.sync()
         with held(memory, force=True) as end:
@@ -98,7 +96,7 @@ def test_a_search_does_not_wait_for_a_rebuild_and_says_that_it_is_stale(notes: P
         assert (results[0].path, results.stale) == ("memory/household.md", False)
 
 
-def test_a_search_does_not_wait_for_a_sync_and_answers_from_the_index_as_it_is(notes: Path) -> None:
+def test_a_search_does_not_wait_for_a_sync_and_answers_from_the_index_as_it_is(notes):
     with opened(notes) as memory:
         memory.sync()
         (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
@@ -109,7 +107,7 @@ def test_a_search_does_not_wait_for_a_sync_and_answers_from_the_index_as_it_is(n
 
 
 @pytest.mark.usefixtures("one_file_a_transaction")
-def test_a_search_waits_for_the_first_sync_of_its_memory(notes: Path) -> None:
+def test_a_search_waits_for_the_first_sync_of_its_memory(notes):
     with opened(notes) as memory, held(memory) as end, ThreadPoolExecutor(1) as threads:
         asked = threads.submit(memory.search, "boiler")
         end()
@@ -118,7 +116,7 @@ def test_a_search_waits_for_the_first_sync_of_its_memory(notes: Path) -> None:
 
 
 @pytest.mark.usefixtures("one_file_a_transaction")
-def test_another_memory_answers_from_an_index_in_the_making_and_says_that_it_is_stale(notes: Path) -> None:
+def test_another_memory_answers_from_an_index_in_the_making_and_says_that_it_is_stale(notes):
     with opened(notes) as memory, opened(notes) as other:
         with held(memory) as end:
             results = other.search("trains")
@@ -129,7 +127,7 @@ def test_another_memory_answers_from_an_index_in_the_making_and_says_that_it_is_
 
 
 @pytest.mark.usefixtures("one_file_a_transaction")
-def test_another_memory_answers_from_the_old_index_while_the_next_one_is_built(notes: Path) -> None:
+def test_another_memory_answers_from_the_old_index_while_the_next_one_is_built(notes):
     with opened(notes) as memory, opened(notes) as other:
         memory.sync()
         before = other.search("trains")
@@ -140,7 +138,7 @@ def test_another_memory_answers_from_the_old_index_while_the_next_one_is_built(n
         assert other.search("trains") == before
 
 
-def test_a_search_answers_from_the_index_as_it_was_when_the_search_began(notes: Path) -> None:
+def test_a_search_answers_from_the_index_as_it_was_when_the_search_began(notes):
     embedder = Failing()
     with opened(notes, embedder) as memory, closing(SqliteStore.open(memory.index_path)) as store:
         memory.sync()
@@ -156,7 +154,7 @@ def test_a_search_answers_from_the_index_as_it_was_when_the_search_began(notes: 
 
 
 @pytest.mark.usefixtures("one_file_a_transaction")
-def test_a_progress_callback_may_search_in_the_midst_of_a_first_sync(notes: Path) -> None:
+def test_a_progress_callback_may_search_in_the_midst_of_a_first_sync(notes):
     with opened(notes) as memory:
         stale: list[bool] = []
         memory.sync(progress=lambda _: stale.append(memory.search("boiler").stale))
@@ -164,7 +162,7 @@ def test_a_progress_callback_may_search_in_the_midst_of_a_first_sync(notes: Path
         assert not memory.search("boiler").stale
 
 
-# --- a build that was cut short --------------------------------------------------------------------------------------
+# --- a build that was cut short ---
 
 
 KILLED = """
@@ -176,7 +174,7 @@ Memory.open(sys.argv[1], embedder=None).sync(progress=lambda step: os._exit(7))
 """
 
 
-def test_an_index_whose_first_builder_was_killed_is_finished_before_it_answers(notes: Path) -> None:
+def test_an_index_whose_first_builder_was_killed_is_finished_before_it_answers(notes):
     assert subprocess.run([sys.executable, "-c", KILLED, str(notes)], check=False).returncode == 7
     with opened(notes) as memory:
         assert memory.status().files == 1
@@ -186,7 +184,7 @@ def test_an_index_whose_first_builder_was_killed_is_finished_before_it_answers(n
 
 
 @pytest.mark.usefixtures("one_file_a_transaction")
-def test_a_cut_index_is_finished_though_the_embedder_is_dead(notes: Path) -> None:
+def test_a_cut_index_is_finished_though_the_embedder_is_dead(notes):
     def cut(_: Progress) -> None:
         raise KeyboardInterrupt
 
@@ -198,7 +196,7 @@ def test_a_cut_index_is_finished_though_the_embedder_is_dead(notes: Path) -> Non
         assert "the line is dead" in str(results.reason)
 
 
-def test_a_memory_that_is_closed_ends_a_sync_between_two_transactions(notes: Path) -> None:
+def test_a_memory_that_is_closed_ends_a_sync_between_two_transactions(notes):
     memory = opened(notes)
     with pytest.raises(StoreError, match="closed"):
         memory.sync(progress=lambda _: memory.close())
@@ -206,10 +204,8 @@ def test_a_memory_that_is_closed_ends_a_sync_between_two_transactions(notes: Pat
         assert again.search("boiler")
 
 
-# --- behind its files ------------------------------------------------------------------------------------------------
-
-
-def test_an_append_in_the_midst_of_a_sync_is_left_to_the_next_one(notes: Path) -> None:
+# --- behind its files
+def test_an_append_in_the_midst_of_a_sync_is_left_to_the_next_one(notes):
     with opened(notes) as memory:
         memory.sync(progress=lambda _: memory.append("The zeppelin lands on Friday."))
         assert memory.search("boiler").stale
@@ -217,7 +213,7 @@ def test_an_append_in_the_midst_of_a_sync_is_left_to_the_next_one(notes: Path) -
         assert not memory.search("boiler").stale
 
 
-def test_a_closed_memory_neither_reads_nor_writes(notes: Path) -> None:
+def test_a_closed_memory_neither_reads_nor_writes(notes):
     memory = opened(notes)
     memory.sync()
     memory.close()
@@ -229,15 +225,13 @@ def test_a_closed_memory_neither_reads_nor_writes(notes: Path) -> None:
     assert len(list(notes.rglob("*.md"))) == 4
 
 
-# --- embedders that fail ---------------------------------------------------------------------------------------------
-
-
+# --- embedders that fail
 def broken_function(texts: list[str]) -> Any:
     raise ZeroDivisionError(len(texts))
 
 
 @pytest.mark.parametrize("embedder", [Failing(broken=True), broken_function], ids=["embedder", "function"])
-def test_a_foreign_error_of_an_embedder_is_told_and_leaves_the_keywords(notes: Path, embedder: Any) -> None:
+def test_a_foreign_error_of_an_embedder_is_told_and_leaves_the_keywords(notes, embedder):
     with opened(notes, embedder) as memory:
         report = memory.sync()
         assert len(report.waiting) == len(report.added) == 4
@@ -246,7 +240,7 @@ def test_a_foreign_error_of_an_embedder_is_told_and_leaves_the_keywords(notes: P
         assert (results[0].path, results.stale, results.mode) == ("memory/household.md", True, "keyword")
 
 
-def test_a_search_goes_on_by_keywords_when_the_embedder_fails_and_says_why(notes: Path) -> None:
+def test_a_search_goes_on_by_keywords_when_the_embedder_fails_and_says_why(notes):
     embedder = Failing()
     with opened(notes, embedder) as memory:
         memory.sync()
@@ -258,7 +252,7 @@ def test_a_search_goes_on_by_keywords_when_the_embedder_fails_and_says_why(notes
         assert "the line is dead" in str(memory.status(deep=True).vector.error)
 
 
-def test_files_that_could_not_be_embedded_stay_dirty(notes: Path) -> None:
+def test_files_that_could_not_be_embedded_stay_dirty(notes):
     embedder = Failing()
     with opened(notes, embedder) as memory:
         memory.sync()
@@ -279,7 +273,7 @@ def test_files_that_could_not_be_embedded_stay_dirty(notes: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", [None, "words", [[1.0]], [float("nan")] * 3])
-def test_a_vector_of_a_question_that_is_none_leaves_the_keywords(notes: Path, answer: Any) -> None:
+def test_a_vector_of_a_question_that_is_none_leaves_the_keywords(notes, answer):
     embedder = Failing()
     with opened(notes, embedder) as memory:
         memory.sync()
@@ -287,20 +281,6 @@ def test_a_vector_of_a_question_that_is_none_leaves_the_keywords(notes: Path, an
         results = memory.search("boiler")
         assert (results[0].path, results.mode) == ("memory/household.md", "keyword")
         assert results.reason
-
-
-def test_an_embedder_that_cannot_be_made_leaves_the_keywords(notes: Path) -> None:
-    with opened(notes, HashingEmbedder()) as memory:
-        memory.sync()
-
-    def make() -> Any:
-        raise ValueError("no key was found")
-
-    with opened(notes) as parts:
-        memory = Memory(parts.workspace, parts._service.store, make)
-        results = memory.search("boiler")
-        assert (results[0].path, results.mode) == ("memory/household.md", "keyword")
-        assert "no key was found" in str(results.reason)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +293,7 @@ def test_an_embedder_that_cannot_be_made_leaves_the_keywords(notes: Path) -> Non
     ],
     ids=["keywords only", "another one", "none wanted", "the same"],
 )
-def test_the_reason_says_why_vectors_are_not_asked(notes: Path, built: Any, asked: Any, words: str | None) -> None:
+def test_the_reason_says_why_vectors_are_not_asked(notes, built, asked, words):
     with opened(notes, built) as memory:
         memory.sync()
     with opened(notes, asked) as memory:
@@ -322,9 +302,7 @@ def test_the_reason_says_why_vectors_are_not_asked(notes: Path, built: Any, aske
         assert (words in str(results.reason)) if words else results.reason is None
 
 
-def test_the_model_that_ships_is_loaded_once_for_an_embedder_without_vectors_of_words(
-    notes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_model_that_ships_is_loaded_once_for_an_embedder_without_vectors_of_words(notes, monkeypatch):
     made: list[object] = []
 
     class Counted(static.StaticEmbedder):

@@ -42,9 +42,7 @@ def kinds_of(notebook):
     return {kind for output in outputs_of(notebook) for kind in runs.contents(output)}
 
 
-# --- what is kept ----------------------------------------------------------------------------------------------------
-
-
+# --- what is kept
 def test_every_notebook_has_a_source_and_a_line_in_the_table():
     readme = (runs.FOLDER / "README.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"^\| \[[^\]]+\]\((\w+)\.ipynb\)", readme, re.MULTILINE)) == NAMES
@@ -96,9 +94,7 @@ def test_nothing_runs_an_event_loop_of_its_own():
     assert not [path for path in code if runs_a_loop.search(path.read_text(encoding="utf-8"))]
 
 
-# --- what is put out when they run -----------------------------------------------------------------------------------
-
-
+# --- what is put out when they run
 @pytest.mark.notebooks
 @every_notebook
 def test_a_notebook_puts_out_what_is_kept_and_each_of_its_cells_can_be_run_again(tmp_path, name):
@@ -121,9 +117,7 @@ def test_the_cells_of_the_guide_to_jupyter_run(tmp_path):
     assert "final count is due" in (tmp_path / "notes/memory/2026-11-22.md").read_text(encoding="utf-8")
 
 
-# --- how they are compared -------------------------------------------------------------------------------------------
-
-
+# --- how they are compared
 def picture(bar):
     """A PNG of one bar of this height, in base64."""
     image = Image.new("RGB", (400, 300), "white")

@@ -52,16 +52,16 @@ def public_names() -> dict[str, set[str]]:
     }
 
 
-def test_the_reference_lists_every_public_module() -> None:
+def test_the_reference_lists_every_public_module():
     assert set(public_names()) == PUBLIC_MODULES
 
 
 @pytest.mark.parametrize(("module", "names"), public_names().items())
-def test_the_reference_lists_every_public_name(module: str, names: set[str]) -> None:
+def test_the_reference_lists_every_public_name(module, names):
     assert names == set(importlib.import_module(module).__all__)
 
 
-def test_there_are_few_public_names_outside_the_top_level() -> None:
+def test_there_are_few_public_names_outside_the_top_level():
     assert sum(len(names) for module, names in public_names().items() if module != "openclaw_memory") <= 130
 
 

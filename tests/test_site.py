@@ -63,9 +63,7 @@ def test_what_is_kept_is_what_the_code_makes(page, text):
     assert (DOCS / page).read_text(encoding="utf-8") == getattr(made(), text)(), "run: python docs/make.py"
 
 
-# --- the built pages ---------------------------------------------------------------------------------------------
-
-
+# --- the built pages
 class Site(NamedTuple):
     folder: Path
     code: int
@@ -169,9 +167,7 @@ def test_every_page_can_be_reached_from_the_front_page(site):
     assert {path.name for path in set(pages) - seen} <= {"py-modindex.html"}
 
 
-# --- in a browser --------------------------------------------------------------------------------------------------
-
-
+# --- in a browser
 @pytest.fixture(scope="module")
 def chromium():
     """Debian's Chromium, without a window."""

@@ -18,7 +18,7 @@ PACKAGES = {
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
+def wheel(tmp_path_factory):
     """The wheel, unpacked: a folder that can stand on the path."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
@@ -56,15 +56,14 @@ def test_types_data_and_notices_come_along(wheel):
 
 def test_the_demonstration_runs_from_the_wheel(wheel, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(wheel), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-P", "-m", "openclaw_memory.cli", "demo"]
+    command = [sys.executable, "-P", "-m", "openclaw_memory", "demo"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "memory/2026-05-12.md#L3-L4" in done.stdout
 
 
 @pytest.mark.parametrize(
-    ("package", "extra"),
-    [("langchain_openclaw_memory", "langchain"), ("llama_index_openclaw_memory", "llama-index")],
+    ("package", "extra"), [("langchain_openclaw_memory", "langchain"), ("llama_index_openclaw_memory", "llama-index")]
 )
 def test_an_adapter_without_its_framework_says_what_to_install(package, extra, wheel):
     # -S leaves out site-packages: no framework is installed there.

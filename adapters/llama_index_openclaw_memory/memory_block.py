@@ -73,7 +73,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     _ejected: Ejected = PrivateAttr()
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
     _shown: OrderedDict[str, tuple[str, str]] = PrivateAttr(default_factory=OrderedDict)
-    _told: set[str] = PrivateAttr(default_factory=set)
+    _reported: set[str] = PrivateAttr(default_factory=set)
 
     def __init__(
         self,
@@ -233,8 +233,8 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     def _report(self, what: str, error: Exception) -> None:
         """Say what failed, each thing once for a kind of error."""
         words = f"{what}: {type(error).__name__}"
-        if words not in self._told:
-            self._told.add(words)
+        if words not in self._reported:
+            self._reported.add(words)
             _log.warning(f"{words}: {error}")
 
 

@@ -1,5 +1,82 @@
-"""The command `openclaw-memory`."""
+"""Run the command `openclaw-memory`: its arguments, its exit codes, and how errors end it."""
 
-from openclaw_memory.cli.app import main
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from openclaw_memory.cli.commands import commands
+from openclaw_memory.cli.options import INTERRUPTED
+from openclaw_memory.cli.output import complain, say_json
+from openclaw_memory.config.config import colours, use_one_thread
+from openclaw_memory.errors import ConflictError, CorruptIndexError, OpenClawMemoryError
 
 __all__ = ["main"]
+
+OK, FAILED = 0, 2  # 1 is a command's own: nothing found, or problems found
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and leave the process with its exit code.
+
+    Codes: 0 done; 1 nothing found, or problems found; 2 wrong usage or an error, in one line on stderr, and
+    with `--json` as an object on stdout; 130 interrupted.
+    """
+    use_one_thread()
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character shows a question mark, instead of ending the command.
+        if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
+            reconfigure(errors="replace")
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        code = commands.main(arguments, prog_name="openclaw-memory", standalone_mode=False, color=colours())
+        sys.stdout.flush()
+        return int(code or OK)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+    except (click.ClickException, OpenClawMemoryError) as error:
+        _fail(error, as_json=_wants_json(arguments))
+    except BrokenPipeError:
+        # The reader (`| head`) has seen enough. Python would complain once more when it flushes stdout at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except (click.Abort, KeyboardInterrupt):
+        complain("interrupted")
+        return INTERRUPTED
+    return FAILED
+
+
+def _wants_json(arguments: Sequence[str] | None) -> bool:
+    """Whether to report an error in JSON too: wrong usage is found before the options are known."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    return "--json" in given[: given.index("--") if "--" in given else None]
+
+
+def _fail(error: click.ClickException | OpenClawMemoryError, *, as_json: bool) -> None:
+    message, details = _message_of(error), ""
+    known = {
+        "error": message,
+        "kind": "UsageError" if isinstance(error, click.ClickException) else type(error).__name__,
+    }
+    if isinstance(error, ConflictError):
+        message, _, details = message.partition("\n")
+        known["error"] = message
+        known |= {name: getattr(error, name) for name in ("path", "start_line", "current", "proposed", "hash")}
+    if as_json:
+        say_json(known, indent=None)
+    complain(message, details)
+
+
+def _message_of(error: Exception) -> str:
+    if isinstance(error, click.UsageError):
+        where = error.ctx.command_path if error.ctx else "openclaw-memory"
+        return f"{error.format_message()} (see `{where} --help`)"
+    if isinstance(error, CorruptIndexError):
+        return f"{error} (`openclaw-memory index --force`, with the options you gave, does both)"
+    return error.format_message() if isinstance(error, click.ClickException) else str(error)

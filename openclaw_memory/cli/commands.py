@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +13,7 @@ from openclaw_memory.cli import write_commands
 from openclaw_memory.cli.options import Followed, Place, placed, progress_bar, synced, waiting
 from openclaw_memory.cli.output import (
     note,
+    paint,
     say,
     say_findings,
     say_json,
@@ -18,11 +21,20 @@ from openclaw_memory.cli.output import (
     say_status,
 )
 from openclaw_memory.cli.watch import watch
-from openclaw_memory.display.tables import clean
+from openclaw_memory.display import clean
 from openclaw_memory.types.files import cited
 
 if TYPE_CHECKING:
+    from openclaw_memory.search import SearchResults
     from openclaw_memory.types import SyncReport
+
+# What to look at in each answer, and the question.
+QUESTIONS = (
+    ("by meaning: the note says it in other words", "Which visitors do not eat meat?"),
+    ("by an exact name", "What does E_CAL_DRIFT mean?"),
+    ("without an answer in these notes", "How do I change the oil of a motorcycle?"),
+)
+SHOWN = 2  # results for each question: enough to see that the right one comes first
 
 
 class _Commands(click.Group):
@@ -69,40 +81,20 @@ def demo(as_json: bool) -> int:
 
     Example: openclaw-memory demo
     """
-    from openclaw_memory.cli.demo import run_demo
+    from openclaw_memory.memory import Memory
+    from openclaw_memory.testing import sample_workspace
 
-    return run_demo(as_json=as_json)
-
-
-@commands.command()
-@click.option("--all-markdown", is_flag=True, help="Have all Markdown in the folder searched; make no notes.")
-@placed
-def init(place: Place, all_markdown: bool) -> int:
-    """Make a workspace: MEMORY.md and memory/; keep what is there.
-
-    A folder that is full of notes already, such as a vault of Obsidian, becomes one with --all-markdown: wherever in
-    it a Markdown file lies, it is searched, by every program. Left out are hidden folders and such as node_modules.
-
-    Example: openclaw-memory init --workspace notes
-    """
-    from openclaw_memory.cli.init import make_workspace, take_all_markdown
-
-    made = (take_all_markdown if all_markdown else make_workspace)(place.folder)
-    with place.open() as memory:
-        files = len(memory.workspace.scan().files)
-        advice = memory.workspace.advice(files)
-    if place.as_json:
-        say_json({"workspace": str(place.folder.absolute()), "created": made, "files": files})
-        return 0
-    for name in made:
-        say(f"created {clean(str(place.folder / name))}")
-    if not made:
-        say(f"{clean(str(place.folder))} is a workspace already; nothing was changed")
-    if advice:
-        note(advice)
+    with tempfile.TemporaryDirectory(prefix="openclaw-memory-demo-") as folder:
+        workspace = Path(folder) / "notes"
+        sample_workspace(workspace)
+        with Memory.open(workspace) as memory:
+            report = memory.sync()
+            answers = [(why, question, memory.search(question, max_results=SHOWN)) for why, question in QUESTIONS]
+    if as_json:
+        shown = [{"query": question, "shows": why, "results": list(results)} for why, question, results in answers]
+        say_json({"sync": report, "questions": shown})
     else:
-        count = "1 file" if files == 1 else f"{files:,} files"
-        say(f'{count} to search: openclaw-memory search{place.options} "a question"')
+        _say_demo(report, answers)
     return 0
 
 
@@ -254,6 +246,7 @@ def _explains(reason: str, report: SyncReport | None) -> bool:
 
 
 for command in (
+    write_commands.init,
     write_commands.append,
     write_commands.edit,
     write_commands.delete,
@@ -275,3 +268,21 @@ def _say_report(report: SyncReport) -> None:
         say(f"{click.style('failed', fg='red')}  {clean(file.path)}: {clean(file.reason)}")
     for line in waiting(report):
         say(f"{click.style('waiting', fg='yellow')}  {clean(line)}")
+
+
+def _say_demo(report: SyncReport, answers: list[tuple[str, str, SearchResults]]) -> None:
+    results = answers[0][2]
+    say(paint("openclaw-memory", bold=True) + "  Markdown in, cited lines out; nothing leaves this machine")
+    say(
+        f"{len(report.added)} files of notes indexed in {report.seconds:.2f} s; "
+        f"{results.mode} search, {results.provider} {results.model}"
+    )
+    for why, question, found in answers:
+        say()
+        say(f"{click.style('?', fg='green', bold=True)} {paint(question, bold=True)}  {paint(why, dim=True)}")
+        if found:
+            say_results(found)
+        else:
+            say("    Nothing found: the notes do not say.")
+    say()
+    say('Your own notes:  openclaw-memory search --workspace PATH "a question"')

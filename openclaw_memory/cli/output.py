@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from openclaw_memory.config.config import colours
-from openclaw_memory.display.tables import clean
+from openclaw_memory.display import clean
 from openclaw_memory.types.results import behind, details, failure, first_of, overview
 
 if TYPE_CHECKING:
@@ -43,18 +43,11 @@ def note(message: str) -> None:
     click.echo(f"{click.style('note:', fg='yellow')} {clean(' '.join(message.split()))}", err=True)
 
 
-def say_json(value: Any) -> None:
+def say_json(value: Any, indent: int | None = 2) -> None:
     """Print any of the library's values as JSON; everything beyond ASCII is escaped, so that it is safe to show."""
     import json
 
-    click.echo(json.dumps(plain(value), indent=2, default=str))
-
-
-def say_json_line(value: Any) -> None:
-    """Print a value as `say_json` does, on one line."""
-    import json
-
-    click.echo(json.dumps(plain(value), default=str))
+    click.echo(json.dumps(plain(value), indent=indent, default=str))
 
 
 def plain(value: Any) -> Any:
@@ -74,7 +67,7 @@ def plain(value: Any) -> Any:
 
 def say_results(results: Iterable[SearchResult], *, explain: bool = False) -> None:
     """Print each result as its citation and score, and the lines below it, folded to the width of the terminal."""
-    columns = width() - 4
+    columns = min(shutil.get_terminal_size().columns, _MAX_WIDTH) - 4
     for number, result in enumerate(results, 1):
         if number > 1:
             say()
@@ -86,14 +79,6 @@ def say_results(results: Iterable[SearchResult], *, explain: bool = False) -> No
         if explain:
             parts = "  ".join(f"{name} {value:.3g}" for name, value in result.parts.items())
             say(f"    {paint(parts, dim=True)}")
-
-
-def say_table(rows: Iterable[tuple[str, object]]) -> None:
-    """Print names and values in two columns."""
-    known = [(name, str(value)) for name, value in rows]
-    longest = max((len(name) for name, _ in known), default=0)
-    for name, value in known:
-        say(f"{click.style(name.ljust(longest), dim=True)}  {clean(value)}")
 
 
 def say_findings(findings: Iterable[Finding]) -> None:
@@ -108,7 +93,10 @@ def say_findings(findings: Iterable[Finding]) -> None:
 
 def say_status(state: Status, options: str) -> None:
     """Print the state of a memory as a table, and below it whatever works less well than it could."""
-    say_table([*overview(state), *details(state)])
+    rows = [(name, str(value)) for name, value in (*overview(state), *details(state))]
+    longest = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        say(f"{click.style(name.ljust(longest), dim=True)}  {clean(value)}")
     if (error := state.last_error) is not None:
         say(f"{click.style('error', fg='red')}    {clean(failure(error))}")
     for path in first_of(behind(state)):
@@ -119,11 +107,6 @@ def say_status(state: Status, options: str) -> None:
         say(f"{click.style('skipped', fg='yellow')}  {clean(file.path)}: {clean(file.reason)}")
     for notice in state.notices:
         say(f"{click.style('note', fg='yellow')}     {clean(notice)}")
-
-
-def width() -> int:
-    """Return the columns to write in."""
-    return min(shutil.get_terminal_size().columns, _MAX_WIDTH)
 
 
 def folded(line: str, columns: int) -> Iterator[str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from openclaw_memory.cli.options import Place, placed, progress_bar, waiting
-from openclaw_memory.cli.output import note, paint, say, say_json_line
-from openclaw_memory.display.tables import clean
+from openclaw_memory.cli.output import note, paint, say, say_json
+from openclaw_memory.display import clean
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.types.results import first_of
 
@@ -34,7 +35,7 @@ def watch(place: Place, seconds: float | None) -> int:
     """
     if seconds is not None and not seconds > 0:
         raise click.BadParameter(f"{seconds:g} is no time to watch: give seconds above 0", param_hint="--for")
-    show = say_json_line if place.as_json else _say_in_a_line
+    show = partial(say_json, indent=None) if place.as_json else _say_in_a_line
     with place.open() as memory:
         try:
             is_shown = _catch_up(memory, show, hidden=place.as_json)
@@ -72,7 +73,9 @@ def _follow(watcher: Watcher, seconds: float | None, show: Callable[[SyncReport]
             note(state)
         if watcher.syncs != syncs and watcher.last is not None:
             syncs = watcher.syncs
-            if not is_shown or _did_something(watcher.last) or watcher.last.skipped != skipped:
+            last = watcher.last
+            did_something = last.added or last.changed or last.removed or last.rebuilt or not last.ok
+            if not is_shown or did_something or last.skipped != skipped:
                 show(watcher.last)
                 is_shown = True
             skipped = watcher.last.skipped
@@ -82,10 +85,6 @@ def _follow(watcher: Watcher, seconds: float | None, show: Callable[[SyncReport]
         if is_over:
             return
         time.sleep(_LOOK_SECONDS)
-
-
-def _did_something(report: SyncReport) -> bool:
-    return bool(report.added or report.changed or report.removed or report.rebuilt or not report.ok)
 
 
 def _say_in_a_line(report: SyncReport) -> None:

@@ -1,23 +1,41 @@
-"""Define the commands that write notes, each indexed at once, and the one that reads them for a session."""
+"""Define the commands that make a workspace and write its notes, each indexed at once, and the one that reads them."""
 
 from __future__ import annotations
 
 import itertools
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from openclaw_memory.cli.options import INTERRUPTED, Followed, Place, placed, synced
 from openclaw_memory.cli.output import note, paint, plain, say, say_json
-from openclaw_memory.display.tables import clean
+from openclaw_memory.config import MemoryConfig
+from openclaw_memory.display import clean
+from openclaw_memory.errors import WorkspaceError, remedy
 from openclaw_memory.types.files import citation, cited
+from openclaw_memory.workspace import Workspace
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
     from openclaw_memory.types import Excerpt
 
 _SEEN = "HASH of the lines as you saw them: `get --json` shows it; 12 digits do."
+SETTINGS = ".memory/config.toml"
+_ALL_MARKDOWN = """\
+# What is set here holds for this folder. It may name nothing outside of it.
+[files]
+extra_paths = ["."]  # all Markdown in this folder is memory, but for hidden folders and the like of node_modules
+"""
+_LONG_TERM = """\
+# Long-term memory
+
+What stays true for long: people, preferences, decisions. Notes of the day go to memory/YYYY-MM-DD.md.
+"""
 
 
 class _TakesDashes(click.Command):
@@ -51,6 +69,36 @@ class _TakesDashes(click.Command):
 
 def _is_item(argument: str) -> bool:
     return argument.startswith("-") and argument[1:2].isspace()
+
+
+@click.command()
+@click.option("--all-markdown", is_flag=True, help="Have all Markdown in the folder searched; make no notes.")
+@placed
+def init(place: Place, all_markdown: bool) -> int:
+    """Make a workspace: MEMORY.md and memory/; keep what is there.
+
+    A folder that is full of notes already, such as a vault of Obsidian, becomes one with --all-markdown: wherever in
+    it a Markdown file lies, it is searched, by every program. Left out are hidden folders and such as node_modules.
+
+    Example: openclaw-memory init --workspace notes
+    """
+    made = (take_all_markdown if all_markdown else make_workspace)(place.folder)
+    with place.open() as memory:
+        files = len(memory.workspace.scan().files)
+        advice = memory.workspace.advice(files)
+    if place.as_json:
+        say_json({"workspace": str(place.folder.absolute()), "created": made, "files": files})
+        return 0
+    for name in made:
+        say(f"created {clean(str(place.folder / name))}")
+    if not made:
+        say(f"{clean(str(place.folder))} is a workspace already; nothing was changed")
+    if advice:
+        note(advice)
+    else:
+        count = "1 file" if files == 1 else f"{files:,} files"
+        say(f'{count} to search: openclaw-memory search{place.options} "a question"')
+    return 0
 
 
 @click.command(cls=_TakesDashes)
@@ -186,3 +234,68 @@ def _is_indexed(followed: Followed, path: str) -> bool:
     """Whether a sync has read the file as it is now; where it lacks vectors, keywords find it."""
     report = followed.report
     return report is not None and path not in {file.path for file in (*report.failed, *report.skipped)}
+
+
+def make_workspace(folder: Path) -> list[str]:
+    """Create `MEMORY.md` and `memory/` in `folder`, and the folder too; return the names of what was missing.
+
+    What exists is left as it is. Folders are for the owner alone (0700), files too (0600).
+
+    Raises:
+        WorkspaceError: The folder cannot be made or written, or a file is in its place.
+    """
+    made: list[str] = []
+    with _as_workspace_error(folder):
+        _make_folder(folder)
+        if not (folder / "memory").is_dir():
+            (folder / "memory").mkdir(mode=0o700)
+            made.append("memory")
+        return [*(["MEMORY.md"] if _make_file(folder / "MEMORY.md", _LONG_TERM) else []), *made]
+
+
+def take_all_markdown(folder: Path) -> list[str]:
+    """Let all Markdown below `folder` count as memory, from now on and for every program; return what was made.
+
+    No note is made or changed.
+
+    Raises:
+        WorkspaceError: The folder is missing or cannot be written, or it has settings of its own that say otherwise.
+    """
+    Workspace.open(folder)  # a folder of notes is there: one that is not was misspelled
+    settings = folder / SETTINGS
+    with _as_workspace_error(folder, 'name a file with [defaults] and files.extra_paths = ["."] as --config'):
+        _make_folder(settings.parent)
+        # What lies there is of this machine, as the index is.
+        _make_file(settings.with_name(".gitignore"), "*\n")
+        if _make_file(settings, _ALL_MARKDOWN):
+            return [SETTINGS]
+    if "." not in MemoryConfig().with_workspace_file(settings).files.extra_paths:
+        raise WorkspaceError(f'{settings} is there already: add `extra_paths = ["."]` to its table [files]')
+    return []
+
+
+def _make_folder(folder: Path) -> None:
+    for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
+def _make_file(path: Path, text: str) -> bool:
+    """Write a file for its owner alone; return False if it exists, which is left as it is."""
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return False
+    with os.fdopen(file, "w", encoding="utf-8", newline="\n") as stream:
+        stream.write(text)
+    return True
+
+
+@contextmanager
+def _as_workspace_error(folder: Path, otherwise: str = "choose a folder of your own") -> Iterator[None]:
+    """Raise what the system refuses as a WorkspaceError; `otherwise` is what else can be done."""
+    try:
+        yield
+    except OSError as error:
+        raise WorkspaceError(
+            f"{folder} cannot be made a workspace: {error.strerror}: {error.filename}; {remedy(error)}, or {otherwise}"
+        ) from error

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from openclaw_memory.conversation.compaction import conversation, cut, logged
+    from openclaw_memory.conversation.compaction import ask_with_compaction, conversation, cut, logged, prune
     from openclaw_memory.conversation.messages import (
         Message,
         calls_of,
@@ -35,19 +35,15 @@ if TYPE_CHECKING:
         own_words,
         text_of,
     )
-    from openclaw_memory.conversation.overflow import ask_with_compaction, is_overflow
-    from openclaw_memory.conversation.pruning import prune
     from openclaw_memory.conversation.silent_reply import SILENT, SilentStream, is_silent, without_silent
-    from openclaw_memory.conversation.thresholds import compaction_threshold, flush_due
+    from openclaw_memory.conversation.window import compaction_threshold, flush_due, is_overflow
 
 # The module of each public name, imported at its first use.
 _MODULES = {
-    "compaction": ["conversation", "cut", "logged"],
+    "compaction": ["ask_with_compaction", "conversation", "cut", "logged", "prune"],
     "messages": ["Message", "calls_of", "estimated_tokens", "for_model", "own_words", "text_of"],
-    "overflow": ["ask_with_compaction", "is_overflow"],
-    "pruning": ["prune"],
     "silent_reply": ["SILENT", "SilentStream", "is_silent", "without_silent"],
-    "thresholds": ["compaction_threshold", "flush_due"],
+    "window": ["compaction_threshold", "flush_due", "is_overflow"],
 }
 
 __getattr__, __dir__ = late_names(__name__, _MODULES, __all__)

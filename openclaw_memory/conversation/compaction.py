@@ -1,4 +1,4 @@
-"""Shorten a conversation: its older part becomes a summary, the recent one stays as it is, and a log records it."""
+"""Shorten a conversation: its older part becomes a summary, which a log records; old tool results are cut."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from openclaw_memory.config import CompactionConfig
+from openclaw_memory.config import CompactionConfig, PruningConfig
 from openclaw_memory.conversation.messages import (
     CHARS_PER_TOKEN,
     Message,
@@ -16,15 +16,16 @@ from openclaw_memory.conversation.messages import (
     in_short,
     is_from_user,
     is_result,
+    is_text_block,
     text_of,
     with_text,
 )
-from openclaw_memory.conversation.thresholds import compaction_threshold
+from openclaw_memory.conversation.window import compaction_threshold, is_overflow
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.workspace.transcripts.openclaw import message_of
+from openclaw_memory.workspace.transcript_records import message_of
 
 if TYPE_CHECKING:
-    from openclaw_memory.workspace.transcripts.writer import SessionLog
+    from openclaw_memory.workspace.session_log import SessionLog
 
 Count: TypeAlias = Callable[[Sequence[Message]], int]
 Summarise: TypeAlias = Callable[[Sequence[Message]], str]
@@ -149,7 +150,7 @@ def compact(
     older, kept = held[:at], held[at:]
     lost = tuple(message for message in older if message.get("role") != "system")
     asked = _asked_again(older, kept, _asked_chars(older, kept, free, count))
-    is_all_there_is = all(message is asked or _is_summary(message) for message in lost)
+    is_all_there_is = all(message is asked or message.get("type") == "compaction" for message in lost)
     # An empty summary is the shortest of all: without a gain even so, none is made.
     if is_all_there_is or count(_going_on(older, asked, kept, "")) >= tokens:
         return Compacted(held, tokens, tokens, kept=tuple(held), why=_why_not(rules))
@@ -165,7 +166,9 @@ def compact(
     if left >= tokens:
         why = f"with the summary of {len(summary):,} characters there would be {left:,} tokens instead of {tokens:,}"
         return Compacted(held, tokens, tokens, kept=tuple(held), why=why)
-    entry = {**place, "tokensBefore": tokens, "summary": summary, **_cut_to(asked)}
+    entry = {**place, "tokensBefore": tokens, "summary": summary}
+    if asked and "askedChars" in asked:
+        entry["askedChars"] = asked["askedChars"]
     entry_id = log.append_entry("compaction", **entry) if log is not None else None
     going_on = _going_on(older, asked, kept, summary, entry_id)
     done = Compacted(going_on, tokens, left, summary, lost, tuple(kept), entry_id)
@@ -216,15 +219,6 @@ def _asked_again(older: Sequence[Message], kept: Sequence[Message], chars: int |
     text = text_of(asked)
     short = in_short(text, chars, chars, "this message")
     return asked if short == text else {**with_text(asked, short), "askedChars": chars}
-
-
-def _cut_to(asked: Message | None) -> dict[str, int]:
-    """Return what a compaction entry records of a user message that is not repeated whole."""
-    return {"askedChars": asked["askedChars"]} if asked and "askedChars" in asked else {}
-
-
-def _is_summary(message: Message) -> bool:
-    return message.get("type") == "compaction"
 
 
 def _why_not(rules: CompactionConfig) -> str:
@@ -304,3 +298,157 @@ def _messages(entries: Sequence[Mapping[str, Any]]) -> list[Message]:
         if message:
             found.append({**message, "id": entry["id"]} if "id" in entry else message)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class AskResult:
+    """A model's reply, and how the conversation goes on: `messages` ends with the reply, unless that was compacted too.
+
+    `compactions` are those that were done, in their order. `failure` is what ended the compaction after the reply: the
+    conversation is then as long as it was, and the next reply tries again.
+    """
+
+    reply: Message
+    messages: list[Message]
+    compactions: tuple[Compacted, ...] = ()
+    failure: Exception | None = None
+
+
+def ask_with_compaction(
+    ask: Callable[[list[Message]], Message],
+    messages: Sequence[Message],
+    summarise: Summarise,
+    *,
+    window: int | None,
+    rules: CompactionConfig | None = None,
+    count: Count = estimated_tokens,
+    log: SessionLog | None = None,
+    before: Callable[[Sequence[Message]], object] | None = None,
+    after: Callable[[Compacted], object] | None = None,
+) -> AskResult:
+    """Ask a model once, and keep the conversation inside its window; the input is not changed.
+
+    If `ask` raises because the window is full (`is_overflow`), the conversation is compacted to about half at most and
+    asked once more. It is compacted as well after a reply that leaves less free than `rules` reserve.
+
+    Args:
+        ask: Gets the messages and returns the reply; with a `log`, one that `logged` has added to it.
+        messages: The conversation, oldest first.
+        summarise: Returns a summary of the messages it is given, as text.
+        window: The model's context window in tokens; None if unknown: then replies cause no compaction.
+        rules: The compaction settings, by default `CompactionConfig()`.
+        count: Counts the tokens of messages.
+        log: Gets an entry for each compaction, see `compact`.
+        before: Called with the messages that are about to be lost, see `compact`.
+        after: Called with the outcome of each compaction.
+
+    Raises:
+        Exception: Whatever `ask` raises, the second time at the latest; the log then has the compaction, and
+            `conversation(log)` is how it goes on. If nothing could be shortened, it is the first error. What compacting
+            raises before a reply passes on too; after the reply, it is in `failure`.
+    """
+    rules, held = rules or CompactionConfig(), list(messages)
+    done: list[Compacted] = []
+
+    def shorten(window: int | None) -> Compacted:
+        return compact(held, summarise, rules=rules, window=window, count=count, log=log, before=before, after=after)
+
+    try:
+        reply = ask(list(held))
+    except Exception as error:
+        if not is_overflow(error):
+            raise
+        # The model has counted: its window is smaller than this conversation, whatever the counter says.
+        tokens = count(held)
+        compacted = shorten(min(window or tokens, tokens))
+        if compacted.summary is None:
+            error.add_note(compacted.why)
+            raise
+        done.append(compacted)
+        held = compacted.messages
+        reply = ask(list(held))
+    held = [*held, reply]
+    if not should_compact(count(held), window, rules):
+        return AskResult(reply, held, tuple(done))
+    try:
+        compacted = shorten(window)
+    except Exception as error:  # noqa: BLE001 - the reply is there, and the result has the error
+        return AskResult(reply, held, tuple(done), error)
+    done += [compacted] if compacted.summary is not None else []
+    return AskResult(reply, compacted.messages, tuple(done))
+
+
+def prune(
+    messages: Sequence[Message],
+    *,
+    window: int,
+    rules: PruningConfig | None = None,
+    idle_seconds: float | None = None,
+    count: Callable[[Sequence[Message]], int] = estimated_tokens,
+) -> list[Message]:
+    """Return the messages with old tool results shortened where they fill much of the window; the input is not changed.
+
+    From `rules.soft_ratio` of the window on, long results keep their beginning and end around a note of what was cut.
+    If that leaves `rules.hard_ratio` or more, results are replaced by `rules.placeholder`, the oldest first, until less
+    is filled. Results after the last `rules.keep_assistants` replies stay, and so do those that hold anything but text.
+    Pruning twice changes nothing more.
+
+    Args:
+        messages: The conversation, oldest first.
+        window: The model's context window in tokens.
+        rules: The pruning settings, by default `PruningConfig()`.
+        idle_seconds: How long ago the model was last asked. Up to `rules.ttl_seconds` nothing is shortened, since the
+            provider still has the messages in a cache that any change makes worthless. None means unknown, as after a
+            restart: then they are shortened.
+        count: Counts the tokens of messages.
+
+    Raises:
+        InvalidInputError: The window is not larger than 0.
+    """
+    rules = rules or PruningConfig()
+    if window <= 0:
+        raise InvalidInputError(f"a model's window has at least one token, not {window}: give its size in tokens")
+    pruned = list(messages)
+    old = [at for at in range(_protected_from(pruned, rules.keep_assistants)) if _is_prunable(pruned[at])]
+    if not old or (idle_seconds is not None and idle_seconds < rules.ttl_seconds):
+        return pruned
+    sizes = [count([message]) for message in pruned]
+    if sum(sizes) < rules.soft_ratio * window:
+        return pruned
+    for at in old:
+        pruned[at] = _trimmed(pruned[at], rules)
+        if pruned[at] is not messages[at]:
+            sizes[at] = count([pruned[at]])
+    if sum(len(text_of(pruned[at])) for at in old) < rules.min_chars:
+        return pruned
+    total = sum(sizes)
+    for at in old:
+        if total < rules.hard_ratio * window:
+            break
+        if len(text_of(pruned[at])) > len(rules.placeholder):
+            pruned[at] = with_text(pruned[at], rules.placeholder)
+            total += count([pruned[at]]) - sizes[at]
+    return pruned
+
+
+def _protected_from(messages: Sequence[Message], replies: int) -> int:
+    """Return where the last `replies` assistant messages begin; 0 if there are fewer: then all are protected."""
+    if replies == 0:
+        return len(messages)
+    found = [at for at, message in enumerate(messages) if message.get("role") == "assistant"]
+    return found[-replies] if len(found) >= replies else 0
+
+
+def _is_prunable(message: Message) -> bool:
+    content = message.get("content")
+    if not is_result(message):
+        return False
+    return isinstance(content, str) or (isinstance(content, list) and all(is_text_block(block) for block in content))
+
+
+def _trimmed(message: Message, rules: PruningConfig) -> Message:
+    text = text_of(message)
+    if len(text) <= rules.soft_max_chars or text == rules.placeholder:
+        return message
+    short = in_short(text, rules.head_chars, rules.tail_chars, "this tool result")
+    return message if short == text else with_text(message, short)

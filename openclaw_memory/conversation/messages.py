@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from openclaw_memory.text.fence import without_fenced
-from openclaw_memory.workspace.transcripts.openclaw import content_text
+from openclaw_memory.workspace.transcript_records import content_text
 
 Message: TypeAlias = Mapping[str, Any]
 

@@ -12,10 +12,8 @@ from openclaw_memory.embeddings.registry import (
 
 if TYPE_CHECKING:
     from openclaw_memory.embeddings.framework import FrameworkEmbedder
-    from openclaw_memory.embeddings.remote.client import Service
     from openclaw_memory.embeddings.remote.http import http_client
-    from openclaw_memory.embeddings.remote.limits import Limits
-    from openclaw_memory.embeddings.remote.retry import RetryPolicy
+    from openclaw_memory.embeddings.remote.service import Limits, RetryPolicy, Service
     from openclaw_memory.embeddings.selection import unguarded
 
 __all__ = [
@@ -32,10 +30,8 @@ __all__ = [
 _LATE = {
     "selection": ("unguarded",),
     "framework": ("FrameworkEmbedder",),
-    "remote.client": ("Service",),
     "remote.http": ("http_client",),
-    "remote.limits": ("Limits",),
-    "remote.retry": ("RetryPolicy",),
+    "remote.service": ("Limits", "RetryPolicy", "Service"),
 }
 
 __getattr__, __dir__ = late_names(__name__, _LATE, __all__)

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.embeddings.registry import from_callable
-from openclaw_memory.embeddings.remote.batching import encodable
+from openclaw_memory.embeddings.vectors import encodable
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.types import Embedder
 

@@ -7,23 +7,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from openclaw_memory.embeddings.batch.api import FILE_BYTES, BatchApi, JobState, items_within
-from openclaw_memory.embeddings.remote.client import (
+from openclaw_memory.embeddings.remote.http import MAX_BODY_BYTES, RestApi, as_json_lines, json_lines
+from openclaw_memory.embeddings.remote.service import (
+    FILE_BYTES,
+    BatchApi,
+    JobState,
+    Limits,
     Service,
     check_numbers,
+    checked_url,
+    items_within,
+    public,
     required_key,
     secrets_of,
     shared_settings,
 )
-from openclaw_memory.embeddings.remote.http import (
-    MAX_BODY_BYTES,
-    RestApi,
-    as_json_lines,
-    checked_url,
-    json_lines,
-    public,
-)
-from openclaw_memory.embeddings.remote.limits import Limits
 from openclaw_memory.embeddings.vectors import package
 from openclaw_memory.errors import EmbedderError
 
@@ -103,7 +101,6 @@ class _Gemini(RestApi):
         self._dimensions = dimensions
 
     def embed(self, texts: list[str], as_query: bool) -> Sequence[Any]:
-        """Return a vector for each text, in their order."""
         body = {"requests": [self._request(text, as_query) for text in texts]}
         answer = self.ask("POST", f"{VERSION}/{self._model}:batchEmbedContents", json=body).json()
         rows = answer.get("embeddings") if isinstance(answer, Mapping) else None
@@ -114,22 +111,19 @@ class _Gemini(RestApi):
         return [row.get("values") for row in rows]
 
     def submit(self, items: Sequence[tuple[str, str]]) -> str:
-        """Begin a batch job; requests go in a file, since only there each has a key of its own."""
+        # In a file, since only there each request has a key of its own.
         lines = ({"key": key, "request": self._request(text, as_query=False)} for key, text in items)
         file = self._uploaded(as_json_lines(lines))
         job = {"batch": {"displayName": "openclaw-memory", "inputConfig": {"fileName": file}}}
         return str(self.ask("POST", f"{VERSION}/{self._model}:asyncBatchEmbedContent", json=job).json()["name"])
 
     def state(self, job: str) -> JobState:
-        """Return how far the job is."""
         return STATES.get(str(self._about(job).get("state")).partition("_STATE_")[2], JobState.RUNNING)
 
     def cancel(self, job: str) -> None:
-        """End a job."""
         self.ask("POST", f"{VERSION}/{job}:cancel")
 
     def results(self, job: str) -> Mapping[str, Any]:
-        """Return the vectors of the texts that were answered, by their keys."""
         import numpy as np
 
         file = (self._about(job).get("output") or {}).get("responsesFile")

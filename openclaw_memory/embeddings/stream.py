@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from openclaw_memory.embeddings.remote.batching import packs, weight
 from openclaw_memory.embeddings.remote.errors import ServiceError
 from openclaw_memory.embeddings.selection import unguarded
-from openclaw_memory.embeddings.vectors import checked_vectors
+from openclaw_memory.embeddings.vectors import checked_vectors, packs, weight
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.types import ServiceEmbedder
 
 if TYPE_CHECKING:
-    from openclaw_memory.embeddings.remote.client import Answer, RemoteEmbedder
+    from openclaw_memory.embeddings.remote.client import RemoteEmbedder
+    from openclaw_memory.embeddings.remote.pipeline import Answer
     from openclaw_memory.types import Embedder, Matrix
 
     Wanted: TypeAlias = tuple[str, str]  # the key of a vector, and the text to embed

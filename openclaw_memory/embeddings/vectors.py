@@ -1,18 +1,20 @@
-"""What every embedder needs: vectors that are checked and normalised, and errors in the library's own words."""
+"""What every embedder needs: texts in packs, vectors checked and normalised, errors in the library's own words."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from openclaw_memory.errors import EmbedderError, MissingExtraError, OpenClawMemoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
-    from openclaw_memory.types import Matrix
+    from openclaw_memory.types import Matrix, Vector
+
+T = TypeVar("T")
 
 # What every embedder has a vector for: the question that asks whether it answers.
 PROBE = "memory"
@@ -23,14 +25,7 @@ _LONGEST_NAME, _BEGINNING = 24, 6
 
 
 def normalised(matrix: ArrayLike) -> Matrix:
-    """Normalise the rows of a matrix.
-
-    Args:
-        matrix: Numbers of shape (n, dims).
-
-    Returns:
-        The rows as float32 of length 1, non-finite numbers set to 0; one shorter than 1e-10 keeps its length.
-    """
+    """Return the rows as float32 of length 1, non-finite numbers set to 0; one below 1e-10 stays as long."""
     import numpy as np
 
     rows = np.asarray(matrix, dtype=np.float64)
@@ -43,18 +38,9 @@ def normalised(matrix: ArrayLike) -> Matrix:
 
 
 def checked_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
-    """Check and normalise the vectors that came back for some texts.
+    """Return the vectors that `origin` sent for `count` texts, normalised, float32, shape (count, dims).
 
-    Args:
-        raw: What came back.
-        count: How many texts there were.
-        origin: Who sent it, for the message.
-
-    Returns:
-        The vectors as normalised float32, shape (count, dims).
-
-    Raises:
-        EmbedderError: It is not `count` vectors of numbers that all have the same, positive number of dimensions.
+    Raises EmbedderError unless they are `count` vectors of numbers, all of the same, positive number of dimensions.
     """
     import numpy as np
 
@@ -71,16 +57,18 @@ def checked_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
     return normalised(matrix)
 
 
+def joined(vectors: Matrix, weights: Sequence[int]) -> Vector:
+    """Return the unit vector, shape (dims,), of a text whose pieces have `vectors`, shape (n, dims)."""
+    import numpy as np
+
+    mean = np.average(vectors, axis=0, weights=weights)
+    whole: Vector = normalised(mean[None, :])[0]
+    return whole
+
+
 @contextmanager
 def own_errors(what: str) -> Iterator[None]:
-    """Turn whatever foreign code raises into an EmbedderError; our own errors pass.
-
-    Args:
-        what: What failed; the message begins with it.
-
-    Raises:
-        EmbedderError: The code in the block raised something else than an error of this library.
-    """
+    """Turn whatever foreign code raises into an EmbedderError that begins with `what`; our own errors pass."""
     try:
         yield
     except OpenClawMemoryError:
@@ -90,25 +78,14 @@ def own_errors(what: str) -> Iterator[None]:
 
 
 def vector_key(text: str) -> str:
-    """Return the key of a vector.
-
-    Args:
-        text: The exact string that is embedded.
-
-    Returns:
-        Its SHA-256 in hex.
-    """
+    """Return the key of the vector of exactly this text: its SHA-256 in hex."""
     from hashlib import sha256
 
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def package(name: str, extra: str) -> Any:
-    """Return the module `name`, which comes with one of our extras.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
+    """Return the module `name`, which comes with one of our extras, or raise MissingExtraError."""
     from importlib import import_module
 
     try:
@@ -131,3 +108,34 @@ def named(name: object) -> str:
     if not isinstance(name, str):
         return f"a value of type {type(name).__name__}"
     return repr(redact(name)) if len(name) <= _LONGEST_NAME else f"{name[:_BEGINNING]!r}... ({len(name)} characters)"
+
+
+def weight(text: str) -> int:
+    """Return an upper bound of a text's tokens: its UTF-8 bytes, since no tokenizer makes two tokens of one byte."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def encodable(text: str) -> str:
+    """Return the text with lone surrogates, which no request can carry, as question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def packs(items: Iterable[T], max_items: int, max_weight: int, weigh: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield the items in their order, in lists of at most `max_items` that weigh at most `max_weight` together.
+
+    An item that weighs more by itself is a list of its own. An item is taken from `items` no sooner than needed.
+    """
+    pack: list[T] = []
+    total = 0
+    for item in items:
+        size = weigh(item)
+        if pack and total + size > max_weight:
+            yield pack
+            pack, total = [], 0
+        pack.append(item)
+        total += size
+        if len(pack) >= max_items:
+            yield pack
+            pack, total = [], 0
+    if pack:
+        yield pack

@@ -6,27 +6,32 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from openclaw_memory.embeddings.batch.api import FILE_BYTES, STATES_OF_OPENAI, BatchApi, JobState, items_within
-from openclaw_memory.embeddings.remote.batching import in_order, results_of
-from openclaw_memory.embeddings.remote.client import (
-    Service,
-    check_numbers,
-    required_key,
-    secrets_of,
-    shared_settings,
-)
 from openclaw_memory.embeddings.remote.errors import RedirectError
 from openclaw_memory.embeddings.remote.http import (
     MAX_BODY_BYTES,
     RestApi,
     as_json_lines,
     checked_answer,
-    checked_url,
     http_client,
+    in_order,
     json_lines,
-    public,
+    results_of,
 )
-from openclaw_memory.embeddings.remote.limits import Limits
+from openclaw_memory.embeddings.remote.service import (
+    FILE_BYTES,
+    STATES_OF_OPENAI,
+    BatchApi,
+    JobState,
+    Limits,
+    Service,
+    check_numbers,
+    checked_url,
+    items_within,
+    public,
+    required_key,
+    secrets_of,
+    shared_settings,
+)
 from openclaw_memory.embeddings.vectors import package
 
 DEFAULT_MODEL = "voyage-4-large"
@@ -95,13 +100,11 @@ class _Voyage(RestApi):
             self._params["output_dimension"] = dimensions
 
     def embed(self, texts: list[str], as_query: bool) -> Sequence[Any]:
-        """Return a vector for each text, in their order."""
         body = {"input": texts, "input_type": "query" if as_query else "document", "encoding_format": "base64"}
         answer = self.ask("POST", "/embeddings", json={**self._params, **body})
         return in_order(answer.json(), len(texts), public(self.endpoint))
 
     def submit(self, items: Sequence[tuple[str, str]]) -> str:
-        """Begin a batch job."""
         lines = as_json_lines({"custom_id": key, "body": {"input": [text]}} for key, text in items)
         upload = {"file": ("texts.jsonl", lines, "application/jsonl")}
         file = self.ask("POST", "/files", data={"purpose": "batch"}, files=upload).json()
@@ -114,15 +117,12 @@ class _Voyage(RestApi):
         return str(self.ask("POST", "/batches", json=job).json()["id"])
 
     def state(self, job: str) -> JobState:
-        """Return how far the job is."""
         return STATES_OF_OPENAI.get(self.ask("GET", f"/batches/{job}").json()["status"], JobState.RUNNING)
 
     def cancel(self, job: str) -> None:
-        """End a job."""
         self.ask("POST", f"/batches/{job}/cancel")
 
     def results(self, job: str) -> Mapping[str, Any]:
-        """Return the vectors of the texts that were answered, by their keys."""
         file = self.ask("GET", f"/batches/{job}").json().get("output_file_id")
         return results_of(json_lines(self._content(file)), public(self.endpoint)) if file else {}
 

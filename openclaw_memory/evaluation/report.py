@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args, overload
 
 from openclaw_memory.errors import NotFoundError, QueryError
-from openclaw_memory.evaluation.dataset import Question
 
 if TYPE_CHECKING:
     import pandas
@@ -19,6 +18,19 @@ _SHARES = ("shown", "first", "silent")
 # By how many questions more than it does worse on a setting has to do better to be chosen: with ten questions, settings
 # differ in nothing rarely get so far apart. From eighty on, six are the better margin: docs/how-to/better-ranking.md.
 MARGIN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, and quotes from the notes that answer it, word for word; empty if the notes do not answer it.
+
+    `language` and `kind` are labels to group by; they may be anything.
+    """
+
+    text: str
+    evidence: tuple[str, ...] = ()
+    language: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +133,7 @@ class Evaluation:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from openclaw_memory.display.tables import frame
+        from openclaw_memory.display import frame
 
         columns = ("question", "language", "kind", "shown", "rank", "results", "chars")
         rows = (
@@ -187,7 +199,7 @@ class Comparison(Sequence[Evaluation]):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from openclaw_memory.display.tables import frame
+        from openclaw_memory.display import frame
 
         columns = ("name", *_SHARES, "chars")
         rows = ([*(getattr(one, name) for name in columns), *one.against(self[0])] for one in self)
@@ -197,7 +209,7 @@ class Comparison(Sequence[Evaluation]):
         return "\n".join(["Comparison(", *(f"  {_line(one)}" for one in self), ")"])
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.display.tables import KEYWORD_COLOUR, Markup, bars, bold, lines, table
+        from openclaw_memory.display import KEYWORD_COLOUR, Markup, bars, bold, lines, table
 
         answerable = sum(row.shown is not None for row in self[0].rows) if self else 0
         rest = len(self[0].rows) - answerable if self else 0

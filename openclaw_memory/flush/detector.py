@@ -10,13 +10,14 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 from xml.sax.saxutils import escape
 
 from openclaw_memory.config.sections import CompactionConfig
-from openclaw_memory.conversation.overflow import is_overflow
-from openclaw_memory.conversation.thresholds import flush_due
+from openclaw_memory.conversation.window import flush_due, is_overflow
 
 _CONVERSATIONS = 256  # remembered at once; the one that was silent longest is forgotten first
 _RUNS = 256  # calls under way at once: frameworks do not report that a call was cancelled
 _RECENT = 4  # of one conversation: a chain may ask a model other things in between
 
+K = TypeVar("K")
+V = TypeVar("V")
 M = TypeVar("M")
 # Prepares a flush, given the key of the conversation, its messages, their tokens, and whether a compaction comes next.
 # Calling the result runs the flush; it returns False where no turn could be held.
@@ -49,16 +50,11 @@ class Run(Generic[M]):
 
 @dataclass(slots=True)
 class Conversation(Generic[M]):
-    """The latest calls of one conversation, and the messages that its flushes were shown.
+    """The latest calls of one conversation by their beginning, and the fingerprints of what each flush was shown."""
 
-    `recent` holds the messages of each call by their beginning, `flushed` the fingerprints of each flush. `lock` guards
-    both; `turn` is held during a flush.
-    """
-
-    recent: OrderedDict[int, Sequence[M]]
     flushed: deque[frozenset[int]]
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    turn: threading.Lock = field(default_factory=threading.Lock)
+    recent: OrderedDict[int, Sequence[M]] = field(default_factory=OrderedDict)
+    turn: threading.Lock = field(default_factory=threading.Lock)  # held during a flush
 
 
 class ConversationDetector(Generic[M]):
@@ -96,7 +92,7 @@ class ConversationDetector(Generic[M]):
         self.known: OrderedDict[str, Conversation[M]] = OrderedDict()
         self._saving, self._run, self._count = saving, run, count
         self._recent = _RECENT * parallel
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def began(self, run_id: Hashable, key: str, messages: Sequence[M]) -> None:
         """Remember the messages of a call that began.
@@ -107,9 +103,7 @@ class ConversationDetector(Generic[M]):
             messages: What the model is asked with; at least one message.
         """
         with self._lock:
-            self.runs[run_id] = Run(key, messages)
-            while len(self.runs) > _RUNS:
-                self.runs.popitem(last=False)
+            _keep(self.runs, run_id, Run(key, messages), _RUNS)
 
     def summary_started(self, key: str, request: Sequence[M]) -> None:
         """Flush the conversation that is about to be summarised, or the request itself if that is unknown.
@@ -119,11 +113,12 @@ class ConversationDetector(Generic[M]):
             request: The messages that ask for the summary.
         """
         prompt = "\n".join(map(self.reading.text, request))
-        conversation = self._conversation(key)
-        with conversation.lock:
+        with self._lock:
+            conversation = self._conversation(key)
             messages, lost = self._summarised(conversation, prompt) or (request, request)
-            work = self._due(key, conversation, messages, compacting=True) if self._new(conversation, lost) else None
-        self._do(work)
+            is_new = self._new(conversation, lost)
+        if is_new:
+            self._flush(key, messages, compacting=True)
 
     def counted(self, run_id: Hashable, tokens: int) -> None:
         """Note how many tokens the provider has reported for a call so far.
@@ -147,15 +142,10 @@ class ConversationDetector(Generic[M]):
         if (run := self._taken(run_id)) is None:
             return
         messages = run.messages if reply is None else [*run.messages, reply]
-        conversation = self._conversation(run.key)
-        with conversation.lock:
-            begin = self.reading.fingerprint(messages[0])
-            conversation.recent[begin] = messages
-            conversation.recent.move_to_end(begin)
-            while len(conversation.recent) > self._recent:
-                conversation.recent.popitem(last=False)
-            work = self._due(run.key, conversation, messages, tokens=max(tokens, run.tokens))
-        self._do(work)
+        with self._lock:
+            recent = self._conversation(run.key).recent
+            _keep(recent, self.reading.fingerprint(messages[0]), messages, self._recent)
+        self._flush(run.key, messages, tokens=max(tokens, run.tokens))
 
     def failed(self, run_id: Hashable, error: BaseException) -> None:
         """Flush if a call was refused as too long; forget calls that failed otherwise.
@@ -165,12 +155,8 @@ class ConversationDetector(Generic[M]):
             error: What it raised.
         """
         run = self._taken(run_id)
-        if run is None or not is_overflow(error):
-            return
-        conversation = self._conversation(run.key)
-        with conversation.lock:
-            work = self._due(run.key, conversation, run.messages, compacting=True)
-        self._do(work)
+        if run is not None and is_overflow(error):
+            self._flush(run.key, run.messages, compacting=True)
 
     def finished(self, key: str | None = None) -> None:
         """Flush what no flush was shown of a conversation that is over.
@@ -179,13 +165,11 @@ class ConversationDetector(Generic[M]):
             key: The key of the conversation; None means all of them.
         """
         with self._lock:
-            over = {name: known for name, known in self.known.items() if key in {None, name}}
-        for name, conversation in over.items():
-            with conversation.lock:
-                left = (self._new(conversation, messages) for messages in conversation.recent.values())
-                due = [self._due(name, conversation, messages, compacting=True) for messages in left if messages]
-            for work in due:
-                self._do(work)
+            over = [(name, known) for name, known in self.known.items() if key in {None, name}]
+            calls = [(name, known, messages) for name, known in over for messages in known.recent.values()]
+        for name, conversation, messages in calls:
+            if new := self._new(conversation, messages):
+                self._flush(name, new, compacting=True)
 
     def asks_for(self, key: str, prompt: str) -> bool:
         """Return whether a prompt contains all messages of a call under way, written as text.
@@ -199,27 +183,21 @@ class ConversationDetector(Generic[M]):
         texts = ([self.reading.text(message).strip() for message in messages] for messages in calls)
         return any(any(said) and all(text in prompt for text in said) for said in texts)
 
-    def _due(
-        self,
-        key: str,
-        conversation: Conversation[M],
-        messages: Sequence[M],
-        *,
-        tokens: int = 0,
-        compacting: bool = False,
-    ) -> Callable[[], None] | None:
-        """Return the flush of `messages`, or None if none is due."""
+    def _flush(self, key: str, messages: Sequence[M], *, tokens: int = 0, compacting: bool = False) -> None:
+        """Flush messages if that is due and they are new: half of them, or any if a compaction comes next."""
         counted = self._count(messages)
         tokens = max(tokens, counted)
         if flush_due(self.rules, window=self.window, tokens=tokens, compacting=compacting) is None:
-            return None
-        new = self._new(conversation, messages)
-        if not new or (not compacting and 2 * self._count(new) <= counted):
-            return None
-        save = self._saving(key, messages, tokens, compacting)
-        # Marked before it is done: calls that end meanwhile show the same messages once more.
-        mark = frozenset(map(self.reading.fingerprint, messages))
-        conversation.flushed.append(mark)
+            return
+        with self._lock:
+            conversation = self._conversation(key)
+            new = self._new(conversation, messages)
+            if not new or (not compacting and 2 * self._count(new) <= counted):
+                return
+            save = self._saving(key, messages, tokens, compacting)
+            # Marked before it is done: calls that end meanwhile show the same messages once more.
+            mark = frozenset(map(self.reading.fingerprint, messages))
+            conversation.flushed.append(mark)
 
         def work() -> None:
             held = False
@@ -227,35 +205,30 @@ class ConversationDetector(Generic[M]):
                 with conversation.turn:
                     held = save()
             finally:
-                with conversation.lock:
+                with self._lock:
                     if not held and mark in conversation.flushed:
                         conversation.flushed.remove(mark)
 
-        return work
+        self._run(work)
 
     def _new(self, conversation: Conversation[M], messages: Sequence[M]) -> list[M]:
         """Return the messages that no flush was shown."""
-        flushed = frozenset[int]().union(*conversation.flushed)
+        with self._lock:
+            flushed = frozenset[int]().union(*conversation.flushed)
         return [message for message in messages if self.reading.fingerprint(message) not in flushed]
 
     def _summarised(self, conversation: Conversation[M], prompt: str) -> tuple[Sequence[M], Sequence[M]] | None:
         """Forget the call that a prompt shows most of; return its messages, and those that are in the prompt."""
-        most, found = 0, None
-        for begin, messages in conversation.recent.items():
-            texts = [(message, self.reading.text(message)) for message in messages]
-            shown = [(message, text) for message, text in texts if text in prompt or escape(text) in prompt]
-            chars = sum(len(text) for _, text in shown)
-            if 0 < chars >= most:
-                most, found = chars, (begin, messages, [message for message, _ in shown])
-        if found is None:
-            return None
-        begin, messages, lost = found
-        del conversation.recent[begin]
-        return messages, lost
 
-    def _do(self, work: Callable[[], None] | None) -> None:
-        if work is not None:
-            self._run(work)
+        def shown(begin: int) -> dict[int, str]:
+            texts = enumerate(map(self.reading.text, conversation.recent[begin]))
+            return {at: text for at, text in texts if text and (text in prompt or escape(text) in prompt)}
+
+        most = max(reversed(conversation.recent), key=lambda begin: sum(map(len, shown(begin).values())), default=None)
+        if most is None or not (places := shown(most)):
+            return None
+        messages = conversation.recent.pop(most)
+        return messages, [messages[at] for at in places]
 
     def _taken(self, run_id: Hashable) -> Run[M] | None:
         with self._lock:
@@ -263,9 +236,14 @@ class ConversationDetector(Generic[M]):
 
     def _conversation(self, key: str) -> Conversation[M]:
         with self._lock:
-            if key not in self.known:
-                self.known[key] = Conversation(OrderedDict(), deque(maxlen=self._recent))
-            self.known.move_to_end(key)
-            while len(self.known) > _CONVERSATIONS:
-                self.known.popitem(last=False)
-            return self.known[key]
+            known = self.known.get(key) or Conversation(deque(maxlen=self._recent))
+            return _keep(self.known, key, known, _CONVERSATIONS)
+
+
+def _keep(kept: OrderedDict[K, V], key: K, value: V, most: int) -> V:
+    """Keep a value as the latest one; forget the oldest of more than `most`."""
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > most:
+        kept.popitem(last=False)
+    return value

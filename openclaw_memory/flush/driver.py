@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory._log import warn
-from openclaw_memory.conversation.overflow import is_overflow
 from openclaw_memory.conversation.silent_reply import SILENT, is_silent
+from openclaw_memory.conversation.window import is_overflow
 from openclaw_memory.types import ToolAnswer
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _WITHOUT_TOOLS = (
 
 def drive_flush(
     turn: FlushTurn,
-    talk: Any,
+    shown: Any,
     model_turn: Callable[[Any], ModelTurn],
     ask: Callable[[Any], Any],
     *,
@@ -47,14 +47,14 @@ def drive_flush(
 
     Args:
         turn: The turn to run to its end.
-        talk: The conversation: messages of a framework, or its text.
+        shown: The conversation: messages of a framework, or its text.
         model_turn: Begins one turn of the model at a conversation or a part of it.
         ask: Answers a request of such a turn.
         room: How many tokens the model can be shown at once; None if unknown.
         size: Counts the tokens of a conversation or a part of it.
         text: Returns a conversation as text.
     """
-    work = _attempts(turn, talk, model_turn, room, size, text)
+    work = _attempts(turn, shown, model_turn, room, size, text)
     step: Callable[[], Any] = partial(next, work)
     while (request := _request(step)) is not None:
         try:
@@ -70,7 +70,7 @@ def drive_flush(
 
 async def adrive_flush(
     turn: FlushTurn,
-    talk: Any,
+    shown: Any,
     model_turn: Callable[[Any], ModelTurn],
     ask: Callable[[Any], Awaitable[Any]],
     *,
@@ -82,14 +82,14 @@ async def adrive_flush(
 
     Args:
         turn: The turn to run to its end.
-        talk: The conversation: messages of a framework, or its text.
+        shown: The conversation: messages of a framework, or its text.
         model_turn: Begins one turn of the model at a conversation or a part of it.
         ask: Answers a request of such a turn, awaited.
         room: How many tokens the model can be shown at once; None if unknown.
         size: Counts the tokens of a conversation or a part of it.
         text: Returns a conversation as text.
     """
-    work = _attempts(turn, talk, model_turn, room, size, text)
+    work = _attempts(turn, shown, model_turn, room, size, text)
     step: Callable[[], Any] = partial(next, work)
     while (request := await asyncio.to_thread(_request, step)) is not None:
         try:
@@ -110,7 +110,7 @@ def _request(step: Callable[[], Any]) -> Any:
 
 def _attempts(
     turn: FlushTurn,
-    talk: Any,
+    shown: Any,
     model_turn: Callable[[Any], ModelTurn],
     room: int | None,
     size: Callable[[Any], int],
@@ -120,7 +120,7 @@ def _attempts(
     is_first = True
     while turn.open:
         try:
-            left = left or ([talk] if room is None or size(talk) <= room else parts(text(talk), room, size))
+            left = left or ([shown] if room is None or size(shown) <= room else parts(text(shown), room, size))
             if not is_first:
                 left = [part if isinstance(part, str) else text(part) for part in left]
             reply = yield from _parts_in_turn(left, model_turn, size, text)
@@ -184,11 +184,12 @@ def answer_tool_call(turn: FlushTurn, name: str | None, arguments: object) -> To
         name: The name of the tool that the model called.
         arguments: What the model sent.
     """
+    if name == turn.tool.name and isinstance(arguments, dict):
+        return turn.tool.run(arguments)
+    error = f"the arguments are not a JSON object: {arguments}"
     if name != turn.tool.name:
-        return _invalid(f"there is no tool {name!r} here: {turn.tool.name} is the only one")
-    if not isinstance(arguments, dict):
-        return _invalid(f"the arguments are not a JSON object: {arguments}")
-    return turn.tool.run(arguments)
+        error = f"there is no tool {name!r} here: {turn.tool.name} is the only one"
+    return ToolAnswer({"status": "invalid", "error": error})
 
 
 def parts(text: str, room: int, size: Callable[[str], int]) -> list[str]:
@@ -204,10 +205,6 @@ def parts(text: str, room: int, size: Callable[[str], int]) -> list[str]:
         cut.append(text[at:end])
         at = end
     return cut or [text]
-
-
-def _invalid(error: str) -> ToolAnswer:
-    return ToolAnswer({"status": "invalid", "error": error})
 
 
 def run_flush(key: str, begin: Callable[[], FlushTurn | None], drive: Callable[[FlushTurn], object]) -> bool:

@@ -24,17 +24,16 @@ from typing import Any, Literal, TypeAlias
 from openclaw_memory._log import warn
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.messages import Message
-from openclaw_memory.conversation.session_key import ChatType
 from openclaw_memory.conversation.silent_reply import SILENT, declines
-from openclaw_memory.conversation.thresholds import Kind, Reason, flush_due
+from openclaw_memory.conversation.window import Kind, Reason, flush_due
 from openclaw_memory.flush.note_writer import DESCRIPTION, NOTHING_TO_SAVE, SCHEMA, TOOL_NAME, append_new
-from openclaw_memory.flush.state import FlushRegistry, SessionState, iso
+from openclaw_memory.flush.state import ChatType, FlushRegistry, SessionState, iso
 from openclaw_memory.flush.verbatim import keep
 from openclaw_memory.types import Tool, ToolAnswer
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.journal import day_path, local_now
 from openclaw_memory.workspace.paths import transcripts_place
-from openclaw_memory.workspace.transcripts.writer import log_name
+from openclaw_memory.workspace.session_log import log_name
 
 Outcome: TypeAlias = Literal["saved", "nothing", "kept", "lost"]
 
@@ -329,7 +328,6 @@ class FlushTurn:
 
 
 def _context(tokens: int | None) -> dict[str, int]:
-    """Return the field for the size of a conversation, if it is known."""
     return {"context_tokens": tokens} if tokens else {}
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from openclaw_memory.conversation.messages import Message, in_short, text_of
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.text.redaction import redact_talk
-from openclaw_memory.workspace.transcripts.openclaw import message_of
-from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES
-from openclaw_memory.workspace.transcripts.writer import SessionLog
+from openclaw_memory.workspace.session_log import SessionLog
+from openclaw_memory.workspace.transcript_records import message_of
+from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
 
 # Instructions of a program are not lost with a conversation.
 _UNHEARD = frozenset({"system", "developer"})

@@ -35,9 +35,8 @@ from openclaw_memory.types import (
 )
 from openclaw_memory.types.where import Scalar, kind_of
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.dates import date_terms, is_date_title, note_date
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
-from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES, Part
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, date_terms, is_date_title, note_date
+from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, Part
 
 if TYPE_CHECKING:
     import datetime

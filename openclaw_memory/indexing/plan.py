@@ -31,7 +31,7 @@ from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.scan import Scan
 
 if TYPE_CHECKING:
-    from openclaw_memory.embeddings.batch.jobs import Batch, Patience
+    from openclaw_memory.embeddings.batch import Batch, Patience
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def _with_batch(parts: SyncParts) -> SyncParts:
     """Return the parts with the jobs at a batch API, where the settings ask for it."""
     if parts.config.embedding.batch == "off" or parts.embedder is None:
         return parts
-    from openclaw_memory.embeddings.batch.jobs import Patience, batch_of
+    from openclaw_memory.embeddings.batch import Patience, batch_of
 
     patience = parts.patience or Patience(concurrency=parts.config.embedding.batch_concurrency)
     return replace(parts, batch=batch_of(parts.embedder, batch_place(parts.store), patience))

@@ -191,8 +191,7 @@ def _batch(rules: MemoryConfig, embedder: Embedder | None, store: Store) -> Batc
     mode = rules.embedding.batch
     if mode == "off":
         return BatchStatus(enabled=False, mode=mode)
-    from openclaw_memory.embeddings.batch.jobs import FAILURE_LIMIT, Patience, batch_api
-    from openclaw_memory.embeddings.batch.state import Known, load, path_of
+    from openclaw_memory.embeddings.batch import FAILURE_LIMIT, Known, Patience, batch_api, load, path_of
     from openclaw_memory.indexing.plan import batch_place
 
     patience, offered, index_path = Patience(), batch_api(embedder) is not None, batch_place(store)

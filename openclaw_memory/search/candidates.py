@@ -11,7 +11,7 @@ from openclaw_memory.search.query import Query
 from openclaw_memory.search.query_dates import day_of
 from openclaw_memory.search.ranking import bm25_to_score, boosted_keyword_score, standardised, weighted_sum
 from openclaw_memory.types import CandidateRequest, SearchResult, Source, SourceHits, StoredChunk
-from openclaw_memory.workspace.dates import note_date
+from openclaw_memory.workspace.paths import note_date
 
 if TYPE_CHECKING:
     from datetime import date

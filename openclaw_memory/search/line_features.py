@@ -19,7 +19,7 @@ from openclaw_memory.search.query import Query, is_code
 from openclaw_memory.search.query_dates import day_of
 from openclaw_memory.text.terms import fold, word_stem, words
 from openclaw_memory.types import Source, StoredChunk
-from openclaw_memory.workspace.dates import is_date_title
+from openclaw_memory.workspace.paths import is_date_title
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

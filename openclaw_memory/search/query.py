@@ -15,7 +15,7 @@ from openclaw_memory.errors import QueryError
 from openclaw_memory.search.query_dates import DateMention, mentioned_dates, text_of_dates
 from openclaw_memory.text.terms import content_words, fold, query_terms, word_stem, words
 from openclaw_memory.types import SOURCES
-from openclaw_memory.workspace.dates import date_term
+from openclaw_memory.workspace.paths import date_term
 
 LONGEST_YEAR = 4  # digits: a number of more is no year but an identifier
 _NAME = re.compile(r"[^\W\d_]+")

@@ -8,7 +8,7 @@ from datetime import date
 
 from openclaw_memory.text.terms import fold
 from openclaw_memory.types import Source
-from openclaw_memory.workspace.dates import note_date
+from openclaw_memory.workspace.paths import note_date
 
 # Month names by number, folded; an abbreviation counts next to a day or a year.
 _MONTHS = (

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, overload
 
-from openclaw_memory.display.tables import clean
+from openclaw_memory.display import clean
 from openclaw_memory.errors import MissingExtraError
 from openclaw_memory.search.ranking import DECAY, VECTOR_SHARE
 from openclaw_memory.types import SearchResult
@@ -75,7 +75,7 @@ class SearchResults(Sequence[SearchResult]):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from openclaw_memory.display.tables import frame
+        from openclaw_memory.display import frame
 
         return frame("to_pandas()", _COLUMNS, ([getattr(result, name) for name in _COLUMNS] for result in self))
 
@@ -85,7 +85,7 @@ class SearchResults(Sequence[SearchResult]):
         return "\n".join([f"SearchResults({self.query!r}: {self._found()})", *found])
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.display.tables import KEYWORD_COLOUR, Markup, bars, bold, code, lines, table
+        from openclaw_memory.display import KEYWORD_COLOUR, Markup, bars, bold, code, lines, table
 
         caption = Markup(f"{bold(self.query)}<br>{lines(self._found())}")
         rows = (
@@ -157,7 +157,7 @@ class Explanation:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from openclaw_memory.display.tables import frame
+        from openclaw_memory.display import frame
 
         names = self._features()
         rows = (
@@ -181,7 +181,7 @@ class Explanation:
             from matplotlib import pyplot
         except ImportError as error:
             raise MissingExtraError("plot() needs matplotlib: pip install matplotlib") from error
-        from openclaw_memory.display.tables import KEYWORD_COLOUR, VECTOR_COLOUR
+        from openclaw_memory.display import KEYWORD_COLOUR, VECTOR_COLOUR
 
         if ax is None:
             height = _MARGIN + _BAR * max(len(self.rows), 1)
@@ -220,7 +220,7 @@ class Explanation:
         return "\n".join([f"Explanation({self.query!r}: threshold {self.min_score:g})", *rows])
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.display.tables import KEYWORD_COLOUR, VECTOR_COLOUR, Markup, bars, bold, code, faint, table
+        from openclaw_memory.display import KEYWORD_COLOUR, VECTOR_COLOUR, Markup, bars, bold, code, faint, table
 
         what = f"score = (keyword + vector) × decay; threshold {self.min_score:g}"
         if any(row.kept and row.score < self.min_score for row in self.rows):

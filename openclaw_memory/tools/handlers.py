@@ -18,10 +18,17 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.text.fence import fenced, without_recalled
 from openclaw_memory.text.redaction import redact
-from openclaw_memory.tools.budget import found, within
 from openclaw_memory.tools.schemas import TOOL_DESCRIPTIONS, TOOL_SCHEMAS, checked_arguments
-from openclaw_memory.tools.visibility import Audience, audience_of, check_path, check_source, checked_memory
-from openclaw_memory.types import Excerpt, Source, Tool, ToolAnswer
+from openclaw_memory.tools.visibility import (
+    Audience,
+    audience_of,
+    check_path,
+    check_source,
+    checked_memory,
+    found,
+    within,
+)
+from openclaw_memory.types import Excerpt, SearchResult, Source, Tool, ToolAnswer
 from openclaw_memory.types.files import cited
 from openclaw_memory.workspace.paths import is_transcript
 from openclaw_memory.workspace.safe_read import DEFAULT_CHARS
@@ -125,7 +132,7 @@ def _search(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
     data |= {"provider": results.provider, "model": results.model, "mode": results.mode}
     note = results.reason or audience.unknown
     about = {"stale": results.stale, "note": note, "filtered": results.filtered, "omitted": omitted}
-    return ToolAnswer(data | _said(about), replace(results, results=shown))
+    return ToolAnswer(data | _notable(about), replace(results, results=shown))
 
 
 def _get(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
@@ -140,7 +147,7 @@ def _get(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
     return ToolAnswer(
         data
         | (_citation(excerpt, host.audience) if shown else {})
-        | _said(about)
+        | _notable(about)
         | ({"hash": excerpt.hash[:HASH_DIGITS]} if can_change else {}),
         excerpt,
     )
@@ -205,16 +212,15 @@ def _place(excerpt: Excerpt) -> dict[str, Any]:
     return {"path": excerpt.path, "from": excerpt.start_line, "lines": lines}
 
 
-def _citation(found: Any, audience: Audience) -> dict[str, str]:
+def _citation(found: SearchResult | Excerpt, audience: Audience) -> dict[str, str]:
     return {"citation": found.citation} if audience.citations else {}
 
 
-def _origin(found: Any, audience: Audience) -> str:
-    origin: str = found.citation if audience.citations else found.path
-    return origin
+def _origin(found: SearchResult | Excerpt, audience: Audience) -> str:
+    return found.citation if audience.citations else found.path
 
 
-def _said(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _notable(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts worth a model's attention: those that are not false, 0 or None."""
     return {name: value for name, value in facts.items() if value}
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from openclaw_memory._log import warn
 from openclaw_memory.errors import QueryError
 from openclaw_memory.text.fence import fenced
-from openclaw_memory.tools.budget import found, within
-from openclaw_memory.tools.visibility import audience_of, checked_memory
+from openclaw_memory.tools.visibility import audience_of, checked_memory, found, within
 
 if TYPE_CHECKING:
     from openclaw_memory.conversation.messages import Message

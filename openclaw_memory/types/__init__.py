@@ -1,7 +1,7 @@
 """The vocabulary: frozen value objects that pass between the stages, and the protocols of an embedder and a store.
 
-files -> index (chunks, rows) -> answers (results, reports, status); `tools` and `documents` are what agents and
-frameworks exchange with a memory; `protocols` are the parts that can be replaced.
+files -> index (chunks, rows) -> results (and reports, status); `exchange` is what agents and frameworks
+exchange with a memory; `protocols` are the parts that can be replaced.
 """
 
 from typing import TYPE_CHECKING
@@ -9,23 +9,31 @@ from typing import TYPE_CHECKING
 from openclaw_memory._lazy import late_names
 
 if TYPE_CHECKING:
-    from openclaw_memory.types.candidates import CandidateRequest, Candidates, SourceHits, gather_candidates
-    from openclaw_memory.types.documents import Document, VectorSource
+    from openclaw_memory.types.exchange import Document, Tool, ToolAnswer, VectorSource
     from openclaw_memory.types.files import SOURCES, Excerpt, MemoryFile, Skipped, Source
     from openclaw_memory.types.index import (
+        CandidateRequest,
+        Candidates,
         Chunk,
         ChunkRow,
         FileRecord,
         Hit,
         IndexMeta,
         Matrix,
+        SourceHits,
         StoredChunk,
         StoreInfo,
         Vector,
     )
-    from openclaw_memory.types.protocols import Build, Embedder, ServiceEmbedder, Store, WordVectorEmbedder
+    from openclaw_memory.types.protocols import (
+        Build,
+        Embedder,
+        ServiceEmbedder,
+        Store,
+        WordVectorEmbedder,
+        gather_candidates,
+    )
     from openclaw_memory.types.results import Progress, SearchResult, Status, SyncReport
-    from openclaw_memory.types.tools import Tool, ToolAnswer
     from openclaw_memory.types.where import Where
 
 __all__ = [
@@ -64,51 +72,14 @@ __all__ = [
 ]
 
 _MODULES = {
-    "candidates": (
-        "CandidateRequest",
-        "Candidates",
-        "SourceHits",
-        "gather_candidates",
-    ),
-    "documents": (
-        "Document",
-        "VectorSource",
-    ),
-    "files": (
-        "SOURCES",
-        "Excerpt",
-        "MemoryFile",
-        "Skipped",
-        "Source",
-    ),
+    "exchange": ("Document", "Tool", "ToolAnswer", "VectorSource"),
+    "files": ("SOURCES", "Excerpt", "MemoryFile", "Skipped", "Source"),
     "index": (
-        "Chunk",
-        "ChunkRow",
-        "FileRecord",
-        "Hit",
-        "IndexMeta",
-        "Matrix",
-        "StoredChunk",
-        "StoreInfo",
-        "Vector",
+        *("CandidateRequest", "Candidates", "Chunk", "ChunkRow", "FileRecord", "Hit", "IndexMeta", "Matrix"),
+        *("SourceHits", "StoreInfo", "StoredChunk", "Vector"),
     ),
-    "protocols": (
-        "Build",
-        "Embedder",
-        "ServiceEmbedder",
-        "Store",
-        "WordVectorEmbedder",
-    ),
-    "results": (
-        "Progress",
-        "SearchResult",
-        "Status",
-        "SyncReport",
-    ),
-    "tools": (
-        "Tool",
-        "ToolAnswer",
-    ),
+    "protocols": ("Build", "Embedder", "ServiceEmbedder", "Store", "WordVectorEmbedder", "gather_candidates"),
+    "results": ("Progress", "SearchResult", "Status", "SyncReport"),
     "where": ("Where",),
 }
 

@@ -85,7 +85,7 @@ class Excerpt:
         return citation(self.path, self.start_line, self.end_line)
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.display.tables import code, lines, table
+        from openclaw_memory.display import code, lines, table
 
         notes = [("", "(the file already had it)")] if self.existed else []
         return table(code(self.citation), ("line", "text"), [(self.start_line, lines(self.text)), *notes])

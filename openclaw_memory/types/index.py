@@ -1,13 +1,13 @@
-"""The rows of an index: chunks and files as they are stored and returned, and what an index says of itself."""
+"""The rows of an index, what an index says of itself, and what a search asks of it in one call."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from openclaw_memory.types.files import Source
-from openclaw_memory.types.where import Scalar
+from openclaw_memory.types.where import Scalar, Where
 
 if TYPE_CHECKING:
     import numpy as np
@@ -174,3 +174,74 @@ class StoreInfo:
     size_bytes: int = 0
     log_bytes: int = 0
     engine: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceHits:
+    """Scores by chunk id of what was found in one source.
+
+    Attributes:
+        text: The scores of keyword search.
+        vector: The cosines of vector search, or None if it did not run.
+        cosines: The cosines of all chunks that either search found, as far as they are known.
+    """
+
+    text: Mapping[int, float]
+    vector: Mapping[int, float] | None
+    cosines: Mapping[int, float] = field(default_factory=dict)
+
+
+def _nothing(_hits: Sequence[SourceHits]) -> Iterable[int]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRequest:
+    """Everything that one search needs of a store.
+
+    Attributes:
+        terms: Segmented terms of the keyword search. Without any, nothing is searched.
+        vector: The unit vector of the query, or None to search by keywords alone.
+        text_hits: How many chunks keyword search finds at most, in each source.
+        vector_hits: How many chunks vector search finds at most, in each source.
+        match: Whether a chunk needs any of the terms, or all of them.
+        enough: With `match="all"`, chunks with any of the terms are added if fewer than this have all.
+        source: The one source to search. None searches each source that holds files, one after the other.
+        all_cosines: Whether chunks that only keyword search found get a cosine too.
+        counted: The terms whose document frequencies are wanted.
+        choose: Picks from the hits of all sources the ids of the chunks to return.
+        named: Returns whether the file of a path is wanted because the query names it; None if no file is.
+        where: A filter on the metadata of chunks.
+    """
+
+    terms: Sequence[str]
+    vector: Vector | None = None
+    text_hits: int = 60
+    vector_hits: int = 50
+    match: Literal["any", "all"] = "any"
+    enough: int = 0
+    source: Source | None = None
+    all_cosines: bool = False
+    counted: Sequence[str] = ()
+    choose: Callable[[Sequence[SourceHits]], Iterable[int]] = _nothing
+    named: Callable[[str], bool] | None = None
+    where: Where | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What a store returns for a `CandidateRequest`, all of one state of the index.
+
+    Attributes:
+        hits: One entry for each source that was searched, in the order of `SOURCES`.
+        chunks: At least the chunks that `CandidateRequest.choose` picked, as far as they exist, by ascending id.
+        frequencies: In how many chunks each of the counted terms occurs.
+        chunk_count: How many chunks the index holds.
+        named: The chunks of each file that the query names.
+    """
+
+    hits: Sequence[SourceHits]
+    chunks: Sequence[StoredChunk]
+    frequencies: Mapping[str, int]
+    chunk_count: int
+    named: Sequence[Sequence[StoredChunk]] = ()

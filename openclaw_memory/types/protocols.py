@@ -7,9 +7,20 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from openclaw_memory.types.candidates import CandidateRequest, Candidates
     from openclaw_memory.types.files import Source
-    from openclaw_memory.types.index import ChunkRow, FileRecord, Hit, IndexMeta, Matrix, StoredChunk, StoreInfo, Vector
+    from openclaw_memory.types.index import (
+        CandidateRequest,
+        Candidates,
+        ChunkRow,
+        FileRecord,
+        Hit,
+        IndexMeta,
+        Matrix,
+        SourceHits,
+        StoredChunk,
+        StoreInfo,
+        Vector,
+    )
     from openclaw_memory.types.where import Where
 
 
@@ -351,3 +362,71 @@ class Build(Protocol):
     def abort(self) -> None:
         """Discard the build and release its resources. Calling it twice is allowed."""
         ...
+
+
+def gather_candidates(
+    store: Store,
+    request: CandidateRequest,
+    *,
+    frequencies: Mapping[str, int],
+    chunk_count: int,
+    sources: Iterable[Source],
+    paths: Callable[[], Iterable[str]],
+) -> Candidates:
+    """Answer a request through the other methods of a store: an implementation of `Store.candidates`.
+
+    Args:
+        store: The store, in a state that does not change meanwhile.
+        request: What is wanted.
+        frequencies: In how many chunks each term of `request.counted` occurs.
+        chunk_count: How many chunks the store holds.
+        sources: The sources that hold files.
+        paths: Returns the path of every indexed file; called only where the request names files.
+
+    Returns:
+        What was found.
+
+    Raises:
+        EmbedderError: The vector does not fit the index.
+    """
+    from openclaw_memory.types.files import SOURCES
+    from openclaw_memory.types.index import Candidates
+    from openclaw_memory.types.where import conditions, matches
+
+    held: list[Source] = [source for source in SOURCES if source in set(sources)]
+    # One source alone needs no filter, which costs time.
+    wanted: Sequence[Source | None] = held if request.source is None and len(held) > 1 else [request.source]
+    hits = [_hits(store, request, source) for source in wanted] if request.terms else []
+    filters = conditions(request.where)
+    files = [store.file_chunks(path) for path in paths() if request.named(path)] if request.named else []
+    named = [file for file in files if all(matches(stored.chunk.metadata, filters) for stored in file)]
+    return Candidates(hits, store.chunks(request.choose(hits)), frequencies, chunk_count, named)
+
+
+def _hits(store: Store, request: CandidateRequest, source: Source | None) -> SourceHits:
+    """Return what keyword and vector search find in one source; None searches all."""
+    from openclaw_memory.types.index import SourceHits
+
+    where = request.where
+    found = store.search_text(request.terms, request.text_hits, match=request.match, source=source, where=where)
+    if request.match == "all" and len(found) < request.enough:
+        found = [*store.search_text(request.terms, request.text_hits, match="any", source=source, where=where), *found]
+    text = {hit.chunk_id: hit.score for hit in found}
+    if request.vector is None:
+        return SourceHits(text, None)
+    near = store.search_vector(request.vector, request.vector_hits, source=source, where=where)
+    vector = {hit.chunk_id: hit.score for hit in near}
+    if text and not vector:  # no chunk has a vector yet, or that of the query is zero
+        return SourceHits(text, None)
+    others = [chunk_id for chunk_id in text if chunk_id not in vector] if request.all_cosines else []
+    return SourceHits(text, vector, vector | _cosines(request.vector, store.vectors(others)))
+
+
+def _cosines(query: Vector, vectors: Mapping[int, Vector]) -> dict[int, float]:
+    """Return the cosine of each vector with that of the query."""
+    if not vectors:
+        return {}
+    import numpy as np
+
+    scores = np.clip(np.stack(list(vectors.values())) @ np.asarray(query, np.float32), -1, 1)
+    return dict(zip(vectors, scores.tolist(), strict=True))

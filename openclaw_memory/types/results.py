@@ -75,7 +75,7 @@ class SyncReport:
         return not self.failed and not self.waiting
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.display.tables import table
+        from openclaw_memory.display import table
 
         files = [(what, path) for what in ("added", "changed", "removed") for path in first_of(getattr(self, what))]
         reasons = [
@@ -267,14 +267,14 @@ class Status:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from openclaw_memory.display.tables import frame
+        from openclaw_memory.display import frame
 
         return frame(
             "to_pandas()", ("field", "value"), ((item.name, getattr(self, item.name)) for item in fields(self))
         )
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.display.tables import table
+        from openclaw_memory.display import table
 
         return table("memory", ("", ""), [*overview(self, near=True), *shortcomings(self)])
 

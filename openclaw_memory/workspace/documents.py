@@ -30,10 +30,9 @@ from openclaw_memory.workspace.atomic import (
     replace_files,
     writing,
 )
-from openclaw_memory.workspace.dates import note_date
 from openclaw_memory.workspace.document_cache import DocumentCache, without_vector
 from openclaw_memory.workspace.journal import checked_text, day_path
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, NOTES_FOLDER, Place, locate
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, NOTES_FOLDER, Place, locate, note_date
 from openclaw_memory.workspace.safe_read import decode, opened
 from openclaw_memory.workspace.scan import notes_below
 

@@ -1,4 +1,4 @@
-"""The journal: which day it is, and one atomic append to the note of a day."""
+"""The journal: an atomic append to the note of a day, and what an agent reads of it when a session starts."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ import datetime
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, WriteError
+from openclaw_memory.errors import (
+    ConfigError,
+    InvalidInputError,
+    NotFoundError,
+    PathNotAllowedError,
+    WorkspaceError,
+    WriteError,
+)
+from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.atomic import flush_folder, open_to_append, read_whole, write_whole, writing
-from openclaw_memory.workspace.paths import NOTES_FOLDER, counts, why_left_out
-from openclaw_memory.workspace.safe_read import excerpt_of_lines, is_utf16, split_lines
+from openclaw_memory.workspace.paths import NOTES_FOLDER, Place, counts, long_term_path, why_left_out
+from openclaw_memory.workspace.safe_read import decode, excerpt_of_lines, is_utf16, read_place, split_lines
 
 # The time in the heading of an entry, as written here and as OpenClaw writes it: `9:05`, `09:05`, `9:05 AM`.
 _ENTRY = "## "
@@ -182,3 +191,80 @@ def _joint(before: bytes, entry: list[str], date: datetime.date) -> tuple[str, i
         if entry[0].startswith(_ENTRY) and not before.endswith(b"\n\n"):
             head += "\n"
     return head, before.count(b"\n") + head.count("\n") + 1
+
+
+# --- the start of a session ---------------------------------------------------------------------------------
+
+SOUL = "SOUL.md"  # persona, values and boundaries: for the agent to read, but no memory, and never indexed
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapFile:
+    """A file as it is shown: `text` is all of it, or whole lines of it within `max_chars`.
+
+    `chars` is how long all of it is. `note` says what is not shown, why, and what to do; "" where all is.
+    """
+
+    path: str
+    text: str
+    chars: int
+    max_chars: int
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """The files that a session starts with, in reading order."""
+
+    files: tuple[BootstrapFile, ...]
+
+    @property
+    def text(self) -> str:
+        """All files as Markdown for a system prompt, each below its path and followed by its note; "" for no files."""
+        return "\n\n".join(
+            "\n\n".join(filter(None, (f"## {file.path}", file.text, file.note and f"({file.note})")))
+            for file in self.files
+        )
+
+
+def bootstrap(root: Path, *, private: bool, max_chars: int, today: datetime.date, rules: FilesConfig) -> Bootstrap:
+    """SOUL.md, MEMORY.md if the session is `private`, and the notes of yesterday and today: those that there are.
+
+    No file is shown beyond `max_chars` characters: of a day the last lines are, of the others the first. Secrets are
+    masked. A file that cannot be read is named with the reason, and does not keep the others from being read.
+    """
+    days = [day_path(today - datetime.timedelta(days=1)), day_path(today)]
+    long_term = [long_term_path(root)] if private else []
+    wanted = [SOUL, *(path for path in (*long_term, *days) if counts(rules, path))]
+    files = (_file(root, path, max_chars, rules, keep_end=path in days) for path in wanted)
+    return Bootstrap(tuple(file for file in files if file is not None))
+
+
+def _file(root: Path, path: str, max_chars: int, rules: FilesConfig, *, keep_end: bool) -> BootstrapFile | None:
+    try:
+        data = read_place(Place(path, str(root), tuple(path.split("/"))), rules)
+        text = redact(decode(data, path)).strip("\n")
+    except NotFoundError:
+        return None
+    except WorkspaceError as error:
+        return BootstrapFile(path, "", 0, max_chars, f"not shown: {error}")
+    if len(text) <= max_chars:
+        return BootstrapFile(path, text, len(text), max_chars)
+    shown = _last_lines(text, max_chars) if keep_end else _first_lines(text, max_chars)
+    where, remedy = (
+        ("first", "search finds them") if keep_end else ("last", "move what matters less to notes in memory/")
+    )
+    note = f"the {where} {len(text) - len(shown):,} of {len(text):,} characters are not shown: {remedy}"
+    return BootstrapFile(path, shown, len(text), max_chars, note)
+
+
+def _first_lines(text: str, max_chars: int) -> str:
+    """The whole lines that fit; where the first alone does not, the beginning of it."""
+    stop = text.rfind("\n", 0, max_chars + 1)
+    return text[: stop if stop > 0 else max_chars]
+
+
+def _last_lines(text: str, max_chars: int) -> str:
+    """The whole lines that fit; where the last alone does not, the end of it."""
+    start = text.find("\n", len(text) - max_chars - 1)
+    return text[start + 1 if start >= 0 else len(text) - max_chars :]

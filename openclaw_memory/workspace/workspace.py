@@ -29,9 +29,9 @@ from openclaw_memory.workspace.scan import Scan
 if TYPE_CHECKING:
     import datetime
 
-    from openclaw_memory.workspace.bootstrap import Bootstrap
-    from openclaw_memory.workspace.transcripts.reader import Part
-    from openclaw_memory.workspace.transcripts.writer import SessionLog
+    from openclaw_memory.workspace.journal import Bootstrap
+    from openclaw_memory.workspace.session_log import SessionLog
+    from openclaw_memory.workspace.transcripts import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +99,7 @@ class Workspace:
         Raises:
             ConfigError: A glob of the rules is invalid.
         """
-        from openclaw_memory.workspace import hints
-
-        return hints.advice(self.root, self.rules, files)
+        return scan.advice(self.root, self.rules, files)
 
     @property
     def can_be_written(self) -> bool:
@@ -152,7 +150,7 @@ class Workspace:
             PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
             UndecodableError: It is a JSONL file in another program's format.
         """
-        from openclaw_memory.workspace.transcripts.reader import foreign, read_parts
+        from openclaw_memory.workspace.transcripts import foreign, read_parts
 
         with self._opened_transcript(path) as file:
             if reason := foreign(file):
@@ -170,7 +168,7 @@ class Workspace:
         Raises:
             PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
         """
-        from openclaw_memory.workspace.transcripts.reader import lines_added
+        from openclaw_memory.workspace.transcripts import lines_added
 
         with self._opened_transcript(path) as file:
             return lines_added(file, mark, within)
@@ -202,7 +200,7 @@ class Workspace:
         start = 1 if start is None else start
         lines = safe_read.DEFAULT_LINES if lines is None else lines
         if is_transcript(name):
-            from openclaw_memory.workspace.transcripts.reader import read_excerpt
+            from openclaw_memory.workspace.transcripts import read_excerpt
 
             with self._opened_transcript(name) as file:
                 excerpt, count = read_excerpt(file, name, start, lines)
@@ -226,7 +224,7 @@ class Workspace:
         """
         from openclaw_memory.workspace import journal
         from openclaw_memory.workspace.paths import transcripts_place
-        from openclaw_memory.workspace.transcripts.writer import SessionLog, log_name
+        from openclaw_memory.workspace.session_log import SessionLog, log_name
 
         log_name(session_id)
         zone = journal.local_now(self.journal.timezone).tzinfo if self.journal.timezone else None
@@ -318,7 +316,7 @@ class Workspace:
     def bootstrap(
         self, *, private: bool = True, max_chars: int | None = None, now: datetime.datetime | None = None
     ) -> Bootstrap:
-        """Return what an agent reads when a session starts. See `bootstrap.bootstrap`.
+        """Return what an agent reads when a session starts. See `journal.bootstrap`.
 
         Args:
             private: Include MEMORY.md; False for a group chat.
@@ -329,13 +327,13 @@ class Workspace:
             InvalidInputError: `max_chars` is not a whole number of at least 1.
             ConfigError: The journal's time zone is unknown.
         """
-        from openclaw_memory.workspace import bootstrap, journal
+        from openclaw_memory.workspace import journal
 
         most = self.journal.bootstrap_chars if max_chars is None else max_chars
         if not isinstance(most, int) or most < 1:
             raise InvalidInputError(f"max_chars must be a whole number of at least 1, not {most!r}")
         today = journal.local_now(self.journal.timezone, now).date()
-        return bootstrap.bootstrap(self.root, private=private, max_chars=most, today=today, rules=self.rules)
+        return journal.bootstrap(self.root, private=private, max_chars=most, today=today, rules=self.rules)
 
 
 def _correct(root: Path) -> str:

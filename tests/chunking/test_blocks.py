@@ -15,7 +15,7 @@ LINES = st.one_of(
 
 
 @given(st.lists(LINES, min_size=1, max_size=30))
-def test_every_line_that_is_not_blank_is_in_exactly_one_block(lines: list[str]) -> None:
+def test_every_line_that_is_not_blank_is_in_exactly_one_block(lines):
     covered = [line for block in blocks(lines) for line in range(block.first, block.stop)]
 
     assert covered == sorted(set(covered))
@@ -40,7 +40,7 @@ def test_every_line_that_is_not_blank_is_in_exactly_one_block(lines: list[str]) 
         ("text\n- item", ["text 0-1", "item 1-2"]),
     ],
 )
-def test_lines_fall_into_blocks(text: str, kinds: list[str]) -> None:
+def test_lines_fall_into_blocks(text, kinds):
     assert [f"{block.kind} {block.first}-{block.stop}" for block in blocks(text.split("\n"))] == kinds
 
 
@@ -59,7 +59,7 @@ def test_lines_fall_into_blocks(text: str, kinds: list[str]) -> None:
         ("    # code", None),
     ],
 )
-def test_a_heading_has_a_level_and_a_title(line: str, expected: tuple[int, str] | None) -> None:
+def test_a_heading_has_a_level_and_a_title(line, expected):
     assert heading(line) == expected
 
 
@@ -73,5 +73,5 @@ def test_a_heading_has_a_level_and_a_title(line: str, expected: tuple[int, str] 
         ("http://x", {}),
     ],
 )
-def test_front_matter_gives_its_plain_keys(text: str, expected: dict[str, str]) -> None:
+def test_front_matter_gives_its_plain_keys(text, expected):
     assert front_matter(text.split("\n")) == expected

@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.chunking import chunk
-from openclaw_memory.chunking.sliding_window import (
-    chunk_tokens,
-    entries,
-    estimate_chars,
-    split_utf8,
-    strip_annotations,
-)
+from openclaw_memory.chunking.sliding_window import chunk_tokens, entries, estimate_chars, split_utf8, strip_annotations
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.text.utf16 import truncate_utf16, utf16_length
 
@@ -21,19 +15,19 @@ TEXT = st.text(alphabet="ab \n-#é数か\u3400ｱ😀\U00020000\r\ud83d", max_si
 
 
 @given(TEXT, st.integers(0, 30), st.booleans())
-def test_without_overlap_the_pieces_are_the_text(text: str, tokens: int, per_entry: bool) -> None:
+def test_without_overlap_the_pieces_are_the_text(text, tokens, per_entry):
     chunks = chunk_tokens(text, tokens, 0, per_entry=per_entry)
 
     assert "".join(c.text for c in chunks).replace("\n", "") == text.replace("\n", "")
 
 
 @given(TEXT, st.integers(0, 30), st.integers(0, 60))
-def test_a_chunk_never_outgrows_its_limit_however_large_the_overlap(text: str, tokens: int, overlap: int) -> None:
+def test_a_chunk_never_outgrows_its_limit_however_large_the_overlap(text, tokens, overlap):
     assert all(estimate_chars(c.text) <= max(32, tokens * 4) for c in chunk_tokens(text, tokens, overlap))
 
 
 @given(TEXT, st.integers(0, 30), st.integers(0, 60))
-def test_no_chunk_reaches_from_one_entry_into_the_next(text: str, tokens: int, overlap: int) -> None:
+def test_no_chunk_reaches_from_one_entry_into_the_next(text, tokens, overlap):
     spans = [range(entry.start_line, entry.end_line + 1) for entry in entries(text)]
 
     for c in chunk_tokens(text, tokens, overlap, per_entry=True):
@@ -41,20 +35,20 @@ def test_no_chunk_reaches_from_one_entry_into_the_next(text: str, tokens: int, o
 
 
 @given(TEXT)
-def test_entries_follow_each_other_without_a_gap(text: str) -> None:
+def test_entries_follow_each_other_without_a_gap(text):
     numbers = [line for entry in entries(text) for line in range(entry.start_line, entry.end_line + 1)]
 
     assert numbers == list(range(1, text.count("\n") + 2))
 
 
 @given(TEXT, TEXT)
-def test_weights_add_up(one: str, other: str) -> None:
+def test_weights_add_up(one, other):
     assert estimate_chars(one + other) == estimate_chars(one) + estimate_chars(other)
     assert estimate_chars(one) >= utf16_length(one) >= len(one)
 
 
 @given(TEXT, st.integers(-3, 100))
-def test_truncation_keeps_the_longest_beginning_that_fits(text: str, max_units: int) -> None:
+def test_truncation_keeps_the_longest_beginning_that_fits(text, max_units):
     kept = truncate_utf16(text, max_units)
 
     assert text.startswith(kept)
@@ -63,7 +57,7 @@ def test_truncation_keeps_the_longest_beginning_that_fits(text: str, max_units: 
 
 
 @given(TEXT, st.integers(-1, 40))
-def test_byte_pieces_join_to_the_text(text: str, max_bytes: int) -> None:
+def test_byte_pieces_join_to_the_text(text, max_bytes):
     pieces = split_utf8(text, max_bytes)
 
     assert "".join(pieces) == text
@@ -74,11 +68,11 @@ def test_byte_pieces_join_to_the_text(text: str, max_bytes: int) -> None:
 @pytest.mark.parametrize(
     ("path", "expected"), [("MEMORY.md", 3), ("USER.md", 3), ("memory/MEMORY.md", 1), ("memory.md", 1)]
 )
-def test_only_the_curated_files_are_cut_entry_by_entry(path: str, expected: int) -> None:
+def test_only_the_curated_files_are_cut_entry_by_entry(path, expected):
     assert len(chunk("# Me\n- tea\n- no cake", path, ChunkingConfig(style="tokens"))) == expected
 
 
-def test_overlap_repeats_whole_lines_within_its_budget() -> None:
+def test_overlap_repeats_whole_lines_within_its_budget():
     lines = ["aaaa", "bbbb", "cccc", "dddd", "eeee", "ffff", "gggg"]
 
     # Each line costs 5 of the 32; 12 hold two of them, and 8 one.
@@ -89,7 +83,7 @@ def test_overlap_repeats_whole_lines_within_its_budget() -> None:
     assert [c.start_line for c in chunk_tokens("\n".join("abcdefghijklmnopqrstuvwxyz"), 8, 3)] == [1, 11]
 
 
-def test_annotations_are_not_indexed_and_an_entry_of_nothing_else_is_dropped() -> None:
+def test_annotations_are_not_indexed_and_an_entry_of_nothing_else_is_dropped():
     text = "- tea <!-- importance: 7 -->\n- <!-- trigger: x -->\n<!-- project: a -->"
 
     assert [c.text for c in chunk(text, "memory/x.md", ChunkingConfig(style="tokens"))] == ["- tea\n-\n"]
@@ -106,9 +100,9 @@ def test_annotations_are_not_indexed_and_an_entry_of_nothing_else_is_dropped() -
         ("<!-- triggers: a -->", "<!-- triggers: a -->"),
     ],
 )
-def test_annotations_are_stripped_where_they_end_on_their_line(text: str, expected: str) -> None:
+def test_annotations_are_stripped_where_they_end_on_their_line(text, expected):
     assert strip_annotations(text) == expected
 
 
-def test_a_chunk_has_no_context() -> None:
+def test_a_chunk_has_no_context():
     assert {c.context for c in chunk("# A\ntext", "memory/projects/x.md", ChunkingConfig(style="tokens"))} == {""}

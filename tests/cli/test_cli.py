@@ -26,9 +26,7 @@ def example(name: str) -> list[str]:
     return shlex.split(found[1])
 
 
-# --- help ---------------------------------------------------------------------------------------------------------
-
-
+# --- help
 @pytest.mark.parametrize("name", EVERY)
 def test_help_explains_all_arguments_and_options_and_ends_with_an_example(name, run):
     command = commands.commands[name]
@@ -54,9 +52,7 @@ def test_the_example_in_the_help_works(name, as_json, run, notes, monkeypatch):
         assert isinstance(json.loads(outcome.out), dict)
 
 
-# --- answers ------------------------------------------------------------------------------------------------------
-
-
+# --- answers
 def test_search_prints_the_answering_line_with_its_place(run, notes):
     outcome = run("search", "--workspace", notes, "Who services the boiler?")
     assert outcome.code == 0
@@ -148,8 +144,10 @@ def thirty_notes(notes):
 
 
 def test_status_names_ten_of_the_files_that_wait_for_a_sync(run, thirty_notes):
-    told = [line for line in run("status", "--workspace", thirty_notes).out.splitlines() if line.startswith("dirty")]
-    assert (len(told), "and 20 more" in told[-1]) == (11, True)
+    reported = [
+        line for line in run("status", "--workspace", thirty_notes).out.splitlines() if line.startswith("dirty")
+    ]
+    assert (len(reported), "and 20 more" in reported[-1]) == (11, True)
 
 
 def test_status_says_in_one_line_that_files_wait_for_vectors(run, thirty_notes, monkeypatch):
@@ -180,20 +178,20 @@ def test_status_says_what_was_wanted_where_something_else_is_in_use(run, notes, 
     assert re.search(rf"search +hybrid, static \S+, {words}", out)
 
 
-@pytest.mark.parametrize(("line", "told"), [(1, True), (2, False)], ids=["a line of a tool", "a line that was said"])
-def test_get_says_of_a_line_of_a_transcript_that_it_shows_nothing(run, notes, line, told):
+@pytest.mark.parametrize(
+    ("line", "reported"), [(1, True), (2, False)], ids=["a line of a tool", "a line that was said"]
+)
+def test_get_says_of_a_line_of_a_transcript_that_it_shows_nothing(run, notes, line, reported):
     said = {"type": "message", "message": {"role": "user", "content": "The ferry leaves at seven."}}
     (notes / "sessions").mkdir()
     (notes / "sessions/talk.jsonl").write_text('{"type": "session"}\n' + json.dumps(said) + "\n")
     outcome = run("get", "--workspace", notes, f"sessions/talk.jsonl#L{line}")
     assert outcome.code == 0
-    assert ("note: sessions/talk.jsonl#L1 holds nothing that is shown" in outcome.err) is told
-    assert ("ferry" in outcome.out) is not told
+    assert ("note: sessions/talk.jsonl#L1 holds nothing that is shown" in outcome.err) is reported
+    assert ("ferry" in outcome.out) is not reported
 
 
-# --- init ---------------------------------------------------------------------------------------------------------
-
-
+# --- init
 def test_init_makes_a_private_workspace(run, tmp_path):
     folder = tmp_path / "new" / "place"
     assert run("init", "--workspace", folder).code == 0
@@ -226,9 +224,7 @@ def test_init_on_a_file_is_an_error(run, tmp_path):
     assert "choose a folder" in outcome.err
 
 
-# --- wrong use ----------------------------------------------------------------------------------------------------
-
-
+# --- wrong use
 @pytest.mark.parametrize(
     ("arguments", "words", "kind"),
     [
@@ -266,8 +262,8 @@ def test_wrong_use_ends_with_one_line_that_names_it_and_in_json_with_an_object(
     assert outcome.err.count("\n") == 1
     assert words in outcome.err
     outcome = run(arguments[0], "--json", *arguments[1:])
-    told = json.loads(outcome.out)
-    assert (outcome.code, told["kind"], outcome.err) == (2, kind, f"error: {told['error']}\n")
+    reported = json.loads(outcome.out)
+    assert (outcome.code, reported["kind"], outcome.err) == (2, kind, f"error: {reported['error']}\n")
 
 
 def test_a_question_about_json_is_answered_in_words(run, notes):
@@ -288,14 +284,14 @@ def test_a_workspace_that_is_no_folder_is_named(name, kind, run, tmp_path):
 
 
 def test_the_remedy_for_a_missing_workspace_works(run, tmp_path):
-    told = run("status", "--workspace", tmp_path / "new place")
-    remedy = re.search(r"`openclaw-memory (.+)`", told.err)
+    reported = run("status", "--workspace", tmp_path / "new place")
+    remedy = re.search(r"`openclaw-memory (.+)`", reported.err)
     assert run(*shlex.split(remedy[1])).code == 0
     assert run("status", "--workspace", tmp_path / "new place").code == 0
 
 
 @pytest.mark.parametrize("command", ["index", "search"])
-def test_a_damaged_index_is_told_and_built_again(run, notes, command):
+def test_a_damaged_index_is_reported_and_built_again(run, notes, command):
     assert run("index", "--workspace", notes).code == 0
     index = notes / ".memory" / "index.sqlite"
     for companion in notes.glob(".memory/index.sqlite-*"):
@@ -312,9 +308,7 @@ def test_a_damaged_index_is_told_and_built_again(run, notes, command):
     assert "household.md" in run("search", "--workspace", notes, "boiler").out
 
 
-# --- terminals ----------------------------------------------------------------------------------------------------
-
-
+# --- terminals
 def test_notes_cannot_steer_the_terminal(run, notes):
     (notes / "memory" / "evil.md").write_text(
         "The zebra \x1b[2Jclears \x9b31m the \u202escreen\x07.\n", encoding="utf-8"
@@ -333,7 +327,7 @@ def test_output_in_a_pipe_has_no_colours(notes):
 @pytest.mark.parametrize("words", ["status", "search boiler trains gauge key"])
 def test_a_reader_that_leaves_early_is_no_error(notes, words):
     command("index", "--workspace", notes)
-    script = f"{shlex.quote(sys.executable)} -m openclaw_memory.cli {words} -w {shlex.quote(str(notes))} | true"
+    script = f"{shlex.quote(sys.executable)} -m openclaw_memory {words} -w {shlex.quote(str(notes))} | true"
     script += "; exit ${PIPESTATUS[0]}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, check=False)
     assert (done.stderr, done.returncode) == (b"", 0)
@@ -347,6 +341,6 @@ def test_a_terminal_without_unicode_gets_question_marks(notes):
 
 
 def command(*arguments: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    words = [sys.executable, "-m", "openclaw_memory.cli", *map(str, arguments)]
+    words = [sys.executable, "-m", "openclaw_memory", *map(str, arguments)]
     root = Path(__file__).parents[2]
     return subprocess.run(words, capture_output=True, check=False, env={"PYTHONPATH": str(root), **environment})

@@ -76,9 +76,7 @@ def test_a_search_without_an_index_that_cannot_build_one_is_an_error(run, notes,
     assert json.loads(outcome.out) == {"error": "no space is left", "kind": "StoreError"}
 
 
-# --- while another process syncs ------------------------------------------------------------------------------------
-
-
+# --- while another process syncs
 @pytest.fixture
 def another_sync(notes):
     """Holds the turn to sync the index of the notes, as another process does, until it is told to end."""
@@ -116,12 +114,12 @@ def test_a_note_is_written_while_another_process_syncs(run, notes):
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_index_waits_for_another_process_and_says_so_once(notes, another_sync, as_json):
-    words = [sys.executable, "-m", "openclaw_memory.cli", "index", "-w", str(notes), *["--json"] * as_json]
+    words = [sys.executable, "-m", "openclaw_memory", "index", "-w", str(notes), *["--json"] * as_json]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if not as_json:
-        told = process.stderr.readline()
+        reported = process.stderr.readline()
         assert re.fullmatch(
-            rf"note: waiting: thread \d+ of process {another_sync.pid} holds index.sqlite.sync-lock\n", told
+            rf"note: waiting: thread \d+ of process {another_sync.pid} holds index.sqlite.sync-lock\n", reported
         )
     another_sync.communicate("go\n")
     out, err = process.communicate(timeout=60)

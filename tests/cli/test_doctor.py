@@ -50,7 +50,7 @@ def follow(finding):
 
 
 @pytest.fixture
-def synced(notes) -> Path:
+def synced(notes):
     """Syncs the notes; returns the index."""
     with Memory.open(notes) as memory:
         memory.sync()
@@ -103,9 +103,7 @@ def test_each_command_that_a_remedy_names_is_for_the_same_memory(notes, capsys):
     assert "openclaw-memory index" not in capsys.readouterr().out
 
 
-# --- the workspace -------------------------------------------------------------------------------------------------
-
-
+# --- the workspace
 def test_an_empty_workspace_is_a_problem(tmp_path):
     assert levels(examined(tmp_path))["files"] == "problem"
 
@@ -166,9 +164,7 @@ def test_a_file_in_place_of_the_transcripts_is_a_problem_where_they_are_wanted(n
     assert of(examined(notes, MemoryConfig(sessions=sessions)), "transcripts").level == level
 
 
-# --- what is not indexed -------------------------------------------------------------------------------------------
-
-
+# --- what is not indexed
 @pytest.mark.usefixtures("synced")
 def test_files_written_since_the_last_sync_are_named_with_the_reason(notes):
     (notes / "MEMORY.md").write_text("other words\n")
@@ -216,9 +212,7 @@ def test_what_ended_the_last_sync_is_a_problem_until_a_sync_has_come_to_its_end(
     assert of(examined(notes), "last sync").level == "ok"
 
 
-# --- the index -----------------------------------------------------------------------------------------------------
-
-
+# --- the index
 def test_a_file_in_the_place_of_the_folder_of_the_index_is_a_problem_with_its_remedy(notes):
     (notes / ".memory").write_text("what is this")
     follow(*problems(examined(notes)))
@@ -259,9 +253,7 @@ def test_an_index_that_others_may_read_is_worth_a_note(notes, synced):
     assert set(levels(examined(notes)).values()) == {"ok"}
 
 
-# --- the embedder --------------------------------------------------------------------------------------------------
-
-
+# --- the embedder
 def test_keywords_alone_are_no_problem_when_chosen(notes):
     config = MemoryConfig(embedding=EmbeddingConfig(provider="none"))
     with Memory.open(notes, config=config) as memory:
@@ -349,11 +341,9 @@ def test_vectors_that_do_not_fit_the_index_have_a_remedy_that_works(notes, opene
     assert problems(examine(lambda: opened(notes))) == []
 
 
-# --- the machine ---------------------------------------------------------------------------------------------------
-
-
+# --- the machine
 @pytest.mark.parametrize(("seconds", "level"), [(-1e9, "ok"), (0, "ok"), (30, "ok"), (3600, "note"), (1e9, "note")])
-def test_a_file_from_the_future_is_named(seconds: float, level: str) -> None:
+def test_a_file_from_the_future_is_named(seconds, level):
     now = time.time_ns()
     old, new = (MemoryFile(path, "memory", 1, now + int(at * 1e9), 1) for path, at in (("old", -60), ("new", seconds)))
     (finding,) = clock([old, new], now)
@@ -361,13 +351,13 @@ def test_a_file_from_the_future_is_named(seconds: float, level: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "level"), [(None, "ok"), ("Europe/Amsterdam", "ok"), ("Mars/Olympus", "problem")])
-def test_a_time_zone_that_does_not_exist_is_a_problem_that_names_it(name, level) -> None:
+def test_a_time_zone_that_does_not_exist_is_a_problem_that_names_it(name, level):
     (finding,) = time_zone(name)
     assert (finding.level, (name or "") in finding.detail) == (level, True)
 
 
 @pytest.mark.parametrize(("limit", "level"), [("7", "note"), ("8", "ok"), ("", None)])
-def test_more_folders_than_may_be_watched_are_counted(tmp_path: Path, limit: str, level) -> None:
+def test_more_folders_than_may_be_watched_are_counted(tmp_path, limit, level):
     (tmp_path / "memory" / "a" / "b" / "c" / "d" / "e").mkdir(parents=True)
     (tmp_path / "limit").write_text(limit)
     found = list(watch_limit(Workspace.open(tmp_path), tmp_path / "limit"))
@@ -376,7 +366,7 @@ def test_more_folders_than_may_be_watched_are_counted(tmp_path: Path, limit: str
 
 
 @pytest.mark.parametrize(("free", "level"), [(10 * MB, "problem"), (100 * MB, "note"), (300 * MB, "ok")])
-def test_room_is_measured_by_what_the_next_build_needs(tmp_path: Path, free: int, level: str) -> None:
+def test_room_is_measured_by_what_the_next_build_needs(tmp_path, free, level):
     found = room(tmp_path, free, 100 * MB)
     assert (found.level, found.detail.startswith(f"{free // MB}.0 MB free in {tmp_path}")) == (level, True)
 
@@ -403,16 +393,14 @@ b {home}/twice tmpfs rw 0 0
         ("homestead", "ok", "ext4"),
     ],
 )
-def test_the_innermost_mount_decides_whether_an_index_is_on_a_network(
-    tmp_path: Path, folder: str, level: str, kind: str
-) -> None:
+def test_the_innermost_mount_decides_whether_an_index_is_on_a_network(tmp_path, folder, level, kind):
     index = tmp_path / folder / "index.sqlite"
     (finding,) = file_system(index, MOUNTS.format(home=tmp_path / "home"))
     assert (finding.level, kind in finding.detail) == (level, True)
     assert list(file_system(index, "")) == []
 
 
-def test_what_is_left_of_damage_and_of_cut_builds_is_named_with_its_size(tmp_path: Path) -> None:
+def test_what_is_left_of_damage_and_of_cut_builds_is_named_with_its_size(tmp_path):
     index = tmp_path / "my [index].sqlite"
     assert list(leftovers(index, "")) == []
     for suffix, bytes_ in (("", 5), (".damaged-20261122T101010", 1500), (".rebuild-1", 700), (".rebuild-1-wal", 1300)):

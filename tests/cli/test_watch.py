@@ -7,19 +7,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from openclaw_memory import Memory
 from openclaw_memory.store import SqliteStore
 
-COMMAND = [sys.executable, "-m", "openclaw_memory.cli", "watch"]
+COMMAND = [sys.executable, "-m", "openclaw_memory", "watch"]
 
 
 @pytest.fixture
-def watching(notes: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+def watching(notes):
     """Starts the command on the notes, with more options; whatever still runs is killed at the end."""
     started: list[subprocess.Popen[str]] = []
 
@@ -40,7 +38,7 @@ def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
-def test_each_change_is_a_line_and_ctrl_c_ends_it_well(watching, notes: Path) -> None:
+def test_each_change_is_a_line_and_ctrl_c_ends_it_well(watching, notes):
     process = watching()
     assert "4 added, 0 changed, 0 removed" in process.stdout.readline()
     (notes / "memory" / "new.md").write_text("A memo.\n")
@@ -50,7 +48,7 @@ def test_each_change_is_a_line_and_ctrl_c_ends_it_well(watching, notes: Path) ->
     assert err == "note: watching 2 folders\n"
 
 
-def test_ctrl_c_says_what_is_left_to_be_done(watching, notes: Path) -> None:
+def test_ctrl_c_says_what_is_left_to_be_done(watching, notes):
     (notes / ".memory").mkdir()
     (notes / ".memory" / "config.toml").write_text("sync.debounce_seconds = 600.0\n")
     process = watching()
@@ -65,7 +63,7 @@ def test_ctrl_c_says_what_is_left_to_be_done(watching, notes: Path) -> None:
     )
 
 
-def test_in_json_each_sync_is_an_object_on_a_line_of_its_own(watching, notes: Path) -> None:
+def test_in_json_each_sync_is_an_object_on_a_line_of_its_own(watching, notes):
     process = watching("--json")
     assert len(json.loads(process.stdout.readline())["added"]) == 4
     (notes / "MEMORY.md").unlink()
@@ -73,7 +71,7 @@ def test_in_json_each_sync_is_an_object_on_a_line_of_its_own(watching, notes: Pa
     assert end(process)[0] == 0
 
 
-def test_a_transcript_of_another_program_is_named_with_the_reason(watching, notes: Path) -> None:
+def test_a_transcript_of_another_program_is_named_with_the_reason(watching, notes):
     process = watching()
     assert process.stdout.readline()
     (notes / "sessions").mkdir(exist_ok=True)
@@ -82,7 +80,7 @@ def test_a_transcript_of_another_program_is_named_with_the_reason(watching, note
     assert end(process)[0] == 0
 
 
-def test_it_ends_by_itself_after_the_time_that_was_given_and_says_nothing_of_a_sync_without_news(watching) -> None:
+def test_it_ends_by_itself_after_the_time_that_was_given_and_says_nothing_of_a_sync_without_news(watching):
     assert watching("--for", "0.001").communicate(timeout=60)[0].count("\n") == 1
     out, err = watching("--for", "0.5").communicate(timeout=60)
     assert "0 added, 0 changed, 0 removed" in out
@@ -90,7 +88,7 @@ def test_it_ends_by_itself_after_the_time_that_was_given_and_says_nothing_of_a_s
     assert "watching" in err
 
 
-def test_a_second_one_says_that_it_stands_by(watching) -> None:
+def test_a_second_one_says_that_it_waits(watching):
     first = watching()
     assert first.stdout.readline()
     second = watching()
@@ -100,12 +98,12 @@ def test_a_second_one_says_that_it_stands_by(watching) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "soon"])
-def test_the_time_to_watch_is_above_zero(watching, seconds: str) -> None:
+def test_the_time_to_watch_is_above_zero(watching, seconds):
     out, err = watching(f"--for={seconds}").communicate(timeout=60)
     assert (out, err.startswith("error: "), seconds in err, "--for" in err) == ("", True, True, True)
 
 
-def test_it_says_that_it_waits_for_the_sync_of_another_process(watching, notes: Path) -> None:
+def test_it_says_that_it_waits_for_the_sync_of_another_process(watching, notes):
     with Memory.open(notes) as memory:
         memory.sync()
         with SqliteStore(memory.index_path).lock("sync"):
@@ -114,7 +112,7 @@ def test_it_says_that_it_waits_for_the_sync_of_another_process(watching, notes: 
             assert end(process)[::2] == (0, "note: ended at once: the next sync goes on from there\n")
 
 
-def test_what_goes_wrong_is_told_and_so_is_its_end(watching, notes: Path) -> None:
+def test_what_goes_wrong_is_reported_and_so_is_its_end(watching, notes):
     process = watching()
     assert process.stdout.readline()
     assert process.stderr.readline() == "note: watching 2 folders\n"

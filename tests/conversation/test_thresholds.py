@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation import compaction_threshold, flush_due
-from openclaw_memory.conversation.thresholds import SMALLEST_WINDOW, flush_threshold, reserve
+from openclaw_memory.conversation.window import SMALLEST_WINDOW, flush_threshold, reserve
 
 RULES = CompactionConfig()
 BIG = RULES.force_flush_bytes
@@ -89,10 +89,3 @@ def test_in_a_window_too_small_or_unknown_no_number_of_tokens_is_a_reason_but_ot
 def test_some_turns_are_never_flushed(never, reason):
     assert flush_due(RULES, window=200_000, **reason) is not None
     assert flush_due(RULES, window=200_000, **reason, **never) is None
-
-
-def test_settings_turn_reasons_off():
-    off = CompactionConfig(flush=False)
-    assert flush_due(off, window=200_000, tokens=199_000, transcript_bytes=BIG, compacting=True) is None
-
-    assert flush_due(CompactionConfig(force_flush_bytes=0), window=200_000, tokens=1, transcript_bytes=1 << 40) is None

@@ -362,15 +362,6 @@ def test_fields_beside_the_metadata_come_back_and_ours_are_refused(documents):
         documents.add([Document("a", "text", fields={"embedding": {}})])
 
 
-def test_a_memory_that_is_closed_answers_no_more(folder):
-    memory = Memory.open(folder, embedder=None)
-    add(memory.documents)
-    memory.close()
-    memory.close()
-    with pytest.raises(Exception, match="closed"):
-        memory.documents.vector_search(letters("mill"), 1, identity="given")
-
-
 def test_a_copy_that_a_person_has_changed_does_not_get_the_vector_of_the_original(folder, documents):
     add(documents, LETTERS)
     original = (folder / NOTES / "n1.md").read_text()

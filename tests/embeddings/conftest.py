@@ -1,26 +1,25 @@
 """What tests of embedders may use besides: the embedding server under a short name, and embedders that ask it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from embedding_server import EmbeddingServer
 
 from openclaw_memory.embeddings import load_embedder
 from openclaw_memory.embeddings.remote.client import RemoteEmbedder
-from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.embeddings.remote.service import RetryPolicy
 
 QUICK = RetryPolicy(first_wait=0.001, longest_wait=0.002, busy_first_wait=0.001, busy_longest_wait=0.002)
 WAITS = {"first_wait": 0.01, "longest_wait": 0.02, "busy_first_wait": 0.01, "busy_longest_wait": 0.02}
 
 
 @pytest.fixture
-def server(embedding_server: EmbeddingServer) -> EmbeddingServer:
+def server(embedding_server):
     return embedding_server
 
 
 @pytest.fixture
-def load_from(server: EmbeddingServer) -> Iterator[Callable[[str, str], Callable[..., RemoteEmbedder]]]:
+def load_from(server):
     """Embedders of a provider that ask the server with a key; they are closed after the test."""
     made: list[RemoteEmbedder] = []
 
@@ -40,7 +39,7 @@ def load_from(server: EmbeddingServer) -> Iterator[Callable[[str, str], Callable
 
 
 @pytest.fixture
-def connect(server: EmbeddingServer) -> Iterator[Callable[..., RemoteEmbedder]]:
+def connect(server):
     """An OpenAI embedder of the server: `connect(max_items=2, retry={...})`; numbers of the pace are given by name."""
     made: list[RemoteEmbedder] = []
 
@@ -57,12 +56,12 @@ def connect(server: EmbeddingServer) -> Iterator[Callable[..., RemoteEmbedder]]:
 
 
 @pytest.fixture
-def embedder(connect: Callable[..., RemoteEmbedder]) -> RemoteEmbedder:
+def embedder(connect):
     return connect()
 
 
 @pytest.fixture(scope="session")
-def work() -> Callable[..., object]:
+def work():
     """What one of a service's functions for batch jobs gives back."""
 
     def work(embedder: RemoteEmbedder, name: str, *args: object) -> object:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from openclaw_memory.embeddings.remote.http import checked_url, public, secrets_in
+from openclaw_memory.embeddings.remote.service import checked_url, public, secrets_in
 from openclaw_memory.errors import EmbedderError
 
 SECRET = "https://user:p%40ss@host.example:8443/v1/?key=hunter2&n=#part"

@@ -16,10 +16,9 @@ from openclaw_memory import Memory, MemoryConfig, SqliteStore
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig
 from openclaw_memory.embeddings import from_callable, hashing, load_embedder, openai
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
+from openclaw_memory.embeddings.remote.client import RemoteEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
-from openclaw_memory.embeddings.remote.limits import Limits
-from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.embeddings.remote.service import Limits, RetryPolicy, Service
 from openclaw_memory.embeddings.selection import SILENT_SECONDS, CircuitBreakerEmbedder, EmbedderSelector, embedders_of
 from openclaw_memory.errors import ConfigError, EmbedderError
 
@@ -27,7 +26,7 @@ KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY",
 
 
 @pytest.fixture(autouse=True)
-def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_keys(monkeypatch):
     for name in KEYS:
         monkeypatch.delenv(name, raising=False)
 
@@ -56,7 +55,7 @@ def holding_a_key(texts: list[str], key: str) -> list[list[float]]:
         lambda _, key: load_embedder("hashing", key),
     ],
 )
-def test_a_key_in_the_wrong_place_is_not_shown(notes: Path, wrong: Callable[[Path, Any], object], key: Any) -> None:
+def test_a_key_in_the_wrong_place_is_not_shown(notes, wrong, key):
     with pytest.raises((ConfigError, EmbedderError)) as told:
         wrong(notes, key)
     assert (key if isinstance(key, str) else key.decode())[8:] not in str(told.value)
@@ -88,10 +87,8 @@ def with_fallback(notes: Path, embedder: Any) -> Memory:
     return Memory.open(notes, embedder=embedder, config=MemoryConfig(embedding=EmbeddingConfig(fallback="hashing")))
 
 
-# --- auto ----------------------------------------------------------------------------------------------------------
-
-
-def test_auto_without_a_key_comes_to_the_model_that_ships_and_says_what_it_passed_over(notes: Path) -> None:
+# --- auto
+def test_auto_without_a_key_comes_to_the_model_that_ships_and_says_what_it_passed_over(notes):
     with Memory.open(notes, config=MemoryConfig.openclaw()) as memory:
         state = memory.status()
     assert (state.requested_provider, state.provider) == ("auto", "static")
@@ -108,16 +105,14 @@ def test_auto_without_a_key_comes_to_the_model_that_ships_and_says_what_it_passe
 @pytest.mark.parametrize(
     ("name", "provider"), [("OPENAI_API_KEY", "openai"), ("GEMINI_API_KEY", "gemini"), ("VOYAGE_API_KEY", "voyage")]
 )
-def test_auto_takes_the_first_provider_whose_key_is_there(
-    notes: Path, monkeypatch: pytest.MonkeyPatch, name: str, provider: str
-) -> None:
+def test_auto_takes_the_first_provider_whose_key_is_there(notes, monkeypatch, name, provider):
     monkeypatch.setenv("VOYAGE_API_KEY", "pa-0")
     monkeypatch.setenv(name, "key")
     with Memory.open(notes, embedder="auto") as memory:
         assert memory.status().provider == provider
 
 
-def test_auto_takes_a_local_model_that_is_configured_before_any_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_takes_a_local_model_that_is_configured_before_any_key(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     monkeypatch.setitem(sys.modules, "sentence_transformers", SimpleNamespace(SentenceTransformer=None))
     rules = EmbeddingConfig(provider="auto", providers={"local": {"model": "/nowhere/at/all"}})
@@ -126,7 +121,7 @@ def test_auto_takes_a_local_model_that_is_configured_before_any_key(monkeypatch:
     assert "/nowhere/at/all" in embedders.unavailable["local"]
 
 
-def test_auto_sends_nothing_out_where_that_is_not_allowed(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_sends_nothing_out_where_that_is_not_allowed(notes, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     config = MemoryConfig(embedding=EmbeddingConfig(provider="auto", allow_remote=False))
     with Memory.open(notes, config=config) as memory:
@@ -134,7 +129,7 @@ def test_auto_sends_nothing_out_where_that_is_not_allowed(notes: Path, monkeypat
     assert (state.provider, "allow_remote" in state.unavailable["openai"]) == ("static", True)
 
 
-def test_auto_loads_by_itself_and_takes_no_options() -> None:
+def test_auto_loads_by_itself_and_takes_no_options():
     embedder = load_embedder("auto")
     assert embedder is not None
     assert embedder.provider == "static"
@@ -142,10 +137,8 @@ def test_auto_loads_by_itself_and_takes_no_options() -> None:
         load_embedder("auto", dimensions=5)
 
 
-# --- what leaves the machine ---------------------------------------------------------------------------------------
-
-
-def test_a_provider_elsewhere_is_refused_where_nothing_may_leave_the_machine(notes: Path) -> None:
+# --- what leaves the machine
+def test_a_provider_elsewhere_is_refused_where_nothing_may_leave_the_machine(notes):
     wanted = Wanted()
     config = MemoryConfig(embedding=EmbeddingConfig(allow_remote=False))
     with Memory.open(notes, embedder=wanted, config=config) as memory:
@@ -178,9 +171,7 @@ def plain_function(texts: list[str]) -> Any:
     [Undeclared(), plain_function, from_callable(plain_function, "m"), Wanted()],
     ids=lambda given: repr(given)[:20],
 )
-def test_what_does_not_say_that_it_sends_nothing_gets_no_text_where_nothing_may_leave_the_machine(
-    notes: Path, given: Any
-) -> None:
+def test_what_does_not_say_that_it_sends_nothing_gets_no_text_where_nothing_may_leave_the_machine(notes, given):
     with Memory.open(notes, embedder=given, config=OFFLINE) as memory:
         report = memory.sync()
         assert {skipped.reason for skipped in report.waiting if "allow_remote is off" in skipped.reason}
@@ -190,18 +181,18 @@ def test_what_does_not_say_that_it_sends_nothing_gets_no_text_where_nothing_may_
 
 
 @pytest.mark.parametrize("given", [HashingEmbedder(32), from_callable(plain_function, "m", local=True)])
-def test_what_says_that_it_sends_nothing_is_taken_where_nothing_may_leave_the_machine(notes: Path, given: Any) -> None:
+def test_what_says_that_it_sends_nothing_is_taken_where_nothing_may_leave_the_machine(notes, given):
     with Memory.open(notes, embedder=given, config=OFFLINE) as memory:
         assert memory.sync().ok
         assert memory.search("boiler").mode == "hybrid"
 
 
-def test_an_embedder_that_lacks_parts_of_the_protocol_is_refused_with_their_names(notes: Path) -> None:
+def test_an_embedder_that_lacks_parts_of_the_protocol_is_refused_with_their_names(notes):
     with pytest.raises(ConfigError, match="Incomplete, lacks leaves_machine, close"):
         Memory.open(notes, embedder=Incomplete())  # type: ignore[arg-type]
 
 
-def test_the_first_sync_says_in_one_line_who_receives_the_notes(notes: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_first_sync_says_in_one_line_who_receives_the_notes(notes, caplog):
     with caplog.at_level(logging.WARNING), Memory.open(notes, embedder=Wanted()) as memory:
         memory.sync()
         assert [record.getMessage() for record in caplog.records] == [
@@ -213,10 +204,8 @@ def test_the_first_sync_says_in_one_line_who_receives_the_notes(notes: Path, cap
         assert any("https://api.example.com" in notice for notice in memory.status().notices)
 
 
-# --- options -------------------------------------------------------------------------------------------------------
-
-
-def test_the_settings_of_a_provider_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
+# --- options
+def test_the_settings_of_a_provider_reach_it(monkeypatch):
     given: dict[str, Any] = {}
 
     def create(model: str | None = None, **options: Any) -> HashingEmbedder:
@@ -232,20 +221,13 @@ def test_the_settings_of_a_provider_reach_it(monkeypatch: pytest.MonkeyPatch) ->
     assert given == {"model": "small"}
 
 
-def test_a_fallback_nobody_knows_is_refused_when_the_memory_is_opened(notes: Path) -> None:
-    with pytest.raises(ConfigError, match="opnai"):
-        Memory.open(notes, config=MemoryConfig(embedding=EmbeddingConfig(fallback="opnai")))
-
-
-def test_a_key_in_the_settings_is_not_shown() -> None:
+def test_a_key_in_the_settings_is_not_shown():
     rules = EmbeddingConfig(provider="openai", providers={"openai": {"api_key": "sk-very-secret-0123456789"}})
     assert "secret" not in repr(MemoryConfig(embedding=rules))
 
 
-# --- the fallback --------------------------------------------------------------------------------------------------
-
-
-def test_a_first_index_is_the_fallbacks_where_the_wanted_one_is_down(notes: Path) -> None:
+# --- the fallback
+def test_a_first_index_is_the_fallbacks_where_the_wanted_one_is_down(notes):
     wanted = Wanted(broken=True)
     with with_fallback(notes, wanted) as memory:
         report = memory.sync()
@@ -256,7 +238,7 @@ def test_a_first_index_is_the_fallbacks_where_the_wanted_one_is_down(notes: Path
         assert (results.mode, results.provider, results[0].path) == ("hybrid", "hashing", "memory/household.md")
 
 
-def test_the_wanted_embedder_takes_over_once_it_answers(notes: Path) -> None:
+def test_the_wanted_embedder_takes_over_once_it_answers(notes):
     with with_fallback(notes, Wanted(broken=True)) as memory:
         memory.sync()
     with with_fallback(notes, Wanted()) as memory:
@@ -266,7 +248,7 @@ def test_the_wanted_embedder_takes_over_once_it_answers(notes: Path) -> None:
         assert memory.search("boiler").provider == "wanted"
 
 
-def test_the_fallback_keeps_its_own_index_true_while_the_wanted_one_is_down(notes: Path) -> None:
+def test_the_fallback_keeps_its_own_index_true_while_the_wanted_one_is_down(notes):
     with with_fallback(notes, Wanted(broken=True)) as memory:
         memory.sync()
         (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
@@ -274,7 +256,7 @@ def test_the_fallback_keeps_its_own_index_true_while_the_wanted_one_is_down(note
         assert (report.added, report.ok, report.rebuilt) == (("memory/new.md",), True, None)
 
 
-def test_the_fallback_never_takes_the_place_of_an_index_the_wanted_one_made(notes: Path) -> None:
+def test_the_fallback_never_takes_the_place_of_an_index_the_wanted_one_made(notes):
     wanted = Wanted()
     with with_fallback(notes, wanted) as memory:
         memory.sync()
@@ -292,7 +274,7 @@ def test_the_fallback_never_takes_the_place_of_an_index_the_wanted_one_made(note
         assert (memory.sync().embedded, memory.status().dirty) == (1, {})
 
 
-def test_a_provider_that_cannot_be_made_does_not_cost_the_index_it_made_before(notes: Path) -> None:
+def test_a_provider_that_cannot_be_made_does_not_cost_the_index_it_made_before(notes):
     with with_fallback(notes, Wanted()) as memory:
         memory.sync()
     rules = EmbeddingConfig(fallback="hashing")
@@ -308,10 +290,8 @@ def test_a_provider_that_cannot_be_made_does_not_cost_the_index_it_made_before(n
         )
 
 
-# --- the guard -----------------------------------------------------------------------------------------------------
-
-
-def test_a_service_that_failed_is_left_alone_for_a_while() -> None:
+# --- the guard
+def test_a_service_that_failed_is_left_alone_for_a_while():
     now = 0.0
     wanted = Wanted(broken=True)
     guarded = CircuitBreakerEmbedder(wanted, clock=lambda: now)
@@ -325,7 +305,7 @@ def test_a_service_that_failed_is_left_alone_for_a_while() -> None:
     assert wanted.asked == 3
 
 
-def test_an_embedder_of_this_process_is_asked_each_time() -> None:
+def test_an_embedder_of_this_process_is_asked_each_time():
     inner = HashingEmbedder()
     inner.embed_query = lambda _: 1 / 0  # type: ignore[method-assign, assignment, return-value]
     guarded = CircuitBreakerEmbedder(inner)
@@ -337,7 +317,7 @@ def test_an_embedder_of_this_process_is_asked_each_time() -> None:
 
 
 @pytest.mark.parametrize("hand_in", [True, False])
-def test_a_memory_closes_the_embedders_it_made_and_no_other(notes: Path, hand_in: bool) -> None:
+def test_a_memory_closes_the_embedders_it_made_and_no_other(notes, hand_in):
     wanted = Wanted()
     choice: Any = wanted
     if not hand_in:
@@ -357,16 +337,14 @@ def function_of(name: str) -> Callable[[list[str]], Any]:
     return embed
 
 
-def test_two_functions_have_two_identities() -> None:
+def test_two_functions_have_two_identities():
     first, second = (embedders_of(function_of(name), EmbeddingConfig()).wanted() for name in ("one", "two"))
     assert first is not None
     assert second is not None
     assert first.identity != second.identity
 
 
-# --- what is told ----------------------------------------------------------------------------------------------------
-
-
+# --- what is told
 def no_key(_: dict[str, str]) -> None:
     raise EmbedderError("no key; set WANTED_API_KEY")
 
@@ -377,9 +355,7 @@ def with_parts(notes: Path, embedders: Any, config: MemoryConfig | None = None) 
         return Memory(opened.workspace, SqliteStore(str(opened.index_path)), embedders, config)
 
 
-def test_a_wanted_provider_that_cannot_be_made_leaves_every_file_waiting_beside_an_index_of_another(
-    notes: Path,
-) -> None:
+def test_a_wanted_provider_that_cannot_be_made_leaves_every_file_waiting_beside_an_index_of_another(notes):
     with Memory.open(notes) as memory:
         memory.sync()
     with with_parts(notes, EmbedderSelector(no_key, "wanted", EmbeddingConfig())) as memory:
@@ -392,7 +368,7 @@ def test_a_wanted_provider_that_cannot_be_made_leaves_every_file_waiting_beside_
         assert memory.search("boiler").mode == "hybrid"
 
 
-def test_a_provider_that_cannot_be_made_is_not_tried_at_each_search(notes: Path) -> None:
+def test_a_provider_that_cannot_be_made_is_not_tried_at_each_search(notes):
     tries = 0
 
     def fail(_: dict[str, str]) -> None:
@@ -410,7 +386,7 @@ def test_a_provider_that_cannot_be_made_is_not_tried_at_each_search(notes: Path)
         assert tries == 2
 
 
-def test_another_chunking_is_put_off_while_the_embedder_is_down(notes: Path) -> None:
+def test_another_chunking_is_put_off_while_the_embedder_is_down(notes):
     wanted = Wanted()
     with Memory.open(notes, embedder=wanted) as memory:
         memory.sync()
@@ -423,7 +399,7 @@ def test_another_chunking_is_put_off_while_the_embedder_is_down(notes: Path) -> 
         assert (memory.sync().ok, memory.sync().rebuilt) == (True, None)
 
 
-def test_what_auto_finds_without_the_key_does_not_replace_the_index_it_made_with_it(notes: Path) -> None:
+def test_what_auto_finds_without_the_key_does_not_replace_the_index_it_made_with_it(notes):
     rules = EmbeddingConfig(provider="auto")
 
     def found(passed_over: dict[str, str]) -> Any:
@@ -441,9 +417,7 @@ def test_what_auto_finds_without_the_key_does_not_replace_the_index_it_made_with
         assert memory.search("boiler").mode == "hybrid"
 
 
-def test_a_fallback_that_cannot_be_had_either_leaves_the_index_as_it_is(
-    notes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fallback_that_cannot_be_had_either_leaves_the_index_as_it_is(notes, monkeypatch):
     with with_fallback(notes, Wanted(broken=True)) as memory:
         memory.sync()
 
@@ -457,14 +431,14 @@ def test_a_fallback_that_cannot_be_had_either_leaves_the_index_as_it_is(
         assert memory.search("boiler")[0].path == "memory/household.md"
 
 
-def test_a_fallback_that_stands_in_is_announced(notes: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fallback_that_stands_in_is_announced(notes, caplog):
     with caplog.at_level(logging.WARNING), with_fallback(notes, Wanted(broken=True)) as memory:
         memory.sync()
     (record,) = caplog.records
     assert record.getMessage().startswith("hashing replaces wanted: ")
 
 
-def test_a_sync_that_gets_vectors_ends_the_silence(notes: Path) -> None:
+def test_a_sync_that_gets_vectors_ends_the_silence(notes):
     wanted = Wanted()
     with Memory.open(notes, embedder=wanted) as memory:
         memory.sync()
@@ -476,7 +450,7 @@ def test_a_sync_that_gets_vectors_ends_the_silence(notes: Path) -> None:
         assert memory.search("boiler").mode == "hybrid"
 
 
-def test_a_question_that_is_refused_for_itself_silences_no_other() -> None:
+def test_a_question_that_is_refused_for_itself_silences_no_other():
     wanted = Wanted()
     guarded = CircuitBreakerEmbedder(wanted)
 
@@ -490,9 +464,7 @@ def test_a_question_that_is_refused_for_itself_silences_no_other() -> None:
     assert guarded.embed_query("harmless").any()
 
 
-# --- names and settings ----------------------------------------------------------------------------------------------
-
-
+# --- names and settings
 class Model:
     def encode(self, texts: list[str]) -> Any:
         return HashingEmbedder().embed_documents(texts)
@@ -506,14 +478,14 @@ class Model:
     [lambda texts: texts, Model().encode, partial(Model().encode), Model()],
     ids=["lambda", "method", "partial", "object"],
 )
-def test_a_function_that_may_be_of_any_model_needs_a_name(notes: Path, anonymous: Any) -> None:
+def test_a_function_that_may_be_of_any_model_needs_a_name(notes, anonymous):
     with pytest.raises(ConfigError, match="from_callable"):
         Memory.open(notes, embedder=anonymous)
     with Memory.open(notes, embedder=from_callable(Model().encode, "words")) as memory:
         assert memory.sync().ok
 
 
-def test_a_function_that_returns_zeros_alone_gives_no_vectors(notes: Path) -> None:
+def test_a_function_that_returns_zeros_alone_gives_no_vectors(notes):
     def zeros(texts: list[str]) -> Any:
         return [[0.0, 0.0]] * len(texts)
 
@@ -527,16 +499,17 @@ def test_a_function_that_returns_zeros_alone_gives_no_vectors(notes: Path) -> No
     ("rules", "words"),
     [
         (EmbeddingConfig(fallback="auto"), "fallback"),
+        (EmbeddingConfig(fallback="opnai"), "opnai"),
         (EmbeddingConfig(providers={"opnai": {}}), "opnai"),
         (EmbeddingConfig(provider="auto", model="big"), "providers.NAME.model"),
     ],
 )
-def test_a_setting_that_could_only_be_ignored_is_refused(notes: Path, rules: EmbeddingConfig, words: str) -> None:
+def test_a_setting_that_could_only_be_ignored_is_refused(notes, rules, words):
     with pytest.raises(ConfigError, match=words):
         Memory.open(notes, config=MemoryConfig(embedding=rules))
 
 
-def test_a_service_that_comes_to_refuse_all_texts_does_not_cost_the_index(notes: Path) -> None:
+def test_a_service_that_comes_to_refuse_all_texts_does_not_cost_the_index(notes):
     answered = 0
 
     def send(texts: list[str], _: bool) -> Any:
@@ -560,7 +533,7 @@ def test_a_service_that_comes_to_refuse_all_texts_does_not_cost_the_index(notes:
         assert memory.search("boiler").mode == "hybrid"
 
 
-def test_files_that_wait_here_may_be_caught_up_elsewhere(notes: Path) -> None:
+def test_files_that_wait_here_may_be_caught_up_elsewhere(notes):
     wanted = Wanted(broken=True)
     with Memory.open(notes, embedder=wanted) as here:
         here.sync()

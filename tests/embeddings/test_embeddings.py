@@ -12,9 +12,9 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from openclaw_memory.embeddings import from_callable, load_embedder
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.embeddings.registry import check_provider, providers
+from openclaw_memory.embeddings.registry import providers
 from openclaw_memory.embeddings.vectors import normalised, vector_key
-from openclaw_memory.errors import ConfigError, EmbedderError, MissingExtraError
+from openclaw_memory.errors import EmbedderError, MissingExtraError
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "functions.json").read_text(encoding="utf-8"))
 
@@ -112,9 +112,7 @@ def test_loading_an_embedder_leaves_numpy_for_later():
     assert run.stdout.strip() == "False"
 
 
-# --- a function as an embedder -----------------------------------------------------------------------------------
-
-
+# --- a function as an embedder
 def lengths(texts: list[str]) -> list[list[float]]:
     return [[len(text), 1.0, float(text.count("a"))] for text in texts]
 
@@ -160,13 +158,6 @@ def test_a_function_that_fails_is_an_embedder_error_with_its_cause():
     assert isinstance(told.value.__cause__, KeyError)
 
 
-def test_a_provider_that_nobody_knows_is_refused_without_importing_one():
-    check_provider("auto")
-    check_provider("hashing")
-    with pytest.raises(ConfigError, match=r"'opnai'.*auto, none, .*hashing, .*static"):
-        check_provider("opnai")
-
-
 def test_a_function_that_changes_its_dimensions_is_refused():
     embedder = from_callable(lambda texts: [[1.0] * len(text) for text in texts], "elastic")
     embedder.embed_query("abc")
@@ -179,9 +170,7 @@ def test_non_finite_numbers_of_a_function_become_zero():
     assert np.allclose(vector, [0, 0, 0.6, -0.8])
 
 
-# --- vectors -----------------------------------------------------------------------------------------------------
-
-
+# --- vectors
 @given(arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.floats(width=32)))
 def test_normalised_rows_are_finite_and_of_length_one_or_as_short_as_they_were(matrix):
     rows = normalised(matrix)

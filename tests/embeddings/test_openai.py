@@ -10,8 +10,7 @@ import pytest
 from embedding_wire import Answer, error
 
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings.batch.api import JobState
-from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.embeddings.remote.service import JobState, RetryPolicy
 from openclaw_memory.errors import EmbedderError, MissingExtraError
 from openclaw_memory.testing import check_embedder
 
@@ -46,9 +45,7 @@ def sent(server, place=-1):
     return json.loads(server.seen()[place].body)
 
 
-# --- what it asks ------------------------------------------------------------------------------------------------
-
-
+# --- what it asks
 def test_it_keeps_the_contract(connect):
     check_embedder(connect())
 
@@ -100,9 +97,7 @@ def test_headers_are_sent_and_only_their_names_are_told(connect, server):
     assert "hunter2" not in embedder.identity
 
 
-# --- which answers it takes --------------------------------------------------------------------------------------
-
-
+# --- which answers it takes
 def test_numbers_are_taken_where_base64_was_asked_for(connect, server):
     expected = connect().embed_documents(TEXTS)
     server.always(lies.null_number)  # base64 cannot hold null, so that the server sends lists
@@ -140,9 +135,7 @@ def test_an_answer_of_another_shape_is_an_error(body, connect, server):
     assert len(server.seen()) == 3
 
 
-# --- keys and addresses ------------------------------------------------------------------------------------------
-
-
+# --- keys and addresses
 def test_the_key_is_sent_and_shown_nowhere(connect, server):
     server.key = KEY
     embedder = connect(api_key=KEY)
@@ -226,9 +219,7 @@ def test_the_identity_tells_apart_what_makes_other_vectors(connect):
     assert len({connect(**each).identity for each in options}) == len(options)
 
 
-# --- batch API ---------------------------------------------------------------------------------------------------
-
-
+# --- batch API
 def test_a_job_brings_the_vectors_of_its_keys(connect, server):
     embedder = connect(dimensions=16, document_prefix="text: ")
     batch, items = embedder.service.batch, [(f"key{number}", text) for number, text in enumerate(TEXTS)]
@@ -256,9 +247,7 @@ def test_a_job_is_charged_to_its_own_limits(connect):
     assert (jobs.max_items, jobs.max_bytes) == (10_000, 200_000_000)
 
 
-# --- the real service --------------------------------------------------------------------------------------------
-
-
+# --- the real service
 @pytest.mark.enable_socket
 @pytest.mark.skipif(not REAL_KEY, reason="needs OPENAI_API_KEY")
 class TestAgainstTheRealService:

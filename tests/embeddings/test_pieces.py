@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.embeddings.remote.batching import joined, packs, weight
-from openclaw_memory.embeddings.vectors import normalised
+from openclaw_memory.embeddings.vectors import joined, normalised, packs, weight
 
 SIZES = st.lists(st.integers(min_value=0, max_value=50))
 LIMIT = st.integers(min_value=1, max_value=60)

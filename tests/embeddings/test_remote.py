@@ -12,11 +12,10 @@ import embedding_faults as lies
 import numpy as np
 import pytest
 
-from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
+from openclaw_memory.embeddings.remote.client import RemoteEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.embeddings.remote.http import sleep
-from openclaw_memory.embeddings.remote.limits import Limits
-from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.embeddings.remote.service import Limits, RetryPolicy, Service
 from openclaw_memory.errors import EmbedderError
 
 pytest.importorskip("openai")
@@ -65,9 +64,7 @@ def unit(vectors):
     return bool(np.isfinite(vectors).all()) and np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
 
 
-# --- failures ----------------------------------------------------------------------------------------------------
-
-
+# --- failures
 @table(PASSING)
 def test_a_failure_that_may_pass_is_met_with_three_tries(lie, embedder, server):
     server.always(lie)
@@ -136,9 +133,7 @@ def test_each_request_for_documents_ends_by_its_deadline(lie, connect, server):
         connect({"request_seconds": 0.3}).embed_documents(TEXTS[:2])
 
 
-# --- answers -----------------------------------------------------------------------------------------------------
-
-
+# --- answers
 def test_vectors_go_by_their_index(embedder, server):
     expected = embedder.embed_documents(TEXTS)
     server.always(lies.shuffled)
@@ -188,9 +183,7 @@ def _vectors(answers):
     return np.concatenate([answer.vectors for answer in answers])
 
 
-# --- in parallel -------------------------------------------------------------------------------------------------
-
-
+# --- in parallel
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_so_many_requests_run_at_once_and_no_more(concurrency):
     together, running, most = threading.Barrier(concurrency), [], []
@@ -232,9 +225,7 @@ def test_it_may_be_asked_from_several_threads(embedder):
     assert np.allclose(found, expected)
 
 
-# --- other calls -------------------------------------------------------------------------------------------------
-
-
+# --- other calls
 @pytest.mark.parametrize(("tries", "asked"), [(None, 3), (1, 1), (2, 2)])
 def test_a_call_is_tried_as_often_as_is_allowed(tries, asked, embedder):
     seen = []
@@ -253,9 +244,7 @@ def test_a_call_is_ended_by_its_deadline(embedder):
         embedder.ask(sleep, 1000, seconds=0.05, tries=1)
 
 
-# --- names -------------------------------------------------------------------------------------------------------
-
-
+# --- names
 def _service(endpoint="http://localhost:1/v1", send=None, secrets=(), **settings):
     def ones(texts, _as_query):
         return np.ones((len(texts), 4))
@@ -287,7 +276,7 @@ def test_it_knows_whether_texts_leave_the_machine(url, leaves):
     assert _service(url).leaves_machine is leaves
 
 
-# --- memory ------------------------------------------------------------------------------------------------------
+# --- memory ---
 
 BOMB = """
 import resource, sys

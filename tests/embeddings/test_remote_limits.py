@@ -100,9 +100,7 @@ def test_blank_texts_alone_have_the_dimensions_of_others(embedder):
     assert not embedder.embed_query("").any()
 
 
-# --- what is learnt ----------------------------------------------------------------------------------------------
-
-
+# --- what is learnt
 def _requests(embedder, server, texts):
     before = len(server.seen())
     embedder.embed_documents(texts)
@@ -126,9 +124,7 @@ def test_a_refusal_that_was_none_of_the_texts_fault_is_forgotten(words, embedder
         assert len(server.seen()) < 400
 
 
-# --- what is refused ---------------------------------------------------------------------------------------------
-
-
+# --- what is refused
 @pytest.mark.parametrize("refused", [range(40), range(20), [3, 4]], ids=["all", "half", "neighbours"])
 def test_refused_texts_cost_only_themselves(refused, embedder, server):
     server.refused = {TEXTS[place] for place in refused}

@@ -1,7 +1,6 @@
 import json
 import string
 import sys
-import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -14,8 +13,7 @@ from static_models import small_model
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from openclaw_memory.embeddings import load_embedder, static
-from openclaw_memory.embeddings.segmentation import INVISIBLE, WORD, cheapest_pieces, mapped_finder, words_of
-from openclaw_memory.embeddings.static import StaticEmbedder
+from openclaw_memory.embeddings.static import INVISIBLE, WORD, StaticEmbedder, cheapest_pieces, mapped_finder, words_of
 from openclaw_memory.embeddings.static_file import all_pieces
 from openclaw_memory.errors import EmbedderError
 from tools.static_model.model_file import read_model
@@ -39,7 +37,7 @@ SENTENCES = (
 
 
 @pytest.fixture(scope="module")
-def embedder() -> StaticEmbedder:
+def embedder():
     return StaticEmbedder()
 
 
@@ -58,7 +56,7 @@ def parts_of(path: Path) -> tuple[list[str], np.ndarray, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def reference() -> tuple[Tokenizer, np.ndarray]:
+def reference():
     """Hugging Face's Unigram over the same pieces and scores after an unknown one, and the rows."""
     pieces, costs, rows = parts_of(SHIPPED)
     scores = list(zip(pieces, (-costs).tolist(), strict=True))
@@ -149,9 +147,7 @@ def test_only_many_characters_are_worth_a_dictionary(monkeypatch):
         StaticEmbedder().embed_documents([" ".join(SENTENCES), "a" * 1000])
 
 
-# --- the vector of a question, without numpy --------------------------------------------------------------------------
-
-
+# --- the vector of a question, without numpy
 def test_translations_are_nearer_than_other_subjects(embedder):
     texts = ["The doctor works in the hospital.", "El médico trabaja en el hospital.", "Der Zug fährt nach Berlin."]
     english, spanish, other = embedder.embed_documents(texts)
@@ -217,7 +213,7 @@ def test_full_caches_are_emptied_and_answers_stay_the_same(monkeypatch, embedder
     assert len(small._vectors_by_word) <= 3
 
 
-# --- small models -------------------------------------------------------------------------------------------------
+# --- small models ---
 
 PIECES = {
     "▁": 3.0, "a": 5.0, "b": 9.0, "▁a": 7.0, "ab": 8.5, "▁ab": 10.5, "ba": 10.0, "aba": 12.5, "ca": 12.5
@@ -270,7 +266,3 @@ def test_only_the_model_that_ships_has_a_name():
     assert load_embedder("static", static.MODEL).model == static.MODEL
     with pytest.raises(EmbedderError, match="minilm"):
         load_embedder("static", "minilm")
-
-
-def test_the_sample_sentences_hold_composed_and_compatible_forms():
-    assert any(unicodedata.normalize("NFKC", text) != text for text in SENTENCES)

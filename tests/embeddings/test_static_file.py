@@ -21,7 +21,7 @@ PIECES_AT, OFFSETS_AT, SCALES_AT, ROWS_AT = 128, 144, 184, 256
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Path:
+def small(tmp_path):
     return small_model(tmp_path / "small.oms", PIECES)
 
 

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.embeddings.remote.client import RemoteEmbedder, Service
+from openclaw_memory.embeddings.remote.client import RemoteEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.embeddings.remote.http import sleep
-from openclaw_memory.embeddings.remote.limits import Limits
-from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.embeddings.remote.service import Limits, RetryPolicy, Service
 from openclaw_memory.embeddings.stream import OVERTAKING, REQUESTS_AHEAD, TEXTS_PER_CALL, Embedded, stream
 from openclaw_memory.errors import EmbedderError
 
@@ -49,7 +48,7 @@ class Recorder:
 
 
 @pytest.fixture
-def close() -> Iterator[list[RemoteEmbedder]]:
+def close():
     opened: list[RemoteEmbedder] = []
     yield opened
     for embedder in opened:
@@ -66,7 +65,7 @@ def by_key(found: Sequence[Embedded]) -> dict[str, Any]:
     }
 
 
-def test_every_text_gets_its_own_vector_from_a_service(close: list[RemoteEmbedder]) -> None:
+def test_every_text_gets_its_own_vector_from_a_service(close):
     recorder = Recorder()
     close.append(recorder.embedder)
     found = by_key(list(stream(recorder.embedder, texts(50))))
@@ -77,14 +76,14 @@ def test_every_text_gets_its_own_vector_from_a_service(close: list[RemoteEmbedde
     assert sum(one.tokens for one in stream(recorder.embedder, texts(50))) == sum(len(text) for _, text in texts(50))
 
 
-def test_every_text_gets_its_own_vector_from_a_plain_embedder() -> None:
+def test_every_text_gets_its_own_vector_from_a_plain_embedder():
     count = TEXTS_PER_CALL + 3
     found = by_key(list(stream(HashingEmbedder(), texts(count))))
     for key, text in texts(count):
         np.testing.assert_allclose(found[key], HashingEmbedder().embed_query(text), atol=1e-6)
 
 
-def test_texts_are_taken_only_as_far_ahead_as_needed(close: list[RemoteEmbedder]) -> None:
+def test_texts_are_taken_only_as_far_ahead_as_needed(close):
     recorder = Recorder()
     close.append(recorder.embedder)
     left = iter(texts(10_000))
@@ -94,7 +93,7 @@ def test_texts_are_taken_only_as_far_ahead_as_needed(close: list[RemoteEmbedder]
     assert 10_000 - length_hint(left) < 200
 
 
-def test_after_a_failure_of_the_service_the_rest_is_not_asked_for(close: list[RemoteEmbedder]) -> None:
+def test_after_a_failure_of_the_service_the_rest_is_not_asked_for(close):
     recorder = Recorder(down_after=3)
     close.append(recorder.embedder)
     found = list(stream(recorder.embedder, texts(1000)))
@@ -106,7 +105,7 @@ def test_after_a_failure_of_the_service_the_rest_is_not_asked_for(close: list[Re
     assert {"down" in str(one.error) for one in found if one.error} == {True}
 
 
-def test_a_text_that_is_refused_costs_only_itself(close: list[RemoteEmbedder]) -> None:
+def test_a_text_that_is_refused_costs_only_itself(close):
     recorder = Recorder(refuse="word17")
     close.append(recorder.embedder)
     found = list(stream(recorder.embedder, texts(100)))
@@ -115,7 +114,7 @@ def test_a_text_that_is_refused_costs_only_itself(close: list[RemoteEmbedder]) -
     assert (failed.isolated, str(failed.error)) == (True, "this text is refused")
 
 
-def test_a_plain_embedder_that_fails_is_not_asked_again() -> None:
+def test_a_plain_embedder_that_fails_is_not_asked_again():
     calls = 0
 
     class Broken(HashingEmbedder):
@@ -128,12 +127,12 @@ def test_a_plain_embedder_that_fails_is_not_asked_again() -> None:
     assert (calls, len(by_key(found)), {str(one.error) for one in found}) == (1, 3 * TEXTS_PER_CALL, {"out of order"})
 
 
-def test_in_place_of_an_embedder_stands_the_reason_there_is_none() -> None:
+def test_in_place_of_an_embedder_stands_the_reason_there_is_none():
     found = list(stream(EmbedderError("no key"), texts(3)))
     assert [(one.keys, str(one.error)) for one in found] == [(["key0", "key1", "key2"], "no key")]
 
 
-def test_an_embedder_that_is_closed_amid_its_work_says_so(close: list[RemoteEmbedder]) -> None:
+def test_an_embedder_that_is_closed_amid_its_work_says_so(close):
     recorder = Recorder(hang_after=1)
     close.append(recorder.embedder)
     found = stream(recorder.embedder, texts(1000))
@@ -144,7 +143,7 @@ def test_an_embedder_that_is_closed_amid_its_work_says_so(close: list[RemoteEmbe
     assert {str(one.error) for one in rest if one.error} == {"the embedder was closed; sync again"}
 
 
-def test_an_embedder_that_is_closed_between_two_requests_asks_for_nothing_more(close: list[RemoteEmbedder]) -> None:
+def test_an_embedder_that_is_closed_between_two_requests_asks_for_nothing_more(close):
     recorder = Recorder()
     close.append(recorder.embedder)
 
@@ -162,7 +161,7 @@ def test_an_embedder_that_is_closed_between_two_requests_asks_for_nothing_more(c
     assert len(recorder.packs) == 4
 
 
-def test_a_service_that_is_down_is_given_up_after_the_tries_of_one_request(close: list[RemoteEmbedder]) -> None:
+def test_a_service_that_is_down_is_given_up_after_the_tries_of_one_request(close):
     recorder = Recorder(down_after=0)
     close.append(recorder.embedder)
     left = iter(texts(1000))
@@ -174,7 +173,7 @@ def test_a_service_that_is_down_is_given_up_after_the_tries_of_one_request(close
     assert len(recorder.packs) <= 2 * 4 * REQUESTS_AHEAD
 
 
-def test_one_slow_request_is_not_overtaken_without_end(close: list[RemoteEmbedder]) -> None:
+def test_one_slow_request_is_not_overtaken_without_end(close):
     recorder = Recorder(slow="word0")
     close.append(recorder.embedder)
     keys: list[str] = []

@@ -6,19 +6,17 @@ What tests/test_memory.py, tests/cli and tests/store prove already is not repeat
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.errors import NewerIndexError, OpenClawMemoryError, QueryError, UndecodableError, WorkspaceError
+from openclaw_memory.errors import OpenClawMemoryError, UndecodableError, WorkspaceError
 
 HOSTILE = [
     "", " ", "\n\t\r", "\0", "a\0b", '"', '""', '"""', "'", "''", "`", "\\", "\\\\", "%", "_", "*", "^boiler", "boiler*",
@@ -31,13 +29,11 @@ HOSTILE = [
 PRESETS = {"default": MemoryConfig(), "openclaw": MemoryConfig.openclaw()}
 
 
-# --- queries ---------------------------------------------------------------------------------------------------------
-
-
+# --- queries
 @pytest.fixture(
     scope="module", params=[(preset, embedder) for preset in PRESETS for embedder in ("static", None)], ids=str
 )
-def memory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def memory(request, tmp_path_factory):
     preset, embedder = request.param
     folder = tmp_path_factory.mktemp("bad")
     (folder / "MEMORY.md").write_text(
@@ -55,24 +51,14 @@ def check(memory: Memory, query: str) -> None:
 
 
 @pytest.mark.parametrize("query", HOSTILE, ids=lambda query: ascii(query[:30]))
-def test_a_hostile_query_is_answered_and_harms_nothing(memory: Memory, query: str) -> None:
+def test_a_hostile_query_is_answered_and_harms_nothing(memory, query):
     check(memory, query)
     assert memory.search("boiler")[0].path == "MEMORY.md"
 
 
 @given(query=st.text(max_size=60) | st.text(alphabet='ab"()*:^-+{} \0ANDORT北\u0301', max_size=40))
-def test_any_text_is_a_query(memory: Memory, query: str) -> None:
+def test_any_text_is_a_query(memory, query):
     check(memory, query)
-
-
-def test_there_are_at_least_as_many_hostile_queries_as_are_asked_for() -> None:
-    assert len(set(HOSTILE)) >= 55
-
-
-@pytest.mark.parametrize("query", [None, b"boiler", 7, ["boiler"]])
-def test_what_is_no_text_is_no_query(memory: Memory, query: Any) -> None:
-    with pytest.raises(QueryError, match="query must be a string"):
-        memory.search(query)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +72,7 @@ def test_what_is_no_text_is_no_query(memory: Memory, query: Any) -> None:
         ("source", "notes"),
     ],
 )
-def test_a_wish_out_of_range_is_named_with_what_would_do(run: Any, notes: Path, wish: str, value: Any) -> None:
+def test_a_wish_out_of_range_is_named_with_what_would_do(run, notes, wish, value):
     option = f"--{wish.replace('_', '-')}"
     outcome = run("search", "-w", notes, f"{option}={value}", "boiler")
     assert outcome.code == 2
@@ -94,16 +80,12 @@ def test_a_wish_out_of_range_is_named_with_what_would_do(run: Any, notes: Path, 
     assert outcome.err.count("\n") == 1
 
 
-def test_a_huge_number_of_results_is_taken_at_the_command_line_too(run: Any, notes: Path) -> None:
+def test_a_huge_number_of_results_is_taken_at_the_command_line_too(run, notes):
     assert run("search", "-w", notes, "--max-results", 10**15, "boiler").code == 0
 
 
-# --- files -----------------------------------------------------------------------------------------------------------
-
-
-def test_an_unreadable_file_is_reported_and_the_others_are_found(
-    run: Any, notes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+# --- files
+def test_an_unreadable_file_is_reported_and_the_others_are_found(run, notes, monkeypatch):
     real = os.open
 
     def refuse(path: Any, *arguments: Any, **options: Any) -> int:
@@ -126,7 +108,7 @@ def test_an_unreadable_file_is_reported_and_the_others_are_found(
         assert "memory/household.md" in memory.sync().added
 
 
-def test_a_file_that_is_no_text_cannot_be_read_and_says_so(run: Any, notes: Path) -> None:
+def test_a_file_that_is_no_text_cannot_be_read_and_says_so(run, notes):
     (notes / "memory/photo.md").write_bytes(b"\x89PNG\r\n\x1a\n\xff\xfe\xfd")
     with Memory.open(notes, embedder=None) as memory, pytest.raises(UndecodableError, match=r"photo\.md"):
         memory.get("memory/photo.md")
@@ -138,9 +120,7 @@ def test_a_file_that_is_no_text_cannot_be_read_and_says_so(run: Any, notes: Path
 @pytest.mark.parametrize(
     "command", [["search", "boiler"], ["index"], ["status"], ["get", "MEMORY.md"], ["append", "x"]]
 )
-def test_a_workspace_that_may_not_be_looked_into_is_named(
-    run: Any, notes: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
-) -> None:
+def test_a_workspace_that_may_not_be_looked_into_is_named(run, notes, monkeypatch, command):
     def refuse(path: Any, *_: Any, **__: Any) -> Any:
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
@@ -168,7 +148,7 @@ def test_a_workspace_that_may_not_be_looked_into_is_named(
         ".memory/index.sqlite",
     ],
 )
-def test_a_path_that_is_no_memory_file_is_refused_at_the_command_line(run: Any, notes: Path, path: str) -> None:
+def test_a_path_that_is_no_memory_file_is_refused_at_the_command_line(run, notes, path):
     outcome = run("get", "-w", notes, path)
     assert outcome.code == 2
     assert outcome.out == ""
@@ -176,46 +156,4 @@ def test_a_path_that_is_no_memory_file_is_refused_at_the_command_line(run: Any, 
     assert outcome.err.count("\n") == 1
 
 
-# --- the index -------------------------------------------------------------------------------------------------------
-
-
-def made_by_a_newer_version(index: Path) -> None:
-    db = apsw.Connection(str(index))
-    ((text,),) = db.execute("SELECT value FROM meta WHERE key = 'memory_index_meta_v1'").fetchall()
-    meta = json.loads(text)
-    version = next(key for key in meta if "version" in key.lower())
-    meta[version] += 1000
-    db.execute("UPDATE meta SET value = ? WHERE key = 'memory_index_meta_v1'", (json.dumps(meta),))
-    db.close()
-
-
-@pytest.mark.parametrize("command", [["search", "boiler"], ["index"], ["index", "--force"], ["status"]], ids=" ".join)
-def test_an_index_of_a_newer_version_is_left_alone_and_the_remedy_is_named(
-    run: Any, notes: Path, command: list[str]
-) -> None:
-    index = notes / ".memory/index.sqlite"
-    with Memory.open(notes, embedder=None) as memory:
-        memory.sync()
-    made_by_a_newer_version(index)
-    before = index.read_bytes()
-    with Memory.open(notes, embedder=None) as memory, pytest.raises(NewerIndexError, match="newer"):
-        memory.search("boiler")
-    outcome = run(command[0], "-w", notes, *command[1:])
-    assert outcome.code == 2
-    assert re.search(r"newer.*(upgrade|update|delete)", outcome.err, re.IGNORECASE | re.DOTALL)
-    assert index.read_bytes() == before
-
-
-def test_a_folder_in_the_place_of_the_index_is_named(run: Any, notes: Path) -> None:
-    (notes / ".memory/index.sqlite").mkdir(parents=True)
-    outcome = run("search", "-w", notes, "boiler")
-    assert outcome.code == 2
-    assert "index.sqlite" in outcome.err
-    assert outcome.err.count("\n") == 1
-
-
-def test_an_index_that_was_deleted_between_two_commands_is_made_again(run: Any, notes: Path) -> None:
-    before = run("search", "-w", notes, "--json", "boiler").out
-    for file in (notes / ".memory").iterdir():
-        file.unlink()
-    assert run("search", "-w", notes, "--json", "boiler").out == before
+# --- the index

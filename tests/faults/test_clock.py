@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ FAKETIME = next((path for place in PLACES if (path := f"{place}/libfaketime.so.1
 
 
 @pytest.mark.parametrize("days", DAYS.values(), ids=DAYS)
-def test_files_that_were_written_at_another_time_are_followed(tmp_path: Path, days: int) -> None:
+def test_files_that_were_written_at_another_time_are_followed(tmp_path, days):
     notes = tmp_path / "notes"
     (notes / "memory").mkdir(parents=True)
     (notes / "sessions").mkdir()
@@ -52,7 +51,7 @@ def test_files_that_were_written_at_another_time_are_followed(tmp_path: Path, da
 
 
 @pytest.mark.parametrize("days", [-40, 0, 1, 3653])
-def test_notes_of_other_days_are_found_with_a_score_that_is_one(tmp_path: Path, days: int) -> None:
+def test_notes_of_other_days_are_found_with_a_score_that_is_one(tmp_path, days):
     day = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days)
     config = MemoryConfig(search=SearchConfig(half_life_days=30))
     with Memory.open(tmp_path, embedder="hashing", config=config) as memory:
@@ -81,9 +80,7 @@ MOMENTS = [
 
 
 @pytest.mark.parametrize(("moment", "zone", "day", "hour"), MOMENTS)
-def test_a_note_is_of_the_day_of_its_reader_at_midnight_and_when_clocks_change(
-    tmp_path: Path, moment: str, zone: str, day: str, hour: str
-) -> None:
+def test_a_note_is_of_the_day_of_its_reader_at_midnight_and_when_clocks_change(tmp_path, moment, zone, day, hour):
     utc = datetime.datetime.fromisoformat(moment)
     now = journal.local_now(zone, utc)
     config = MemoryConfig(journal=JournalConfig(timezone=zone))
@@ -123,7 +120,7 @@ print(json.dumps({"path": written.path, "scores": scores, "shown": shown}))
         ("2016-11-21 12:00:00", "2016-11-21"),
     ],
 )
-def test_a_process_whose_clock_is_another_works_as_ever(notes: Path, clock: str, day: str) -> None:
+def test_a_process_whose_clock_is_another_works_as_ever(notes, clock, day):
     import json
 
     environment: dict[str, Any] = {**os.environ, "LD_PRELOAD": FAKETIME, "FAKETIME": f"@{clock}", "TZ": "UTC"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,7 +44,7 @@ DAMAGES = {damage.__name__: damage for damage in (garbage, zeros, truncation, ba
 
 
 @pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def begun(tmp_path_factory):
     """Synced notes of which each has a word of its own."""
     notes = tmp_path_factory.mktemp("damaged") / "notes"
     (notes / "memory").mkdir(parents=True)
@@ -58,9 +57,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("times", [6, pytest.param(100, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_search_of_a_damaged_index_answers_right_and_says_so(
-    tmp_path: Path, begun: Path, damage: Callable[[bytearray, random.Random], None], times: int
-) -> None:
+def test_a_search_of_a_damaged_index_answers_right_and_says_so(tmp_path, begun, damage, times):
     right = content(begun / ".memory/index.sqlite")
     told = 0
     for number in range(times):
@@ -95,7 +92,7 @@ def test_a_search_of_a_damaged_index_answers_right_and_says_so(
 
 
 @pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
-def test_an_index_that_was_deleted_in_part_or_whole_is_built_again(tmp_path: Path, begun: Path, suffix: str) -> None:
+def test_an_index_that_was_deleted_in_part_or_whole_is_built_again(tmp_path, begun, suffix):
     notes = tmp_path / "notes"
     shutil.copytree(begun, notes)
     index = notes / ".memory/index.sqlite"

@@ -90,12 +90,12 @@ def content(folder: Path, work: Work) -> str | None:
 
 
 @pytest.fixture(params=WORKS)
-def work(request: pytest.FixtureRequest) -> Work:
+def work(request):
     return WORKS[request.param]
 
 
 @pytest.fixture
-def where(tmp_path: Path, work: Work, most: int | None) -> list[tuple[str, int]]:
+def where(tmp_path, work, most):
     """The system calls of the work that could change a file: the first, the last, and some or all in between."""
     traced_work(tmp_path / "warm", work, "-o", os.devnull)  # the first run may still write byte code
     calm = traced_work(tmp_path / "calm", work, "-o", tmp_path / "log")
@@ -107,9 +107,7 @@ def where(tmp_path: Path, work: Work, most: int | None) -> list[tuple[str, int]]
 
 
 @some_or_all
-def test_a_writer_killed_at_any_system_call_leaves_the_old_file_or_the_new(
-    tmp_path: Path, work: Work, where: list[tuple[str, int]]
-) -> None:
+def test_a_writer_killed_at_any_system_call_leaves_the_old_file_or_the_new(tmp_path, work, where):
     def killed_at(point: tuple[str, int]) -> str | None:
         call, number = point
         folder = tmp_path / f"{call}-{number}"
@@ -127,9 +125,7 @@ def test_a_writer_killed_at_any_system_call_leaves_the_old_file_or_the_new(
 
 
 @some_or_all
-def test_a_disk_that_is_full_at_any_system_call_is_a_typed_error_and_the_old_file(
-    tmp_path: Path, work: Work, where: list[tuple[str, int]]
-) -> None:
+def test_a_disk_that_is_full_at_any_system_call_is_a_typed_error_and_the_old_file(tmp_path, work, where):
     def refused_at(point: tuple[str, int]) -> bool:
         call, number = point
         folder = tmp_path / f"{call}-{number}"

@@ -80,12 +80,12 @@ KINDS = {
 
 
 @pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest) -> Kind:
+def kind(request):
     return KINDS[request.param]
 
 
 @pytest.fixture
-def begun(tmp_path: Path, kind: Kind) -> Path:
+def begun(tmp_path, kind):
     """A workspace as it is before the sync, to be copied."""
     root = tmp_path / "begun"
     (root / ".memory").mkdir(parents=True)
@@ -117,9 +117,7 @@ def run(begun: Path, kind: Kind, name: str, *options: object) -> tuple[Path, int
 
 
 @pytest.mark.parametrize("most", [POINTS, pytest.param(None, marks=pytest.mark.nightly)], ids=["some", "all"])
-def test_a_sync_killed_at_any_system_call_leaves_old_rows_or_new_ones(
-    tmp_path: Path, kind: Kind, begun: Path, most: int | None
-) -> None:
+def test_a_sync_killed_at_any_system_call_leaves_old_rows_or_new_ones(tmp_path, kind, begun, most):
     before = rows(begun / ".memory/index.sqlite")
     run(begun, kind, "warm", "-o", os.devnull)  # the first run may still write byte code
     calm, _ = run(begun, kind, "calm", "-o", tmp_path / "log")
@@ -159,7 +157,7 @@ def check(kind: Kind, before: Any, state: Any, after: Any, where: str) -> None:
         assert now in (old, new), f"the index is a mixture: {where}"
 
 
-def test_what_is_compared_tells_indexes_apart(tmp_path: Path) -> None:
+def test_what_is_compared_tells_indexes_apart(tmp_path):
     root = tmp_path / "notes"
     old_files(root)
     before = synced(root)

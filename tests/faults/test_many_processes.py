@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from processes import fresh, python, synced
@@ -36,9 +35,7 @@ print(count)
 
 
 @pytest.mark.parametrize("times", [15, pytest.param(60, marks=pytest.mark.nightly)])
-def test_processes_that_sync_at_once_meet_no_error_and_searches_are_answered_all_the_while(
-    tmp_path: Path, times: int
-) -> None:
+def test_processes_that_sync_at_once_meet_no_error_and_searches_are_answered_all_the_while(tmp_path, times):
     notes, end = tmp_path / "notes", tmp_path / "end"
     notes.mkdir()
     (notes / "MEMORY.md").write_text("memo kept quince\n")

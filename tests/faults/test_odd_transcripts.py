@@ -47,9 +47,7 @@ LINES = {
 
 
 @pytest.mark.parametrize(("line", "is_skipped"), LINES.values(), ids=LINES)
-def test_a_line_of_nonsense_is_skipped_and_counted_and_the_others_are_found(
-    tmp_path: Path, line: bytes, is_skipped: bool | None
-) -> None:
+def test_a_line_of_nonsense_is_skipped_and_counted_and_the_others_are_found(tmp_path, line, is_skipped):
     notes = tmp_path / "notes"
     (notes / "sessions").mkdir(parents=True)
     file = notes / "sessions/talk.jsonl"
@@ -72,14 +70,11 @@ def test_a_line_of_nonsense_is_skipped_and_counted_and_the_others_are_found(
     assert synced(notes) == fresh(notes)
 
 
-ENCODINGS = {
-    "a byte order mark": (b"\xef\xbb\xbf", "\n"),
-    "carriage returns": (b"", "\r\n"),
-}
+ENCODINGS = {"a byte order mark": (b"\xef\xbb\xbf", "\n"), "carriage returns": (b"", "\r\n")}
 
 
 @pytest.mark.parametrize(("head", "end"), ENCODINGS.values(), ids=ENCODINGS)
-def test_a_transcript_of_another_system_is_read(tmp_path: Path, head: bytes, end: str) -> None:
+def test_a_transcript_of_another_system_is_read(tmp_path, head, end):
     (tmp_path / "sessions").mkdir()
     lines = [message("memo first quince"), message("memo last plum")]
     (tmp_path / "sessions/talk.jsonl").write_bytes(head + b"".join(line + end.encode() for line in lines))
@@ -90,7 +85,7 @@ def test_a_transcript_of_another_system_is_read(tmp_path: Path, head: bytes, end
             assert memory.search(word, min_score=0.0)[0].path == "sessions/talk.jsonl"
 
 
-def test_a_transcript_that_is_none_is_listed_and_a_line_without_end_costs_no_memory(tmp_path: Path) -> None:
+def test_a_transcript_that_is_none_is_listed_and_a_line_without_end_costs_no_memory(tmp_path):
     folder = tmp_path / "sessions"
     folder.mkdir()
     (folder / "talk.jsonl").write_bytes(message("memo quince") + b"\n")
@@ -121,7 +116,7 @@ def test_a_transcript_that_is_none_is_listed_and_a_line_without_end_costs_no_mem
 
 
 @pytest.mark.nightly
-def test_a_hundred_thousand_transcripts_are_scanned_up_to_the_cap(tmp_path: Path) -> None:
+def test_a_hundred_thousand_transcripts_are_scanned_up_to_the_cap(tmp_path):
     (tmp_path / "sessions").mkdir()
     for number in range(100_001):
         (tmp_path / f"sessions/{number}.jsonl").touch()

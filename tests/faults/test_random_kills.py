@@ -101,7 +101,7 @@ def killed_again_and_again(folder: Path, times: int, seed: int) -> Told:
 
 
 @pytest.mark.parametrize("kills", [8, pytest.param(500, marks=pytest.mark.nightly)])
-def test_writers_that_are_killed_lose_nothing_that_they_acknowledged(tmp_path: Path, kills: int) -> None:
+def test_writers_that_are_killed_lose_nothing_that_they_acknowledged(tmp_path, kills):
     batches = max(2, kills // 25)  # a workspace of its own for each, so that none grows too large to be looked at
     with ThreadPoolExecutor(2) as pool:
         runs = [

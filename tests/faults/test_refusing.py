@@ -56,7 +56,7 @@ def mounted(scene: str, tmp_path: Path, options: str) -> Any:
     "scene",
     ["full by many pages", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("full", "full by each page"))],
 )
-def test_a_full_disk_is_told_at_every_size_and_nothing_is_torn(tmp_path: Path, scene: str) -> None:
+def test_a_full_disk_is_told_at_every_size_and_nothing_is_torn(tmp_path, scene):
     outcomes = mounted(scene, tmp_path, "size=24m")
     assert {"append", "append to a new note", "edit", "say", "sync", "rebuild", "first index"} == outcomes.keys()
     assert all(found["done"] == 1 and found["refused"] >= 2 for found in outcomes.values()), outcomes
@@ -78,7 +78,7 @@ WRITERS = {
 
 @pytest.mark.skipif(why_not_traced() is not None, reason=str(why_not_traced()))
 @pytest.mark.parametrize("code", WRITERS.values(), ids=WRITERS)
-def test_what_the_disk_does_not_confirm_is_not_acknowledged(tmp_path: Path, code: str) -> None:
+def test_what_the_disk_does_not_confirm_is_not_acknowledged(tmp_path, code):
     files = {"memory/2026-11-21.md": b"memo old\n", "sessions/talk.jsonl": b'{"type": "session", "id": "talk"}\n'}
     for path, text in files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -97,13 +97,13 @@ def test_what_the_disk_does_not_confirm_is_not_acknowledged(tmp_path: Path, code
 
 
 @needs_mounts
-def test_on_a_disk_that_turned_read_only_nothing_is_acknowledged_and_searches_answer(tmp_path: Path) -> None:
+def test_on_a_disk_that_turned_read_only_nothing_is_acknowledged_and_searches_answer(tmp_path):
     told = mounted("read-only", tmp_path, "size=24m")
     assert len(told) == 9
     assert all("ead-only" in words or "annot be" in words for words in told.values()), told
 
 
-def test_without_descriptors_nothing_is_torn_and_all_goes_on_afterwards(tmp_path: Path) -> None:
+def test_without_descriptors_nothing_is_torn_and_all_goes_on_afterwards(tmp_path):
     outcomes = seen("no descriptors", tmp_path / "disk")
     for name in ("append", "append to a new note", "edit", "say", "search", "sync"):
         assert outcomes[f"{name} refused"] >= 2, outcomes

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import embedding_faults as faults
@@ -12,7 +10,7 @@ import numpy as np
 import pytest
 
 from openclaw_memory import Memory, load_embedder
-from openclaw_memory.embeddings.remote.retry import RetryPolicy
+from openclaw_memory.embeddings.remote.service import RetryPolicy
 from openclaw_memory.store.connection import fetch
 
 # It waits for an answer as long as a busy machine may take, and gives up at once what is wrong.
@@ -51,7 +49,7 @@ LIES_ABOUT_SEVERAL = {"the same index twice": faults.same_index, "mixed dimensio
 
 
 @pytest.fixture
-def opened(notes: Path, embedding_server: Any) -> Iterator[Callable[..., Memory]]:
+def opened(notes, embedding_server):
     """The notes with the OpenAI provider, whose service is the server of this test."""
     memories = []
 
@@ -67,9 +65,7 @@ def opened(notes: Path, embedding_server: Any) -> Iterator[Callable[..., Memory]
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_a_first_index_is_built_by_keywords_and_gets_its_vectors_later(
-    opened: Callable[..., Memory], embedding_server: Any, name: str
-) -> None:
+def test_a_first_index_is_built_by_keywords_and_gets_its_vectors_later(opened, embedding_server, name):
     embedding_server.always(LIES[name])
     memory = opened(HASTY if name in ENDLESS else PATIENT)
     report = memory.sync()
@@ -89,9 +85,7 @@ def test_a_first_index_is_built_by_keywords_and_gets_its_vectors_later(
 
 
 @pytest.mark.parametrize("lie", LIES_ABOUT_SEVERAL.values(), ids=LIES_ABOUT_SEVERAL.keys())
-def test_vectors_that_are_mixed_up_are_not_stored(
-    opened: Callable[..., Memory], embedding_server: Any, lie: Any
-) -> None:
+def test_vectors_that_are_mixed_up_are_not_stored(opened, embedding_server, lie):
     embedding_server.always(lie)
     memory = opened()
     assert (len(memory.sync().waiting), stored_vectors(memory)) == (4, [])
@@ -101,9 +95,7 @@ def test_vectors_that_are_mixed_up_are_not_stored(
 
 
 @pytest.mark.parametrize("name", ["500", "hang", "too few", "zeros", "quota"])
-def test_an_index_that_is_there_keeps_its_vectors(
-    opened: Callable[..., Memory], embedding_server: Any, notes: Path, name: str
-) -> None:
+def test_an_index_that_is_there_keeps_its_vectors(opened, embedding_server, notes, name):
     assert opened().sync().ok
     memory = opened(HASTY if name in ENDLESS else PATIENT)
     before = stored_vectors(memory)
@@ -122,9 +114,7 @@ def test_an_index_that_is_there_keeps_its_vectors(
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_a_search_whose_service_never_answers_ends_by_its_deadline(
-    opened: Callable[..., Memory], embedding_server: Any, name: str
-) -> None:
+def test_a_search_whose_service_never_answers_ends_by_its_deadline(opened, embedding_server, name):
     opened().sync()
     embedding_server.always(LIES[name])
     results = opened(HASTY).search("boiler")
@@ -132,9 +122,7 @@ def test_a_search_whose_service_never_answers_ends_by_its_deadline(
 
 
 @pytest.mark.parametrize("lie", [faults.nan, faults.infinity, faults.null_number], ids=["NaN", "infinity", "null"])
-def test_a_number_that_is_none_is_stored_as_zero(
-    opened: Callable[..., Memory], embedding_server: Any, lie: Any
-) -> None:
+def test_a_number_that_is_none_is_stored_as_zero(opened, embedding_server, lie):
     embedding_server.always(lie)
     memory = opened()
     memory.sync()
@@ -144,7 +132,7 @@ def test_a_number_that_is_none_is_stored_as_zero(
     np.testing.assert_allclose(np.linalg.norm(stored, axis=1), 1, atol=1e-5)
 
 
-def test_one_bad_answer_among_good_ones_costs_nothing(opened: Callable[..., Memory], embedding_server: Any) -> None:
+def test_one_bad_answer_among_good_ones_costs_nothing(opened, embedding_server):
     for lie in (faults.status(500), faults.reset, faults.wrong_count(-1), faults.zeros):
         embedding_server.script(lie)
     memory = opened()

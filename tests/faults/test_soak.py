@@ -125,9 +125,7 @@ def acknowledged(workers: list[Worker], kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kills", [12, pytest.param(400, marks=pytest.mark.nightly)])
-def test_whatever_is_killed_nothing_acknowledged_is_lost_and_the_index_equals_a_fresh_one(
-    tmp_path: Path, kills: int
-) -> None:
+def test_whatever_is_killed_nothing_acknowledged_is_lost_and_the_index_equals_a_fresh_one(tmp_path, kills):
     notes = tmp_path / "notes"
     (notes / "memory").mkdir(parents=True)
     (notes / "MEMORY.md").write_text("memo kept quince\n")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation import compaction_threshold, flush_due
-from openclaw_memory.conversation.thresholds import flush_threshold
+from openclaw_memory.conversation.window import flush_threshold
 from openclaw_memory.flush import Flush
 from openclaw_memory.flush.state import FlushRegistry, SessionState
 from openclaw_memory.workspace import Workspace

@@ -7,9 +7,8 @@ import pytest
 from openclaw_memory.conversation import text_of
 from openclaw_memory.errors import WriteError
 from openclaw_memory.flush import messages_since, transcribed
-from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.transcripts import writer
-from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES
+from openclaw_memory.workspace import Workspace, session_log
+from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
 
 SECRET = "sk-proj-" + "a1B2c3D4" * 5
 
@@ -69,7 +68,7 @@ def test_what_the_disk_refuses_is_not_there_in_part(log, monkeypatch):
     def refuse(*_):
         raise WriteError("full")
 
-    monkeypatch.setattr(writer, "write_whole", refuse)
+    monkeypatch.setattr(session_log, "write_whole", refuse)
     with pytest.raises(WriteError):
         transcribed(log, [said("Two."), said("Three.")])
     assert [text_of(message) for message in log.messages()] == ["One."]
@@ -85,6 +84,6 @@ def test_what_came_since_a_size_of_the_log_is_read_from_there(log):
     assert [text_of(message) for message in messages_since(log, 0)] == ["One.", "Two.", "Three."]
 
 
-def test_of_a_log_that_was_made_anew_all_is_new(log):
+def test_of_a_log_that_was_made_again_all_is_new(log):
     transcribed(log, [said("One.")])
     assert [text_of(message) for message in messages_since(log, 1_000_000)] == ["One."]

@@ -20,18 +20,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from openclaw_memory.chunking.sliding_window import (
-    chunk_tokens,
-    entries,
-    estimate_chars,
-    split_utf8,
-    strip_annotations,
-)
+from openclaw_memory.chunking.sliding_window import chunk_tokens, entries, estimate_chars, split_utf8, strip_annotations
 from openclaw_memory.config import JournalConfig
 from openclaw_memory.config.sections import CompactionConfig, checked
 from openclaw_memory.conversation import SILENT
-from openclaw_memory.conversation.thresholds import reserve, soft
-from openclaw_memory.embeddings.remote.batching import packs
+from openclaw_memory.conversation.window import reserve, soft
+from openclaw_memory.embeddings.vectors import packs
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import Flush, FlushTurn
 from openclaw_memory.search.ranking import (
@@ -52,17 +46,15 @@ from openclaw_memory.tools.visibility import shows_citations
 from openclaw_memory.types import Chunk, SearchResult
 from openclaw_memory.types.files import citation
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.dates import note_date
-from openclaw_memory.workspace.paths import exact_path_tier
+from openclaw_memory.workspace.paths import exact_path_tier, note_date
 from openclaw_memory.workspace.safe_read import excerpt_of
-from openclaw_memory.workspace.transcripts.openclaw import collapsed, content_text, sanitised
-from openclaw_memory.workspace.transcripts.reader import read_parts
+from openclaw_memory.workspace.transcript_records import collapsed, content_text, sanitised
+from openclaw_memory.workspace.transcripts import read_parts
 
 SHIPPED = Path(__file__).with_name("functions.json")
 
-# --- our answers in OpenClaw's shapes ----------------------------------------------------------------------------
 
-
+# --- our answers in OpenClaw's shapes
 def number(value: Any) -> Any:
     """JSON has no NaN and no infinity: the files write them as words."""
     return float(value) if value in ("NaN", "Infinity", "-Infinity") else value
@@ -244,7 +236,7 @@ def flush_plan(given: Any) -> dict[str, Any] | None:
     }
 
 
-# --- the tables --------------------------------------------------------------------------------------------------
+# --- the tables ---
 
 GROUPS: Mapping[str, Callable[[Any], Any]] = {
     "chunkMarkdown": chunked,
@@ -342,9 +334,8 @@ DIFFERENCES = (
     ),
 )
 
-# --- the tests ---------------------------------------------------------------------------------------------------
 
-
+# --- the tests
 def load(path: Path) -> dict[str, list[dict[str, Any]]]:
     groups = json.loads(path.read_text(encoding="utf-8"))
     return {group: cases for group, cases in groups.items() if group != "meta"}
@@ -387,14 +378,14 @@ def alike(ours: Any, theirs: Any) -> bool:
 
 
 @pytest.mark.parametrize(("group", "case"), cases(Path(os.environ.get("GOLDEN_FILE", SHIPPED))))
-def test_our_function_answers_as_openclaw_does(group: str, case: dict[str, Any]) -> None:
+def test_our_function_answers_as_openclaw_does(group, case):
     if any(known.group == group and known.applies(case["input"]) for known in DIFFERENCES):
         return  # whether it shows is counted below
 
     assert not differs(group, case), f"{GROUPS[group](case['input'])!r}\nis not\n{expected(case)!r}"
 
 
-def test_each_difference_shows_in_as_many_shipped_cases_as_it_says() -> None:
+def test_each_difference_shows_in_as_many_shipped_cases_as_it_says():
     shipped = load(SHIPPED)
     shown = Counter(
         known.reason
@@ -406,7 +397,7 @@ def test_each_difference_shows_in_as_many_shipped_cases_as_it_says() -> None:
     assert shown == {known.reason: known.shipped for known in DIFFERENCES}
 
 
-def test_every_group_is_mapped_or_has_a_reason_not_to_be() -> None:
+def test_every_group_is_mapped_or_has_a_reason_not_to_be():
     known = [*GROUPS, *NOT_MAPPED]
 
     assert sorted(known) == sorted(set(known))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -122,7 +122,7 @@ def rows(store: Store, embedder: Embedder) -> list[tuple[object, ...]]:
 
 
 @pytest.fixture
-def place(tmp_path: Path, open_store: Callable[[Path], Store]) -> Iterator[Place]:
+def place(tmp_path, open_store):
     root = tmp_path / "workspace"
     root.mkdir()
     store = open_store(tmp_path / "index.sqlite")
@@ -131,13 +131,13 @@ def place(tmp_path: Path, open_store: Callable[[Path], Store]) -> Iterator[Place
 
 
 @pytest.fixture(scope="session")
-def open_place(open_store: Callable[[Path], Store]) -> Callable[[Path, Path], Place]:
+def open_place(open_store):
     """For tests that need several indexes of one folder, or one in each of many examples."""
     return lambda root, index: Place(root, open_store(index), CountingEmbedder())
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path):
     """A workspace to watch."""
     root = tmp_path / "workspace"
     (root / "memory").mkdir(parents=True)
@@ -147,7 +147,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Watcher, FakeIndex]]]:
+def watched(tmp_path, monkeypatch):
     """Starts watchers that end with the test; each is handed over once it has begun, and all is quiet."""
     from openclaw_memory.indexing import watcher
 

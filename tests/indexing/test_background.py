@@ -6,7 +6,6 @@ import gc
 import threading
 import weakref
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from watching import eventually
@@ -106,9 +105,7 @@ def test_the_thread_ends_with_its_owner():
     assert not thread.is_alive()
 
 
-# --- searches go before syncs -----------------------------------------------------------------------------------------
-
-
+# --- searches go before syncs
 def test_a_sync_waits_until_the_last_search_is_done():
     priority, order = SearchPriority(), []
     under_way, may_end = threading.Event(), threading.Event()
@@ -142,7 +139,7 @@ def test_a_sync_gets_on_under_searches_without_end_and_waits_for_none_that_is_ov
         priority.yield_to_searches()
 
 
-def test_the_sync_of_a_memory_yields_to_its_searches(notes: Path, monkeypatch):
+def test_the_sync_of_a_memory_yields_to_its_searches(notes, monkeypatch):
     waited: list[int] = []
     with Memory.open(notes, embedder="static") as memory:
         memory.sync()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import stat
 from pathlib import Path
-from typing import Any
 
 import pytest
 from batch_place import HOST, MIN_TEXTS, NOON, PACE, FakeService, Place, reasons
@@ -12,7 +11,7 @@ from batch_place import HOST, MIN_TEXTS, NOON, PACE, FakeService, Place, reasons
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings.batch.jobs import Patience
+from openclaw_memory.embeddings.batch import Patience
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.errors import StoreError
@@ -22,15 +21,13 @@ from openclaw_memory.workspace import Workspace
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path):
     (tmp_path / "workspace").mkdir()
     return Place(tmp_path / "workspace", tmp_path / "index.sqlite")
 
 
-# --- handed over, and collected ------------------------------------------------------------------------------------
-
-
-def test_many_missing_texts_go_to_the_batch_api_and_a_later_sync_collects_them(place: Place) -> None:
+# --- handed over, and collected
+def test_many_missing_texts_go_to_the_batch_api_and_a_later_sync_collects_them(place):
     place.fill(8)
     first = place.sync()
     assert (len(first.added), len(first.waiting), first.embedded) == (8, 8, 0)
@@ -46,7 +43,7 @@ def test_many_missing_texts_go_to_the_batch_api_and_a_later_sync_collects_them(p
     assert not place.file.exists()
 
 
-def test_the_vectors_of_a_job_are_those_of_ordinary_calls(place: Place, tmp_path: Path) -> None:
+def test_the_vectors_of_a_job_are_those_of_ordinary_calls(place, tmp_path):
     place.fill(8)
     place.sync()
     place.service.finish()
@@ -61,7 +58,7 @@ def test_the_vectors_of_a_job_are_those_of_ordinary_calls(place: Place, tmp_path
         )
 
 
-def test_texts_are_parted_into_jobs_as_large_as_the_service_takes(place: Place) -> None:
+def test_texts_are_parted_into_jobs_as_large_as_the_service_takes(place):
     place.fill(8)
     place.service.max_items, place.concurrency = 3, 3
     place.sync()
@@ -70,7 +67,7 @@ def test_texts_are_parted_into_jobs_as_large_as_the_service_takes(place: Place) 
     assert (place.sync().embedded, place.vectors()) == (8, 8)
 
 
-def test_two_jobs_run_at_a_time_and_the_other_texts_wait_for_them(place: Place) -> None:
+def test_two_jobs_run_at_a_time_and_the_other_texts_wait_for_them(place):
     place.fill(20)
     place.service.max_items = 5
     report = place.sync()
@@ -84,7 +81,7 @@ def test_two_jobs_run_at_a_time_and_the_other_texts_wait_for_them(place: Place) 
     assert (place.vectors(), place.service.ordinary) == (20, [])
 
 
-def test_a_sync_that_waits_sees_all_jobs_through_two_at_a_time(place: Place) -> None:
+def test_a_sync_that_waits_sees_all_jobs_through_two_at_a_time(place):
     place.fill(20)
     place.service.max_items, place.service.polls = 5, 1
     assert place.sync("wait").ok
@@ -92,7 +89,7 @@ def test_a_sync_that_waits_sees_all_jobs_through_two_at_a_time(place: Place) -> 
     assert (place.vectors(), [text for text in place.service.ordinary if "memo number" in text]) == (20, [])
 
 
-def test_a_running_job_is_waited_for_and_not_submitted_again(place: Place) -> None:
+def test_a_running_job_is_waited_for_and_not_submitted_again(place):
     place.fill(8)
     first = place.sync()
     assert place.sync().waiting == first.waiting
@@ -100,18 +97,16 @@ def test_a_running_job_is_waited_for_and_not_submitted_again(place: Place) -> No
 
 
 @pytest.mark.parametrize(
-    ("use", "count", "options"),
-    [("later", MIN_TEXTS - 1, {}), ("off", 8, {})],
-    ids=["few texts", "off"],
+    ("use", "count", "options"), [("later", MIN_TEXTS - 1, {}), ("off", 8, {})], ids=["few texts", "off"]
 )
-def test_ordinary_calls_are_made_otherwise(place: Place, use: str, count: int, options: dict[str, Any]) -> None:
+def test_ordinary_calls_are_made_otherwise(place, use, count, options):
     place.fill(count)
     report = place.sync(use, **options)
     assert (report.embedded, report.ok, len(place.service.ordinary)) == (count, True, count)
     assert (place.service.jobs, place.file.exists()) == ({}, False)
 
 
-def test_a_service_without_a_batch_api_is_asked_ordinarily(place: Place) -> None:
+def test_a_service_without_a_batch_api_is_asked_ordinarily(place):
     place.fill(8)
     with place.opened() as store:
         config = MemoryConfig(embedding=EmbeddingConfig(batch="wait"))
@@ -120,7 +115,7 @@ def test_a_service_without_a_batch_api_is_asked_ordinarily(place: Place) -> None
     assert (report.embedded, report.ok) == (8, True)
 
 
-def test_a_note_written_meanwhile_is_embedded_at_once(place: Place) -> None:
+def test_a_note_written_meanwhile_is_embedded_at_once(place):
     place.fill(8)
     place.sync()
     place.write("memory/new.md", "a zeppelin was seen")
@@ -130,7 +125,7 @@ def test_a_note_written_meanwhile_is_embedded_at_once(place: Place) -> None:
     assert place.vectors() == 1
 
 
-def test_texts_that_no_job_takes_are_asked_for_ordinarily(place: Place) -> None:
+def test_texts_that_no_job_takes_are_asked_for_ordinarily(place):
     place.fill(8)
     place.write("memory/long.md", "x" * 3000)
     place.chunking = ChunkingConfig(max_chars=5000)
@@ -139,7 +134,7 @@ def test_texts_that_no_job_takes_are_asked_for_ordinarily(place: Place) -> None:
     assert "x" * 1000 in "".join(place.service.ordinary)
 
 
-def test_what_is_remembered_is_private_and_tells_the_job(place: Place) -> None:
+def test_what_is_remembered_is_private_and_tells_the_job(place):
     place.fill(8)
     place.sync()
     assert stat.S_IMODE(place.file.stat().st_mode) == 0o600
@@ -148,7 +143,7 @@ def test_what_is_remembered_is_private_and_tells_the_job(place: Place) -> None:
     assert [path.name for path in place.file.parent.glob("*.json*")] == [place.file.name]
 
 
-def test_each_job_is_remembered_before_the_next_is_submitted(place: Place) -> None:
+def test_each_job_is_remembered_before_the_next_is_submitted(place):
     place.fill(8)
     place.service.max_items, place.concurrency = 3, 3
     seen: list[int] = []
@@ -158,10 +153,8 @@ def test_each_job_is_remembered_before_the_next_is_submitted(place: Place) -> No
     assert seen == [0, 1, 2]
 
 
-# --- waiting for them ------------------------------------------------------------------------------------------------
-
-
-def test_a_sync_that_waits_polls_until_the_vectors_are_there(place: Place) -> None:
+# --- waiting for them
+def test_a_sync_that_waits_polls_until_the_vectors_are_there(place):
     place.fill(8)
     place.service.polls = 4
     report = place.sync("wait")
@@ -171,7 +164,7 @@ def test_a_sync_that_waits_polls_until_the_vectors_are_there(place: Place) -> No
     assert [(step.completed, step.total, step.seconds) for step in told] == [(0, 8, 2.0 * at) for at in range(4)]
 
 
-def test_keywords_find_everything_while_a_sync_waits(place: Place) -> None:
+def test_keywords_find_everything_while_a_sync_waits(place):
     place.fill(8)
     place.service.polls = 2
     found: list[int] = []
@@ -184,7 +177,7 @@ def test_keywords_find_everything_while_a_sync_waits(place: Place) -> None:
     assert found == [8, 8]
 
 
-def test_a_sync_that_was_ended_while_it_waited_is_taken_up_again(place: Place) -> None:
+def test_a_sync_that_was_ended_while_it_waited_is_taken_up_again(place):
     place.fill(8)
 
     def end(step: Progress) -> None:
@@ -197,7 +190,7 @@ def test_a_sync_that_was_ended_while_it_waited_is_taken_up_again(place: Place) -
     assert (place.sync("wait").waiting, len(place.service.jobs), place.service.ordinary) == ((), 1, [])
 
 
-def test_closing_the_store_ends_the_waiting(place: Place) -> None:
+def test_closing_the_store_ends_the_waiting(place):
     place.fill(8)
     with place.opened() as store:
         patience = Patience(MIN_TEXTS, sleep=lambda _: store.close())
@@ -208,7 +201,7 @@ def test_closing_the_store_ends_the_waiting(place: Place) -> None:
         embedder.close()
 
 
-def test_a_late_job_is_waited_for_twice_and_then_given_up(place: Place) -> None:
+def test_a_late_job_is_waited_for_twice_and_then_given_up(place):
     place.fill(8)
     place.service.on_submit = lambda: place.service.fails.update(submit=ServiceError("no", FailureKind.DENIED))
     report = place.sync("wait")
@@ -217,7 +210,7 @@ def test_a_late_job_is_waited_for_twice_and_then_given_up(place: Place) -> None:
     assert (report.waiting, len(place.service.ordinary), place.vectors()) == ((), 8, 8)
 
 
-def test_a_job_that_is_only_late_once_is_collected(place: Place) -> None:
+def test_a_job_that_is_only_late_once_is_collected(place):
     place.fill(8)
     place.service.polls = 55  # of 50 polls in the first wait
     report = place.sync("wait")
@@ -225,7 +218,7 @@ def test_a_job_that_is_only_late_once_is_collected(place: Place) -> None:
     assert (len(place.service.jobs), place.service.ordinary) == (1, [])
 
 
-def test_two_late_jobs_end_in_ordinary_calls(place: Place) -> None:
+def test_two_late_jobs_end_in_ordinary_calls(place):
     place.fill(8)
     report = place.sync("wait")
     assert (len(place.service.jobs), place.service.cancelled) == (2, ["job-1", "job-2"])
@@ -233,14 +226,12 @@ def test_two_late_jobs_end_in_ordinary_calls(place: Place) -> None:
     assert place.clock.now - NOON == 4 * 100.0
 
 
-# --- through the front door ----------------------------------------------------------------------------------------------
-
-
+# --- through the front door
 def remember(notes: Path, count: int = 1000) -> None:
     (notes / "memory" / "long.md").write_text("".join(f"## Topic {n}\n\nmemo number {n}\n\n" for n in range(count)))
 
 
-def test_a_memory_hands_over_a_large_first_index_and_another_one_collects_it(notes: Path) -> None:
+def test_a_memory_hands_over_a_large_first_index_and_another_one_collects_it(notes):
     remember(notes)
     service = FakeService()
     config = MemoryConfig(embedding=EmbeddingConfig(batch="later"))
@@ -257,7 +248,7 @@ def test_a_memory_hands_over_a_large_first_index_and_another_one_collects_it(not
         assert (results.mode, results.reason, results.stale) == ("hybrid", None, False)
 
 
-def test_the_real_sdk_and_a_server_agree_on_jobs(notes: Path, embedding_server: Any, tmp_path: Path) -> None:
+def test_the_real_sdk_and_a_server_agree_on_jobs(notes, embedding_server, tmp_path):
     pytest.importorskip("openai")
     place = Place(notes, tmp_path / "index.sqlite")
     place.fill(8)

@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import json
 import threading
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from batch_place import Place, reasons
 
-from openclaw_memory.embeddings.batch.api import JobState
-from openclaw_memory.embeddings.batch.jobs import LONGEST_SECONDS
+from openclaw_memory.embeddings.batch import LONGEST_SECONDS
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
+from openclaw_memory.embeddings.remote.service import JobState
 from openclaw_memory.errors import EmbedderError, StoreError
 from openclaw_memory.types import SyncReport
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path):
     (tmp_path / "workspace").mkdir()
     return Place(tmp_path / "workspace", tmp_path / "index.sqlite")
 
 
-# --- failures ----------------------------------------------------------------------------------------------------------
-
-
+# --- failures
 @pytest.mark.parametrize("unknown", [False, True])
-def test_a_failed_job_is_submitted_once_more_and_then_ordinary_calls_do_the_rest(
-    place: Place, unknown: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failed_job_is_submitted_once_more_and_then_ordinary_calls_do_the_rest(place, unknown, caplog):
     place.fill(8)
     place.sync()
     if unknown:
@@ -46,7 +41,7 @@ def test_a_failed_job_is_submitted_once_more_and_then_ordinary_calls_do_the_rest
     assert "from now on, ordinary requests take its place until" in caplog.text
 
 
-def test_a_batch_api_that_is_off_stays_off_until_the_file_is_deleted(place: Place) -> None:
+def test_a_batch_api_that_is_off_stays_off_until_the_file_is_deleted(place):
     place.fill(8)
     place.service.state = JobState.FAILED
     for _ in range(3):
@@ -61,7 +56,7 @@ def test_a_batch_api_that_is_off_stays_off_until_the_file_is_deleted(place: Plac
     assert (len(place.sync().waiting), len(place.service.jobs)) == (8, 3)
 
 
-def test_a_job_that_succeeds_makes_an_earlier_failure_forgotten(place: Place) -> None:
+def test_a_job_that_succeeds_makes_an_earlier_failure_forgotten(place):
     place.fill(8)
     place.sync()
     place.service.state = JobState.FAILED
@@ -70,7 +65,7 @@ def test_a_job_that_succeeds_makes_an_earlier_failure_forgotten(place: Place) ->
     assert (place.sync().ok, place.file.exists()) == (True, False)
 
 
-def test_what_an_expired_job_gave_is_kept(place: Place) -> None:
+def test_what_an_expired_job_gave_is_kept(place):
     place.fill(12)
     place.sync()
     place.service.state = JobState.EXPIRED
@@ -80,7 +75,7 @@ def test_what_an_expired_job_gave_is_kept(place: Place) -> None:
     assert [len(job) for job in place.service.jobs.values()] == [12, 9]
 
 
-def test_a_job_that_runs_for_days_has_failed(place: Place) -> None:
+def test_a_job_that_runs_for_days_has_failed(place):
     place.fill(8)
     place.sync()
     place.clock.now += LONGEST_SECONDS + 1
@@ -109,7 +104,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
-def test_a_bad_vector_of_a_job_is_not_stored_and_its_text_asked_for_ordinarily(place: Place, lie: Any) -> None:
+def test_a_bad_vector_of_a_job_is_not_stored_and_its_text_asked_for_ordinarily(place, lie):
     place.fill(8)
     place.sync()
     place.service.finish()
@@ -123,7 +118,7 @@ def test_a_bad_vector_of_a_job_is_not_stored_and_its_text_asked_for_ordinarily(p
         assert store.chunks([best[0].chunk_id])[0].path == "memory/3.md"
 
 
-def test_many_missing_answers_of_a_job_are_not_handed_over_again(place: Place) -> None:
+def test_many_missing_answers_of_a_job_are_not_handed_over_again(place):
     place.fill(8)
     place.sync()
     place.service.finish()
@@ -131,7 +126,7 @@ def test_many_missing_answers_of_a_job_are_not_handed_over_again(place: Place) -
     assert (place.sync().ok, len(place.service.jobs), len(place.service.ordinary)) == (True, 1, 7)
 
 
-def test_a_job_without_a_single_vector_is_a_failure(place: Place) -> None:
+def test_a_job_without_a_single_vector_is_a_failure(place):
     place.fill(8)
     place.service.state = JobState.DONE
     place.service.lies = {"memo": None}
@@ -140,7 +135,7 @@ def test_a_job_without_a_single_vector_is_a_failure(place: Place) -> None:
     assert (place.sync().ok, len(place.service.ordinary), len(place.service.jobs)) == (True, 8, 2)
 
 
-def test_vectors_of_other_dimensions_than_the_index_holds_are_not_stored(place: Place) -> None:
+def test_vectors_of_other_dimensions_than_the_index_holds_are_not_stored(place):
     place.write("memory/first.md", "the very first note")
     place.sync()
     place.fill(8)
@@ -152,7 +147,7 @@ def test_vectors_of_other_dimensions_than_the_index_holds_are_not_stored(place: 
     assert (place.sync().ok, place.vectors()) == (True, 9)
 
 
-def test_a_service_that_takes_no_job_is_asked_ordinarily(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_service_that_takes_no_job_is_asked_ordinarily(place, caplog):
     place.fill(8)
     place.service.fails["submit"] = ServiceError("no batches here", FailureKind.DENIED)
     assert (place.sync().ok, len(place.service.ordinary)) == (True, 8)
@@ -161,7 +156,7 @@ def test_a_service_that_takes_no_job_is_asked_ordinarily(place: Place, caplog: p
     assert known == {"jobs": [], "failures": 1}
 
 
-def test_a_job_whose_name_was_lost_on_the_way_is_not_submitted_again(place: Place) -> None:
+def test_a_job_whose_name_was_lost_on_the_way_is_not_submitted_again(place):
     place.fill(8)
     asked: list[int] = []
 
@@ -174,7 +169,7 @@ def test_a_job_whose_name_was_lost_on_the_way_is_not_submitted_again(place: Plac
     assert (asked, report.ok, len(place.service.ordinary), place.file.exists()) == ([0], True, 8, False)
 
 
-def test_a_service_that_is_down_keeps_its_jobs(place: Place) -> None:
+def test_a_service_that_is_down_keeps_its_jobs(place):
     place.fill(8)
     place.sync()
     for call in ("state", "results"):
@@ -185,7 +180,7 @@ def test_a_service_that_is_down_keeps_its_jobs(place: Place) -> None:
     assert (place.sync().ok, len(place.service.jobs), place.service.ordinary) == (True, 1, [])
 
 
-def test_an_embedder_that_is_down_leaves_its_jobs_alone(place: Place) -> None:
+def test_an_embedder_that_is_down_leaves_its_jobs_alone(place):
     place.fill(8)
     place.sync()
     place.service.fails = {"send": ConnectionResetError("gone")}
@@ -195,7 +190,7 @@ def test_an_embedder_that_is_down_leaves_its_jobs_alone(place: Place) -> None:
     assert (place.sync().ok, len(place.service.jobs), place.service.ordinary) == (True, 1, [])
 
 
-def test_a_sync_does_not_wait_for_an_embedder_that_is_down(place: Place) -> None:
+def test_a_sync_does_not_wait_for_an_embedder_that_is_down(place):
     place.fill(8)
     place.sync()
     place.service.fails = {"send": ConnectionResetError("gone")}
@@ -204,7 +199,7 @@ def test_a_sync_does_not_wait_for_an_embedder_that_is_down(place: Place) -> None
     assert (place.clock.slept, len(place.service.jobs)) == ([], 1)
 
 
-def test_results_that_cannot_be_had_twice_give_the_job_up(place: Place) -> None:
+def test_results_that_cannot_be_had_twice_give_the_job_up(place):
     place.fill(8)
     place.sync()
     place.service.finish()
@@ -216,7 +211,7 @@ def test_results_that_cannot_be_had_twice_give_the_job_up(place: Place) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"identity": 1}', b"\xff\xfe", b'{"jobs": [{}]}'])
-def test_a_damaged_file_is_set_aside(place: Place, damage: bytes, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_file_is_set_aside(place, damage, caplog):
     place.fill(8)
     place.file.write_bytes(damage)
     assert len(place.sync().waiting) == 8
@@ -226,7 +221,7 @@ def test_a_damaged_file_is_set_aside(place: Place, damage: bytes, caplog: pytest
     assert place.sync().ok
 
 
-def test_a_damaged_file_that_cannot_be_set_aside_is_told_in_words(place: Place) -> None:
+def test_a_damaged_file_that_cannot_be_set_aside_is_told_in_words(place):
     place.fill(8)
     place.file.write_bytes(b"{")
     place.file.with_name(f"{place.file.name}.damaged").mkdir()
@@ -234,7 +229,7 @@ def test_a_damaged_file_that_cannot_be_set_aside_is_told_in_words(place: Place) 
         place.sync()
 
 
-def test_no_job_is_submitted_that_could_not_be_remembered(place: Place) -> None:
+def test_no_job_is_submitted_that_could_not_be_remembered(place):
     place.fill(8)
     place.file.mkdir()
     with pytest.raises(StoreError, match="cannot be read"):
@@ -242,7 +237,7 @@ def test_no_job_is_submitted_that_could_not_be_remembered(place: Place) -> None:
     assert place.service.jobs == {}
 
 
-def test_the_second_of_two_that_lack_the_same_texts_leaves_them_to_the_first_ones_job(place: Place) -> None:
+def test_the_second_of_two_that_lack_the_same_texts_leaves_them_to_the_first_ones_job(place):
     place.fill(8)
     reports: list[SyncReport] = []
     other = threading.Thread(target=lambda: reports.append(place.sync()))
@@ -253,10 +248,8 @@ def test_the_second_of_two_that_lack_the_same_texts_leaves_them_to_the_first_one
     assert [len(report.waiting) for report in reports] == [8, 8]
 
 
-# --- other models, and rebuilds ----------------------------------------------------------------------------------------
-
-
-def test_the_jobs_of_another_model_wait_until_it_is_wanted_again(place: Place) -> None:
+# --- other models, and rebuilds
+def test_the_jobs_of_another_model_wait_until_it_is_wanted_again(place):
     place.fill(8)
     place.sync()
     place.service.model = "fake-2"
@@ -271,7 +264,7 @@ def test_the_jobs_of_another_model_wait_until_it_is_wanted_again(place: Place) -
     assert (place.service.polled, place.file.exists()) == ({"job-1": 1, "job-2": 1}, False)
 
 
-def test_failures_of_one_model_do_not_count_against_another(place: Place) -> None:
+def test_failures_of_one_model_do_not_count_against_another(place):
     place.fill(8)
     place.service.state = JobState.FAILED
     for _ in range(3):
@@ -281,7 +274,7 @@ def test_failures_of_one_model_do_not_count_against_another(place: Place) -> Non
     assert len(json.loads(place.file.read_text())) == 2
 
 
-def test_jobs_of_another_model_that_no_service_keeps_so_long_are_swept(place: Place) -> None:
+def test_jobs_of_another_model_that_no_service_keeps_so_long_are_swept(place):
     place.fill(8)
     place.sync()
     place.service.model = "fake-2"
@@ -293,7 +286,7 @@ def test_jobs_of_another_model_that_no_service_keeps_so_long_are_swept(place: Pl
     assert [job["name"] for job in place.remembered()] == ["job-2"]
 
 
-def test_a_rebuild_whose_texts_are_with_the_service_leaves_the_old_index_in_place(place: Place) -> None:
+def test_a_rebuild_whose_texts_are_with_the_service_leaves_the_old_index_in_place(place):
     place.fill(8)
     place.sync("off")
     place.service.model = "fake-2"
@@ -313,7 +306,7 @@ def test_a_rebuild_whose_texts_are_with_the_service_leaves_the_old_index_in_plac
     assert len(place.service.ordinary) == 8 + 1
 
 
-def test_a_rebuild_waits_for_the_service_where_it_is_told_to(place: Place) -> None:
+def test_a_rebuild_waits_for_the_service_where_it_is_told_to(place):
     place.fill(8)
     place.sync("off")
     place.service.model = "fake-2"
@@ -322,7 +315,7 @@ def test_a_rebuild_waits_for_the_service_where_it_is_told_to(place: Place) -> No
     assert ("fake-2" in str(report.rebuilt), report.ok, place.vectors()) == (True, True, 8)
 
 
-def test_a_forced_sync_of_an_index_that_waits_builds_it_and_goes_on_waiting(place: Place) -> None:
+def test_a_forced_sync_of_an_index_that_waits_builds_it_and_goes_on_waiting(place):
     place.fill(8)
     place.sync()
     report = place.sync(force=True)

@@ -31,18 +31,18 @@ def in_doubt(place) -> dict[str, FileRecord]:
     return {path: replace(record, checked_ns=record.mtime_ns) for path, record in place.store.files().items()}
 
 
-def test_of_a_synced_workspace_nothing_is_behind(synced) -> None:
+def test_of_a_synced_workspace_nothing_is_behind(synced):
     assert why(synced) == {}
 
 
-def test_new_changed_and_gone_files_are_told_apart(synced) -> None:
+def test_new_changed_and_gone_files_are_told_apart(synced):
     synced.write("memory/new.md", "memo")
     synced.write("memory/a.md", "memo", "more")
     (synced.root / "memory/b.md").unlink()
     assert why(synced) == {"memory/a.md": CHANGED, "memory/b.md": GONE, "memory/new.md": NEW}
 
 
-def test_a_file_in_doubt_is_behind_only_if_its_text_is_another_one(synced) -> None:
+def test_a_file_in_doubt_is_behind_only_if_its_text_is_another_one(synced):
     known = in_doubt(synced)
     assert why(synced, known=known) == {}
     file = synced.root / "memory/a.md"
@@ -52,7 +52,7 @@ def test_a_file_in_doubt_is_behind_only_if_its_text_is_another_one(synced) -> No
     assert why(synced, known=known) == {"memory/a.md": CHANGED}
 
 
-def test_a_file_in_doubt_that_cannot_be_read_stays_in_doubt(synced, monkeypatch) -> None:
+def test_a_file_in_doubt_that_cannot_be_read_stays_in_doubt(synced, monkeypatch):
     def refuse(*_: object) -> str:
         raise PermissionError(13, "Permission denied")
 
@@ -60,13 +60,13 @@ def test_a_file_in_doubt_that_cannot_be_read_stays_in_doubt(synced, monkeypatch)
     assert set(why(synced, known=in_doubt(synced)).values()) == {IN_DOUBT}
 
 
-def test_what_kept_the_last_sync_from_a_file_is_told_as_long_as_it_is_behind(synced) -> None:
+def test_what_kept_the_last_sync_from_a_file_is_told_as_long_as_it_is_behind(synced):
     failed = {"memory/a.md": "is locked", "memory/b.md": "was locked", "memory/none.md": "is nowhere"}
     synced.write("memory/a.md", "memo", "more")
     assert why(synced, failed) == {"memory/a.md": "failed: is locked"}
 
 
-def test_a_file_that_only_lacks_vectors_says_so(place) -> None:
+def test_a_file_that_only_lacks_vectors_says_so(place):
     place.embedder.broken = True
     place.write("MEMORY.md", "memo")
     place.sync()
@@ -75,14 +75,14 @@ def test_a_file_that_only_lacks_vectors_says_so(place) -> None:
     assert "out of order" in reason
 
 
-def test_what_lies_behind_an_unreadable_folder_is_not_said_to_be_gone(synced) -> None:
+def test_what_lies_behind_an_unreadable_folder_is_not_said_to_be_gone(synced):
     scan = synced.workspace.scan()
     scan = replace(scan, files=scan.files[:1], unreadable=("memory",))
     found = why_behind(synced.workspace, scan, synced.store.files(), {})
     assert found == {"memory/a.md": "cannot be looked at", "memory/b.md": "cannot be looked at"}
 
 
-def test_a_file_that_cannot_be_decoded_names_its_reason_in_another_process(synced) -> None:
+def test_a_file_that_cannot_be_decoded_names_its_reason_in_another_process(synced):
     (synced.root / "memory/a.md").write_bytes(b"\xff\xfe\x00")
     report = synced.sync()
     (left_out,) = report.skipped

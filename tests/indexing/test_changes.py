@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,17 +20,17 @@ FILE = MemoryFile("memory/a.md", "memory", size=10, mtime_ns=LONG_AGO, inode=7)
 RECORD = FileRecord("memory/a.md", "memory", "hash", 10, LONG_AGO, 7, checked_ns=LONG_AGO + SECOND)
 
 
-def test_a_file_with_the_stamp_it_had_is_unchanged() -> None:
+def test_a_file_with_the_stamp_it_had_is_unchanged():
     difference = compare([FILE], {FILE.path: RECORD})
     assert (difference.unchanged, difference.to_read, difference.vanished) == (1, (), ())
 
 
-def test_a_file_that_the_index_does_not_know_is_fresh() -> None:
+def test_a_file_that_the_index_does_not_know_is_fresh():
     assert compare([FILE], {}).fresh == (FILE,)
 
 
 @pytest.mark.parametrize("change", [{"size": 11}, {"mtime_ns": LONG_AGO - 1}, {"inode": 8}, {"source": "sessions"}])
-def test_any_difference_in_the_stamp_makes_a_file_touched_also_an_older_mtime(change: dict[str, object]) -> None:
+def test_any_difference_in_the_stamp_makes_a_file_touched_also_an_older_mtime(change):
     file = replace(FILE, **change)  # type: ignore[arg-type]
     assert compare([file], {FILE.path: RECORD}).touched == (file,)
 
@@ -47,9 +46,7 @@ def test_any_difference_in_the_stamp_makes_a_file_touched_also_an_older_mtime(ch
         (1_000 * SECOND, 3 * SECOND, False),
     ],
 )
-def test_a_file_read_within_a_tick_of_its_last_write_is_in_doubt(
-    mtime_ns: int, checked_after_ns: int, in_doubt: bool
-) -> None:
+def test_a_file_read_within_a_tick_of_its_last_write_is_in_doubt(mtime_ns, checked_after_ns, in_doubt):
     file = replace(FILE, mtime_ns=mtime_ns)
     record = replace(RECORD, mtime_ns=mtime_ns, checked_ns=mtime_ns + checked_after_ns)
     difference = compare([file], {file.path: record})
@@ -57,7 +54,7 @@ def test_a_file_read_within_a_tick_of_its_last_write_is_in_doubt(
     assert difference.dirty == ()
 
 
-def test_dirty_names_what_is_fresh_touched_or_vanished() -> None:
+def test_dirty_names_what_is_fresh_touched_or_vanished():
     fresh, touched = replace(FILE, path="memory/new.md"), replace(FILE, size=99)
     gone = replace(RECORD, path="memory/gone.md")
     difference = compare([fresh, touched], {FILE.path: RECORD, gone.path: gone})
@@ -93,16 +90,14 @@ def rewritten(file: Path) -> None:
     ],
     ids=["same", "two messages", "three messages", "much", "shorter", "rewritten", "another file", "gone", "a new one"],
 )  # fmt: skip
-def test_a_transcript_can_wait_while_it_grows_by_little(
-    place: Any, change: Callable[[Any, Path], object], counts: bool
-) -> None:
+def test_a_transcript_can_wait_while_it_grows_by_little(place, change, counts):
     file = place.say(TALK, "memo apple")
     place.sync()
     change(place, file)
     assert bool(worth(place)) == counts
 
 
-def test_a_transcript_that_was_not_read_to_its_end_cannot_wait(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transcript_that_was_not_read_to_its_end_cannot_wait(place, monkeypatch):
     monkeypatch.setattr(pipeline, "CHUNKS_PER_WRITE", 1)
     place.say(TALK, "memo apple", day="2026-11-20")
     place.say(TALK, "memo pear", day="2026-11-21")
@@ -122,7 +117,7 @@ def test_a_transcript_that_was_not_read_to_its_end_cannot_wait(place: Any, monke
     assert worth(place) == set()
 
 
-def test_a_transcript_that_lacks_only_vectors_can_wait(place: Any) -> None:
+def test_a_transcript_that_lacks_only_vectors_can_wait(place):
     place.embedder.broken = True
     place.say(TALK, "memo apple")
     assert not place.sync().ok

@@ -16,7 +16,7 @@ from openclaw_memory.types.results import SyncFailure, SyncRecord
 NOON = 1_795_348_800.25  # 2026-11-22T12:00:00.250 UTC
 
 
-def test_a_note_of_a_sync_comes_back_with_its_counts_and_reasons() -> None:
+def test_a_note_of_a_sync_comes_back_with_its_counts_and_reasons():
     report = SyncReport(
         added=("a.md", "b.md"),
         removed=("c.md",),
@@ -44,14 +44,14 @@ def test_a_note_of_a_sync_comes_back_with_its_counts_and_reasons() -> None:
     )
 
 
-def test_a_note_does_not_grow_with_the_files_that_fail() -> None:
+def test_a_note_does_not_grow_with_the_files_that_fail():
     report = SyncReport(failed=tuple(Skipped(f"{number}.md", "no") for number in range(10 * MOST_FILES)))
     said = sync_record(record_of(report, "manual", NOON))
     assert said is not None
     assert len(said.failed) == MOST_FILES
 
 
-def test_an_error_without_words_is_told_by_its_type() -> None:
+def test_an_error_without_words_is_told_by_its_type():
     assert sync_failure(record_of_error(WorkspaceError("the folder has gone"), NOON)) == SyncFailure(
         "2026-11-22T12:00:00.250+00:00", "the folder has gone"
     )
@@ -60,7 +60,7 @@ def test_an_error_without_words_is_told_by_its_type() -> None:
     assert said.error == "KeyboardInterrupt"
 
 
-def test_words_that_are_no_note_are_an_error_of_an_unknown_time() -> None:
+def test_words_that_are_no_note_are_an_error_of_an_unknown_time():
     assert sync_failure("WorkspaceError: the folder has gone") == SyncFailure(
         None, "WorkspaceError: the folder has gone"
     )
@@ -83,16 +83,16 @@ def test_words_that_are_no_note_are_an_error_of_an_unknown_time() -> None:
         "\udcff",
     ],
 )
-def test_what_is_no_note_tells_nothing(text: str | None) -> None:
+def test_what_is_no_note_tells_nothing(text):
     assert sync_record(text) is None
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner)))
-def test_whatever_lies_in_the_place_of_a_note_is_no_error(value: object) -> None:
+def test_whatever_lies_in_the_place_of_a_note_is_no_error(value):
     assert sync_record(json.dumps(value)) is None
 
 
 @given(st.floats(0, 4e9), st.floats(0, 4e9))
-def test_later_times_are_later_texts(one: float, other: float) -> None:
+def test_later_times_are_later_texts(one, other):
     one, other = round(one, 3), round(other, 3)
     assert (moment(one) <= moment(other)) or one > other

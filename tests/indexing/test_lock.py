@@ -33,7 +33,7 @@ SECONDS = 60  # how long another thread may take before a test gives up on it
 
 
 @pytest.fixture
-def lock_path(tmp_path: Path) -> Path:
+def lock_path(tmp_path):
     return tmp_path / "index.sqlite.sync-lock"
 
 
@@ -50,7 +50,7 @@ def another_process(lock_path: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def test_the_turn_shows_while_a_block_runs_and_not_before_or_after(lock_path: Path) -> None:
+def test_the_turn_shows_while_a_block_runs_and_not_before_or_after(lock_path):
     assert not is_locked(lock_path)
     with file_lock(lock_path) as alone:
         assert alone
@@ -58,7 +58,7 @@ def test_the_turn_shows_while_a_block_runs_and_not_before_or_after(lock_path: Pa
     assert not is_locked(lock_path)
 
 
-def test_threads_take_their_turns_one_after_the_other(lock_path: Path) -> None:
+def test_threads_take_their_turns_one_after_the_other(lock_path):
     inside: list[int] = []
     most: list[int] = []
 
@@ -74,14 +74,14 @@ def test_threads_take_their_turns_one_after_the_other(lock_path: Path) -> None:
     assert most == [1] * 20
 
 
-def test_who_will_not_wait_is_told_which_process_has_the_turn(lock_path: Path) -> None:
+def test_who_will_not_wait_is_told_which_process_has_the_turn(lock_path):
     with another_process(lock_path) as process:
         for wait in (0, 0.2):
             with pytest.raises(SyncBusyError, match=rf"process {process.pid}, and was waited for {wait:g} s"):
                 file_lock(lock_path, wait).__enter__()
 
 
-def test_who_waits_is_told_so_and_gets_the_turn_when_the_other_ends(lock_path: Path) -> None:
+def test_who_waits_is_told_so_and_gets_the_turn_when_the_other_ends(lock_path):
     words: list[str] = []
     with another_process(lock_path) as process:
 
@@ -97,7 +97,7 @@ def test_who_waits_is_told_so_and_gets_the_turn_when_the_other_ends(lock_path: P
     assert f"process {process.pid}" in words[0]
 
 
-def test_waiting_can_be_ended_by_whoever_is_told(lock_path: Path) -> None:
+def test_waiting_can_be_ended_by_whoever_is_told(lock_path):
     def told(_: str) -> None:
         raise KeyboardInterrupt
 
@@ -105,7 +105,7 @@ def test_waiting_can_be_ended_by_whoever_is_told(lock_path: Path) -> None:
         pass
 
 
-def test_a_holder_that_is_killed_keeps_nobody_waiting(lock_path: Path) -> None:
+def test_a_holder_that_is_killed_keeps_nobody_waiting(lock_path):
     with another_process(lock_path) as process:
         assert is_locked(lock_path)
         process.send_signal(signal.SIGKILL)
@@ -114,7 +114,7 @@ def test_a_holder_that_is_killed_keeps_nobody_waiting(lock_path: Path) -> None:
             assert alone
 
 
-def test_a_thread_does_not_wait_for_itself(lock_path: Path) -> None:
+def test_a_thread_does_not_wait_for_itself(lock_path):
     with file_lock(lock_path):
         with file_lock(lock_path) as alone:
             assert not alone
@@ -122,7 +122,7 @@ def test_a_thread_does_not_wait_for_itself(lock_path: Path) -> None:
             threads.submit(file_lock(lock_path, 0).__enter__).result(SECONDS)
 
 
-def test_asking_again_and_again_keeps_nobody_from_the_turn(lock_path: Path) -> None:
+def test_asking_again_and_again_keeps_nobody_from_the_turn(lock_path):
     with file_lock(lock_path):
         pass
     done = threading.Event()
@@ -142,23 +142,21 @@ def test_asking_again_and_again_keeps_nobody_from_the_turn(lock_path: Path) -> N
         asking.result(SECONDS)
 
 
-def test_asking_leaves_no_file_and_the_lock_is_for_its_owner_alone(lock_path: Path) -> None:
+def test_asking_leaves_no_file_and_the_lock_is_for_its_owner_alone(lock_path):
     is_locked(lock_path)
     assert list(lock_path.parent.iterdir()) == []
     with file_lock(lock_path):
         assert stat.S_IMODE(lock_path.stat().st_mode) == 0o600
 
 
-def test_where_no_lock_can_be_made_the_work_goes_on_and_knows_that_it_may_not_be_alone(tmp_path: Path) -> None:
+def test_where_no_lock_can_be_made_the_work_goes_on_and_knows_that_it_may_not_be_alone(tmp_path):
     lock_path = tmp_path / "none" / "index.sqlite.sync-lock"
     with file_lock(lock_path, 0) as alone:
         assert not alone
         assert not is_locked(lock_path)
 
 
-def test_a_file_system_without_locks_has_no_turns_and_nobody_is_taken_for_dead(
-    lock_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_locks_has_no_turns_and_nobody_is_taken_for_dead(lock_path, monkeypatch):
     def flock(*_: object) -> None:
         raise OSError(errno.ENOSYS, "Function not implemented")
 
@@ -168,7 +166,7 @@ def test_a_file_system_without_locks_has_no_turns_and_nobody_is_taken_for_dead(
         assert not is_locked(lock_path)
 
 
-def test_a_sync_that_would_have_to_wait_says_so_and_changes_nothing(tmp_path: Path, notes: Path) -> None:
+def test_a_sync_that_would_have_to_wait_says_so_and_changes_nothing(tmp_path, notes):
     labels: list[str] = []
     with Memory(Workspace.open(notes), SqliteStore(tmp_path / "index.sqlite"), None) as memory:
         store = memory._service.store()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from openclaw_memory.indexing.plan import SyncParts, gather, missing_texts
 from openclaw_memory.types import Progress
 
 
-def test_progress_of_gathering_counts_files_whose_texts_are_there(place: Any) -> None:
+def test_progress_of_gathering_counts_files_whose_texts_are_there(place):
     for number in range(700):
         place.write(f"memory/{number:03}.md", f"memo {number}")
 
@@ -26,7 +25,7 @@ def test_progress_of_gathering_counts_files_whose_texts_are_there(place: Any) ->
     assert gather(parts, place.embedder, files) == (0, 0)
 
 
-def test_of_transcripts_that_are_known_only_what_was_added_is_missing(place: Any) -> None:
+def test_of_transcripts_that_are_known_only_what_was_added_is_missing(place):
     parts = SyncParts(place.workspace, place.store, place.embedder, place.config)
     missing = lambda known: [  # noqa: E731
         text for _, text in missing_texts(parts, "another", place.workspace.scan().files, known)

@@ -44,13 +44,13 @@ def write(place: Any, files: int = 5) -> None:
 
 
 @pytest.fixture
-def one_file_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_file_a_transaction(monkeypatch):
     monkeypatch.setattr(pipeline, "FILES_PER_WRITE", 1)
 
 
 @pytest.mark.usefixtures("one_file_a_transaction")
 @pytest.mark.parametrize("again", ["it was asked for", "chunking", "the embedder"])
-def test_searches_are_answered_by_the_whole_old_index_until_the_new_one_is_whole(place: Any, again: str) -> None:
+def test_searches_are_answered_by_the_whole_old_index_until_the_new_one_is_whole(place, again):
     write(place)
     place.sync()
     before, seen = place.rows(), []
@@ -72,7 +72,7 @@ def test_searches_are_answered_by_the_whole_old_index_until_the_new_one_is_whole
 
 @pytest.mark.usefixtures("one_file_a_transaction")
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_a_rebuild_that_a_progress_callback_ends_leaves_the_old_index_and_nothing_else(place: Any, error: Any) -> None:
+def test_a_rebuild_that_a_progress_callback_ends_leaves_the_old_index_and_nothing_else(place, error):
     write(place)
     place.sync()
     before = place.rows()
@@ -88,7 +88,7 @@ def test_a_rebuild_that_a_progress_callback_ends_leaves_the_old_index_and_nothin
 
 
 @pytest.mark.usefixtures("one_file_a_transaction")
-def test_a_first_index_is_built_in_its_place_and_goes_on_where_it_was_cut_short(place: Any) -> None:
+def test_a_first_index_is_built_in_its_place_and_goes_on_where_it_was_cut_short(place):
     write(place)
 
     def end(step: Progress) -> None:
@@ -104,7 +104,7 @@ def test_a_first_index_is_built_in_its_place_and_goes_on_where_it_was_cut_short(
 
 
 @pytest.mark.sqlite_only
-def test_what_a_killed_builder_left_is_swept_by_the_next_sync(place: Any, tmp_path: Path) -> None:
+def test_what_a_killed_builder_left_is_swept_by_the_next_sync(place, tmp_path):
     write(place)
     place.sync()
     place.store.begin_build(place.store.meta()).store.close()
@@ -113,7 +113,7 @@ def test_what_a_killed_builder_left_is_swept_by_the_next_sync(place: Any, tmp_pa
     assert left(tmp_path) == []
 
 
-def test_a_rebuild_embeds_only_what_has_changed(place: Any) -> None:
+def test_a_rebuild_embeds_only_what_has_changed(place):
     write(place)
     place.sync()
     place.embedder.texts.clear()
@@ -123,7 +123,7 @@ def test_a_rebuild_embeds_only_what_has_changed(place: Any) -> None:
 
 
 @pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.nightly)])
-def test_a_rebuild_that_is_killed_at_any_point_leaves_the_old_index_or_the_new_one(tmp_path: Path, kills: int) -> None:
+def test_a_rebuild_that_is_killed_at_any_point_leaves_the_old_index_or_the_new_one(tmp_path, kills):
     notes, index = tmp_path / "notes", tmp_path / "index.sqlite"
     (notes / "memory").mkdir(parents=True)
     words = random.Random(11)

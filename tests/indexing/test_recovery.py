@@ -5,12 +5,11 @@ from __future__ import annotations
 import random
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import apsw
 import pytest
 
-from openclaw_memory.errors import CorruptIndexError, IndexLockedError, StoreError
+from openclaw_memory.errors import CorruptIndexError, StoreError
 from openclaw_memory.store import SqliteStore, connection
 from openclaw_memory.store.integrity import KEPT, set_aside
 
@@ -19,7 +18,7 @@ FLIPS = 300
 
 
 @pytest.fixture
-def index(place: Any, tmp_path: Path) -> Path:
+def index(place, tmp_path):
     """A closed index of notes of which no two chunks are alike."""
     words = random.Random(5)
     for number in range(20):
@@ -34,23 +33,21 @@ def problems(path: Path) -> tuple[str, ...]:
         return store.verify()
 
 
-# --- what is damage --------------------------------------------------------------------------------------------------
-
-
-def test_a_sound_index_is_not_damaged_and_looking_changes_nothing(index: Path) -> None:
+# --- what is damage
+def test_a_sound_index_is_not_damaged_and_looking_changes_nothing(index):
     before = index.read_bytes()
     assert problems(index) == ()
     assert index.read_bytes() == before
 
 
-def test_an_index_that_is_missing_or_empty_is_not_damaged(tmp_path: Path) -> None:
+def test_an_index_that_is_missing_or_empty_is_not_damaged(tmp_path):
     assert problems(tmp_path / "index.sqlite") == ()
     (tmp_path / "index.sqlite").touch()
     assert problems(tmp_path / "index.sqlite") == ()
 
 
 @pytest.mark.parametrize("damage", ["garbage", "cut"])
-def test_garbage_in_any_page_and_a_cut_at_any_page_are_found(index: Path, damage: str) -> None:
+def test_garbage_in_any_page_and_a_cut_at_any_page_are_found(index, damage):
     content, size = index.read_bytes(), connection.PAGE_SIZE
     with closing(apsw.Connection(str(index))) as db:
         free = db.execute("PRAGMA freelist_count").fetchall()[0][0]
@@ -65,7 +62,7 @@ def test_garbage_in_any_page_and_a_cut_at_any_page_are_found(index: Path, damage
     assert missed == ([0] if damage == "cut" else [])
 
 
-def test_any_damage_to_the_header_is_found_or_does_no_harm(index: Path, tmp_path: Path) -> None:
+def test_any_damage_to_the_header_is_found_or_does_no_harm(index, tmp_path):
     content = index.read_bytes()
     copy = tmp_path / "copy.sqlite"
     for bit in range(800):
@@ -80,9 +77,7 @@ def test_any_damage_to_the_header_is_found_or_does_no_harm(index: Path, tmp_path
             assert problems(copy) != (), f"bit {bit} is damage to a writer alone"
 
 
-def test_a_flipped_bit_gives_the_right_rows_or_an_error_that_says_damage(
-    index: Path, tmp_path: Path, place: Any
-) -> None:
+def test_a_flipped_bit_gives_the_right_rows_or_an_error_that_says_damage(index, tmp_path, place):
     content = index.read_bytes()
     with closing(SqliteStore.open(index)) as store:
         right = {found.id: found for path in store.files() for found in store.file_chunks(path)}
@@ -107,28 +102,15 @@ def test_a_flipped_bit_gives_the_right_rows_or_an_error_that_says_damage(
     assert told > FLIPS / 20
 
 
-def test_an_index_that_is_locked_is_not_damaged(index: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 50)
-    with closing(apsw.Connection(str(index))) as db:
-        db.execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; DELETE FROM last_used; COMMIT").fetchall()
-        db.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(IndexLockedError):
-            problems(index)
-        db.execute("ROLLBACK")
-    assert problems(index) == ()
-
-
-def test_a_folder_in_the_place_of_an_index_is_not_damage(tmp_path: Path) -> None:
+def test_a_folder_in_the_place_of_an_index_is_not_damage(tmp_path):
     (tmp_path / "index.sqlite").mkdir()
     with pytest.raises(StoreError) as caught:
         problems(tmp_path / "index.sqlite")
     assert not isinstance(caught.value, CorruptIndexError)
 
 
-# --- what is done with it --------------------------------------------------------------------------------------------
-
-
-def test_the_index_and_its_companions_are_renamed_and_keep_their_content(tmp_path: Path) -> None:
+# --- what is done with it
+def test_the_index_and_its_companions_are_renamed_and_keep_their_content(tmp_path):
     index = tmp_path / "index.sqlite"
     for suffix in ("", "-wal", "-shm"):
         Path(f"{index}{suffix}").write_text(f"content{suffix}")
@@ -139,7 +121,7 @@ def test_the_index_and_its_companions_are_renamed_and_keep_their_content(tmp_pat
     assert not [path for path in tmp_path.iterdir() if path.name in {"index.sqlite", "index.sqlite-wal"}]
 
 
-def test_the_three_newest_damaged_indexes_are_kept_and_no_other_file_is_touched(tmp_path: Path) -> None:
+def test_the_three_newest_damaged_indexes_are_kept_and_no_other_file_is_touched(tmp_path):
     index = tmp_path / "index.sqlite"
     others = [tmp_path / name for name in ("index.sqlite.damaged-notes.txt", "other.sqlite.damaged-20200101T000000")]
     for other in others:
@@ -161,7 +143,7 @@ def test_the_three_newest_damaged_indexes_are_kept_and_no_other_file_is_touched(
     assert all(other.exists() for other in others)
 
 
-def test_an_earlier_damaged_index_is_not_overwritten(tmp_path: Path) -> None:
+def test_an_earlier_damaged_index_is_not_overwritten(tmp_path):
     index = tmp_path / "index.sqlite"
     kept = []
     for content in ("first", "second", "third"):
@@ -170,6 +152,6 @@ def test_an_earlier_damaged_index_is_not_overwritten(tmp_path: Path) -> None:
     assert [path.read_text() for path in kept] == ["first", "second", "third"]
 
 
-def test_an_index_that_cannot_be_renamed_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+def test_an_index_that_cannot_be_renamed_is_an_error_that_says_what_to_do(tmp_path):
     with pytest.raises(StoreError, match="delete it"):
         set_aside(tmp_path / "index.sqlite")

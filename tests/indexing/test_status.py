@@ -13,7 +13,7 @@ import pytest
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import EmbeddingConfig, FilesConfig
 from openclaw_memory.embeddings import openai
-from openclaw_memory.embeddings.batch.state import Job, Known, path_of, save
+from openclaw_memory.embeddings.batch import Job, Known, path_of, save
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing import history, pipeline, status
@@ -50,12 +50,12 @@ def deep(notes: Path, embedder: Moody) -> Status:
 
 
 @pytest.fixture
-def embedder() -> Moody:
+def embedder():
     return Moody()
 
 
 @pytest.fixture
-def without_vectors(notes: Path, embedder: Moody) -> Path:
+def without_vectors(notes, embedder):
     """The notes, one of them empty, with an index that was made while the embedder did not answer."""
     (notes / "memory/empty.md").touch()
     embedder.broken = True
@@ -66,7 +66,7 @@ def without_vectors(notes: Path, embedder: Moody) -> Path:
 
 
 @pytest.fixture
-def indexed(notes: Path, embedder: Moody) -> Path:
+def indexed(notes, embedder):
     """The notes with a whole index."""
     with Memory.open(notes, embedder=embedder) as memory:
         assert memory.sync().ok
@@ -74,16 +74,14 @@ def indexed(notes: Path, embedder: Moody) -> Path:
 
 
 @pytest.mark.parametrize("look_deep", [False, True])
-def test_an_index_without_any_vector_is_searched_by_keywords(
-    without_vectors: Path, embedder: Moody, look_deep: bool
-) -> None:
+def test_an_index_without_any_vector_is_searched_by_keywords(without_vectors, embedder, look_deep):
     with Memory.open(without_vectors, embedder=embedder) as memory:
         assert memory.status(deep=look_deep).mode == "keyword"
         memory.sync()
         assert memory.status(deep=look_deep).mode == "hybrid"
 
 
-def test_files_that_lack_some_of_their_vectors_leave_the_search_hybrid(notes: Path, embedder: Moody) -> None:
+def test_files_that_lack_some_of_their_vectors_leave_the_search_hybrid(notes, embedder):
     long = "\n\n".join(f"## Part {part}\n\n{f'Number {part}. ' * 100}" for part in range(300))
     for path in notes.rglob("*.md"):
         path.unlink()
@@ -95,21 +93,19 @@ def test_files_that_lack_some_of_their_vectors_leave_the_search_hybrid(notes: Pa
         assert memory.status(deep=True).vector.verified
 
 
-def test_vectors_that_are_still_to_come_are_no_proof_of_a_fault(without_vectors: Path, embedder: Moody) -> None:
+def test_vectors_that_are_still_to_come_are_no_proof_of_a_fault(without_vectors, embedder):
     vector = deep(without_vectors, embedder).vector
     assert (vector.answers, vector.verified, vector.error) == (True, None, None)
 
 
-def test_an_embedder_that_does_not_answer_leaves_the_keywords(indexed: Path, embedder: Moody) -> None:
+def test_an_embedder_that_does_not_answer_leaves_the_keywords(indexed, embedder):
     embedder.broken = True
     state = deep(indexed, embedder)
     assert (state.mode, state.vector.answers, state.vector.available) == ("keyword", False, False)
     assert "the line is dead" in state.vector.error
 
 
-def test_an_embedder_is_asked_though_the_index_is_of_another_model_or_there_is_none(
-    indexed: Path, tmp_path: Path
-) -> None:
+def test_an_embedder_is_asked_though_the_index_is_of_another_model_or_there_is_none(indexed, tmp_path):
     other = Moody(identity="another")
     assert deep(indexed, other).vector.answers is True
     other.broken = True
@@ -118,15 +114,13 @@ def test_an_embedder_is_asked_though_the_index_is_of_another_model_or_there_is_n
         assert deep(place, other).vector.answers is False
 
 
-def test_vectors_that_do_not_fit_the_index_are_not_laid_to_silence(indexed: Path) -> None:
+def test_vectors_that_do_not_fit_the_index_are_not_laid_to_silence(indexed):
     state = deep(indexed, Moody(dims=65))
     assert (state.vector.answers, state.vector.fits, state.mode) == (True, False, "keyword")
     assert "64 dimensions" in state.vector.error
 
 
-def test_files_that_only_wait_for_vectors_are_told_from_those_that_changed(
-    without_vectors: Path, embedder: Moody
-) -> None:
+def test_files_that_only_wait_for_vectors_are_told_from_those_that_changed(without_vectors, embedder):
     (without_vectors / "MEMORY.md").write_text("other words\n")
     (without_vectors / "memory/new.md").write_text("new\n")
     with Memory.open(without_vectors, embedder=embedder) as memory:
@@ -137,21 +131,19 @@ def test_files_that_only_wait_for_vectors_are_told_from_those_that_changed(
     assert all("the line is dead" in file.reason for file in state.waiting)
 
 
-def test_of_many_reasons_the_most_frequent_are_told() -> None:
+def test_of_many_reasons_the_most_frequent_are_told():
     counts = {f"request {number} failed": 1 for number in range(300)} | {"busy": 7, "refused": 9}
     lines = missing_in_words(counts)
     assert [line.partition(" without")[0] for line in lines] == ["9 files", "7 files", "1 file", "and 299 more files"]
     assert lines[0].endswith(": refused")
 
 
-def test_few_reasons_are_all_told() -> None:
+def test_few_reasons_are_all_told():
     assert len(missing_in_words({"one": 1, "two": 2, "three": 3})) == 3
     assert missing_in_words({}) == []
 
 
-def test_an_index_whose_provider_auto_cannot_have_is_not_said_to_be_built_again(
-    notes: Path, embedder: Moody, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_whose_provider_auto_cannot_have_is_not_said_to_be_built_again(notes, embedder, monkeypatch):
     def lost() -> Moody:
         raise EmbedderError("the key is gone")
 
@@ -173,7 +165,7 @@ def note(memory: Memory, name: str, text: str) -> None:
         store.set_meta(name, text)
 
 
-def test_another_process_sees_what_the_last_sync_did(notes: Path, embedder: Moody) -> None:
+def test_another_process_sees_what_the_last_sync_did(notes, embedder):
     (notes / "memory/bad.md").write_bytes(b"\xff\xfe\x00")
     with Memory.open(notes, embedder=embedder) as memory:
         report = memory.sync()
@@ -186,9 +178,7 @@ def test_another_process_sees_what_the_last_sync_did(notes: Path, embedder: Mood
     assert [file.path for file in state.skipped] == ["memory/bad.md"]
 
 
-def test_what_failed_here_is_not_told_once_another_process_has_mended_it(
-    notes: Path, embedder: Moody, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_failed_here_is_not_told_once_another_process_has_mended_it(notes, embedder, monkeypatch):
     def odd(*_: object, **__: object) -> None:
         raise ValueError("odd file")
 
@@ -205,9 +195,7 @@ def test_what_failed_here_is_not_told_once_another_process_has_mended_it(
     assert [notice for notice in state.notices if "could not be indexed" in notice] == []
 
 
-def test_of_this_process_more_failures_are_told_than_a_note_names(
-    notes: Path, embedder: Moody, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_this_process_more_failures_are_told_than_a_note_names(notes, embedder, monkeypatch):
     monkeypatch.setattr(history, "MOST_FILES", 2)
     monkeypatch.setattr(status, "MOST_FILES", 2)
     for number in range(4):
@@ -220,7 +208,7 @@ def test_of_this_process_more_failures_are_told_than_a_note_names(
     assert (len(here.skipped), len(there.skipped)) == (4, 2)
 
 
-def test_a_failure_is_told_until_a_later_sync_comes_to_its_end(indexed: Path, embedder: Moody) -> None:
+def test_a_failure_is_told_until_a_later_sync_comes_to_its_end(indexed, embedder):
     with Memory.open(indexed, embedder=embedder) as memory:
         last = memory.status().last_sync
         assert last is not None
@@ -230,13 +218,13 @@ def test_a_failure_is_told_until_a_later_sync_comes_to_its_end(indexed: Path, em
             assert (error is not None and error.error == "the disk is full") is told
 
 
-def test_a_damaged_note_costs_no_status(indexed: Path, embedder: Moody) -> None:
+def test_a_damaged_note_costs_no_status(indexed, embedder):
     with Memory.open(indexed, embedder=embedder) as memory:
         note(memory, LAST_SYNC, "{not json")
         assert memory.status().last_sync is None
 
 
-def test_the_bytes_of_notes_and_index_are_those_on_disk(indexed: Path, embedder: Moody) -> None:
+def test_the_bytes_of_notes_and_index_are_those_on_disk(indexed, embedder):
     with Memory.open(indexed, embedder=embedder) as memory:
         state = memory.status()
     assert state.bytes.notes == sum(path.stat().st_size for path in indexed.rglob("*.md"))
@@ -244,7 +232,7 @@ def test_the_bytes_of_notes_and_index_are_those_on_disk(indexed: Path, embedder:
     assert state.bytes.index + state.bytes.log == state.index_bytes
 
 
-def test_the_status_of_openclaw_is_all_there(indexed: Path, tmp_path: Path) -> None:
+def test_the_status_of_openclaw_is_all_there(indexed, tmp_path):
     (tmp_path / "extra").mkdir()
     config = MemoryConfig(
         files=FilesConfig(extra_paths=(str(tmp_path / "extra"),)), embedding=EmbeddingConfig(max_entries=77)
@@ -259,7 +247,7 @@ def test_the_status_of_openclaw_is_all_there(indexed: Path, tmp_path: Path) -> N
     assert {"sqlite", "sqlite_vec"} <= set(state.engine)
 
 
-def test_a_fallback_says_for_whom_it_stands_in_and_why(notes: Path) -> None:
+def test_a_fallback_says_for_whom_it_stands_in_and_why(notes):
     pytest.importorskip("openai")
     rules = EmbeddingConfig(
         provider="openai", fallback="static", providers={"openai": {"base_url": "http://127.0.0.1:9/v1"}}
@@ -277,7 +265,7 @@ def test_a_fallback_says_for_whom_it_stands_in_and_why(notes: Path) -> None:
     assert "static" in elsewhere["reason"]
 
 
-def test_jobs_under_way_at_a_batch_service_are_counted(notes: Path) -> None:
+def test_jobs_under_way_at_a_batch_service_are_counted(notes):
     pytest.importorskip("openai")
     options = {"base_url": "http://127.0.0.1:9/v1", "model": "any", "api_key": "sk-any"}
     config = MemoryConfig(embedding=EmbeddingConfig(provider="openai", batch="later", providers={"openai": options}))
@@ -295,7 +283,7 @@ def test_jobs_under_way_at_a_batch_service_are_counted(notes: Path) -> None:
         assert "batches.json" in memory.status().batch.error
 
 
-def test_a_status_is_json(indexed: Path, embedder: Moody) -> None:
+def test_a_status_is_json(indexed, embedder):
     from openclaw_memory.cli.output import plain
 
     state = plain(deep(indexed, embedder))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from openclaw_memory.config import ChunkingConfig, MemoryConfig
 from openclaw_memory.errors import WorkspaceError
-from openclaw_memory.indexing import describe, pipeline
+from openclaw_memory.indexing import describe
 from openclaw_memory.indexing.plan import SyncParts, sync
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace
@@ -25,7 +25,7 @@ def lines(count: int, word: str = "apple") -> list[str]:
     ]
 
 
-def test_a_first_sync_adds_every_file_and_says_so(place: Any) -> None:
+def test_a_first_sync_adds_every_file_and_says_so(place):
     place.write("MEMORY.md", "memo one")
     place.write("memory/2026-01-02.md", "memo two")
     report = place.sync()
@@ -34,7 +34,7 @@ def test_a_first_sync_adds_every_file_and_says_so(place: Any) -> None:
     assert place.texts() == ["memo one", "memo two"]
 
 
-def test_a_second_sync_finds_nothing_to_do(place: Any) -> None:
+def test_a_second_sync_finds_nothing_to_do(place):
     place.write("MEMORY.md", "memo one")
     place.sync()
     place.embedder.texts.clear()
@@ -43,7 +43,7 @@ def test_a_second_sync_finds_nothing_to_do(place: Any) -> None:
     assert place.embedder.texts == []
 
 
-def test_changes_additions_and_removals_are_followed_by_path(place: Any) -> None:
+def test_changes_additions_and_removals_are_followed_by_path(place):
     for name in ("a", "b", "c"):
         place.write(f"memory/{name}.md", f"memo {name}")
     place.sync()
@@ -56,7 +56,7 @@ def test_changes_additions_and_removals_are_followed_by_path(place: Any) -> None
     assert place.texts() == ["memo a, second version", "memo c", "memo d"]
 
 
-def test_a_file_restored_with_an_older_mtime_is_read_again(place: Any) -> None:
+def test_a_file_restored_with_an_older_mtime_is_read_again(place):
     file = place.write("MEMORY.md", "memo new")
     place.sync()
     place.write("MEMORY.md", "memo old")
@@ -65,7 +65,7 @@ def test_a_file_restored_with_an_older_mtime_is_read_again(place: Any) -> None:
     assert place.texts() == ["memo old"]
 
 
-def test_an_edit_of_equal_size_within_the_clocks_tick_is_found(place: Any) -> None:
+def test_an_edit_of_equal_size_within_the_clocks_tick_is_found(place):
     file = place.write("MEMORY.md", "memo one")
     place.sync()
     stamp = file.stat()
@@ -78,9 +78,7 @@ def test_an_edit_of_equal_size_within_the_clocks_tick_is_found(place: Any) -> No
     assert place.texts() == ["memo two"]
 
 
-def test_a_touched_file_with_equal_text_is_read_once_and_then_left_alone(
-    place: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_touched_file_with_equal_text_is_read_once_and_then_left_alone(place, monkeypatch):
     file = place.write("MEMORY.md", "memo one")
     place.sync()
     os.utime(file, ns=(time.time_ns() - 10**12 + 1, time.time_ns() - 10**12 + 1))
@@ -90,14 +88,14 @@ def test_a_touched_file_with_equal_text_is_read_once_and_then_left_alone(
     assert (place.sync().unchanged, read) == (1, [])
 
 
-def test_an_empty_file_is_remembered_without_chunks(place: Any) -> None:
+def test_an_empty_file_is_remembered_without_chunks(place):
     place.write("memory/empty.md")
     assert place.sync().added == ("memory/empty.md",)
     assert (list(place.store.files()), place.store.describe().chunks) == (["memory/empty.md"], 0)
     assert place.sync().unchanged == 1
 
 
-def test_searches_can_filter_by_the_scalars_in_the_metadata_of_a_document(place: Any) -> None:
+def test_searches_can_filter_by_the_scalars_in_the_metadata_of_a_document(place):
     secret = "sk-" + "a1B2" * 12
     metadata = {"year": 2026, "tags": ["a"], "text": "x" * 300, "key": secret, "draft": False}
     above = ("---", "openclaw_memory: 1", f"metadata: {json.dumps(metadata)}", "---")
@@ -110,20 +108,18 @@ def test_searches_can_filter_by_the_scalars_in_the_metadata_of_a_document(place:
     assert [hit.chunk_id for hit in hits] == [stored.id]
 
 
-def test_a_file_is_found_by_the_words_of_its_name(place: Any) -> None:
+def test_a_file_is_found_by_the_words_of_its_name(place):
     place.write("memory/projects/phoenix.md", "memo about a bird")
     place.sync()
     assert len(place.store.search_text(["phoenix"], 5)) == 1
 
 
-# --- vectors are content-addressed ---------------------------------------------------------------------------------
-
-
+# --- vectors are content-addressed
 @pytest.mark.parametrize(
     ("before", "after"),
     [("memory/phoenix.md", "memory/griffin.md"), ("memory/2026-01-02.md", "memory/old/2026-01-02.md")],
 )
-def test_a_rename_embeds_nothing(place: Any, before: str, after: str) -> None:
+def test_a_rename_embeds_nothing(place, before, after):
     file = place.write(before, *lines(40))
     place.sync()
     place.embedder.texts.clear()
@@ -135,7 +131,7 @@ def test_a_rename_embeds_nothing(place: Any, before: str, after: str) -> None:
     assert place.store.search_vector(place.embedder.embed_query("memo apple"), 3)
 
 
-def test_a_line_added_on_top_embeds_one_or_two_chunks(place: Any) -> None:
+def test_a_line_added_on_top_embeds_one_or_two_chunks(place):
     body = [f"## Heading {number}\n\n" + "\n".join(lines(4, f"w{number}")) for number in range(10)]
     place.write("memory/topics.md", *body)
     assert place.sync().embedded >= 10
@@ -143,14 +139,14 @@ def test_a_line_added_on_top_embeds_one_or_two_chunks(place: Any) -> None:
     assert 1 <= place.sync().embedded <= 2
 
 
-def test_equal_texts_are_embedded_once(place: Any) -> None:
+def test_equal_texts_are_embedded_once(place):
     for name in ("2026-01-02-a.md", "x/2026-01-02-a.md", "y/2026-01-02-a.md"):
         place.write(f"memory/{name}", "memo the same in each")
     place.sync()
     assert len(place.embedder.texts) == len(set(place.embedder.texts))
 
 
-def test_going_back_to_an_earlier_embedder_embeds_nothing_again(place: Any) -> None:
+def test_going_back_to_an_earlier_embedder_embeds_nothing_again(place):
     place.write("MEMORY.md", "memo one")
     place.sync()
     place.embedder.model = "other"
@@ -159,9 +155,7 @@ def test_going_back_to_an_earlier_embedder_embeds_nothing_again(place: Any) -> N
     assert place.sync().embedded == 0
 
 
-# --- building again -------------------------------------------------------------------------------------------------
-
-
+# --- building again
 def other_model(place: Any) -> None:
     place.embedder.model = "other"
 
@@ -178,9 +172,7 @@ def no_embedder(place: Any) -> None:
     ("change", "word"),
     [(other_model, "fake other"), (other_chunks, "max_chars was 700 and is now 200"), (no_embedder, "keywords only")],
 )
-def test_another_embedder_or_chunking_builds_the_index_again_and_says_why(
-    place: Any, change: Callable[[Any], None], word: str
-) -> None:
+def test_another_embedder_or_chunking_builds_the_index_again_and_says_why(place, change, word):
     place.write("MEMORY.md", *lines(12))
     place.sync()
     change(place)
@@ -191,7 +183,7 @@ def test_another_embedder_or_chunking_builds_the_index_again_and_says_why(
     assert place.sync().rebuilt is None
 
 
-def test_force_builds_again_and_embeds_nothing_that_is_known(place: Any) -> None:
+def test_force_builds_again_and_embeds_nothing_that_is_known(place):
     place.write("MEMORY.md", "memo one")
     place.sync()
     before = place.rows()
@@ -200,16 +192,7 @@ def test_force_builds_again_and_embeds_nothing_that_is_known(place: Any) -> None
     assert place.rows() == before
 
 
-def test_a_rebuild_also_forgets_files_that_have_gone(place: Any) -> None:
-    place.write("MEMORY.md", "memo one")
-    place.write("memory/a.md", "memo two")
-    place.sync()
-    (place.root / "memory/a.md").unlink()
-    assert place.sync(force=True).removed == ("memory/a.md",)
-    assert place.texts() == ["memo one"]
-
-
-def test_an_embedder_that_does_not_answer_does_not_cost_the_index_it_would_replace(place: Any) -> None:
+def test_an_embedder_that_does_not_answer_does_not_cost_the_index_it_would_replace(place):
     place.write("MEMORY.md", "memo one")
     place.sync()
     identity, dims = place.store.meta().identity, place.store.meta().dims
@@ -225,9 +208,7 @@ def test_an_embedder_that_does_not_answer_does_not_cost_the_index_it_would_repla
     assert place.store.meta().identity == place.embedder.identity != identity
 
 
-# --- failures ------------------------------------------------------------------------------------------------------
-
-
+# --- failures
 def failing_read(monkeypatch: pytest.MonkeyPatch, path: str, error: Exception) -> None:
     real = Workspace.read
 
@@ -243,9 +224,7 @@ def failing_read(monkeypatch: pytest.MonkeyPatch, path: str, error: Exception) -
     ("error", "reason"),
     [(PermissionError(13, "Permission denied"), "Permission denied"), (ValueError("odd"), "ValueError: odd")],
 )
-def test_a_file_that_fails_once_is_reported_and_retried_without_being_touched(
-    place: Any, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
-) -> None:
+def test_a_file_that_fails_once_is_reported_and_retried_without_being_touched(place, monkeypatch, error, reason):
     place.write("memory/bad.md", "memo bad")
     place.write("memory/good.md", "memo good")
     with monkeypatch.context() as patch:
@@ -258,9 +237,7 @@ def test_a_file_that_fails_once_is_reported_and_retried_without_being_touched(
     assert place.texts() == ["memo bad", "memo good"]
 
 
-def test_a_changed_file_that_fails_keeps_the_lines_it_had_until_it_can_be_read(
-    place: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_file_that_fails_keeps_the_lines_it_had_until_it_can_be_read(place, monkeypatch):
     place.write("MEMORY.md", "memo first")
     place.sync()
     place.write("MEMORY.md", "memo second version")
@@ -272,7 +249,7 @@ def test_a_changed_file_that_fails_keeps_the_lines_it_had_until_it_can_be_read(
     assert place.texts() == ["memo second version"]
 
 
-def test_a_file_that_cannot_be_decoded_is_named_and_does_not_stop_the_others(place: Any) -> None:
+def test_a_file_that_cannot_be_decoded_is_named_and_does_not_stop_the_others(place):
     (place.root / "MEMORY.md").write_bytes(b"caf\xe9, memo in Latin-1")
     place.write("memory/good.md", "memo good")
     report = place.sync()
@@ -282,9 +259,7 @@ def test_a_file_that_cannot_be_decoded_is_named_and_does_not_stop_the_others(pla
     assert (place.sync().added, place.texts()) == (("MEMORY.md",), ["memo mended", "memo good"])
 
 
-def test_a_file_that_vanishes_between_the_look_and_the_reading_is_removed(
-    place: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_vanishes_between_the_look_and_the_reading_is_removed(place, monkeypatch):
     place.write("MEMORY.md", "memo one")
     file = place.write("memory/a.md", "memo two")
     place.sync()
@@ -303,7 +278,7 @@ def test_a_file_that_vanishes_between_the_look_and_the_reading_is_removed(
     assert place.texts() == ["memo one"]
 
 
-def test_a_workspace_that_has_gone_is_an_error_and_costs_no_rows(place: Any) -> None:
+def test_a_workspace_that_has_gone_is_an_error_and_costs_no_rows(place):
     place.write("MEMORY.md", "memo one")
     place.sync()
     workspace = place.workspace
@@ -313,7 +288,7 @@ def test_a_workspace_that_has_gone_is_an_error_and_costs_no_rows(place: Any) -> 
     assert place.texts() == ["memo one"]
 
 
-def test_a_file_whose_vectors_cannot_be_had_is_found_by_its_words_and_embedded_by_a_later_sync(place: Any) -> None:
+def test_a_file_whose_vectors_cannot_be_had_is_found_by_its_words_and_embedded_by_a_later_sync(place):
     place.write("MEMORY.md", "memo one")
     place.sync()
     place.write("MEMORY.md", "memo two, another text")
@@ -329,7 +304,7 @@ def test_a_file_whose_vectors_cannot_be_had_is_found_by_its_words_and_embedded_b
     assert place.sync().embedded == 0
 
 
-def test_an_embedder_that_answers_with_too_few_vectors_stores_none(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_embedder_that_answers_with_too_few_vectors_stores_none(place, monkeypatch):
     place.write("MEMORY.md", *lines(30))
     real = type(place.embedder).embed_documents
 
@@ -341,7 +316,7 @@ def test_an_embedder_that_answers_with_too_few_vectors_stores_none(place: Any, m
     assert place.store.describe().vectors == 0
 
 
-def test_progress_counts_files_up_to_the_total(place: Any) -> None:
+def test_progress_counts_files_up_to_the_total(place):
     for number in range(150):
         place.write(f"memory/{number:03}.md", f"memo {number}")
     steps: list[Progress] = []
@@ -354,7 +329,7 @@ def test_progress_counts_files_up_to_the_total(place: Any) -> None:
     assert (last.rate > 0, last.seconds_left) == (True, 0)
 
 
-def test_a_progress_callback_that_raises_stops_the_run_between_files(place: Any) -> None:
+def test_a_progress_callback_that_raises_stops_the_run_between_files(place):
     for number in range(150):
         place.write(f"memory/{number:03}.md", f"memo {number}")
 
@@ -380,46 +355,14 @@ def test_a_progress_callback_that_raises_stops_the_run_between_files(place: Any)
         (b"memo nul\x00here", "memo nul"),
     ],
 )
-def test_odd_bytes_are_indexed_or_reported(place: Any, content: bytes, text: str) -> None:
+def test_odd_bytes_are_indexed_or_reported(place, content, text):
     (place.root / "MEMORY.md").write_bytes(content)
     report = place.sync()
     reported = {file.path for file in (*report.failed, *report.skipped)}
     assert any(text in found for found in place.texts()) or "MEMORY.md" in reported
 
 
-def test_special_files_are_listed_and_do_not_hold_the_sync(place: Any) -> None:
-    place.write("MEMORY.md", "memo one")
-    (place.root / "memory").mkdir()
-    os.mkfifo(place.root / "memory/pipe.md")
-    with (place.root / "memory/sparse.md").open("wb") as sparse:
-        sparse.truncate(50 * 1024**3)
-    (place.root / "memory/link.md").symlink_to(place.root / "MEMORY.md")
-    report = place.sync()
-    assert report.added == ("MEMORY.md",)
-    assert {file.path for file in report.skipped} == {"memory/pipe.md", "memory/sparse.md", "memory/link.md"}
-    assert all(file.reason for file in report.skipped)
-
-
-def test_an_index_is_complete_once_every_file_is_in_it(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "FILES_PER_WRITE", 1)
-    for name in "abc":
-        place.write(f"memory/{name}.md", f"memo {name}")
-    seen: list[bool] = []
-
-    def look(step: Progress) -> None:
-        seen.append(place.store.meta().complete)
-        if step.completed == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        place.sync(progress=look)
-    assert seen == [False, False]
-    assert not place.store.meta().complete
-    assert place.sync().added == ("memory/c.md",)
-    assert place.store.meta().complete
-
-
-def test_a_sync_that_goes_on_with_a_build_does_not_call_the_next_one_complete(place: Any) -> None:
+def test_a_sync_that_goes_on_with_a_build_does_not_call_the_next_one_complete(place):
     place.write("MEMORY.md", "memo one")
     place.store.begin_build(describe(place.embedder, place.config.chunking))
 

@@ -20,7 +20,7 @@ from openclaw_memory.indexing import pipeline
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.store.connection import PAGE_SIZE
 from openclaw_memory.types import Progress
-from openclaw_memory.workspace.transcripts import reader
+from openclaw_memory.workspace import transcripts
 
 PART_BYTES = 400  # of transcripts, two or three of the lines below
 
@@ -257,24 +257,20 @@ NOTE = ("write", "memory/a.md", "memo apple\nmemo pear")
 @example(steps=[NOTE, ("sync",), ("write garbage into the index", 0.3, 3), ("sync",)])
 @settings(max_examples=60, deadline=None)
 @given(steps=st.lists(st.one_of(*NOTE_STEPS, *TALK_STEPS, *INDEX_STEPS), min_size=1, max_size=20))
-def test_any_sequence_of_edits_and_accidents_ends_equal_to_a_fresh_index(
-    open_place: Callable[[Path, Path], Any], steps: list[tuple[Any, ...]]
-) -> None:
+def test_any_sequence_of_edits_and_accidents_ends_equal_to_a_fresh_index(open_place, steps):
     check_ends_equal_to_fresh(open_place, steps)
 
 
 @settings(max_examples=60, deadline=None)
 @given(steps=st.lists(st.one_of(*TALK_STEPS[:2], *TALK_STEPS, *INDEX_STEPS[:1] * 4, *INDEX_STEPS), max_size=20))
-def test_any_sequence_of_talk_and_accidents_ends_equal_to_a_fresh_index(
-    open_place: Callable[[Path, Path], Any], steps: list[tuple[Any, ...]]
-) -> None:
+def test_any_sequence_of_talk_and_accidents_ends_equal_to_a_fresh_index(open_place, steps):
     check_ends_equal_to_fresh(open_place, steps)
 
 
 def check_ends_equal_to_fresh(open_place: Callable[[Path, Path], Any], steps: list[tuple[Any, ...]]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         # Parts and writes are small, so that a few lines make several.
-        patch.setattr(reader, "read_parts", partial(reader.read_parts, part_bytes=PART_BYTES))
+        patch.setattr(transcripts, "read_parts", partial(transcripts.read_parts, part_bytes=PART_BYTES))
         patch.setattr(pipeline, "CHUNKS_PER_WRITE", 3)
         world = World(Path(folder), open_place)
         for name, *arguments in steps:
@@ -299,7 +295,7 @@ def check_ends_equal_to_fresh(open_place: Callable[[Path, Path], Any], steps: li
         fresh.store.close()
 
 
-def test_an_index_that_was_deleted_is_built_again_with_equal_ids_and_hits(place: Any, open_place: Any) -> None:
+def test_an_index_that_was_deleted_is_built_again_with_equal_ids_and_hits(place, open_place):
     for number in range(20):
         place.write(f"memory/{number}.md", *(f"memo apple {number} {line}" for line in range(30)))
     place.sync()

@@ -14,21 +14,20 @@ from openclaw_memory.errors import NotFoundError
 from openclaw_memory.indexing import compare, pipeline
 from openclaw_memory.text.fence import fenced
 from openclaw_memory.types import Progress
-from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.transcripts import reader
+from openclaw_memory.workspace import Workspace, transcripts
 
 PATH = "sessions/talk.jsonl"
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(monkeypatch):
     """Parts of a few messages, and writes of a few chunks."""
-    monkeypatch.setattr(reader, "read_parts", partial(reader.read_parts, part_bytes=400))
+    monkeypatch.setattr(transcripts, "read_parts", partial(transcripts.read_parts, part_bytes=400))
     monkeypatch.setattr(pipeline, "CHUNKS_PER_WRITE", 3)
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def asked(monkeypatch):
     """The first lines of all parts that were read, in their order."""
     lines: list[int] = []
     real = Workspace.transcript
@@ -60,7 +59,7 @@ def is_like_new(place: Any, open_place: Callable[..., Any], name: str = "fresh")
 
 
 @pytest.mark.usefixtures("small")
-def test_chunks_of_a_transcript_have_the_lines_and_offsets_of_the_whole_file(place: Any) -> None:
+def test_chunks_of_a_transcript_have_the_lines_and_offsets_of_the_whole_file(place):
     for number in range(40):
         place.say(PATH, f"memo {number}", role="user" if number % 2 else "toolResult")
     place.sync()
@@ -75,7 +74,7 @@ def test_chunks_of_a_transcript_have_the_lines_and_offsets_of_the_whole_file(pla
     assert place.store.describe().sources["sessions"] == (1, len(found))
 
 
-def test_a_transcript_is_found_by_the_day_it_was_said_and_by_its_name(place: Any) -> None:
+def test_a_transcript_is_found_by_the_day_it_was_said_and_by_its_name(place):
     place.say(PATH, "memo apple", day="2026-11-20")
     place.say(PATH, "memo pear", day="2026-11-21")
     place.sync()
@@ -86,9 +85,7 @@ def test_a_transcript_is_found_by_the_day_it_was_said_and_by_its_name(place: Any
 
 
 @pytest.mark.usefixtures("small")
-def test_what_is_added_is_read_from_the_open_part_on_and_nothing_before(
-    place: Any, asked: list[int], open_place: Callable[..., Any]
-) -> None:
+def test_what_is_added_is_read_from_the_open_part_on_and_nothing_before(place, asked, open_place):
     place.say(PATH, *(f"memo apple {number}" for number in range(40)))
     assert place.sync().added == (PATH,)
     last_part, before = asked[-1], ids(place)
@@ -105,7 +102,7 @@ def test_what_is_added_is_read_from_the_open_part_on_and_nothing_before(
     assert is_like_new(place, open_place)
 
 
-def test_where_nothing_complete_was_added_only_the_stamp_is_new(place: Any) -> None:
+def test_where_nothing_complete_was_added_only_the_stamp_is_new(place):
     file = place.say(PATH, "memo apple")
     place.sync()
     before = ids(place)
@@ -130,9 +127,7 @@ def test_where_nothing_complete_was_added_only_the_stamp_is_new(place: Any) -> N
     ids=["other words", "cut in half", "emptied", "half a line", "longer"],
 )
 @pytest.mark.usefixtures("small")
-def test_a_transcript_that_was_rewritten_is_read_anew(
-    place: Any, open_place: Callable[..., Any], rewrite: Callable[[bytes], bytes]
-) -> None:
+def test_a_transcript_that_was_rewritten_is_read_anew(place, open_place, rewrite):
     file = place.say(PATH, *(f"memo apple {number}" for number in range(20)))
     place.sync()
     file.write_bytes(rewrite(file.read_bytes()))
@@ -144,7 +139,7 @@ def test_a_transcript_that_was_rewritten_is_read_anew(
 
 
 @pytest.mark.usefixtures("small")
-def test_a_transcript_that_is_gone_loses_all_rows(place: Any) -> None:
+def test_a_transcript_that_is_gone_loses_all_rows(place):
     file = place.say(PATH, *(f"memo apple {number}" for number in range(20)))
     place.say("sessions/other.jsonl", "memo other")
     place.sync()
@@ -154,7 +149,7 @@ def test_a_transcript_that_is_gone_loses_all_rows(place: Any) -> None:
     assert {row[0] for row in place.rows()} == {"sessions/other.jsonl"}
 
 
-def test_lines_that_cannot_be_read_are_named_whenever_they_are(place: Any) -> None:
+def test_lines_that_cannot_be_read_are_named_whenever_they_are(place):
     file = place.say(PATH, "memo one", "memo two")
     add(file, "no JSON\n{]\n\n[1]\n")
     (skipped,) = place.sync().skipped
@@ -180,9 +175,7 @@ def stop_after(writes: int) -> Callable[[Progress], None]:
 
 
 @pytest.mark.usefixtures("small")
-def test_a_sync_that_dies_between_two_pieces_is_gone_on_with(
-    place: Any, asked: list[int], open_place: Callable[..., Any]
-) -> None:
+def test_a_sync_that_dies_between_two_pieces_is_gone_on_with(place, asked, open_place):
     place.say(PATH, *(f"memo apple {number}" for number in range(60)))
     with pytest.raises(KeyboardInterrupt):
         place.sync(progress=stop_after(2))
@@ -198,7 +191,7 @@ def test_a_sync_that_dies_between_two_pieces_is_gone_on_with(
 
 
 @pytest.mark.usefixtures("small")
-def test_a_piece_is_no_larger_than_a_write_may_be_and_counts_once(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_piece_is_no_larger_than_a_write_may_be_and_counts_once(place, monkeypatch):
     sizes: list[int] = []
     for method in ("replace_files", "extend_file"):
         real = getattr(place.store, method)
@@ -221,9 +214,7 @@ def test_a_piece_is_no_larger_than_a_write_may_be_and_counts_once(place: Any, mo
 
 
 @pytest.mark.usefixtures("small")
-def test_vectors_that_one_part_lacks_are_made_up_for_from_the_beginning(
-    place: Any, open_place: Callable[..., Any]
-) -> None:
+def test_vectors_that_one_part_lacks_are_made_up_for_from_the_beginning(place, open_place):
     place.say(PATH, *(f"memo apple {number}" for number in range(20)))
     place.sync()
     place.say(PATH, *(f"memo pear {number}" for number in range(20)))
@@ -241,7 +232,7 @@ def test_vectors_that_one_part_lacks_are_made_up_for_from_the_beginning(
 
 
 @pytest.mark.usefixtures("small")
-def test_a_file_lacks_what_its_first_part_lacks_though_the_last_has_all(place: Any) -> None:
+def test_a_file_lacks_what_its_first_part_lacks_though_the_last_has_all(place):
     known = [f"memo apple {number}" for number in range(20)]
     other = place.say("sessions/other.jsonl", *known, day="2026-11-21")
     place.sync()
@@ -255,7 +246,7 @@ def test_a_file_lacks_what_its_first_part_lacks_though_the_last_has_all(place: A
 
 
 @pytest.mark.usefixtures("small")
-def test_while_vectors_cannot_be_had_a_transcript_is_not_read_again(place: Any, asked: list[int]) -> None:
+def test_while_vectors_cannot_be_had_a_transcript_is_not_read_again(place, asked):
     place.embedder.broken = True
     place.say(PATH, *(f"memo apple {number}" for number in range(20)))
     place.sync()
@@ -266,7 +257,7 @@ def test_while_vectors_cannot_be_had_a_transcript_is_not_read_again(place: Any, 
 
 
 @pytest.mark.usefixtures("small")
-def test_a_rebuild_takes_transcripts_along_and_embeds_their_texts_before(place: Any) -> None:
+def test_a_rebuild_takes_transcripts_along_and_embeds_their_texts_before(place):
     place.say(PATH, *(f"memo apple {number}" for number in range(20)))
     place.sync()
     place.embedder.model = "another"
@@ -279,7 +270,7 @@ def test_a_rebuild_takes_transcripts_along_and_embeds_their_texts_before(place: 
 
 
 @pytest.mark.usefixtures("small")
-def test_a_transcript_that_vanishes_while_it_is_read_is_no_failure(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transcript_that_vanishes_while_it_is_read_is_no_failure(place, monkeypatch):
     file = place.say(PATH, *(f"memo apple {number}" for number in range(40)))
     real = Workspace.transcript
 
@@ -297,7 +288,7 @@ def test_a_transcript_that_vanishes_while_it_is_read_is_no_failure(place: Any, m
     assert place.rows() == []
 
 
-def test_what_was_recalled_is_never_indexed_again(place: Any) -> None:
+def test_what_was_recalled_is_never_indexed_again(place):
     place.write(
         "MEMORY.md",
         "memo before",
@@ -324,7 +315,7 @@ def test_what_was_recalled_is_never_indexed_again(place: Any) -> None:
     assert [stored.chunk.text for stored in place.store.file_chunks(PATH)] == ["User: memo said memo pear"]
 
 
-def test_a_line_that_somebody_goes_on_with_is_taken_back(place: Any, open_place: Callable[..., Any]) -> None:
+def test_a_line_that_somebody_goes_on_with_is_taken_back(place, open_place):
     file = place.say(PATH, "memo apple")
     place.say(PATH, "memo pear", day="2026-11-22")
     file.write_bytes(file.read_bytes()[:-1])
@@ -337,9 +328,7 @@ def test_a_line_that_somebody_goes_on_with_is_taken_back(place: Any, open_place:
 
 
 @pytest.mark.parametrize("added", [[], ["memo plum"]])
-def test_a_transcript_that_was_rewritten_in_place_is_read_anew_whether_or_not_it_has_grown(
-    place: Any, open_place: Callable[..., Any], added: list[str]
-) -> None:
+def test_a_transcript_that_was_rewritten_in_place_is_read_anew_whether_or_not_it_has_grown(place, open_place, added):
     file = place.say(PATH, *(f"memo apple {number:06}" for number in range(1500)))
     place.sync()
     stamp = file.stat()
@@ -351,7 +340,7 @@ def test_a_transcript_that_was_rewritten_in_place_is_read_anew_whether_or_not_it
     assert is_like_new(place, open_place)
 
 
-def test_secrets_in_notes_are_masked_and_line_numbers_hold(place: Any) -> None:
+def test_secrets_in_notes_are_masked_and_line_numbers_hold(place):
     token = "ghp_" + "a1B2" * 9
     key = ["-----BEGIN RSA PRIVATE KEY-----", *["MIIE" * 16] * 8, "-----END RSA PRIVATE KEY-----"]
     place.write("MEMORY.md", f"memo the token is {token} of Anna", *key, "", "memo after the key")
@@ -387,7 +376,7 @@ def transcript(place: Any, text: str) -> None:
     ],
     ids=["Claude Code", "no types", "after a line that is no record"],
 )
-def test_a_transcript_of_another_program_is_skipped_with_the_reason(place: Any, text: str, what: str) -> None:
+def test_a_transcript_of_another_program_is_skipped_with_the_reason(place, text, what):
     transcript(place, text)
     for _ in range(2):
         report = place.sync()
@@ -396,7 +385,7 @@ def test_a_transcript_of_another_program_is_skipped_with_the_reason(place: Any, 
     assert not place.store.files()
 
 
-def test_once_it_is_one_of_openclaws_it_is_indexed(place: Any) -> None:
+def test_once_it_is_one_of_openclaws_it_is_indexed(place):
     transcript(place, CLAUDE_CODE)
     place.sync()
     (place.root / PATH).unlink()
@@ -409,6 +398,6 @@ def test_once_it_is_one_of_openclaws_it_is_indexed(place: Any) -> None:
     ["", "\n", '{"type": "user", "mess', '{"type": "session", "id": "s"}\n{"kind": "odd"}\n'],
     ids=["empty", "blank", "half written", "the header of OpenClaw"],
 )
-def test_a_transcript_that_may_yet_be_one_of_openclaws_is_not_skipped(place: Any, beginning: str) -> None:
+def test_a_transcript_that_may_yet_be_one_of_openclaws_is_not_skipped(place, beginning):
     transcript(place, beginning)
     assert place.sync().skipped == ()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import StoreError
-from openclaw_memory.types import Store
 
 
 class Named(HashingEmbedder):
@@ -32,13 +30,13 @@ class Named(HashingEmbedder):
 
 
 @pytest.fixture
-def store(tmp_path: Path, open_store: Callable[[Path], Store]) -> Callable[[], Store]:
+def store(tmp_path, open_store):
     """Opens the index of the notes."""
     return lambda: open_store(tmp_path / "index.sqlite")
 
 
 @pytest.fixture
-def opened(notes: Path, store: Callable[[], Store]) -> Iterator[Callable[..., Memory]]:
+def opened(notes, store):
     memories: list[Memory] = []
 
     def open_memory(embedder: Any, **settings: Any) -> Memory:
@@ -53,9 +51,7 @@ def opened(notes: Path, store: Callable[[], Store]) -> Iterator[Callable[..., Me
 @pytest.mark.parametrize(
     "chunking", [ChunkingConfig(), ChunkingConfig(style="tokens")], ids=["other model", "other chunks too"]
 )
-def test_a_sync_that_another_overtakes_with_another_model_writes_nothing_of_its_own(
-    opened: Callable[..., Memory], notes: Path, store: Callable[[], Store], chunking: ChunkingConfig
-) -> None:
+def test_a_sync_that_another_overtakes_with_another_model_writes_nothing_of_its_own(opened, notes, store, chunking):
     opened(Named("a")).sync()
     (notes / "memory/new.md").write_text("A zeppelin was seen over the harbour.\n")
 
@@ -73,9 +69,7 @@ def test_a_sync_that_another_overtakes_with_another_model_writes_nothing_of_its_
     assert vector @ Named("b").embed_query("zeppelin seen over the harbour") > 0.5
 
 
-def test_a_rebuild_that_finds_all_vectors_in_the_cache_still_says_their_dimensions(
-    opened: Callable[..., Memory],
-) -> None:
+def test_a_rebuild_that_finds_all_vectors_in_the_cache_still_says_their_dimensions(opened):
     for name in ("a", "b", "a"):
         memory = opened(Named(name))
         memory.sync()
@@ -84,9 +78,7 @@ def test_a_rebuild_that_finds_all_vectors_in_the_cache_still_says_their_dimensio
     assert opened(Named("a")).status().vector.dims == 16
 
 
-def test_nothing_is_pruned_by_a_sync_in_the_midst_of_another(
-    opened: Callable[..., Memory], notes: Path, store: Callable[[], Store]
-) -> None:
+def test_nothing_is_pruned_by_a_sync_in_the_midst_of_another(opened, notes, store):
     opened(Named("a")).sync()
     memory = opened(Named("b"), embedding=EmbeddingConfig(max_entries=4))
     vectors = lambda: memory.status().cache.entries  # noqa: E731
@@ -98,7 +90,7 @@ def test_nothing_is_pruned_by_a_sync_in_the_midst_of_another(
     assert vectors() == 5  # all of them in use
 
 
-def test_what_was_added_for_another_model_does_not_count_as_this_ones(store: Callable[[], Store]) -> None:
+def test_what_was_added_for_another_model_does_not_count_as_this_ones(store):
     with_a = Named("a").embed_documents(["word"])
     with closing(store()) as index:
         index.add_vectors(["ab" * 32], with_a, "hashing:a")

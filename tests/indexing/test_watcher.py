@@ -6,7 +6,6 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,12 +19,11 @@ from openclaw_memory.config import FilesConfig, SessionsConfig, SyncConfig
 from openclaw_memory.indexing import watcher
 from openclaw_memory.indexing.plan import SyncParts, sync
 from openclaw_memory.indexing.watcher import PATIENCE, Debounce, Watcher, folders_of, kind_of
-from openclaw_memory.types import Store, SyncReport
+from openclaw_memory.types import SyncReport
 from openclaw_memory.workspace import Workspace
 
-# --- notes ---------------------------------------------------------------------------------------------------------
 
-
+# --- notes
 def save_as_vim_does(root: Path) -> None:
     note = root / "memory" / "a.md"
     (root / "memory" / "4913").touch()
@@ -41,7 +39,7 @@ def delete_and_restore(root: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [append, save_as_vim_does, replace_atomically, delete_and_restore])
-def test_a_change_is_followed_by_one_sync_and_the_file_is_never_dropped(watched, root: Path, change) -> None:
+def test_a_change_is_followed_by_one_sync_and_the_file_is_never_dropped(watched, root, change):
     one, index = watched(root, replace(CONFIG, sync=SyncConfig(debounce_seconds=3600.0)))
     before = index.records["memory/a.md"]
     change(root)
@@ -95,7 +93,7 @@ BULK = [
 
 
 @pytest.mark.parametrize("change", BULK)
-def test_whatever_happens_to_folders_is_followed_and_so_is_what_comes_after_it(watched, root: Path, change) -> None:
+def test_whatever_happens_to_folders_is_followed_and_so_is_what_comes_after_it(watched, root, change):
     one, index = watched(root)
     change(root)
     eventually(lambda: index.follows_the_disk() and not one.is_behind)
@@ -106,7 +104,7 @@ def test_whatever_happens_to_folders_is_followed_and_so_is_what_comes_after_it(w
 
 
 @pytest.mark.parametrize("name", ["memory", "extra", "sessions"])
-def test_a_folder_that_appears_later_is_followed(watched, tmp_path: Path, name: str) -> None:
+def test_a_folder_that_appears_later_is_followed(watched, tmp_path, name):
     root = tmp_path / "workspace"
     root.mkdir()
     place = tmp_path / "far" / "extra" if name == "extra" else root / name
@@ -120,7 +118,7 @@ def test_a_folder_that_appears_later_is_followed(watched, tmp_path: Path, name: 
     assert "watching" in one.state
 
 
-def test_a_workspace_that_goes_away_is_told_and_followed_again_when_it_comes_back(watched, root: Path) -> None:
+def test_a_workspace_that_goes_away_is_told_and_followed_again_when_it_comes_back(watched, root):
     one, index = watched(root)
     root.rename(root.parent / "away")
     eventually(lambda: "WorkspaceError" in (one.last_error or ""))
@@ -131,7 +129,7 @@ def test_a_workspace_that_goes_away_is_told_and_followed_again_when_it_comes_bac
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_any_sequence_of_changes_ends_with_an_index_that_follows_the_disk(watched, root: Path, seed: int) -> None:
+def test_any_sequence_of_changes_ends_with_an_index_that_follows_the_disk(watched, root, seed):
     one, index = watched(root)
     choose = random.Random(seed)
     for _ in range(60):
@@ -153,10 +151,8 @@ def test_any_sequence_of_changes_ends_with_an_index_that_follows_the_disk(watche
     eventually(lambda: index.follows_the_disk() and not one.is_behind)
 
 
-# --- bursts --------------------------------------------------------------------------------------------------------
-
-
-def test_a_burst_of_thousands_of_events_is_followed_and_so_is_what_comes_after_it(watched, root: Path) -> None:
+# --- bursts
+def test_a_burst_of_thousands_of_events_is_followed_and_so_is_what_comes_after_it(watched, root):
     one, index = watched(root)
     for number in range(3000):
         new = root / "memory" / f"{number}.tmp"
@@ -168,9 +164,7 @@ def test_a_burst_of_thousands_of_events_is_followed_and_so_is_what_comes_after_i
 
 
 @given(seconds=st.floats(0, 10), gaps=st.lists(st.floats(0, 10), min_size=1))
-def test_hints_are_acted_on_after_a_pause_and_never_much_later_than_the_first(
-    seconds: float, gaps: list[float]
-) -> None:
+def test_hints_are_acted_on_after_a_pause_and_never_much_later_than_the_first(seconds, gaps):
     pause, now = Debounce(seconds), 100.0
     assert pause.due == float("inf")
     for number, gap in enumerate(gaps):
@@ -182,11 +176,9 @@ def test_hints_are_acted_on_after_a_pause_and_never_much_later_than_the_first(
     assert pause.due == float("inf")
 
 
-# --- transcripts ---------------------------------------------------------------------------------------------------
-
-
+# --- transcripts
 @pytest.fixture
-def talk(root: Path) -> Path:
+def talk(root):
     talk = root / "sessions" / "talk.jsonl"
     talk.parent.mkdir()
     talk.write_text(MESSAGE * 3)
@@ -198,7 +190,7 @@ def grow(talk: Path, text: str) -> None:
         file.write(text)
 
 
-def test_a_transcript_that_grew_a_little_can_wait(watched, root: Path, talk: Path) -> None:
+def test_a_transcript_that_grew_a_little_can_wait(watched, root, talk):
     one, index = watched(root)
     looks = index.looks
     grow(talk, MESSAGE * 4)
@@ -220,16 +212,14 @@ def test_a_transcript_that_grew_a_little_can_wait(watched, root: Path, talk: Pat
     ],
     ids=["lines", "bytes", "written again", "deleted", "a new one", "folder gone"],
 )
-def test_a_transcript_is_synced_once_it_has_changed_enough(watched, root: Path, talk: Path, change) -> None:
+def test_a_transcript_is_synced_once_it_has_changed_enough(watched, root, talk, change):
     one, index = watched(root)
     change(talk)
     eventually(lambda: one.syncs >= 2 and index.follows_the_disk())
 
 
-# --- with a real index ---------------------------------------------------------------------------------------------
-
-
-def test_what_is_written_is_found_in_the_index_a_moment_later(root: Path, open_store: Callable[[Path], Store]) -> None:
+# --- with a real index
+def test_what_is_written_is_found_in_the_index_a_moment_later(root, open_store):
     workspace, store = Workspace.open(root), open_store(root / ".memory" / "index.sqlite")
 
     def bring_up_to_date() -> SyncReport:
@@ -249,9 +239,7 @@ def test_what_is_written_is_found_in_the_index_a_moment_later(root: Path, open_s
     assert os.listdir(root / "memory") == []
 
 
-def test_where_nothing_reads_the_events_any_more_files_are_looked_at_and_the_state_says_why(
-    watched, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nothing_reads_the_events_any_more_files_are_looked_at_and_the_state_says_why(watched, root, monkeypatch):
     monkeypatch.setattr(watcher, "POLL_SECONDS", 0.05)
     one, index = watched(root)
     monkeypatch.setattr("openclaw_memory.indexing.watcher._reader_has_ended", lambda: True)
@@ -260,9 +248,7 @@ def test_where_nothing_reads_the_events_any_more_files_are_looked_at_and_the_sta
     eventually(lambda: "memory/new.md" in index.records)
 
 
-# --- what is listened to -------------------------------------------------------------------------------------------
-
-
+# --- what is listened to
 @pytest.mark.parametrize(
     ("extra", "sessions", "expected"),
     [
@@ -277,7 +263,7 @@ def test_where_nothing_reads_the_events_any_more_files_are_looked_at_and_the_sta
         (("..", ".memory", " "), SessionsConfig(index=False), {".": False, "memory": True}),
     ],
 )
-def test_the_folders_are_those_that_a_scan_looks_into(root: Path, extra, sessions, expected) -> None:
+def test_the_folders_are_those_that_a_scan_looks_into(root, extra, sessions, expected):
     found = folders_of(Workspace.open(root, FilesConfig(extra_paths=extra), sessions))
     assert {os.path.relpath(path, root): is_tree for path, is_tree in found.items()} == expected
 
@@ -304,13 +290,13 @@ def test_the_folders_are_those_that_a_scan_looks_into(root: Path, extra, session
         ("docs", "docs/a.jsonl", None),
     ],
 )
-def test_an_event_counts_where_a_scan_may_see_it(folder: str, path: str, kind) -> None:
+def test_an_event_counts_where_a_scan_may_see_it(folder, path, kind):
     base = "/repositories/.git/workspace"  # what lies above a followed folder does not matter
     where, happened = os.path.normpath(f"{base}/{folder}"), os.path.normpath(f"{base}/{path}")
     assert kind_of(f"{base}/data/talks", where, happened, is_folder=path.endswith("/")) == kind
 
 
-def test_it_follows_no_symlink_and_the_folder_that_takes_its_place(watched, root: Path, tmp_path: Path) -> None:
+def test_it_follows_no_symlink_and_the_folder_that_takes_its_place(watched, root, tmp_path):
     (tmp_path / "talks").mkdir()
     (root / "sessions").symlink_to(tmp_path / "talks")
     one, index = watched(root)

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from watchdog.observers import inotify_c
@@ -26,10 +25,9 @@ from openclaw_memory.indexing.watcher import Watcher
 from openclaw_memory.types import Skipped
 from openclaw_memory.workspace import Workspace
 
-# --- one at work ---------------------------------------------------------------------------------------------------
 
-
-def test_a_second_watcher_stands_by_and_takes_over_when_the_first_ends(watched, root: Path) -> None:
+# --- one at work
+def test_a_second_watcher_stands_by_and_takes_over_when_the_first_ends(watched, root):
     first, _ = watched(root)
     second, index = watched(root, ready=False)
     eventually(lambda: second.state.startswith("standing by"))
@@ -60,7 +58,7 @@ with watcher:
 """
 
 
-def test_it_takes_over_from_a_process_that_is_killed(watched, root: Path, tmp_path: Path) -> None:
+def test_it_takes_over_from_a_process_that_is_killed(watched, root, tmp_path):
     (tmp_path / "index").mkdir()
     arguments = [sys.executable, "-c", OTHER_PROCESS, str(root), str(tmp_path / "index" / "index.sqlite")]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as other:
@@ -72,9 +70,7 @@ def test_it_takes_over_from_a_process_that_is_killed(watched, root: Path, tmp_pa
     eventually(lambda: one.state.startswith("watching"))
 
 
-# --- where there are no events -------------------------------------------------------------------------------------
-
-
+# --- where there are no events
 def refuse(number: int, after: Callable[..., int] | None = None, times: int = 0) -> Callable[..., int]:
     """A system call that fails with this errno, after it went well so many times."""
     granted: list[int] = []
@@ -90,7 +86,7 @@ def refuse(number: int, after: Callable[..., int] | None = None, times: int = 0)
 
 
 @pytest.fixture(params=["no watches left", "no queue left", "no watchdog"])
-def without_events(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def without_events(request, monkeypatch):
     """Take file events away; returns what the state must say of it."""
     if request.param == "no watchdog":
         monkeypatch.setitem(sys.modules, "watchdog.observers", None)
@@ -102,7 +98,7 @@ def without_events(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     return "inotify watch limit reached"
 
 
-def test_without_events_it_looks_again_and_again_and_says_why(watched, root: Path, without_events: str) -> None:
+def test_without_events_it_looks_again_and_again_and_says_why(watched, root, without_events):
     one, index = watched(root)
     assert one.state.startswith("polling every 0.1 s: ")
     assert without_events in one.state
@@ -112,7 +108,7 @@ def test_without_events_it_looks_again_and_again_and_says_why(watched, root: Pat
         eventually(lambda before=before: one.syncs > before and index.follows_the_disk())
 
 
-def test_when_watches_run_out_amid_a_tree_it_looks_instead(watched, root: Path, monkeypatch) -> None:
+def test_when_watches_run_out_amid_a_tree_it_looks_instead(watched, root, monkeypatch):
     for number in range(5):
         (root / "memory" / str(number)).mkdir()
     grant_three = refuse(errno.ENOSPC, inotify_c.inotify_add_watch, times=3)
@@ -123,7 +119,7 @@ def test_when_watches_run_out_amid_a_tree_it_looks_instead(watched, root: Path, 
     eventually(lambda: "memory/4/b.md" in index.records)
 
 
-def test_everything_is_looked_at_now_and_then_whatever_was_told(watched, root: Path, monkeypatch) -> None:
+def test_everything_is_looked_at_now_and_then_whatever_was_told(watched, root, monkeypatch):
     monkeypatch.setattr(Watcher, "_hint", lambda *_: None)  # as on a network drive, or when the queue overflows
     config = replace(CONFIG, sync=SyncConfig(debounce_seconds=0.1, rescan_seconds=1.0))
     _, index = watched(root, config)
@@ -132,10 +128,8 @@ def test_everything_is_looked_at_now_and_then_whatever_was_told(watched, root: P
     eventually(index.follows_the_disk)
 
 
-# --- errors --------------------------------------------------------------------------------------------------------
-
-
-def test_a_sync_that_fails_is_told_and_tried_again_until_it_succeeds(watched, root: Path) -> None:
+# --- errors
+def test_a_sync_that_fails_is_told_and_tried_again_until_it_succeeds(watched, root):
     one, index = watched(root)
     tries: list[str] = []
 
@@ -153,7 +147,7 @@ def test_a_sync_that_fails_is_told_and_tried_again_until_it_succeeds(watched, ro
 
 
 @pytest.mark.parametrize("kind", ["standing by", "failing", "failing without events", "without a workspace"])
-def test_it_rests_while_it_can_do_nothing(watched, root: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_it_rests_while_it_can_do_nothing(watched, root, monkeypatch, kind):
     if kind == "standing by":
         watched(root)
     if kind == "failing without events":
@@ -172,7 +166,7 @@ def test_it_rests_while_it_can_do_nothing(watched, root: Path, monkeypatch: pyte
     assert sum(1 for stepped in steps if stepped is one) <= 6
 
 
-def test_what_a_sync_had_to_leave_out_is_told_and_tried_again(watched, root: Path) -> None:
+def test_what_a_sync_had_to_leave_out_is_told_and_tried_again(watched, root):
     one, index = watched(root)
     index.failed = (Skipped("memory/a.md", "cannot be read"), Skipped("memory/b.md", "cannot be cut"))
     append(root)
@@ -184,7 +178,7 @@ def test_what_a_sync_had_to_leave_out_is_told_and_tried_again(watched, root: Pat
     assert one.last_error is None
 
 
-def test_it_is_behind_from_the_first_hint_until_the_end_of_the_sync(watched, root: Path) -> None:
+def test_it_is_behind_from_the_first_hint_until_the_end_of_the_sync(watched, root):
     one, index = watched(root)
     seen: list[bool] = []
     go_on = threading.Event()
@@ -198,10 +192,8 @@ def test_it_is_behind_from_the_first_hint_until_the_end_of_the_sync(watched, roo
     assert seen == [True]
 
 
-# --- its end -------------------------------------------------------------------------------------------------------
-
-
-def test_it_can_be_stopped_twice_and_from_any_thread(watched, root: Path) -> None:
+# --- its end
+def test_it_can_be_stopped_twice_and_from_any_thread(watched, root):
     one, index = watched(root)
     stoppers = [threading.Thread(target=one.stop) for _ in range(4)]
     for stopper in stoppers:
@@ -216,7 +208,7 @@ def test_it_can_be_stopped_twice_and_from_any_thread(watched, root: Path) -> Non
     assert index.follows_the_disk()
 
 
-def test_it_can_be_stopped_by_the_sync_that_it_runs(watched, root: Path) -> None:
+def test_it_can_be_stopped_by_the_sync_that_it_runs(watched, root):
     one, index = watched(root)
     index.before = one.stop
     append(root)
@@ -224,7 +216,7 @@ def test_it_can_be_stopped_by_the_sync_that_it_runs(watched, root: Path) -> None
     assert one.syncs == 2
 
 
-def test_it_ends_when_the_owner_of_its_index_is_gone(root: Path) -> None:
+def test_it_ends_when_the_owner_of_its_index_is_gone(root):
     index = FakeIndex(Workspace.open(root))
     one = Watcher(index.workspace, index.sync, CONFIG, lock=lambda: nullcontext(True), known=index.known).start()
     eventually(lambda: one.syncs)
@@ -234,7 +226,7 @@ def test_it_ends_when_the_owner_of_its_index_is_gone(root: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["", "import gc; gc.collect()", "raise SystemExit(0)"])
-def test_an_interpreter_that_ends_takes_it_along_without_a_word(root: Path, tmp_path: Path, ending: str) -> None:
+def test_an_interpreter_that_ends_takes_it_along_without_a_word(root, tmp_path, ending):
     code = OTHER_PROCESS.partition("with watcher:")[0] + "watcher.start()\ntime.sleep(0.3)\n" + ending
     done = subprocess.run(
         [sys.executable, "-c", code, str(root), str(tmp_path / "index.sqlite")],
@@ -245,7 +237,7 @@ def test_an_interpreter_that_ends_takes_it_along_without_a_word(root: Path, tmp_
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_its_lock_is_for_its_owner_alone_and_free_after_its_end(watched, root: Path, tmp_path: Path) -> None:
+def test_its_lock_is_for_its_owner_alone_and_free_after_its_end(watched, root, tmp_path):
     one, _ = watched(root)
     lock = tmp_path / "index" / "index.sqlite"
     assert lock.stat().st_mode & 0o777 == 0o600

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from openclaw_memory import Memory
-from openclaw_memory.types import Store
 
 NOTES = {
     "MEMORY.md": "# Long-term memory\n\n- Ines prefers trains to planes.\n- The spare key is with Mrs. Groen.\n",
@@ -39,15 +37,13 @@ def write(root: Path, files: dict[str, str]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def household(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def household(tmp_path_factory):
     """The folder of the notes above; nobody writes there."""
     return write(tmp_path_factory.mktemp("household"), NOTES)
 
 
 @pytest.fixture(scope="session")
-def hybrid(
-    household: Path, tmp_path_factory: pytest.TempPathFactory, open_store: Callable[[Path], Store]
-) -> Iterator[Memory]:
+def hybrid(household, tmp_path_factory, open_store):
     store = open_store(tmp_path_factory.mktemp("hybrid") / "index.sqlite")
     with Memory.open(household, store=store) as memory:
         memory.sync()
@@ -55,9 +51,7 @@ def hybrid(
 
 
 @pytest.fixture(scope="session")
-def keywords(
-    household: Path, tmp_path_factory: pytest.TempPathFactory, open_store: Callable[[Path], Store]
-) -> Iterator[Memory]:
+def keywords(household, tmp_path_factory, open_store):
     store = open_store(tmp_path_factory.mktemp("keywords") / "index.sqlite")
     with Memory.open(household, embedder=None, store=store) as memory:
         memory.sync()
@@ -65,7 +59,7 @@ def keywords(
 
 
 @pytest.fixture
-def remember(tmp_path: Path, open_store: Callable[[Path], Store]) -> Iterator[Callable[..., Memory]]:
+def remember(tmp_path, open_store):
     """Make a memory of some files: `remember({path: text}, embedder=..., config=...)`."""
     opened: list[Memory] = []
 

@@ -43,9 +43,7 @@ def wording(*texts):
     return LineVocabulary(shapes(texts))
 
 
-# --- lines -----------------------------------------------------------------------------------------------------------
-
-
+# --- lines
 def test_lines_that_two_chunks_hold_are_there_once():
     overlapping = [chunk(1, "a.md", 1, 0, "one\ntwo\nthree"), chunk(2, "a.md", 3, 8, "three\nfour")]
     found = lines_of(overlapping)
@@ -106,9 +104,7 @@ def test_the_role_of_a_turn_is_no_word_of_a_transcript_and_a_word_of_a_note():
     assert [line.said for line in one_file(*texts)] == list(texts)
 
 
-# --- features --------------------------------------------------------------------------------------------------------
-
-
+# --- features
 def test_a_line_with_the_rarer_term_holds_more_of_the_question():
     texts = ["the boiler", "the gauge", "the boiler gauge"]
     wanted = question("boiler gauge", {"boiler": 9, "gaug": 1})

@@ -42,7 +42,7 @@ def counted(results: Iterable[Any]) -> tuple[int, int]:
     return sources.count("memory"), sources.count("sessions")
 
 
-# --- how much of each ------------------------------------------------------------------------------------------------
+# --- how much of each ---
 
 
 CHATTER = {f"sessions/{at}.jsonl": user(f"The ferry to Texel, ferry number {at}, Texel ferry!") for at in range(90)}
@@ -50,7 +50,7 @@ QUIET = {f"memory/{at}.md": f"On trip {at} the old boat to Texel was late.\n" fo
 
 
 @EITHER
-def test_transcripts_never_crowd_notes_out_and_have_a_third_of_the_places(remember: Any, embedder: Any) -> None:
+def test_transcripts_never_crowd_notes_out_and_have_a_third_of_the_places(remember, embedder):
     memory = remember(CHATTER | QUIET, embedder=embedder, config=EVERYTHING)
     results = memory.search("ferry to Texel")
     assert counted(results) == (4, 2)
@@ -60,20 +60,20 @@ def test_transcripts_never_crowd_notes_out_and_have_a_third_of_the_places(rememb
     assert counted(memory.search("ferry to Texel", max_results=12)) == (8, 4)
 
 
-def test_how_large_the_share_is_can_be_set(remember: Any) -> None:
+def test_how_large_the_share_is_can_be_set(remember):
     for share, expected in [(0.0, (6, 0)), (0.5, (3, 3)), (1.0, (0, 6))]:
         config = MemoryConfig(search=SearchConfig(min_score=0.0), sessions=SessionsConfig(max_share=share))
         assert counted(remember(CHATTER | QUIET, config=config).search("ferry to Texel")) == expected
 
 
 @EITHER
-def test_places_that_notes_leave_over_go_to_transcripts(remember: Any, embedder: Any) -> None:
+def test_places_that_notes_leave_over_go_to_transcripts(remember, embedder):
     memory = remember(CHATTER | {"MEMORY.md": "The ferry to Texel is red.\n"}, embedder=embedder, config=EVERYTHING)
     assert counted(memory.search("ferry to Texel")) == (1, 5)
 
 
 @pytest.mark.parametrize("config", [MemoryConfig(), OPENCLAW], ids=["default", "openclaw"])
-def test_a_source_that_is_named_is_searched_alone(remember: Any, config: MemoryConfig) -> None:
+def test_a_source_that_is_named_is_searched_alone(remember, config):
     memory = remember(CHATTER | QUIET, config=config)
     assert counted(memory.search("ferry to Texel", source="sessions", min_score=0.0)) == (0, 6)
     assert counted(memory.search("ferry to Texel", source="memory", min_score=0.0)) == (6, 0)
@@ -81,7 +81,7 @@ def test_a_source_that_is_named_is_searched_alone(remember: Any, config: MemoryC
 
 
 @EITHER
-def test_what_was_said_and_never_written_down_is_found(remember: Any, embedder: Any) -> None:
+def test_what_was_said_and_never_written_down_is_found(remember, embedder):
     said = transcript([("user", "What is the harbour master called?"), ("assistant", "She is Petronella Vos.")])
     memory = remember(QUIET | {"sessions/a.jsonl": said}, embedder=embedder)
     best = memory.search("What is the name of the harbour master?")[0]
@@ -89,23 +89,21 @@ def test_what_was_said_and_never_written_down_is_found(remember: Any, embedder: 
 
 
 @EITHER
-def test_whoever_speaks_within_a_turn_is_known_by_name_and_not_by_the_role(remember: Any, embedder: Any) -> None:
+def test_whoever_speaks_within_a_turn_is_known_by_name_and_not_by_the_role(remember, embedder):
     talk = [f"{name}: I sold boat number {at}." for at in range(4) for name in ("Anna", "Ben")]
     memory = remember({"sessions/a.jsonl": user(*talk)}, embedder=embedder)
     best = memory.search("Which boat did Anna sell?", explain=True)[0]
     assert best.parts["name"] == 0.5
 
 
-def test_a_session_whose_id_is_the_question_answers_like_any_other(remember: Any) -> None:
+def test_a_session_whose_id_is_the_question_answers_like_any_other(remember):
     files = {"MEMORY.md": "The harbour is deep.\n", "sessions/harbour.jsonl": user("Hello there.")}
     assert remember(files, config=EVERYTHING).search("harbour")[0].path == "MEMORY.md"
 
 
-# --- said twice ------------------------------------------------------------------------------------------------------
-
-
+# --- said twice
 @EITHER
-def test_what_an_agent_noted_word_for_word_is_shown_once(remember: Any, embedder: Any) -> None:
+def test_what_an_agent_noted_word_for_word_is_shown_once(remember, embedder):
     said = "The spare key is with Mrs. Groen in number nine."
     files = {"MEMORY.md": f"# Keys\n\n- {said}\n", "sessions/a.jsonl": user("Good morning!", said)}
     memory = remember(files, embedder=embedder, config=EVERYTHING)
@@ -114,10 +112,8 @@ def test_what_an_agent_noted_word_for_word_is_shown_once(remember: Any, embedder
     assert said in memory.search("Who has the spare key?", source="sessions")[0].snippet
 
 
-# --- places and days -------------------------------------------------------------------------------------------------
-
-
-def test_a_snippet_leaves_out_what_is_not_shown_and_cites_lines_of_the_transcript(remember: Any) -> None:
+# --- places and days
+def test_a_snippet_leaves_out_what_is_not_shown_and_cites_lines_of_the_transcript(remember):
     turns = [("user", "Who tunes the piano?"), None, None, ("assistant", "Ludmila tunes the piano.")]
     for config in (MemoryConfig(), OPENCLAW):
         memory = remember({"sessions/a.jsonl": transcript(turns)}, config=config)
@@ -142,9 +138,7 @@ TURNS = st.sampled_from(
     config=st.sampled_from([EVERYTHING, OPENCLAW]),
     embedder=st.sampled_from([None, HashingEmbedder()]),
 )
-def test_a_snippet_is_what_the_cited_lines_of_the_transcript_say(
-    talk: list[Any], noted: list[str], config: MemoryConfig, embedder: Any
-) -> None:
+def test_a_snippet_is_what_the_cited_lines_of_the_transcript_say(talk, noted, config, embedder):
     with tempfile.TemporaryDirectory() as folder:
         for name, text in {"MEMORY.md": "\n".join(noted), "sessions/a.jsonl": transcript(talk)}.items():
             Path(folder, name).parent.mkdir(exist_ok=True)
@@ -170,7 +164,7 @@ def two_days(older: str, newer: str) -> str:
 
 
 @EITHER
-def test_a_date_finds_the_day_within_a_transcript_that_lasts_for_days(remember: Any, embedder: Any) -> None:
+def test_a_date_finds_the_day_within_a_transcript_that_lasts_for_days(remember, embedder):
     files = {"sessions/a.jsonl": two_days("We met and talked.", "We met and talked."), "MEMORY.md": "Nothing.\n"}
     memory = remember(files, embedder=embedder, config=EVERYTHING)
     assert memory.search("Who met on 6 January 2026?")[0].citation == "sessions/a.jsonl#L2"
@@ -179,7 +173,7 @@ def test_a_date_finds_the_day_within_a_transcript_that_lasts_for_days(remember: 
     assert parts["date"] == 1.0
 
 
-def test_age_takes_from_what_was_said_long_ago(remember: Any) -> None:
+def test_age_takes_from_what_was_said_long_ago(remember):
     text = "The ferry to Texel leaves from pier four."
     files = {"sessions/a.jsonl": two_days(text, f"{text} "), "memory/ferry.md": "Another thing.\n"}
     scores = {}

@@ -42,13 +42,6 @@ def test_the_best_answer_has_the_whole_share_and_the_others_less():
     assert best.parts["confidence"] == other.parts["confidence"]
 
 
-def test_a_snippet_is_never_longer_than_it_may_be():
-    shelf = Shelf([stored(1, "memory/a.md", "boiler " * 500)], {1: 1.0})
-    for answer in ANSWERS:
-        (found,) = ask(shelf, "boiler", answer=answer, snippet_chars=40)
-        assert 0 < len(found.snippet) <= 40
-
-
 def test_a_question_beyond_the_limit_is_cut_and_not_refused():
     assert ask(Shelf([stored(1, "memory/a.md")], {1: 1.0}), "boiler " * 20_000)
 

@@ -19,7 +19,7 @@ from openclaw_memory.search.ranking import (
     weighted_sum,
 )
 from openclaw_memory.types import SearchResult
-from openclaw_memory.workspace.dates import note_date
+from openclaw_memory.workspace.paths import note_date
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HUNDREDTHS = st.integers(-100_000, 100_000).map(lambda number: number / 100)
@@ -39,9 +39,7 @@ def in_order(answers, question="", half_life_days=None, mmr_lambda=None):
     return ranked(answers, question, **rules, now=NOW, day_of=lambda one: note_date(one.path))
 
 
-# --- scores ----------------------------------------------------------------------------------------------------------
-
-
+# --- scores
 @given(st.lists(st.floats(-1e5, -1e-3), min_size=2, max_size=10))
 def test_a_better_rank_of_sqlite_is_a_better_score(ranks):
     scores = [bm25_to_score(rank) for rank in sorted(ranks)]
@@ -93,9 +91,7 @@ def test_a_weighted_sum_counts_each_leg_by_its_weight():
     assert weighted_sum(0.5, 1.0, 0.7, 0.3) == pytest.approx(0.65)
 
 
-# --- age -------------------------------------------------------------------------------------------------------------
-
-
+# --- age
 @given(st.floats(0, 1), st.floats(0, 1e5), st.floats(0.001, 1e5))
 def test_age_never_lifts_a_score_and_a_half_life_halves_it(score, age, half_life):
     assert 0 <= decayed(score, age, half_life) <= score
@@ -120,9 +116,7 @@ def test_a_note_from_the_future_counts_as_new():
     assert found[0].score == 0.9
 
 
-# --- order -----------------------------------------------------------------------------------------------------------
-
-
+# --- order
 def test_equal_scores_are_in_order_of_their_words_then_of_their_place():
     answers = [answer("b.md", line=1), answer("a.md", line=2), answer("a.md", line=1), answer("c.md", text=3.0)]
     found = in_order(answers)
@@ -142,9 +136,7 @@ def test_the_name_of_a_transcript_is_its_file_name_and_not_a_word_that_is_its_id
     assert order(answers, "boiler.jsonl") == ["sessions/boiler.jsonl", "memory/a.md"]
 
 
-# --- choice ----------------------------------------------------------------------------------------------------------
-
-
+# --- choice
 def test_the_threshold_counts_what_it_equals():
     assert selected([answer(score=0.35), answer(score=0.349)], 0.35, 6) == [answer(score=0.35)]
 
@@ -175,9 +167,7 @@ def test_no_more_are_chosen_than_are_wanted_and_none_twice(answers, min_score, l
     assert len(chosen) >= min(limit, sum(one.score >= min_score for one in answers))
 
 
-# --- notes and transcripts -------------------------------------------------------------------------------------------
-
-
+# --- notes and transcripts
 def chosen_of(kinds, limit, max_share, min_score=0.0):
     """Which of answers, `n` from notes and `t` from transcripts, best first, are chosen."""
     names = {"n": "memory/{}.md", "t": "sessions/{}.jsonl"}

@@ -1,10 +1,7 @@
 """What a search returns: a sequence that shows itself, with whatever the notes hold escaped."""
 
-import sys
-
 import pytest
 
-from openclaw_memory.errors import MissingExtraError
 from openclaw_memory.search import SearchResults
 from openclaw_memory.types import SearchResult
 
@@ -42,12 +39,6 @@ def test_a_data_frame_has_one_row_a_result():
     assert isinstance(frame, pandas.DataFrame)
     assert frame["citation"].tolist() == [found.citation for found in RESULTS]
     assert list(SearchResults((), "q", "keyword", "none", "").to_pandas().columns) == list(frame.columns)
-
-
-def test_without_pandas_the_remedy_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtraError, match="pip install pandas"):
-        RESULTS.to_pandas()
 
 
 def test_results_read_as_what_was_found():

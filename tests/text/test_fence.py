@@ -111,8 +111,7 @@ def test_a_block_that_was_cut_off_stays_unless_the_text_was_cut_there():
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["plain", "", "about the tag <relevant-memories> itself", f"about {NAME} itself", f'<{NAME} id="no">'],
+    "text", ["plain", "", "about the tag <relevant-memories> itself", f"about {NAME} itself", f'<{NAME} id="no">']
 )
 def test_talk_about_fences_stays(text):
     assert without_cut_off(without_fenced(text)) == text

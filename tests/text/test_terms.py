@@ -8,23 +8,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from openclaw_memory.text.stopwords import STOP_WORDS
-from openclaw_memory.text.terms import (
-    MAX_TERM_CHARS,
-    content_words,
-    fold,
-    query_terms,
-    segment,
-    stem,
-    terms,
-    words,
-)
+from openclaw_memory.text.terms import MAX_TERM_CHARS, content_words, fold, query_terms, segment, stem, terms, words
 
 # Any characters; and a few that are joined, folded, cut and paired, in every order.
 TEXTS = st.text(max_size=60) | st.text(alphabet="aBs1_-. \n'\"é\u0301ßİøΣ東ア가क्", max_size=40)
 
-# --- folding -------------------------------------------------------------------------------------------------------
 
-
+# --- folding
 @pytest.mark.parametrize(
     ("written", "folded"),
     [
@@ -59,9 +49,7 @@ def test_english_words_are_stemmed_and_others_left_alone(word, root):
     assert stem(word) == root
 
 
-# --- terms ---------------------------------------------------------------------------------------------------------
-
-
+# --- terms
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -149,9 +137,7 @@ def test_a_hundred_kilobytes_of_anything_give_terms_in_proportion_and_an_end(uni
     assert len(words(text)) <= len(text)
 
 
-# --- questions -----------------------------------------------------------------------------------------------------
-
-
+# --- questions
 @pytest.mark.parametrize(
     ("question", "kept"),
     [
@@ -197,9 +183,7 @@ def test_a_question_is_looked_up_by_terms_that_indexing_its_text_yields(text):
     assert bool(asked) == bool(terms(text))
 
 
-# --- words ---------------------------------------------------------------------------------------------------------
-
-
+# --- words
 def test_words_keep_their_accents_and_a_question_drops_stop_words_by_their_folded_form():
     assert words("Über die Brücke, GEO-1000 東京駅") == ["über", "die", "brücke", "geo", "1000", "東京", "京駅"]
     assert content_words("Wer geht über die Brücke?") == ["geht", "brücke"]

@@ -1,7 +1,6 @@
 """A small memory with notes and a conversation, without an embedder, and its tools by their names."""
 
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ Call = Callable[..., ToolAnswer]
 
 
 @pytest.fixture
-def open_memory(notes: Path) -> Iterator[Callable[..., Memory]]:
+def open_memory(notes):
     """Opens the memory of `notes` by keywords, with the settings of `recall` that are given."""
     opened: list[Memory] = []
 
@@ -30,12 +29,12 @@ def open_memory(notes: Path) -> Iterator[Callable[..., Memory]]:
 
 
 @pytest.fixture
-def memory(open_memory: Callable[..., Memory]) -> Memory:
+def memory(open_memory):
     return open_memory()
 
 
 @pytest.fixture
-def call(memory: Memory) -> Call:
+def call(memory):
     """Calls a tool of `memory`, of the session `key`: `call("memory_get", path="MEMORY.md")`."""
 
     def call(name: str, /, key: str | None = None, **arguments: Any) -> ToolAnswer:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.tools.budget import within
+from openclaw_memory.tools.visibility import within
 from openclaw_memory.types import SearchResult
 
 KEY = "ghp_" + "a1B2" * 9

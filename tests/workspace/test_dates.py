@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.workspace.dates import note_date
+from openclaw_memory.workspace.paths import note_date
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.config.workspace_file import OF_THE_AGENT
+from openclaw_memory.config.config import OF_THE_AGENT
 from openclaw_memory.errors import PathNotAllowedError
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.hints import advice, overlooked
 from openclaw_memory.workspace.paths import locate
-from openclaw_memory.workspace.scan import scan
+from openclaw_memory.workspace.scan import advice, overlooked, scan
 
 EVERYTHING = FilesConfig(extra_paths=(".",))
 
@@ -40,7 +39,7 @@ def is_readable(root: Path, rules: FilesConfig, path: str) -> bool:
         return False
 
 
-# --- all Markdown of a workspace ---------------------------------------------------------------------------------------
+# --- all Markdown of a workspace ---
 
 VAULT = ("Welcome.md", "Projects/bridge.md", "memory/2026-11-21.md")
 NOT_NOTES = (
@@ -68,9 +67,7 @@ def test_such_a_folder_counts_where_it_is_named_itself(tmp_path, folder):
     assert is_readable(root, rules, f"{folder}/x.md")
 
 
-# --- what is the agent's own -------------------------------------------------------------------------------------------
-
-
+# --- what is the agent's own
 @pytest.mark.parametrize("name", sorted(OF_THE_AGENT))
 def test_the_agents_own_rules_are_no_memory_where_all_markdown_is(tmp_path, name):
     lay_out(tmp_path, name, f"docs/{name}", "Welcome.md")
@@ -135,9 +132,7 @@ def test_what_is_found_is_what_may_be_read(files, extra):
         assert sorted(found(root, rules)) == sorted(path for path in there if is_readable(root, rules, path))
 
 
-# --- what is counted ---------------------------------------------------------------------------------------------------
-
-
+# --- what is counted
 @pytest.mark.parametrize(
     ("files", "rules", "count"),
     [
@@ -172,13 +167,11 @@ def test_no_more_is_looked_at_than_so_many_names(tmp_path):
 def test_a_count_that_was_ended_is_told_as_the_least(tmp_path, monkeypatch):
     lay_out(tmp_path, *(f"{folder}/{number}.md" for folder in "abcdef" for number in range(10)))
     assert advice(tmp_path, FilesConfig(), 0).startswith("60 Markdown files lie in")
-    monkeypatch.setattr("openclaw_memory.workspace.hints.MOST_NAMES", 20)
+    monkeypatch.setattr("openclaw_memory.workspace.scan.MOST_NAMES", 20)
     assert advice(tmp_path, FilesConfig(), 0).startswith("at least 20 Markdown files lie in")
 
 
-# --- what is advised ---------------------------------------------------------------------------------------------------
-
-
+# --- what is advised
 @pytest.mark.parametrize(
     ("files", "words"),
     [

@@ -5,7 +5,6 @@ import os
 import stat
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -277,24 +276,7 @@ def test_eight_processes_that_append_at_once_lose_nothing(tmp_path, count):
     assert sorted(lines[2:]) == sorted(f"- {process} {number}" for process in range(8) for number in range(count))
 
 
-def test_threads_that_append_at_once_get_lines_of_their_own(tmp_path):
-    added = []
-    threads = [
-        threading.Thread(target=lambda name=name: added.extend(append(tmp_path, f"- {name} {n}") for n in range(10)))
-        for name in "abcd"
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    lines = note(tmp_path).splitlines()
-    assert sorted(excerpt.start_line for excerpt in added) == list(range(3, 43))
-    assert all(lines[excerpt.start_line - 1] == excerpt.text for excerpt in added)
-
-
-# --- what stands there already ------------------------------------------------------------------------------------
-
-
+# --- what stands there already
 def test_a_block_that_stands_in_the_note_is_not_added_again(tmp_path):
     append(tmp_path, "- tea\n- milk")
     append(tmp_path, "- bread")
@@ -331,7 +313,7 @@ def test_the_same_text_is_added_again_where_nobody_asked(tmp_path):
     assert append(tmp_path, "x") == excerpt("x", 4, 4)
 
 
-# --- whose day it is ----------------------------------------------------------------------------------------------
+# --- whose day it is ---
 
 UTC_LATE = datetime.datetime(2026, 11, 21, 23, 30, tzinfo=datetime.UTC)
 

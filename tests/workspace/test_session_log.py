@@ -12,8 +12,8 @@ import pytest
 from openclaw_memory.config import JournalConfig, SessionsConfig
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, WriteError
 from openclaw_memory.workspace import Workspace, atomic
-from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES
-from openclaw_memory.workspace.transcripts.writer import log_name
+from openclaw_memory.workspace.session_log import log_name
+from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
 
 
 @pytest.fixture

@@ -8,9 +8,8 @@ import pytest
 
 from openclaw_memory.config import FilesConfig, SessionsConfig
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
-from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.transcripts import reader
-from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES, PART_BYTES, Mark
+from openclaw_memory.workspace import Workspace, transcripts
+from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, PART_BYTES, Mark
 
 NAME = "sessions/talk.jsonl"
 
@@ -42,9 +41,7 @@ def shown(root, *lines):
     return text.split("\n")[:-1]
 
 
-# --- what is shown ------------------------------------------------------------------------------------------------
-
-
+# --- what is shown
 @pytest.mark.parametrize(
     ("line", "text"),
     [
@@ -141,9 +138,7 @@ def test_recalled_blocks_and_secrets_are_not_shown(tmp_path):
     assert lines == ["User: What now?", "User: use ghp_a1…a1a1 or password=open-s…ease"]
 
 
-# --- what cannot be read -----------------------------------------------------------------------------------------
-
-
+# --- what cannot be read
 @pytest.mark.parametrize(
     "line",
     [
@@ -199,9 +194,7 @@ def test_a_long_line_costs_no_more_memory_than_may_be_read_of_it(tmp_path):
     assert peak < 4 * MAX_LINE_BYTES
 
 
-# --- parts and days ----------------------------------------------------------------------------------------------
-
-
+# --- parts and days
 def test_a_part_ends_with_the_line_that_fills_it(tmp_path):
     long = message("user", "x" * 20_000)
     parts = list(written(tmp_path, *[long] * 10).transcript(NAME))
@@ -276,7 +269,7 @@ def test_a_file_that_was_changed_in_place_and_has_grown_is_read_from_the_beginni
 
 
 def test_of_a_huge_file_that_has_grown_the_finished_parts_are_not_checked(tmp_path, monkeypatch):
-    monkeypatch.setattr(reader, "VERIFIED_BYTES", PART_BYTES)
+    monkeypatch.setattr(transcripts, "VERIFIED_BYTES", PART_BYTES)
     lines = [message("user", f"{n:06}") for n in range(3000)]
     mark = str(list(written(tmp_path, *lines).transcript(NAME))[-1].mark)
     first = Mark.parse(mark).line
@@ -338,9 +331,7 @@ def test_a_file_that_has_not_grown_is_known_by_all_its_bytes(tmp_path, line):
     assert list(workspace.transcript(NAME, str(parts[-1].mark))) == []
 
 
-# --- which files are transcripts ---------------------------------------------------------------------------------
-
-
+# --- which files are transcripts
 def test_transcripts_are_listed_after_the_notes(tmp_path):
     (tmp_path / "MEMORY.md").write_text("x")
     workspace = written(tmp_path, message("user", "x"))
@@ -355,28 +346,6 @@ def test_transcripts_are_listed_after_the_notes(tmp_path):
 
     assert [(file.path, file.source) for file in scan.files] == [("MEMORY.md", "memory"), (NAME, "sessions")]
     assert scan.skipped == ()
-
-
-def test_what_is_no_ordinary_file_is_skipped_with_its_reason(tmp_path):
-    workspace = written(tmp_path, message("user", "x"))
-    folder = tmp_path / "sessions"
-    (folder / "link.jsonl").symlink_to(folder / "talk.jsonl")
-    (folder / "hard.jsonl").hardlink_to(folder / "talk.jsonl")
-    (folder / "folder.jsonl").mkdir()
-    with (folder / "vast.jsonl").open("wb") as file:
-        file.truncate(50_000_000_000)
-
-    scan = workspace.scan()
-
-    assert scan.files == ()
-    reasons = {skipped.path.split("/")[1]: skipped.reason for skipped in scan.skipped}
-    assert reasons.keys() == {"talk.jsonl", "link.jsonl", "hard.jsonl", "folder.jsonl", "vast.jsonl"}
-    assert "symlink" in reasons["link.jsonl"]
-    assert "hard links" in reasons["talk.jsonl"]
-    assert "too many for a transcript" in reasons["vast.jsonl"]
-    for name in ("link", "hard", "folder", "vast"):
-        with pytest.raises(PathNotAllowedError):
-            workspace.read(f"sessions/{name}.jsonl")
 
 
 def test_a_folder_that_is_a_symlink_is_not_followed(tmp_path):
@@ -439,9 +408,7 @@ def test_a_limit_for_notes_is_none_for_transcripts(tmp_path):
     assert workspace.excerpt(NAME).text == f"User: {'x' * 200}"
 
 
-# --- excerpts ----------------------------------------------------------------------------------------------------
-
-
+# --- excerpts
 def test_an_excerpt_has_the_numbers_of_the_file(tmp_path):
     lines = [message("user", f"line {n}") if n % 2 else message("toolResult", "x") for n in range(1, 4001)]
     workspace = written(tmp_path, *lines)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openclaw_memory.workspace.transcripts.reader import Mark, read_excerpt, read_parts
+from openclaw_memory.workspace.transcripts import Mark, read_excerpt, read_parts
 
 DAYS = st.sampled_from(["2026-11-01T10:00:00Z", "2026-11-02T10:00:00+02:00", 1793664000, "never", None])
 PROVENANCE = st.sampled_from(

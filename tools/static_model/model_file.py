@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
@@ -19,7 +20,6 @@ from openclaw_memory.embeddings.static_file import (
     ModelFile,
     all_pieces,
     costs_of,
-    digest_of,
     layout_of,
     open_model,
     rows_of,
@@ -95,7 +95,7 @@ def write_rows(
         "dim": rows.shape[1],
         "bits": bits,
         "pieces": sum(map(len, encoded)),
-        "digest": digest_of(body),
+        "digest": _digest(body),
     }
     _replace(Path(path), json.dumps(header).encode().ljust(HEADER_BYTES - 1) + b"\n" + body)
 
@@ -111,22 +111,6 @@ def read_model(path: str | Path) -> tuple[list[str], NDArray[np.uint16], NDArray
     rows = unpacked(rows_of(model), model.layout.bits)
     vectors = rows.astype(np.float32) * scales_of(model)[:, None]
     return all_pieces(model), np.array(costs_of(model), dtype=np.uint16), vectors
-
-
-def check_digest(model: ModelFile) -> None:
-    """Check every byte after the header against the digest in it.
-
-    Loading does not do this: reading and hashing the whole file takes longer than the first answer. What loading does
-    check finds a file that was cut short or is of another kind; this finds any other change, too.
-
-    Raises:
-        EmbedderError: the bytes are not those that were written.
-    """
-    found = digest_of(memoryview(model.data)[HEADER_BYTES:])
-    if found != model.layout.digest:
-        raise EmbedderError(
-            f"{model.path} is damaged: its digest is {found} where its header says {model.layout.digest}; {REMEDY}"
-        )
 
 
 def _check(
@@ -187,6 +171,23 @@ def _divided(vectors: NDArray[np.float32], scales: NDArray[np.float16], bits: in
     values = np.divide(vectors, steps, out=np.zeros_like(vectors), where=steps > 0)
     clipped: NDArray[np.int8] = np.clip(np.rint(values), LOWEST[bits], HIGHEST[bits]).astype(np.int8)
     return clipped
+
+
+def check_digest(model: ModelFile) -> None:
+    """Check every byte after the header against the digest in it.
+
+    Raises:
+        EmbedderError: the bytes are not those that were written.
+    """
+    found = _digest(memoryview(model.data)[HEADER_BYTES:])
+    if found != model.layout.digest:
+        raise EmbedderError(
+            f"{model.path} is damaged: its digest is {found} where its header says {model.layout.digest}; {REMEDY}"
+        )
+
+
+def _digest(body: bytes | memoryview) -> str:
+    return blake2b(body, digest_size=8).hexdigest()
 
 
 def _body(

@@ -1,77 +1,35 @@
-"""An embedding service behind a network as an embedder: requests in parallel, tried again, halved, and checked."""
+"""An embedding service behind a network as an embedder: its requests run in threads, and can be cancelled."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
+import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future, InvalidStateError
+from contextlib import suppress
 from functools import partial
-from importlib.util import find_spec
-from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from weakref import WeakSet
 
-from openclaw_memory.chunking.sliding_window import split_utf8
-from openclaw_memory.embeddings.remote.batching import encodable, joined, packs, weight
-from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError, failure, reasons
-from openclaw_memory.embeddings.remote.http import deadline, on_this_machine, public, seconds_left, secrets_in, sleep
-from openclaw_memory.embeddings.remote.limits import SHORTEST_PIECE, AdaptiveLimits, Limits
-from openclaw_memory.embeddings.remote.retry import RetryPolicy, retried
-from openclaw_memory.embeddings.remote.workers import Workers
-from openclaw_memory.embeddings.vectors import PROBE, checked_vectors, installing
-from openclaw_memory.errors import EmbedderError
+from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
+from openclaw_memory.embeddings.remote.http import deadline
+from openclaw_memory.embeddings.remote.pipeline import Answer, RequestPipeline, in_places, same_dims
+from openclaw_memory.embeddings.remote.service import RetryPolicy, on_this_machine
+from openclaw_memory.embeddings.vectors import encodable, packs, weight
 
 if TYPE_CHECKING:
-    from openclaw_memory.embeddings.batch.api import BatchApi
+    from openclaw_memory.embeddings.remote.service import Service
     from openclaw_memory.types import Matrix, Vector
 
 T = TypeVar("T")
+_Tasks: TypeAlias = deque[tuple[Future[Any], Callable[[Future[Any]], Any]]]
 
 # What a caller waits for beyond a deadline that the thread of a question should have kept.
 GRACE_SECONDS = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """How a service is asked, by whatever SDK or HTTP client.
-
-    `send` takes texts and whether they are questions, and returns a vector for each, in their order, as numbers or
-    arrays. It is called in several threads at once, and ends in time where it asks through `http_client`; what it
-    raises is read by `remote.errors.failure`. `endpoint` is the URL that receives the texts: a password or a query in
-    it is taken out. `settings` is whatever else changes a vector (dimensions, prompts, names of extra headers), and
-    must hold no secret. `secrets` (a key, values of extra headers) are shown in no message, also where the service
-    repeats them.
-    """
-
-    provider: str
-    model: str
-    endpoint: str
-    limits: Limits
-    send: Callable[[list[str], bool], Sequence[Any]]
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    close: Callable[[], None] | None = None
-    batch: BatchApi | None = None
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "secrets", (*self.secrets, *secrets_in(self.endpoint)))
-        object.__setattr__(self, "endpoint", public(self.endpoint))
-
-    @property
-    def origin(self) -> str:
-        """Who is asked, for messages."""
-        return f"{self.endpoint} ({self.provider} {self.model})"
-
-
-class Answer(NamedTuple):
-    """What came of some texts of a request, given by their places in it: their vectors, or why there are none."""
-
-    places: Sequence[int]
-    vectors: Matrix | None
-    error: EmbedderError | None = None
 
 
 class RemoteEmbedder:
@@ -105,11 +63,6 @@ class RemoteEmbedder:
         return self._documents.closings
 
     def embed_query(self, text: str) -> Vector:
-        """Return the unit vector of a question, shape (dims,), or raise within `policy.query_seconds`.
-
-        Raises:
-            ServiceError: there is no vector, whatever the reason.
-        """
         seconds = self.policy.query_seconds
         ask = partial(self._pipeline.answers, [encodable(text)], as_query=True)
         request: Future[list[Answer]] = self._begun(self._questions, ask, seconds)
@@ -125,11 +78,6 @@ class RemoteEmbedder:
         return vector
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """Return the unit vectors of texts, shape (len(texts), dims); the first failure ends it.
-
-        Raises:
-            ServiceError: there are not all vectors, whatever the reason.
-        """
         import numpy as np
 
         if not texts:
@@ -160,12 +108,9 @@ class RemoteEmbedder:
             return failed
 
     def ask(self, call: Callable[..., T], *args: Any, seconds: float, tries: int | None = None) -> T:
-        """Return what `call` of the service returns, `seconds` each time.
+        """Return what `call` of the service returns, `seconds` each time, or raise ServiceError.
 
         It is tried as patiently as documents are, or `tries` times: what must not happen twice is tried once.
-
-        Raises:
-            ServiceError: it failed, whatever the reason.
         """
         ask = partial(self._pipeline.call, seconds, partial(call, *args), as_query=False, tries=tries)
         return self._result(self._begun(self._documents, ask))
@@ -208,262 +153,64 @@ class RemoteEmbedder:
         return self._process is not None and self._process != os.getpid()
 
 
-@dataclass(slots=True)
-class _Halved:
-    """What became of the texts of one request, in parts: the answers, and the parts that were refused."""
+class Workers:
+    """Runs work in at most `count` threads, which end when there is none left.
 
-    answers: list[Answer] = field(default_factory=list)
-    refused: list[tuple[FailureKind, list[int]]] = field(default_factory=list)
-    whole: set[int] = field(default_factory=set)  # the places of texts that were answered, and not in pieces
-    probed: bool = False
+    `concurrent.futures.ThreadPoolExecutor` would hold up the end of the interpreter until its last request is
+    answered: these threads are daemons.
+    """
 
-    def failed(self, error: ServiceError, places: Iterable[int]) -> list[Answer]:
-        """Return what was answered, and the same error for all the rest."""
-        good = [answer for answer in self.answers if answer.vectors is not None]
-        answered = {place for answer in good for place in answer.places}
-        return [*good, Answer([place for place in places if place not in answered], None, error)]
+    def __init__(self, name: str, count: int) -> None:
+        self.closings = 0
+        self._name, self._count = name, count
+        self._lock = threading.Lock()
+        self._tasks: _Tasks = deque()
+        self._threads = 0
+        self._unfinished: WeakSet[Future[Any]] = WeakSet()
 
+    def submit(self, work: Callable[[Future[T]], T], since: int | None = None) -> Future[T]:
+        """Begin `work`, which is given its future; cancel it if there were more than `since` closings."""
+        future: Future[T] = Future()
+        with self._lock:  # under which `close` counts: no work slips in between the check and its beginning
+            if since is not None and since != self.closings:
+                future.set_exception(CancelledError())
+                return future
+            if self._threads < self._count:
+                self._start_thread()
+            self._unfinished.add(future)
+            self._tasks.append((future, work))
+        return future
 
-class RequestPipeline:
-    """Asks one service, and keeps what its answers taught: how much it takes, and how many dimensions it gives."""
-
-    def __init__(self, service: Service, policy: RetryPolicy) -> None:
-        self.service, self.policy = service, policy
-        self.limits = AdaptiveLimits(service.limits)
-        self.dims: int | None = service.settings.get("dimensions")
-        self._dims_are_sure = self.dims is not None
-        self._other_dims: int | None = None
-        self._lock = Lock()
-        self.has_answered = False
-
-    def answers(self, texts: Sequence[str], *, as_query: bool) -> list[Answer]:
-        """Ask for texts that may be blank, too long or too many for one request."""
-        limits = self.limits.now
-        answers: list[Answer] = []
-        blank: list[int] = []
-        short: list[int] = []
-        for place, text in enumerate(texts):
-            if not text.strip():
-                blank.append(place)
-            elif len(parts := split_utf8(text, limits.input_tokens)) > 1:
-                answers.append(self._joined(parts, [place], as_query))
-            else:
-                short.append(place)
-        for places in packs(short, limits.items, limits.request_tokens, lambda place: weight(texts[place])):
-            answers += self._pack(texts, places, as_query)
-        if blank:  # services refuse them, and they say nothing
-            answers.append(self._blank(blank, as_query))
-        return answers
-
-    def call(self, seconds: float, call: Callable[[], T], *, as_query: bool, tries: int | None = None) -> T:
-        """Return what `call` returns within `seconds`, tried as often as the policy allows, or `tries` times.
-
-        Raises:
-            ServiceError: it failed, whatever the reason.
-        """
-        once = partial(self._within, seconds, call)
-        return retried(self.policy, sleep, once, as_query=as_query, tries=tries)
-
-    def _within(self, seconds: float, call: Callable[[], T]) -> T:
-        """Return what `call` returns within `seconds`; whatever it raises becomes a ServiceError."""
-        origin = self.service.origin
-        try:
-            with deadline(seconds):
-                return call()
-        except Exception as error:
-            seconds_left()  # where the whole request is over, or cancelled, it is not this try that failed
-            if any("Timeout" in type(reason).__name__ for reason in reasons(error)):  # ours, or of an HTTP library
-                message = f"{origin} gave no whole answer within {seconds:g} s; the next sync asks again"
-                raise ServiceError(message, FailureKind.PASSING) from error
-            raise failure(error, origin, self.service.secrets) from error
-
-    def _pack(self, texts: Sequence[str], places: list[int], as_query: bool) -> list[Answer]:
-        """Ask for texts that should fit one request; where they do not, or one is refused, ask for half of them."""
-        halved = _Halved()
-        parts = [places]
-        while parts:
-            part = parts.pop()
-            asked = [texts[place] for place in part]
-            # A neighbour may just have taught that this one is too long by itself.
-            if len(part) == 1 and len(pieces := split_utf8(asked[0], self.limits.now.input_tokens)) > 1:
-                halved.answers.append(self._joined(pieces, part, as_query))
-                continue
-            try:
-                vectors = self._vectors(asked, as_query)
-            except ServiceError as error:
-                if hopeless := self._hopeless(error, part, halved, as_query):
-                    return halved.failed(hopeless, places)
-                halved.refused.append((error.kind, part))
-                if middle := len(part) // 2:
-                    parts += [part[middle:], part[:middle]]
-                else:
-                    halved.answers.append(self._alone(error, asked[0], part, as_query))
-            else:
-                halved.answers.append(Answer(part, vectors))
-                halved.whole.update(part)
-        # Ask for less from now on where texts were too much together, but not one of them by itself.
-        for kind, part in halved.refused:
-            if halved.whole.issuperset(part):
-                self.limits.refused(kind, [weight(texts[place]) for place in part])
-        return halved.answers
-
-    def _hopeless(self, error: ServiceError, part: list[int], halved: _Halved, as_query: bool) -> ServiceError | None:
-        """Return the error that all texts share, where no part of them would fare better.
-
-        A service that never answered, or refuses two neighbours one after the other, may refuse any text: a probe
-        finds out, once for each request that is halved.
-        """
-        if not error.isolated:
-            return error
-        before = halved.answers[-1].error if halved.answers else None
-        refused_before = isinstance(before, ServiceError) and before.kind is FailureKind.REFUSED
-        two_in_a_row = len(part) == 1 and error.kind is FailureKind.REFUSED and refused_before
-        if halved.probed or (self.has_answered and not two_in_a_row):
-            return None
-        halved.probed = True
-        try:
-            self._vectors([PROBE], as_query)
-        except ServiceError as again:
-            return ServiceError(str(error), FailureKind.DENIED) if again.isolated else again
-        return None
-
-    def _alone(self, error: ServiceError, text: str, places: list[int], as_query: bool) -> Answer:
-        """Return what becomes of one text that was refused: its pieces, where it was too large, or the error."""
-        size = weight(text)
-        if error.kind is not FailureKind.TOO_LARGE or size < 2 * SHORTEST_PIECE:
-            return Answer(places, None, error)
-        answer = self._joined(split_utf8(text, size // 2), places, as_query)
-        if answer.error is None:
-            self.limits.refused(error.kind, [size])
-        return answer
-
-    def _joined(self, parts: list[str], places: list[int], as_query: bool) -> Answer:
-        """Ask for the pieces of one text, and join their vectors."""
-        answers = self.answers(parts, as_query=as_query)
-        try:
-            vectors = in_places(answers, len(parts), self.service.origin)
-        except EmbedderError as error:
-            return Answer(places, None, error)
-        return Answer(places, joined(vectors, [weight(part) for part in parts])[None, :])
-
-    def _blank(self, places: list[int], as_query: bool) -> Answer:
-        import numpy as np
-
-        if self.dims is None:
-            try:
-                self._vectors([PROBE], as_query)
-            except ServiceError as error:
-                return Answer(places, None, error)
-        return Answer(places, np.zeros((len(places), self.dims or 0), dtype=np.float32))
-
-    def _vectors(self, texts: list[str], as_query: bool) -> Matrix:
-        """Return the vectors of texts that fit one request, asked for as often as the policy allows."""
-        return self.call(self.policy.request_seconds, partial(self._once, texts, as_query), as_query=as_query)
-
-    def _once(self, texts: list[str], as_query: bool) -> Matrix:
-        origin = self.service.origin
-        vectors = checked_vectors(self.service.send(texts, as_query), len(texts), origin)
-        if not vectors.any(axis=1).all():
-            raise ServiceError(f"{origin} sent a vector of zeros; check the model", FailureKind.PASSING)
+    def close(self) -> None:
+        """Cancel all work. A thread that waits for its server ends when that answers, or at the deadline."""
         with self._lock:
-            self._check_dims(vectors.shape[1])
-        self.has_answered = True
-        self.limits.answered()
-        return vectors
+            self.closings += 1
+            self._tasks, self._threads = deque(), 0
+            for future in list(self._unfinished):
+                with suppress(InvalidStateError):  # it is done
+                    future.set_exception(CancelledError())
 
-    def _check_dims(self, dims: int) -> None:
-        """Refuse other dimensions than before.
+    def _start_thread(self) -> None:
+        try:
+            threading.Thread(target=self._run, args=(self._tasks,), name=self._name, daemon=True).start()
+            self._threads += 1
+        except RuntimeError as error:
+            if not self._threads:
+                raise ServiceError(f"{self._name}: {error}; end some threads", FailureKind.PASSING) from error
 
-        A first answer may be the wrong one: until a second has agreed with it, two others that agree take its place.
-        """
-        if self.dims is None or dims == self.dims:
-            self._dims_are_sure = self._dims_are_sure or self.dims is not None
-            self.dims = dims
-        elif not self._dims_are_sure and dims == self._other_dims:
-            self.dims, self._dims_are_sure = dims, True
-        else:
-            self._other_dims = dims
-            asked_for = self.service.settings.get("dimensions") is not None
-            raise ServiceError(
-                f"{self.service.origin} sent {dims} dimensions where {self.dims} were expected; check the model"
-                + (" and the option dimensions" if asked_for else ""),
-                FailureKind.DENIED if asked_for else FailureKind.PASSING,
-            )
-
-
-def in_places(answers: list[Answer], count: int, origin: str) -> Matrix:
-    """Return the vectors of all `count` texts in their order.
-
-    Raises:
-        EmbedderError: the first one among the answers, or they differ in their dimensions.
-    """
-    import numpy as np
-
-    for answer in answers:
-        if answer.error is not None:
-            raise answer.error
-    matrices = [answer.vectors for answer in answers if answer.vectors is not None]
-    matrix: Matrix = np.zeros((count, same_dims(matrices, origin)), dtype=np.float32)
-    for answer in answers:
-        matrix[list(answer.places)] = answer.vectors
-    return matrix
-
-
-def same_dims(matrices: Iterable[Matrix], origin: str) -> int:
-    """Return the dimensions that all the matrices have.
-
-    Raises:
-        ServiceError: they differ: the service changed its mind between two requests.
-    """
-    first, *others = sorted({int(matrix.shape[1]) for matrix in matrices})
-    if others:
-        message = f"{origin} sent {first} dimensions and then {others[0]}; ask again, or check the model"
-        raise ServiceError(message, FailureKind.PASSING)
-    return first
-
-
-# --- what the providers share ------------------------------------------------------------------------------------
-
-
-def required_key(provider: str, package: str, given: str | None, *variables: str) -> str:
-    """Return the key that was given, or the first one that the environment holds.
-
-    Raises:
-        EmbedderError: there is none.
-    """
-    for key in (given, *map(os.environ.get, variables)):
-        if key and key.strip():
-            return key.strip()
-    missing = "" if find_spec(package) else f"; its package is missing too: {installing(provider)}"
-    raise EmbedderError(
-        f"embedder {provider!r} has no key: set {' or '.join(variables)} in the environment, or the option api_key"
-        f"{missing}"
-    )
-
-
-def check_numbers(provider: str, **options: int | None) -> None:
-    """Refuse numbers below 1; None is the provider's default.
-
-    Raises:
-        EmbedderError: it names the option.
-    """
-    for name, number in options.items():
-        if number is not None and number < 1:
-            raise EmbedderError(f"embedder {provider!r} cannot be asked with {name}={number}; it must be at least 1")
-
-
-def shared_settings(
-    headers: Mapping[str, str] | None, dimensions: int | None, max_input_tokens: int | None
-) -> dict[str, Any]:
-    """Return what of these options changes a vector, or may: of `headers` the names."""
-    return {
-        "dimensions": dimensions,
-        "headers": sorted(header.lower() for header in headers or {}) or None,
-        "max_input_tokens": max_input_tokens,
-    }
-
-
-def secrets_of(key: str, headers: Mapping[str, str] | None) -> tuple[str, ...]:
-    """Return what no message may show: the key, and the values of the headers, also without a scheme (`Bearer`)."""
-    values = [str(value) for value in (headers or {}).values()]
-    return (key, *values, *(value.partition(" ")[2] for value in values))
+    def _run(self, tasks: _Tasks) -> None:
+        while True:
+            with self._lock:
+                if not tasks:
+                    self._threads -= tasks is self._tasks  # those from before `close` are not counted any more
+                    return
+                future, work = tasks.popleft()
+            with suppress(InvalidStateError):  # a future that was cancelled meanwhile takes no result
+                try:
+                    result = None if future.done() else work(future)
+                except BaseException as error:  # noqa: BLE001 - the caller that waits for the future gets it
+                    future.set_exception(error)
+                else:
+                    future.set_result(result)
+            result = None
+            del future, work  # what they hold may be forgotten before the next work comes

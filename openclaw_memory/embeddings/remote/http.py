@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import time
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from importlib import import_module
 from threading import Lock, local
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from openclaw_memory.embeddings.remote.errors import FailureKind, RedirectError, ServiceError, StatusError
+from openclaw_memory.embeddings.remote.service import on_this_machine, public
 from openclaw_memory.errors import EmbedderError
 
 # Twice what the largest honest answer takes: 2,048 vectors of 3,072 dimensions in base64.
@@ -34,47 +35,6 @@ class _Ends(NamedTuple):
     request: Future[Any] | None  # done before its work is: nothing waits for it any more
 
 
-# --- addresses ---------------------------------------------------------------------------------------------------
-
-
-def on_this_machine(url: str) -> bool:
-    """Return whether what is sent to `url` stays on this machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def public(url: str) -> str:
-    """Return the URL without what may be secret: a user's name and password, the query, and the fragment."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl().rstrip("/")
-
-
-def secrets_in(url: str) -> tuple[str, ...]:
-    """Return the password and the values of the query, as written and as sent."""
-    parts = urlsplit(url)
-    password = parts.password or ""
-    return tuple(filter(None, (password, unquote(password), *(value for _, value in parse_qsl(parts.query)))))
-
-
-def checked_url(url: str, example: str) -> str:
-    """Return the URL without a slash at its end.
-
-    Raises:
-        EmbedderError: it cannot be the address of a server; the message shows `example`.
-    """
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # an unclosed bracket, a port that is no number
-        usable = False
-    if not usable:
-        raise EmbedderError(f"base_url {url.rpartition('@')[2]!r} is not an address; write it like {example}")
-    return url.rstrip("/")
-
-
 # --- deadlines ---------------------------------------------------------------------------------------------------
 
 
@@ -91,12 +51,7 @@ def deadline(seconds: float, request: Future[Any] | None = None) -> Iterator[Non
 
 
 def seconds_left() -> float:
-    """Return how long the request of this thread may still take.
-
-    Raises:
-        CancelledError: it was cancelled.
-        TimeoutError: its deadline has passed.
-    """
+    """Return how long the request of this thread may take; raise CancelledError or TimeoutError if it is over."""
     ends: _Ends | None = getattr(_current, "ends", None)
     if ends is None:
         return LONGEST_SECONDS
@@ -109,12 +64,7 @@ def seconds_left() -> float:
 
 
 def sleep(seconds: float) -> None:
-    """Wait, but no longer than `deadline` allows.
-
-    Raises:
-        CancelledError: the request of this thread was cancelled.
-        TimeoutError: its deadline has passed.
-    """
+    """Wait, but no longer than the request of this thread may take: see `seconds_left`."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         time.sleep(min(left, seconds_left(), STEP_SECONDS))
@@ -234,20 +184,12 @@ class RestApi:
         self.close = self._client.close
 
     def ask(self, method: str, path: str, **content: Any) -> Any:
-        """Return the answer as httpx has it.
-
-        Raises:
-            StatusError: its status is that of an error.
-        """
+        """Return the answer as httpx has it; raise StatusError if its status is that of an error."""
         return checked_answer(self._client().request(method, self.endpoint + path, **content))
 
 
 def checked_answer(response: Any) -> Any:
-    """Return the response.
-
-    Raises:
-        StatusError: its status is that of an error.
-    """
+    """Return the response; raise StatusError if its status is that of an error."""
     if response.status_code >= 400:
         raise StatusError(response)
     return response
@@ -261,3 +203,31 @@ def json_lines(content: bytes) -> Iterator[Any]:
 def as_json_lines(values: Iterable[Any]) -> bytes:
     """Return a file with a line for each value."""
     return "".join(f"{json.dumps(value)}\n" for value in values).encode()
+
+
+def in_order(answer: Any, count: int, origin: str) -> list[Any]:
+    """Return the vectors of an answer of OpenAI or Voyage in the order of its indexes, as arrays or lists.
+
+    Raises EmbedderError, which says that `origin` sent it, unless it has one row for each index below `count`.
+    """
+    import numpy as np
+
+    rows = answer.get("data") if isinstance(answer, Mapping) else None
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        # Not cut here: half of a key looks like ordinary words.
+        sent = " ".join(str(answer).split())
+        raise EmbedderError(f"{origin} sent an answer without a list of embeddings; check base_url and model: {sent}")
+    by_index = {row.get("index"): row.get("embedding") for row in rows}
+    if len(rows) != count or set(by_index) != set(range(count)):
+        raise EmbedderError(
+            f"{origin} sent {len(rows)} embeddings with {len(by_index)} different indexes for {count} texts; "
+            "each text must have one"
+        )
+    vectors = [by_index[index] for index in range(count)]
+    return [np.frombuffer(b64decode(v, validate=True), "<f4") if isinstance(v, str) else v for v in vectors]
+
+
+def results_of(lines: Iterable[Any], origin: str) -> dict[str, Any]:
+    """Return a job's vectors by key, of OpenAI or Voyage: a line of its file for each text, failed ones left out."""
+    answers = ((line["custom_id"], line.get("response") or {}) for line in lines)
+    return {key: in_order(answer["body"], 1, origin)[0] for key, answer in answers if answer.get("status_code") == 200}

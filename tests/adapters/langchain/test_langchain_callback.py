@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import uuid
 
 import pytest
 from langchain.agents import create_agent
@@ -14,11 +13,9 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, get_
 from langchain_openclaw_memory import MemoryFlushCallback
 from langchain_openclaw_memory.testing import calling
 from langgraph.checkpoint.memory import InMemorySaver
-from scripted_chat import FACT as ASKED
 from scripted_chat import SUMMARY, writes_facts
 
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import FLUSH_TAG
 
 FACT = "Please remember: the boiler code is 4711."
 WINDOW = 4_000  # flushed from 1,500 tokens on: a quarter is reserved, and half of the rest is soft at most
@@ -51,28 +48,17 @@ async def ask(model, messages, callback, *, is_async, **metadata):
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_a_conversation_is_flushed_once_and_again_after_it_was_compacted(memory, model, flush_model, is_async):
     callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
-    talk = [SystemMessage("Be kind."), HumanMessage(FACT)]
+    conversation = [SystemMessage("Be kind."), HumanMessage(FACT)]
     for number in range(6):
         paste = HumanMessage(f"Number {number}: {words(500)}")
-        talk = [*talk, await ask(model, talk, callback, is_async=is_async), paste]
+        conversation = [*conversation, await ask(model, conversation, callback, is_async=is_async), paste]
     assert flushes(flush_model) == 1
     assert "4711" in notes(memory)
-    talk = [HumanMessage("What was said before, in short."), *talk[-3:]]
+    conversation = [HumanMessage("What was said before, in short."), *conversation[-3:]]
     for number in range(6, 10):
         paste = HumanMessage(f"Number {number}: {words(500)}")
-        talk = [*talk, await ask(model, talk, callback, is_async=is_async), paste]
+        conversation = [*conversation, await ask(model, conversation, callback, is_async=is_async), paste]
     assert flushes(flush_model) == 2
-
-
-def test_a_paste_that_is_kept_by_the_compaction_brings_no_second_flush_of_its_own(memory, model, flush_model):
-    callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
-    paste = HumanMessage(words(1_500))
-    config = {"callbacks": [callback]}
-    reply = model.invoke([HumanMessage(FACT), AIMessage("Noted."), paste], config)
-    model.invoke([HumanMessage("A summary."), paste], config)
-    assert flushes(flush_model) == 1
-    model.invoke([HumanMessage("A summary."), paste, reply, HumanMessage(words(1_600))], config)
-    assert flushes(flush_model) > 1
 
 
 @pytest.mark.parametrize(("reported", "expected"), [(1_400, 0), (1_500, 1), (None, 0)])
@@ -149,26 +135,16 @@ def summarise(scripted, callback, messages, form="xml"):
 def test_what_is_flushed_before_a_summary_is_what_is_summarised(memory, model, scripted, flush_model, form):
     callback = MemoryFlushCallback(memory, flush_model, window=200_000)
     config = {"callbacks": [callback]}
-    talk = [HumanMessage(f"{FACT} A < B & C."), AIMessage("Noted."), HumanMessage("Read the page.")]
-    model.invoke(talk, config)
+    conversation = [HumanMessage(f"{FACT} A < B & C."), AIMessage("Noted."), HumanMessage("Read the page.")]
+    model.invoke(conversation, config)
     model.invoke([HumanMessage(f"What is this page about? {words(2_000)}")], config)
     model.invoke([HumanMessage("Give this talk a title.")], config)
-    summarise(scripted, callback, talk[:1], form)
-    assert [message.text for message in flush_model.requests[0].messages[1:-1]] == [*(m.text for m in talk), "ok"]
+    summarise(scripted, callback, conversation[:1], form)
+    assert [message.text for message in flush_model.requests[0].messages[1:-1]] == [
+        *(m.text for m in conversation),
+        "ok",
+    ]
     assert "4711" in notes(memory)
-
-
-def test_a_conversation_that_was_summarised_is_let_go_and_another_one_is_not(memory, model, scripted, flush_model):
-    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
-    talks = [[HumanMessage(f"Please remember: talk {name} is long.")] for name in ("one", "two")]
-    for talk in talks:
-        model.invoke(talk, {"callbacks": [callback]})
-    summarise(scripted, callback, talks[0])
-    (conversation,) = callback._detector.known.values()
-    assert [messages[0].text for messages in conversation.recent.values()] == [talks[1][0].text]
-    summarise(scripted, callback, talks[1])
-    assert ["talk one" in notes(memory), "talk two" in notes(memory)] == [True, True]
-    assert flushes(flush_model) == 2
 
 
 def test_after_a_restart_the_request_for_the_summary_itself_is_flushed(memory, scripted, flush_model):
@@ -196,52 +172,6 @@ def test_a_tool_that_asks_a_model_about_a_long_page_does_not_hide_the_conversati
         )
     assert len(helper.requests) == 1
     assert "4711" in notes(memory)
-
-
-@pytest.mark.parametrize("kept", [20, 30])
-def test_of_a_history_that_is_trimmed_to_the_window_nothing_is_lost(memory, model, flush_model, kept):
-    callback = MemoryFlushCallback(memory, flush_model, window=kept * 70)
-    history = []
-    for number in range(40):
-        history = [*history, HumanMessage(f"Please remember: number {number} is blue.\n{words(100)}")][-kept:]
-        history.append(model.invoke([SystemMessage("Be kind."), *history], {"callbacks": [callback]}))
-    still_there = set(ASKED.findall("\n".join(message.text for message in history)))
-    for number in range(40):
-        fact = f"number {number} is blue."
-        assert fact in notes(memory) or fact in still_there
-    assert flushes(flush_model) < 40 / 2
-
-
-def test_a_summary_that_the_chain_makes_itself_is_noticed_by_its_metadata(memory, model, scripted, flush_model):
-    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
-    model.invoke([HumanMessage(FACT), AIMessage("Noted."), HumanMessage("Go on.")], {"callbacks": [callback]})
-    assert flushes(flush_model) == 0
-    config = {"callbacks": [callback], "metadata": {"lc_source": "summarization"}}
-    scripted("In short.").invoke(f"Sum up.\nhuman: {FACT}\nai: Noted.", config)
-    assert "4711" in notes(memory)
-    assert flushes(flush_model) == 1
-
-
-def test_what_a_chain_drops_below_the_threshold_is_not_noticed(memory, model, flush_model):
-    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
-    for talk in ([HumanMessage(FACT), AIMessage("Noted."), HumanMessage("Go on.")], [HumanMessage("Go on.")]):
-        model.invoke(talk, {"callbacks": [callback]})
-    assert flush_model.requests == []
-
-
-def test_of_calls_that_never_end_not_all_are_held(memory, flush_model):
-    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
-    for number in range(300):
-        callback.on_chat_model_start({}, [[HumanMessage(f"Talk {number}")]], run_id=uuid.uuid4())
-    assert len(callback._detector.runs) == 256
-    assert [run.messages[0].text for run in callback._detector.runs.values()][-1] == "Talk 299"
-
-
-def test_calls_of_a_flush_are_known_by_their_tag(memory, flush_model):
-    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
-    callback.on_chat_model_start({}, [[HumanMessage(FACT)]], run_id=uuid.uuid4(), tags=[FLUSH_TAG])
-    assert not callback._detector.runs
-    assert not callback._detector.known
 
 
 class Ticking:
@@ -319,10 +249,3 @@ def test_an_unknown_window_is_an_error_that_says_what_to_do(memory, scripted):
     with pytest.raises(ConfigError, match="window=200_000"):
         MemoryFlushCallback(memory, scripted("ok"))
     assert MemoryFlushCallback(memory, scripted("ok", profile={"max_input_tokens": 8_000})).window == 8_000
-
-
-def test_a_model_by_its_name_is_made_at_once(memory, monkeypatch, flush_model):
-    monkeypatch.setattr("langchain.chat_models.init_chat_model", {"house:large": flush_model}.__getitem__)
-    assert MemoryFlushCallback(memory, "house:large", window=WINDOW).model is flush_model
-    with pytest.raises(ConfigError, match="'house:small'"):
-        MemoryFlushCallback(memory, "house:small", window=WINDOW)

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import os
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from langchain.agents import create_agent
@@ -29,7 +27,6 @@ from scripted_chat import SUMMARY, writes_facts
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import CompactionConfig, EmbeddingConfig
-from openclaw_memory.errors import ConfigError
 
 FACT = "Please remember: the boiler code is 4711."
 
@@ -148,7 +145,9 @@ def test_a_nested_run_has_a_name_without_the_ids_of_its_tasks(namespace, name):
     assert thread_of({"configurable": {"checkpoint_ns": namespace}}) is None
 
 
-def test_a_cycle_that_had_no_flush_is_told_though_the_one_before_had_one(memory, scripted, silent, shortens, caplog):
+def test_a_cycle_that_had_no_flush_is_reported_though_the_one_before_had_one(
+    memory, scripted, silent, shortens, caplog
+):
     flush = MemoryFlushMiddleware(memory, silent, window=8_000)
     agent = create_agent(scripted("ok"), [], middleware=[flush, shortens()], checkpointer=InMemorySaver())
     for number in range(12):
@@ -341,7 +340,7 @@ def test_who_reads_along_gives_no_session_its_name(memory, scripted, shortens, s
 
 
 @pytest.mark.parametrize(("kind", "flushes"), [("heartbeat", 0), ("cli", 0), ("chat", 1), (None, 1)])
-def test_runs_that_are_no_talk_are_not_flushed(memory, scripted, silent, kind, flushes):
+def test_runs_that_are_no_conversation_are_not_flushed(memory, scripted, silent, kind, flushes):
     flush = MemoryFlushMiddleware(memory, silent, trigger=("messages", 1))
     create_agent(scripted("ok"), [], middleware=[flush]).invoke(says("c"), thread(run_kind=kind))
     assert len(silent.requests) == flushes
@@ -364,7 +363,7 @@ def test_a_transcript_that_has_grown_much_brings_the_flush(tmp_path, scripted, s
     assert len(silent.requests) == flushes
 
 
-def test_a_workspace_that_is_read_only_is_told_once_as_what_it_is(
+def test_a_workspace_that_is_read_only_is_reported_once_as_what_it_is(
     memory, scripted, silent, shortens, monkeypatch, caplog
 ):
     monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
@@ -390,41 +389,6 @@ def test_a_retry_of_the_models_call_brings_no_second_flush(memory, scripted):
     assert len([request for request in model.requests if request.tools]) == 1
 
 
-def test_conversations_without_a_thread_do_not_wait_for_each_others_flush(memory, scripted):
-    def slow(request):
-        time.sleep(0.1)
-        return writes_facts(request)
-
-    flush = MemoryFlushMiddleware(memory, scripted(slow), trigger=("messages", 1))
-    agent = create_agent(scripted(lambda _: "ok"), [], middleware=[flush])
-
-    def talk(number):
-        agent.invoke({"messages": [HumanMessage(f"Please remember that box {number} is full.")]})
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(talk, range(4)))
-
-    (note,) = (memory.workspace.root / "memory").glob("*.md")
-    assert [number for number in range(4) if f"box {number} is full" not in note.read_text(encoding="utf-8")] == []
-
-
-def test_the_model_may_be_a_name_and_a_wrong_one_is_told_at_once(memory):
-    with pytest.raises(ConfigError, match="nobody:nothing"):
-        MemoryFlushMiddleware(memory, "nobody:nothing", window=200_000)
-
-
-def test_what_was_kept_by_a_summary_is_not_noted_twice(memory, scripted):
-    shortens = SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 6), keep=("messages", 4))
-    flush = MemoryFlushMiddleware.before(shortens, memory=memory, model=scripted(writes_facts))
-    agent = create_agent(scripted(lambda _: "ok"), [], middleware=[flush, shortens], checkpointer=InMemorySaver())
-    for number in range(12):
-        agent.invoke(says(f"Please remember that box {number} is full."), thread())
-
-    (note,) = (memory.workspace.root / "memory").glob("*.md")
-    lines = [line for line in note.read_text(encoding="utf-8").splitlines() if "box" in line]
-    assert len(lines) == len(set(lines)) >= 8
-
-
 def test_compactions_without_a_thread_are_booked_to_no_other_session(memory, scripted):
     shortens = SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 4), keep=("messages", 1))
     flush = MemoryFlushMiddleware.before(shortens, memory=memory, model=scripted(writes_facts))
@@ -434,15 +398,3 @@ def test_compactions_without_a_thread_are_booked_to_no_other_session(memory, scr
         messages = agent.invoke({"messages": [*messages, *says(f"Box {number}.")["messages"]]})["messages"]
 
     assert memory.flush("main").state.compaction_count == 0
-
-
-def test_a_memory_that_cannot_be_asked_is_told_once(memory, scripted, caplog):
-    shortens = SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 4), keep=("messages", 1))
-    flush = MemoryFlushMiddleware.before(shortens, memory=memory, model=scripted(writes_facts))
-    agent = create_agent(scripted(lambda _: "ok"), [], middleware=[flush, shortens], checkpointer=InMemorySaver())
-    memory.close()
-    for number in range(5):
-        agent.invoke(says(f"Box {number}."), thread())
-
-    assert caplog.text.count("could not determine") <= 1
-    assert "place MemoryFlushMiddleware before" not in caplog.text

@@ -7,19 +7,11 @@ import shutil
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
 from langchain_openclaw_memory.langgraph_store import OpenClawStore
-from langgraph.store.base import (
-    GetOp,
-    InvalidNamespaceError,
-    ListNamespacesOp,
-    PutOp,
-    SearchItem,
-    SearchOp,
-)
+from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchItem, SearchOp
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import FilesConfig
@@ -55,24 +47,11 @@ def body(path):
     return path.read_text(encoding="utf-8").split("\n---\n", 1)[1].removesuffix("\n")
 
 
-def plain(result):
-    if isinstance(result, list):
-        return [plain(part) for part in result]
-    return (result.namespace, result.key, result.value) if hasattr(result, "value") else result
-
-
 def keys(items):
     return [item.key for item in items]
 
 
 # What is put is there again
-
-
-def test_an_item_comes_back_as_it_was_put(store):
-    value = {"text": "Anna prefers trains.", "tags": ["travel", 3, None], "deep": {"a": {"b": 1.5}}, "yes": True}
-    store.put(USERS, "prefs", value)
-    item = store.get(USERS, "prefs")
-    assert (item.namespace, item.key, item.value) == (USERS, "prefs", value)
 
 
 def test_times_are_those_of_the_first_and_the_last_put(store):
@@ -100,14 +79,6 @@ def test_the_file_lies_where_namespace_and_key_say(store, memory):
     assert files(memory) == ["memory/users/anna/travel_2026.md"]
     store.delete(USERS, "travel_2026")
     assert files(memory) == []
-
-
-def test_an_item_does_not_share_its_value_with_who_put_it(store):
-    value = {"tags": ["a"]}
-    store.put(USERS, "prefs", value)
-    value["tags"].append("b")
-    store.get(USERS, "prefs").value["tags"].append("c")
-    assert store.get(USERS, "prefs").value == {"tags": ["a"]}
 
 
 ODD_NAMES = [
@@ -180,23 +151,6 @@ def test_tuples_are_kept_as_lists(store):
 # As LangGraph's own store answers
 
 
-def test_a_batch_reads_before_it_writes_and_the_last_put_wins(store):
-    store.put(USERS, "a", {"n": 0})
-    results = store.batch(
-        [
-            PutOp(USERS, "a", {"n": 1}),
-            GetOp(USERS, "a"),
-            PutOp(USERS, "a", {"n": 2}),
-            PutOp(USERS, "b", {"n": 3}),
-            SearchOp(USERS),
-            PutOp(USERS, "b", None),
-            ListNamespacesOp(),
-        ]
-    )
-    assert plain(results) == [None, (USERS, "a", {"n": 0}), None, None, [(USERS, "a", {"n": 0})], None, [USERS]]
-    assert plain(store.search(())) == [(USERS, "a", {"n": 2})]
-
-
 async def test_the_asynchronous_batch_does_the_same(store):
     ops = [PutOp(USERS, "a", {"n": 1}), PutOp(USERS, "a", {"n": 2}), GetOp(USERS, "a")]
     assert await store.abatch(op for op in ops) == [None, None, None]
@@ -242,8 +196,10 @@ def test_filters_know_more_operators_than_langgraphs_own(store):
     assert keys(store.search(USERS, filter={"$not": {"n": {"$lt": 1}}, "name": {"$nin": ["c"]}})) == ["b"]
 
 
-def test_what_is_returned_is_the_callers(store):
-    store.put(USERS, "a", {"tags": ["x"]})
+def test_what_is_put_and_what_is_returned_are_the_callers(store):
+    value = {"tags": ["x"]}
+    store.put(USERS, "a", value)
+    value["tags"].append("mine")
     for item in (store.get(USERS, "a"), store.search(USERS)[0]):
         item.value["tags"].append("mine")
     assert store.search(USERS)[0].value == store.get(USERS, "a").value == {"tags": ["x"]}
@@ -329,15 +285,6 @@ def test_items_are_found_by_the_memory_itself(memory):
     assert memory.search("spare key of the flat")[0].path == "memory/users/anna/key.md"
 
 
-def test_a_meaning_is_found_without_its_words(notes):
-    with Memory.open(notes) as memory:
-        store = OpenClawStore(memory)
-        store.put(USERS, "food", {"text": "She loves pizza with mushrooms."})
-        store.put(USERS, "car", {"text": "The old car was sold in spring."})
-        assert store.search(USERS, query="vehicle", limit=1)[0].key == "car"
-        assert store.search(USERS, query="meal", limit=1)[0].key == "food"
-
-
 @pytest.mark.parametrize(
     ("index", "shown"),
     [
@@ -405,7 +352,7 @@ def test_a_label_that_a_person_deletes_was_no_part_of_the_value(store, memory):
 
 
 @pytest.mark.parametrize("index", [None, ["name", "city"]])
-def test_an_edit_that_changes_no_value_is_told_once(store, memory, caplog, index):
+def test_an_edit_that_changes_no_value_is_reported_once(store, memory, caplog, index):
     value = {"name": "Anna", "city": "Utrecht"}
     store.put(USERS, "who", value, index=index)
     path = memory.workspace.root / "memory/users/anna/who.md"
@@ -418,7 +365,7 @@ def test_an_edit_that_changes_no_value_is_told_once(store, memory, caplog, index
 
 @pytest.mark.parametrize("index", [None, False, ["name"], ["name", "city"], ["n"], ["$", "name"]])
 @pytest.mark.parametrize("value", [{"name": " Anna ", "city": "U\r\nt\n", "n": 1}, {"name": "Anna"}, {"n": [1, 2]}, {}])
-def test_what_nobody_edited_is_not_told(store, memory, caplog, value, index):
+def test_what_no_one_edited_is_not_reported(store, memory, caplog, value, index):
     store.put(USERS, "who", value, index=index)
     path = memory.workspace.root / "memory/users/anna/who.md"
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n") + b"\r\n \r\n")
@@ -455,14 +402,6 @@ def test_a_time_edited_in_an_editor_does_not_lose_its_order(store, memory):
     assert store.get(USERS, "b").created_at.tzinfo is not None
 
 
-def test_a_list_edited_in_an_editor_does_not_touch_the_value(store, memory):
-    value = {"name": "Anna", "city": "Utrecht"}
-    store.put(USERS, "who", value)
-    path = memory.workspace.root / "memory/users/anna/who.md"
-    path.write_text(path.read_text(encoding="utf-8") + "\nShe moved.\n", encoding="utf-8")
-    assert store.get(USERS, "who").value == value
-
-
 def test_a_persons_own_file_is_neither_read_nor_overwritten_nor_deleted(store, memory):
     path = memory.workspace.root / "memory/users/anna/prefs.md"
     path.parent.mkdir(parents=True)
@@ -483,7 +422,7 @@ def test_a_copy_of_an_item_elsewhere_is_no_second_item(store, memory):
     assert store.get(USERS, "copy") is None
 
 
-def test_an_item_whose_front_matter_was_damaged_is_passed_over_and_told(store, memory, caplog):
+def test_an_item_whose_front_matter_was_damaged_is_passed_over_and_reported(store, memory, caplog):
     store.batch([PutOp(USERS, "a", {"n": 1}), PutOp(USERS, "b", {"n": 2})])
     path = memory.workspace.root / "memory/users/anna/a.md"
     path.write_text(path.read_text(encoding="utf-8").replace('{"n":', '{"n"'), encoding="utf-8")
@@ -537,7 +476,7 @@ def test_nesting_too_deep_is_refused_before_anything_is_written(store, memory):
 
 @pytest.mark.parametrize("given", ["notes", None, 3])
 def test_what_is_no_memory_is_refused_with_what_to_do(given):
-    with pytest.raises(TypeError, match=r"OpenClawStore\(Memory\.open\(PATH\)\)"):
+    with pytest.raises(TypeError, match=r"Memory\.open\(folder\)"):
         OpenClawStore(given)
 
 
@@ -565,7 +504,7 @@ def test_a_namespace_too_deep_for_the_disk_is_refused_and_the_rest_stays(store):
     assert keys(store.search(())) == ["a"]
 
 
-def test_a_search_does_not_wait_for_the_long_sync_of_somebody_else(people, memory, monkeypatch):
+def test_a_search_does_not_wait_for_the_long_sync_of_another_process(people, memory, monkeypatch):
     people.search(USERS, query="boiler")
     people.put(USERS, "new", {"text": "The boiler was painted red."})
 
@@ -591,14 +530,6 @@ def test_the_same_items_are_there_when_the_index_was_deleted(notes):
     with Memory.open(notes, embedder=None) as memory:
         assert OpenClawStore(memory).search((), query="fact 3") == before
         assert len(before) == 5
-
-
-def test_threads_can_put_at_the_same_time(store):
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda number: store.put(USERS, f"k{number % 5}", {"n": number}), range(20)))
-    found = store.search(USERS)
-    assert sorted(keys(found)) == ["k0", "k1", "k2", "k3", "k4"]
-    assert all(item.value["n"] % 5 == int(item.key[1]) for item in found)
 
 
 PUTTING = """

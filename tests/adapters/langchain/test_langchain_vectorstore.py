@@ -1,8 +1,5 @@
 """LangChain's vector store over a memory: its own standard suite, and what only Markdown can promise."""
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -343,21 +340,3 @@ async def test_the_indexing_api_works_without_waiting(memory):
     for expected in ((2, 0, 0), (0, 2, 0)):
         result = await aindex(docs(0, 1), records, store, cleanup="full", source_id_key="source", key_encoder="sha256")
         assert counts(result) == expected
-
-
-def test_several_threads_add_and_search_at_once(memory):
-    store = OpenClawVectorStore(memory)
-
-    def work(n):
-        store.add_texts([f"number {n} of the row"], [{"n": n}], ids=[f"row-{n}"])
-        return store.similarity_search(f"number {n}", k=1, filter={"n": n})
-
-    with ThreadPoolExecutor(6) as pool:
-        found = list(pool.map(work, range(18)))
-    assert [ids(some) for some in found] == [[f"row-{n}"] for n in range(18)]
-    assert len(store.get_by_ids([f"row-{n}" for n in range(18)])) == 18
-
-
-async def test_searches_in_an_event_loop_run_beside_each_other(store):
-    found = await asyncio.gather(*(store.asimilarity_search(text, k=1) for text in FACTS.values()))
-    assert [one[0].id for one in found][2:] == ["venue", "cook"]

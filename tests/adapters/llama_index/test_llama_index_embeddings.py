@@ -11,7 +11,7 @@ import pytest
 from llama_index.core import Settings, StorageContext, VectorStoreIndex, load_index_from_storage
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
-from llama_index.core.embeddings import MockEmbedding, resolve_embed_model
+from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.ingestion import IngestionCache, IngestionPipeline
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import TextNode
@@ -112,11 +112,6 @@ def test_it_serves_a_vector_index_as_the_one_model_of_the_settings(settings, tmp
     again = load_index_from_storage(StorageContext.from_defaults(persist_dir=str(tmp_path)))
     assert [found.node_id for found in again.as_retriever(similarity_top_k=1).retrieve("Ines trains")] == ["new"]
     assert "Ines" in str(again.as_query_engine(similarity_top_k=1).query("Ines trains"))
-
-
-def test_llama_index_takes_it_as_it_is(static):
-    ours = OpenClawEmbedding(static)
-    assert resolve_embed_model(ours) is ours
 
 
 def test_callbacks_and_events_hear_of_each_batch(static, events):

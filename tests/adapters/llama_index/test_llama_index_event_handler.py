@@ -332,17 +332,6 @@ async def test_at_the_end_of_a_session_what_no_flush_was_shown_is_flushed_once(w
     assert "4711" in notes(memory)
 
 
-def test_talks_that_go_on_in_turn_are_flushed_once_each(watching, memory, flush_llm):
-    watching(flush_llm, window=WINDOW)
-    llm = scripted("ok")
-    talks = [[ChatMessage(f"Please remember: talk {n} is long."), ChatMessage(f"{n} {words(1_500)}")] for n in range(8)]
-    for number in range(4):
-        for talk in talks:
-            talk += [llm.chat(talk).message, ChatMessage(f"Go on, {number}.")]
-    assert flushes(flush_llm) == 8
-    assert all(f"talk {number} is long" in notes(memory) for number in range(8))
-
-
 TOO_LONG = RuntimeError("This model's maximum context length is 8192 tokens")
 
 

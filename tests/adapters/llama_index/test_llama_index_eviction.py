@@ -63,9 +63,7 @@ def held():
     script.go_on.set()
 
 
-# --- what is written ---
-
-
+# --- what is written
 async def test_a_task_that_is_cancelled_loses_nothing_of_what_was_ejected(memory, kept):
     block = OpenClawMemoryBlock(memory)
     task = asyncio.create_task(block.aput(facts(1), session_id="s1"))
@@ -100,20 +98,6 @@ async def test_the_agent_waits_for_no_model(memory, held):
     await block.aput(facts(2), session_id="s1")
     assert not held.go_on.is_set()
     assert memory.flush("s1").is_held
-
-
-async def test_a_model_is_asked_in_another_thread_than_that_of_the_loop(memory):
-    threads = []
-
-    def script(_messages, _tools):
-        threads.append(threading.get_ident())
-        return "NO_REPLY"
-
-    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=script), flush_tokens=1)
-    await block.aput(facts(1), session_id="s1")
-    await block.asettle()
-    assert threads
-    assert threading.get_ident() not in threads
 
 
 def test_where_no_thread_is_to_be_had_all_is_done_at_once(memory, noted, monkeypatch):
@@ -159,9 +143,7 @@ def test_what_is_ejected_after_the_memory_was_closed_is_written(memory, noted):
     assert noted(1) == [1]
 
 
-# --- what is flushed ---
-
-
+# --- what is flushed
 def test_threads_that_eject_at_once_lose_nothing_and_flush_each_message_once(memory, kept, noted):
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=30)
     with ThreadPoolExecutor(8) as pool:

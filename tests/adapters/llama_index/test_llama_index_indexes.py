@@ -265,16 +265,12 @@ async def test_what_a_model_asks_for_without_a_question_is_found_by_filters_alon
 
     wanted = '```json\n{"query": "", "filters": [{"key": "of", "value": "cook", "operator": "=="}], "top_k": 2}\n```'
     retriever = VectorIndexAutoRetriever(
-        index,
-        vector_store_info=VectorStoreInfo(content_info="facts", metadata_info=[]),
-        llm=Says(),
+        index, vector_store_info=VectorStoreInfo(content_info="facts", metadata_info=[]), llm=Says()
     )
     assert ids(retriever.retrieve("all of cook")) == ids(await retriever.aretrieve("all of cook")) == ["cook"]
 
 
-# --- the index of the store itself ---------------------------------------------------------------------------------
-
-
+# --- the index of the store itself
 def mode_of(retriever):
     return retriever._vector_store_query_mode.value
 

@@ -174,12 +174,7 @@ def test_a_model_reads_who_said_what_and_what_tools_were_asked_and_found():
     talk = openclaw_messages([ChatMessage("Hi."), call("a", text="Let me.", at="sky"), answer("a"), ChatMessage("")])
     assert (
         as_text(talk).splitlines()
-        == [
-            "User: Hi.",
-            'Assistant: Let me. [calls look {"at": "sky"}]',
-            "Tool look: found",
-            "User: ",
-        ][:3]
+        == ["User: Hi.", 'Assistant: Let me. [calls look {"at": "sky"}]', "Tool look: found", "User: "][:3]
     )
 
 

@@ -3,9 +3,7 @@
 import pytest
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.schema import ImageNode, TextNode
-from llama_index.core.vector_stores.types import (
-    VectorStoreQuery,
-)
+from llama_index.core.vector_stores.types import VectorStoreQuery
 from llama_index_openclaw_memory import LlamaIndexEmbedder, OpenClawEmbedding, OpenClawVectorStore
 from some_nodes import FACTS, WORDS, WordEmbedding, asking, facts, identity, node
 
@@ -87,7 +85,7 @@ def test_nothing_is_written_where_some_lack_vectors_that_nobody_can_make(memory)
     assert store.get_nodes() == []
 
 
-# --- what tells nothing of its model -------------------------------------------------------------------------------
+# --- what tells nothing of its model ---
 
 TELLS_NOTHING = {
     "no text": TextNode(id_="odd", text=""),
@@ -137,9 +135,7 @@ def test_what_tells_nothing_is_of_an_unknown_model_where_it_is_not_as_long(stati
     assert identity(static_memory) == "given"
 
 
-# --- which vectors may meet ----------------------------------------------------------------------------------------
-
-
+# --- which vectors may meet
 @pytest.fixture
 def without_a_key(tmp_path, monkeypatch):
     """A memory whose embedder cannot be had."""

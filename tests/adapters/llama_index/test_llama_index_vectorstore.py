@@ -1,40 +1,29 @@
 """LlamaIndex's vector store over a memory: every mode, whose vectors, and what only Markdown can promise."""
 
-import asyncio
 import copy
 import pickle
 import shutil
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import Document, ImageNode, IndexNode, TextNode
-from llama_index.core.vector_stores.types import (
-    BasePydanticVectorStore,
-    MetadataFilters,
-    VectorStoreQuery,
-)
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters, VectorStoreQuery
 from llama_index_openclaw_memory import OpenClawVectorStore
 from some_nodes import FACTS, WORDS, asking, bare, facts, identity, node, one_filter
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, WriteError
 
-# --- as LlamaIndex sees it ---------------------------------------------------------------------------------------
 
-
+# --- as LlamaIndex sees it
 def test_it_is_a_vector_store_of_llama_index_that_keeps_texts(memory):
     store = OpenClawVectorStore(memory)
     assert isinstance(store, BasePydanticVectorStore)
     assert (store.stores_text, store.is_embedding_query, store.client) == (True, True, memory)
-    assert store.to_dict() == {
-        "stores_text": True,
-        "is_embedding_query": True,
-        "class_name": "OpenClawVectorStore",
-    }
+    assert store.to_dict() == {"stores_text": True, "is_embedding_query": True, "class_name": "OpenClawVectorStore"}
     assert OpenClawVectorStore(memory=memory, embed_model=WORDS).embed_model is WORDS
 
 
@@ -80,9 +69,7 @@ async def test_what_a_call_does_not_take_is_no_silence(given, call):
         await getattr(given, twin)(*arguments, fitler=1)
 
 
-# --- nodes are files ---------------------------------------------------------------------------------------------
-
-
+# --- nodes are files
 def test_nodes_are_markdown_and_come_back_when_the_index_is_gone(tmp_path):
     nodes = [
         *facts(WORDS),
@@ -174,12 +161,6 @@ def test_another_process_adds_and_deletes(given, memory):
     assert set(found.ids) == {"launch", "again", "venue", "new"}
 
 
-def test_nodes_may_come_one_by_one(given):
-    assert given.add(one for one in [node("new", embedding=WORDS.vector("new"))]) == ["new"]
-    assert given.add(iter([])) == []
-    assert len(given.get_nodes(["new"])) == 1
-
-
 @pytest.mark.parametrize("odd", [object(), float("nan"), "\ud800"], ids=["object", "nan", "surrogate"])
 def test_nothing_is_written_where_one_node_cannot_be(given, odd):
     with pytest.raises(InvalidInputError, match=r"'bad'.*metadata\['odd'\]"):
@@ -189,9 +170,7 @@ def test_nothing_is_written_where_one_node_cannot_be(given, odd):
     assert given.get_nodes(["new", "bad"]) == []
 
 
-# --- deleting ----------------------------------------------------------------------------------------------------
-
-
+# --- deleting
 def test_deleting_a_source_deletes_its_nodes_alone(given):
     given.delete("party")
     given.delete("nobody")
@@ -256,9 +235,7 @@ def test_all_nodes_can_be_cleared_and_people_s_notes_stay(own, static_memory, no
     assert identity(static_memory) == "given"
 
 
-# --- beside each other -------------------------------------------------------------------------------------------
-
-
+# --- beside each other
 async def test_in_an_event_loop_both_twins_work(given):
     nodes = facts(WORDS)
     question = asking("the old mill", embedding=WORDS)
@@ -272,18 +249,3 @@ async def test_in_an_event_loop_both_twins_work(given):
     assert [one.node_id for one in given.get_nodes()] == ["again"]
     await given.aclear()
     assert given.get_nodes() == []
-
-
-async def test_searches_in_an_event_loop_run_beside_each_other(given):
-    found = await asyncio.gather(*(given.aquery(asking(text, 1, embedding=WORDS)) for text in FACTS.values()))
-    assert [one.ids for one in found] == [[name] for name in FACTS]
-
-
-def test_several_threads_add_and_search_at_once(given):
-    def work(n):
-        given.add([node(f"row-{n}", f"number {n}", embedding=[float(at == n) for at in range(64)])])
-        return given.query(VectorStoreQuery([float(at == n) for at in range(64)], 1)).ids
-
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(work, range(8))) == [[f"row-{n}"] for n in range(8)]
-    assert len(given.get_nodes([f"row-{n}" for n in range(8)])) == 8

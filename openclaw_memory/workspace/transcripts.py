@@ -15,7 +15,7 @@ from zlib import crc32
 
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.safe_read import DEFAULT_CHARS, check_range, excerpt_of
-from openclaw_memory.workspace.transcripts.openclaw import day, is_openclaws, parse, said
+from openclaw_memory.workspace.transcript_records import day, is_openclaws, parse, said
 
 PART_BYTES = 65_536
 MAX_LINE_BYTES = 8 * 1024 * 1024

@@ -18,8 +18,8 @@ from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllo
 from openclaw_memory.workspace.atomic import flush_folder, locked, make_folder, open_to_append, refused, write_whole
 from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS, Place, why_left_out
 from openclaw_memory.workspace.safe_read import opened
-from openclaw_memory.workspace.transcripts.openclaw import message_of, parse
-from openclaw_memory.workspace.transcripts.reader import MAX_LINE_BYTES, read_records
+from openclaw_memory.workspace.transcript_records import message_of, parse
+from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, read_records
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LINE_ENDS = re.compile("[\x7f-\x9f\u2028\u2029]")

@@ -1,7 +1,8 @@
-"""Decide when a conversation is long enough to be flushed, and to be compacted (pure)."""
+"""Decide when a conversation is too long: for a flush, for a compaction, or as the model's own error says (pure)."""
 
 from __future__ import annotations
 
+import re
 from typing import Literal, TypeAlias
 
 from openclaw_memory.config.sections import CompactionConfig
@@ -11,6 +12,34 @@ Kind: TypeAlias = Literal["chat", "heartbeat", "cli", "flush"]
 
 # Into less the turn of the flush does not fit: its prompts, its tool and an answer.
 SMALLEST_WINDOW = 1_024
+
+# How the services say that a prompt is too long, each as its errors read; the last four are said by many.
+_TOO_LONG = re.compile(
+    r"prompt is too long|request_too_large|request exceeds the maximum (?:size|allowed)"  # Anthropic
+    r"|input is too long for requested model"  # Amazon Bedrock
+    r"|context window exceed"  # MiniMax
+    r"|input token count.*exceeds the maximum"  # Google
+    r"|maximum prompt length is \d"  # xAI
+    r"|reduce the length of the messages"  # Groq, OpenAI
+    r"|maximum context length"  # OpenAI, OpenRouter, DeepSeek, Mistral, vLLM
+    r"|token count of \d+ exceeds the limit"  # GitHub Copilot
+    r"|tokens_limit_reached"  # GitHub Models
+    r"|too many tokens: (?:total number|size limit)"  # Cohere
+    r"|.inputs.(?: tokens \+ .max_new_tokens.)? must (?:be <=|have less than)"  # Text Generation Inference
+    r"|prompt exceeds max length"  # Z.ai
+    r"|range of input length should be"  # Qwen
+    r"|(?:greater|longer) than the (?:model's )?context (?:length|window)"  # LM Studio and others
+    r"|exceeded model token limit"  # Kimi
+    r"|exceeded max context length"  # Ollama
+    # OpenAI, Anthropic ("input length and `max_tokens` exceed context limit"), llama.cpp.
+    r"|exceeds? (?:the )?(?:available |model's )?context (?:window|limit|size)"
+    r"|context[_ ]length[_ ]exceeded|context[_ ]window[_ ]exceeded|context[_ ]overflow",
+    re.IGNORECASE | re.DOTALL,
+)
+# Limits of another kind that speak of tokens too: waiting helps there, and shortening does not.
+_TOO_FAST = re.compile(r"rate[_ ]?limit|too many requests|tokens per (?:min|day)|\bTPM\b|throttl|quota", re.IGNORECASE)
+# The types that LangChain and LiteLLM raise for it, whatever their text.
+_TYPES = frozenset({"ContextOverflowError", "ContextWindowExceededError"})
 
 
 def reserve(window: int | None, rules: CompactionConfig) -> int:
@@ -87,3 +116,24 @@ def flush_due(
     if 0 < rules.force_flush_bytes <= transcript_bytes:
         return "transcript"
     return "compaction" if compacting else None
+
+
+def is_overflow(error: BaseException) -> bool:
+    """Return whether an error says that the prompt is longer than the model's window, by its type and its words.
+
+    Its causes are looked at too. A rate limit is not an overflow.
+
+    Args:
+        error: What the call of the model raised.
+    """
+    seen: list[BaseException] = []
+    at: BaseException | None = error
+    while at is not None and at not in seen:
+        if _TYPES & {kind.__name__ for kind in type(at).__mro__}:
+            return True
+        text = f"{at} {getattr(at, 'code', '')}"
+        if _TOO_LONG.search(text) and not _TOO_FAST.search(text):
+            return True
+        seen.append(at)
+        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
+    return False

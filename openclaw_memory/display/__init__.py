@@ -1,1 +1,0 @@
-"""Show results in a notebook."""

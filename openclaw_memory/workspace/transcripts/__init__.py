@@ -1,1 +1,0 @@
-"""Session transcripts: read as text with a map of lines, and written as JSONL."""
