@@ -60,7 +60,7 @@ nitpick_ignore = [
     ("py:class", "openclaw_memory.flush.state.SessionState"),
     ("py:class", "openclaw_memory.embeddings.selection.T"),
     ("py:class", "openclaw_memory.aio.T"),
-    ("py:class", "openclaw_memory.testing.memory_store.State"),
+    ("py:class", "openclaw_memory.testing.fakes.State"),
     ("py:class", "openclaw_memory.store.connection.Connections"),
     ("py:class", "openclaw_memory.workspace.paths.Place"),
 ]

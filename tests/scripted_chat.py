@@ -26,7 +26,7 @@ def writes_facts(request: Request) -> Reply:
     return calling("memory_append", "flush-1", text="\n".join(f"- {fact}" for fact in facts)) if facts else "NO_REPLY"
 
 
-def tells_facts(request: Request) -> Reply:
+def says_facts(request: Request) -> Reply:
     """The script of a flush model that cannot call tools: it says the notes."""
     return "\n".join(f"- {fact}" for fact in facts_in(request.messages)) or "NO_REPLY"
 

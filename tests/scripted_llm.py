@@ -25,6 +25,6 @@ def writes_facts(messages: Sequence[ChatMessage], tools: Sequence[str]) -> Reply
     return calling("memory_append", "flush-1", text="\n".join(f"- {fact}" for fact in facts))
 
 
-def tells_facts(messages: Sequence[ChatMessage], _tools: Sequence[str]) -> Reply:
+def says_facts(messages: Sequence[ChatMessage], _tools: Sequence[str]) -> Reply:
     """The script of a flush model that cannot call tools: it says the notes."""
     return "\n".join(f"- {fact}" for fact in facts_in(messages)) or "NO_REPLY"

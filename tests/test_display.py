@@ -36,7 +36,7 @@ def seen(html: str) -> Seen:
 
 
 @given(st.text())
-def test_whatever_stands_in_a_cell_is_shown_as_text(text):
+def test_whatever_is_in_a_cell_is_shown_as_text(text):
     shown = seen(table(text, (text,), [(text, code(text), lines(text), bold(text), faint(text))]))
     assert set(shown.tags) == {"table", "thead", "tbody", "tr", "th", "td", "code", "div", "b", "span"}
     assert shown.text.count(clean(text)) >= 6 or not text

@@ -184,7 +184,7 @@ def test_what_is_no_call_stays_as_it_is(shell, cell):
 
 
 @pytest.mark.usefixtures("memory")
-def test_a_note_may_tell_how_to_ask(shell, notes):
+def test_a_note_may_say_how_to_ask(shell, notes):
     written = result_of(shell, "%%memory_append --date 2026-02-02\nHow to ask:\n%memory When is the launch?\n")
     assert "%memory When is the launch?" in (notes / written.path).read_text()
 

@@ -22,7 +22,7 @@ class Mark(NamedTuple):
     shown: int
 
 
-class Talk(NamedTuple):
+class Fingerprints(NamedTuple):
     """The fingerprints of a conversation without its system prompts: its beginning, and each place in it."""
 
     first: str
@@ -48,14 +48,14 @@ class Talk(NamedTuple):
         return begins_alike or (not self.summarised and 2 * shown > len(self.places))
 
 
-def talk_of(messages: Iterable[BaseMessage]) -> Talk | None:
+def fingerprints_of(messages: Iterable[BaseMessage]) -> Fingerprints | None:
     """Return the fingerprints of a conversation; None for an empty one."""
-    talk = without_system(messages)
-    if not talk:
+    conversation = without_system(messages)
+    if not conversation:
         return None
-    prints = [_print(message) for message in talk]
+    prints = [_print(message) for message in conversation]
     # Messages may read the same: what comes before distinguishes them.
-    return Talk(prints[0], [before + at for before, at in pairwise(["", *prints])], is_summary(talk[0]))
+    return Fingerprints(prints[0], [before + at for before, at in pairwise(["", *prints])], is_summary(conversation[0]))
 
 
 def without_system(messages: Iterable[BaseMessage]) -> list[BaseMessage]:

@@ -38,7 +38,7 @@ Model = Runnable[Any, Any]
 Counter = Callable[[Sequence[BaseMessage]], int]
 # A model, and what it is shown.
 Request = tuple[Model, list[BaseMessage]]
-Talk = list[BaseMessage] | str  # messages, or the text of a conversation or of a part of it
+Conversation = list[BaseMessage] | str  # messages, or the text of a conversation or of a part of it
 
 SOURCE = "openclaw_flush"  # in `lc_source`, marks calls in traces that no user asked for
 _OF_TOOLS = frozenset({"tools", "tool_choice"})  # what binding tools to a model leaves in its arguments
@@ -72,8 +72,8 @@ async def aflush(
         return await asyncio.create_task(invoke(*request), context=_alone())
 
     begin = partial(_model_turn, turn, quiet(model))
-    talk = without_loose_ends(messages)
-    await adrive_flush(turn, talk, begin, ask, room=room, size=partial(_size, count), text=_text)
+    conversation = without_loose_ends(messages)
+    await adrive_flush(turn, conversation, begin, ask, room=room, size=partial(_size, count), text=_text)
 
 
 def _config() -> RunnableConfig:
@@ -91,10 +91,10 @@ def _alone() -> Context:
     return context
 
 
-def _model_turn(turn: FlushTurn, model: Model, talk: Talk) -> ModelTurn:
+def _model_turn(turn: FlushTurn, model: Model, conversation: Conversation) -> ModelTurn:
     """Hold one turn at a conversation; return what the model said last, or `NO_REPLY` once it has written something."""
     bound, can_call = _with_tool(model, turn)
-    shown = _shown(turn, talk, can_call)
+    shown = _shown(turn, conversation, can_call)
     wrote, said = False, ""
     for _ in range(MAX_STEPS):
         reply = yield bound, list(shown)
@@ -113,11 +113,11 @@ def _model_turn(turn: FlushTurn, model: Model, talk: Talk) -> ModelTurn:
     return SILENT if wrote else said
 
 
-def _shown(turn: FlushTurn, talk: Talk, can_call: bool) -> list[BaseMessage]:
+def _shown(turn: FlushTurn, conversation: Conversation, can_call: bool) -> list[BaseMessage]:
     """Return what a model is asked with. The messages are unchanged, so that the provider's cache applies."""
-    if isinstance(talk, str):
-        return [HumanMessage(as_single_prompt(turn, talk, can_call=can_call))]
-    return [SystemMessage(turn.system_prompt), *talk, HumanMessage(prompt_of(turn, can_call=can_call))]
+    if isinstance(conversation, str):
+        return [HumanMessage(as_single_prompt(turn, conversation, can_call=can_call))]
+    return [SystemMessage(turn.system_prompt), *conversation, HumanMessage(prompt_of(turn, can_call=can_call))]
 
 
 def _with_tool(model: Model, turn: FlushTurn) -> tuple[Model, bool]:
@@ -192,9 +192,9 @@ def chat_model(model: Model | str) -> Model:
         raise ConfigError(f"the model {model!r} cannot be made, give another one: {error}") from error
 
 
-def _size(count: Counter, talk: Talk) -> int:
-    return count([HumanMessage(talk)] if isinstance(talk, str) else talk)
+def _size(count: Counter, conversation: Conversation) -> int:
+    return count([HumanMessage(conversation)] if isinstance(conversation, str) else conversation)
 
 
-def _text(talk: Talk) -> str:
-    return talk if isinstance(talk, str) else get_buffer_string(talk)
+def _text(conversation: Conversation) -> str:
+    return conversation if isinstance(conversation, str) else get_buffer_string(conversation)

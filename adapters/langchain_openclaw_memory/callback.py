@@ -113,18 +113,18 @@ class MemoryFlushCallback(BaseCallbackHandler):
     def _started(
         self, messages: Sequence[BaseMessage], run_id: UUID, tags: list[str] | None, metadata: dict[str, Any] | None
     ) -> None:
-        talk = without_system(messages)
-        if FLUSH_TAG in (tags or ()) or not talk:
+        conversation = without_system(messages)
+        if FLUSH_TAG in (tags or ()) or not conversation:
             return
         about = metadata or {}
         if about.get("lc_source") == SUMMARY_SOURCE:
-            self._detector.summary_started(_key(about), talk)
+            self._detector.summary_started(_key(about), conversation)
         else:
-            self._detector.began(run_id, _key(about), talk)
+            self._detector.began(run_id, _key(about), conversation)
 
-    def _saving(self, key: str, talk: Sequence[BaseMessage], tokens: int, compacting: bool) -> Callable[[], bool]:
+    def _saving(self, key: str, messages: Sequence[BaseMessage], tokens: int, compacting: bool) -> Callable[[], bool]:
         name = self.session_key or key.partition("\n")[0] or "main"
-        wanted = Wanted(self.memory, name, self.model, talk, self.window, tokens, self.token_counter, compacting)
+        wanted = Wanted(self.memory, name, self.model, messages, self.window, tokens, self.token_counter, compacting)
         return partial(save, wanted)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import (
     BaseStore,
@@ -32,9 +32,12 @@ from langchain_openclaw_memory._store_items import (
     json_value,
     path_of,
 )
-from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import InvalidInputError, SyncBusyError
+from openclaw_memory.tools import checked_memory
+
+if TYPE_CHECKING:
+    from openclaw_memory import Memory
 
 # The notes of people and of other namespaces are found as well: so many times more are asked for with each look.
 _WIDER = 4
@@ -73,11 +76,7 @@ class OpenClawStore(BaseStore):
         Raises:
             TypeError: `memory` is not a `Memory`.
         """
-        given: object = memory
-        if not isinstance(given, Memory):
-            wrong = repr(given) if isinstance(given, str | None) else f"a {type(given).__name__}"
-            raise TypeError(f"OpenClawStore takes a Memory, not {wrong}: OpenClawStore(Memory.open(PATH))")
-        self._memory = memory
+        self._memory = checked_memory(memory)
         self._fields = tuple(fields)
         # The items of files, while these are as they were: the fields are the same object then.
         self._read_before: dict[str, tuple[Mapping[str, Any], str, Item | None]] = {}
@@ -111,11 +110,7 @@ class OpenClawStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do what `batch` does in a thread, without blocking the event loop.
-
-        Args:
-            ops: The operations.
-        """
+        """Do what `batch` does in a thread, without blocking the event loop."""
         return await in_thread(self.batch, list(ops))
 
     def _read(self, op: Op) -> Result:
@@ -207,12 +202,9 @@ class OpenClawStore(BaseStore):
 
 def _copy(item: Item) -> Item:
     """Return an item whose value its caller may change."""
+    value = json_value(item.value)
     return Item(
-        value=json_value(item.value),
-        key=item.key,
-        namespace=item.namespace,
-        created_at=item.created_at,
-        updated_at=item.updated_at,
+        value=value, key=item.key, namespace=item.namespace, created_at=item.created_at, updated_at=item.updated_at
     )
 
 

@@ -30,7 +30,7 @@ from langchain_openclaw_memory._flush import (
     transcript_growth,
     window_of,
 )
-from langchain_openclaw_memory._flush_marks import NO_SUMMARY, Mark, summary_of, talk_of, without_system
+from langchain_openclaw_memory._flush_marks import NO_SUMMARY, Mark, fingerprints_of, summary_of, without_system
 from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._messages import last_reply, reported_tokens
 from langchain_openclaw_memory._session import flushed_session, kind_of, run_config
@@ -127,7 +127,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         self._last_moment: Moment | None = None
         self._waiting: OrderedDict[str, list[AnyMessage]] = OrderedDict()
         self._marks: deque[tuple[str, Mark]] = deque(maxlen=_REMEMBERED)
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         if self.model is not None and (words := self._unknown_window(self.model)):
             raise ConfigError(words)
 
@@ -238,7 +238,7 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         if before is None:
             return _Look()
         if words := self._unknown_window(request.model):
-            self._say_once("window", words)
+            self._warn_once("window", words)
             return _Look()
         return self._due({**request.state, "messages": before}, request.model)
 
@@ -247,9 +247,9 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         try:
             return self._wanted(state["messages"], state, model, overflow=overflow)
         except Exception as error:  # noqa: BLE001 - a counter, a file: no flush ever breaks the turn of the user
-            self._told.add("order")  # this warning explains why a summary may come first
+            self._reported.add("order")  # this warning explains why a summary may come first
             words = f"could not determine whether a flush is due: {type(error).__name__}: {error}"
-            self._say_once(type(error).__name__, words)
+            self._warn_once(type(error).__name__, words)
             return _Look()
 
     def _wanted(self, messages: list[AnyMessage], state: Mapping[str, Any], model: Model, *, overflow: bool) -> _Look:
@@ -259,28 +259,26 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         tokens = max(counted, reported_tokens(messages, outdated=_outdated(messages, state)))
         taken = self._last_moment(messages, counted) if self._last_moment is not None else 0
         window = self.window if self._last_moment is not None else self.window or window_of(model)
-        compacting = overflow or taken > 0 or self._triggered(len(messages), tokens, window)
+        triggered = self.trigger is not None and reached(self.trigger, len(messages), tokens, window)
+        compacting = overflow or taken > 0 or triggered
         is_named = bool(thread or self.session_key)
         grown = transcript_growth(self.memory, key, thread) if is_named and rules.force_flush_bytes else 0
         due = flush_due(
             rules, window=window, tokens=tokens, transcript_bytes=grown, compacting=compacting, kind=kind_of(config)
         )
-        talk = talk_of(messages) if due is not None else None
-        if talk is None:
+        conversation = fingerprints_of(messages) if due is not None else None
+        if conversation is None:
             return _Look()
         marker = state.get("memory_flush_marker")
-        marks = [Mark(*marker)] if marker else self._marks_of(key)
+        marks = [Mark(*marker)] if marker else [mark for known, mark in self._marks.copy() if known == key]
         lost = len(without_system(messages[:taken]))
-        had = next((mark for mark in marks if talk.had_its_flush(mark, lost)), None)
+        had = next((mark for mark in marks if conversation.had_its_flush(mark, lost)), None)
         if had is not None:  # the state has no mark of a flush whose run failed
             return _Look(update={} if marker else {"memory_flush_marker": list(had)})
         # Conversations without a thread may run at once: none of them waits for the flush of another.
-        name = key if is_named else f"{key}:{talk.first}"
+        name = key if is_named else f"{key}:{conversation.first}"
         wanted = Wanted(self.memory, name, model, messages, window, tokens, self.token_counter, compacting, thread)
-        return _Look(wanted, talk.mark, key=key)
-
-    def _triggered(self, messages: int, tokens: int, window: int | None) -> bool:
-        return self.trigger is not None and reached(self.trigger, messages, tokens, window)
+        return _Look(wanted, conversation.mark, key=key)
 
     def _seen(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Return what to write to the state if the conversation was compacted since the latest look, which is noted."""
@@ -289,26 +287,23 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
         if seen and seen[0] == summary:
             return {}
         reply = last_reply(messages) if seen else None
-        told = {"memory_flush_seen": [summary, (reply.id if reply else None) or ""]}
+        reported = {"memory_flush_seen": [summary, (reply.id if reply else None) or ""]}
         # Without a state that outlives the run it is unknown when the summary was made.
         if not seen or summary == NO_SUMMARY:
-            return told
+            return reported
         config = run_config()
         key, thread = flushed_session(self.session_key, config)
         if thread or self.session_key:
             compacted(self.memory, key, thread)
         wanted = self.memory.config.compaction.flush and kind_of(config) == "chat"
         if wanted and not state.get("memory_flush_marker") and self.memory.workspace.can_be_written:
-            self._say_once(
+            self._warn_once(
                 "order",
                 f"the conversation of session {key!r} was summarised before its memories were saved: place "
                 "MemoryFlushMiddleware before the SummarizationMiddleware, and make it with "
                 "MemoryFlushMiddleware.before(summarization, memory=...)",
             )
-        return {**told, "memory_flush_marker": []}
-
-    def _marks_of(self, key: str) -> list[Mark]:
-        return [mark for known, mark in self._marks.copy() if known == key]
+        return {**reported, "memory_flush_marker": []}
 
     def _update(self, look: _Look, held: bool) -> dict[str, Any] | None:
         """Return what to write to the state after a look, whose flush was `held` or not."""
@@ -317,16 +312,16 @@ class MemoryFlushMiddleware(AgentMiddleware[MemoryFlushState, Any, Any]):
             self._marks.append((look.key, look.mark))  # a state may be gone with its run
             update["memory_flush_marker"] = list(look.mark)
         elif look.wanted is not None and not self.memory.workspace.can_be_written:
-            self._say_once(
+            self._warn_once(
                 "read-only",
                 f"no memories can be saved before a compaction: {self.memory.workspace.root} is read-only; give this "
                 "process the right to write to its folder memory/",
             )
         return update or None
 
-    def _say_once(self, topic: str, words: str) -> None:
-        if topic not in self._told:
-            self._told.add(topic)
+    def _warn_once(self, topic: str, words: str) -> None:
+        if topic not in self._reported:
+            self._reported.add(topic)
             _log.warning(words)
 
     def _unknown_window(self, model: Model) -> str | None:

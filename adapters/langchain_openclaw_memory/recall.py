@@ -85,7 +85,7 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         )
         self._blocks: OrderedDict[_Turn, str] = OrderedDict()
         self._lock = threading.Lock()
-        self._told: set[type[Exception]] = set()
+        self._reported: set[type[Exception]] = set()
 
     def __deepcopy__(self, _memo: object) -> Self:
         return self  # shared like its memory, by frameworks that copy their parts
@@ -104,7 +104,8 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def _with_memories(self, request: ModelRequest[Any]) -> tuple[_Turn | None, ModelRequest[Any]]:
         config = run_config()
-        place = _latest_of_the_user(request.messages)
+        places = reversed(range(len(request.messages)))
+        place = next((at for at in places if _is_from_user(request.messages[at])), None)
         if place is None or FLUSH_TAG in ((config or {}).get("tags") or ()):
             return None, request
         message = request.messages[place]
@@ -122,11 +123,11 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             if (block := self._blocks.get(turn)) is not None:
                 return block
         try:
-            block = self._recall(turn.question, session_key=turn.session_key, in_view=_talk(messages))
+            block = self._recall(turn.question, session_key=turn.session_key, in_view=_conversation(messages))
         except (ConfigError, InvalidInputError):  # wrong from the first call on, whatever the memory holds
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
-            self._tell(error)
+            self._warn_once(error)
             return ""
         with self._lock:
             self._blocks[turn] = block
@@ -134,9 +135,9 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 self._blocks.popitem(last=False)
         return block
 
-    def _tell(self, error: Exception) -> None:
-        if type(error) not in self._told:
-            self._told.add(type(error))
+    def _warn_once(self, error: Exception) -> None:
+        if type(error) not in self._reported:
+            self._reported.add(type(error))
             _log.warning("nothing could be recalled, as the memory failed: %s: %s", type(error).__name__, error)
         _log.debug("nothing could be recalled for this turn", exc_info=error)
 
@@ -150,18 +151,13 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return response
 
 
-def _talk(messages: Sequence[AnyMessage]) -> Iterator[dict[str, Any]]:
+def _conversation(messages: Sequence[AnyMessage]) -> Iterator[dict[str, Any]]:
     """Yield the conversation as OpenClaw's messages, converted only when something of a transcript was found."""
     yield from openclaw_messages(messages)
 
 
-def _latest_of_the_user(messages: list[AnyMessage]) -> int | None:
-    """Return the index of the latest message that a person wrote, or None."""
-    for place in range(len(messages) - 1, -1, -1):
-        message = messages[place]
-        if isinstance(message, HumanMessage) and not is_summary(message):
-            return place
-    return None
+def _is_from_user(message: AnyMessage) -> bool:
+    return isinstance(message, HumanMessage) and not is_summary(message)
 
 
 def _below(block: str, message: AnyMessage) -> AnyMessage:

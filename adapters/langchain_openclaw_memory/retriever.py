@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema  # noqa: TC002 - pydantic reads the annotation at run time
 
-from langchain_openclaw_memory._documents import documents_of
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import QueryError
@@ -17,7 +16,8 @@ from openclaw_memory.types import Source
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
-    from langchain_core.documents import Document
+
+    from openclaw_memory import SearchResults
 
 
 class OpenClawRetriever(BaseRetriever):
@@ -63,13 +63,31 @@ class OpenClawRetriever(BaseRetriever):
         return documents_of(found)
 
     async def _aget_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: AsyncCallbackManagerForRetrieverRun,
-        k: int | None = None,
-        min_score: float | None = None,
-        source: Source | None = None,
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **wishes: Any
     ) -> list[Document]:
-        wishes = partial(self._get_relevant_documents, k=k, min_score=min_score, source=source)
-        return await in_thread(wishes, query, run_manager=run_manager.get_sync())
+        return await in_thread(self._get_relevant_documents, query, run_manager=run_manager.get_sync(), **wishes)
+
+
+def documents_of(found: SearchResults) -> list[Document]:
+    """Return one document per result, best first: its text is the snippet, its id the citation.
+
+    The metadata are plain JSON: `path`, `start_line` and `end_line` (from 1), `score` (0..1), `source`, `citation`, the
+    `mode` of the search and whether the index was `stale`; and a `reason` if the search was by keywords alone.
+    """
+    of_the_search = {"mode": found.mode, "stale": found.stale} | ({"reason": found.reason} if found.reason else {})
+    return [
+        Document(
+            id=result.citation,
+            page_content=result.snippet,
+            metadata={
+                "path": result.path,
+                "start_line": result.start_line,
+                "end_line": result.end_line,
+                "score": result.score,
+                "source": result.source,
+                "citation": result.citation,
+                **of_the_search,
+            },
+        )
+        for result in found
+    ]

@@ -110,20 +110,13 @@ class ScriptedChatModel(BaseChatModel):
             yield chunk
         last = AIMessageChunk(
             content="",
-            tool_calls=reply.tool_calls,
+            tool_call_chunks=[
+                {"name": call["name"], "args": json.dumps(call["args"]), "id": call["id"], "index": at}
+                for at, call in enumerate(reply.tool_calls)
+            ],
             usage_metadata=reply.usage_metadata,
             response_metadata=reply.response_metadata,
         )
-        if reply.tool_calls:
-            last = AIMessageChunk(
-                content="",
-                tool_call_chunks=[
-                    {"name": call["name"], "args": json.dumps(call["args"]), "id": call["id"], "index": at}
-                    for at, call in enumerate(reply.tool_calls)
-                ],
-                usage_metadata=reply.usage_metadata,
-                response_metadata=reply.response_metadata,
-            )
         yield ChatGenerationChunk(message=last)
 
 

@@ -11,8 +11,8 @@ from langchain_core.tools import BaseTool, BaseToolkit
 from pydantic import ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema  # noqa: TC002 - pydantic reads the annotation at run time
 
-from langchain_openclaw_memory._documents import documents_of
 from langchain_openclaw_memory._session import session_of
+from langchain_openclaw_memory.retriever import documents_of
 from openclaw_memory import Memory
 from openclaw_memory import tools as core
 from openclaw_memory.aio import in_thread

@@ -74,7 +74,7 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self.memory, self.session_id = checked_memory(memory), session_id
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._lock = threading.Lock()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def __deepcopy__(self, _memo: object) -> Self:
         return self  # shared like its memory, by frameworks that copy their parts
@@ -115,15 +115,16 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 known.size = -1  # where writing fails, what was noted is not true
                 if entries := _new_entries(messages, log, known):
                     if left_out := _append(log, entries):
-                        self._tell("left out", f"a message of session {session!r} is not in its transcript: {left_out}")
+                        words = f"a message of session {session!r} is not in its transcript: {left_out}"
+                        self._warn_once("left out", words)
                     size = log.size
                 known.size = size
         except OpenClawMemoryError as error:
-            self._tell("failed", f"the transcript of session {session!r} is not written: {error}")
+            self._warn_once("failed", f"the transcript of session {session!r} is not written: {error}")
 
-    def _tell(self, what: str, words: str) -> None:
-        if what not in self._told:
-            self._told.add(what)
+    def _warn_once(self, what: str, words: str) -> None:
+        if what not in self._reported:
+            self._reported.add(what)
             _log.warning(words)
 
     def _of(self, session: str) -> _Known:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from llama_index_openclaw_memory import _flush_model
-from llama_index_openclaw_memory._messages import as_text
+from llama_index_openclaw_memory._messages import as_text, estimated
 from openclaw_memory.conversation import Message, compaction_threshold, cut, estimated_tokens
 from openclaw_memory.errors import StoreError
 from openclaw_memory.flush import Flush, messages_since, run_flush, transcribed
@@ -90,7 +90,7 @@ class Ejected:
         self._lock = threading.Lock()
         self._sessions: dict[str, _Session] = {}
         self._workers = Workers()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def take(self, key: str, messages: Sequence[Message]) -> Future[None]:
         """Take messages, whose writing cannot be stopped from here on; done when they are written, or could not be.
@@ -210,8 +210,8 @@ class Ejected:
     def _cannot_read(self, flush: Flush, error: Exception) -> None:
         """Say that a transcript cannot be read, once for a kind of error."""
         words = f"the transcript of session {flush.key!r} cannot be read for its flush: {type(error).__name__}"
-        if words not in self._told:
-            self._told.add(words)
+        if words not in self._reported:
+            self._reported.add(words)
             _log.warning(f"{words}: {error}")
 
     # --- the flush ---
@@ -246,26 +246,26 @@ class Ejected:
             flush = self._flush(session)
             start, tokens, end = session.start, session.tokens, flush.log.size
             try:
-                talk = messages_since(flush.log, max(start, _looked_at(flush)) if start <= end else 0)
+                messages = messages_since(flush.log, max(start, _looked_at(flush)) if start <= end else 0)
             except Exception as error:  # noqa: BLE001 - it is in the transcript, whatever is wrong with that
                 self._cannot_read(flush, error)
                 return False
             # Of a transcript that was never flushed, no more than the end.
-            talk = talk[cut(talk, tokens + self._flush_tokens) :]
-            session.tokens = estimated_tokens(talk)
+            messages = messages[cut(messages, tokens + self._flush_tokens) :]
+            session.tokens = estimated_tokens(messages)
             if session.tokens < enough:
                 return True
             session.start, tokens, session.tokens = end, session.tokens, 0
         was_held = False
         try:
-            was_held = self._held(flush, talk, end)
+            was_held = self._held(flush, messages, end)
         finally:
             if not was_held:
                 with session.writing:
                     session.start, session.tokens = start, session.tokens + tokens
         return was_held
 
-    def _held(self, flush: Flush, talk: list[Message], end: int) -> bool:
+    def _held(self, flush: Flush, messages: list[Message], end: int) -> bool:
         """True where a turn was held, whatever came of it: the transcript has the words anyway."""
         llm = self._llm
         if llm is None:
@@ -273,11 +273,11 @@ class Ejected:
 
         def begin() -> FlushTurn | None:
             # What is ejected is compacted away, and what of it had its flush is known here.
-            return flush.due(estimated_tokens(talk), compacting=True, flushed=False, messages=lambda: talk)
+            return flush.due(estimated_tokens(messages), compacting=True, flushed=False, messages=lambda: messages)
 
         def drive(turn: FlushTurn) -> None:
             room = compaction_threshold(_flush_model.window_of(llm), self._memory.config.compaction)
-            _flush_model.flush(turn, llm, as_text(talk), room=room, count=_estimated)
+            _flush_model.flush(turn, llm, as_text(messages), room=room, count=estimated)
             flush.compacted(log_bytes=end)
 
         return run_flush(flush.key, begin, drive)
@@ -287,7 +287,3 @@ def _looked_at(flush: Flush) -> int:
     """The byte of the transcript to which some program has flushed it."""
     done = flush.state.compacted_bytes
     return done if done <= flush.log.size else 0
-
-
-def _estimated(text: str) -> int:
-    return estimated_tokens([{"role": "user", "content": text}])

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
     from openclaw_memory.flush import FlushTurn
 
-Talk: TypeAlias = Sequence[ChatMessage] | str  # messages, or the text of a conversation or of a part of it
+Conversation: TypeAlias = Sequence[ChatMessage] | str  # messages, or the text of a conversation or of a part of it
 Counter: TypeAlias = Callable[[str], int]
 
 _OF_THE_PROGRAM = frozenset({MessageRole.SYSTEM, MessageRole.DEVELOPER})
 
 
-def flush(turn: FlushTurn, llm: LLM, talk: Talk, *, room: int | None, count: Counter) -> None:
-    """Have `llm` write down what should last of `talk`, until `turn` is done; an error of the model ends up in `turn`.
+def flush(turn: FlushTurn, llm: LLM, conversation: Conversation, *, room: int | None, count: Counter) -> None:
+    """Have `llm` write down what should last, until `turn` is done; an error of the model ends up in `turn`.
 
     What does not fit into `room` tokens (None: no limit that is known) is shown in parts; `count` counts the tokens of
     a text. The instrumentation's events of these calls have the tag `FLUSH_TAG`, by which handlers know them.
@@ -44,12 +44,14 @@ def flush(turn: FlushTurn, llm: LLM, talk: Talk, *, room: int | None, count: Cou
     integrations keep a client that belongs to the loop in which it was made, and `Memory.put` has a new loop for each
     call.
     """
-    if not isinstance(talk, str) and not (is_whole(talk) and _is_all_said(talk)):
-        talk = _text(talk)  # providers refuse calls without an answer, and answers to calls that are not there
+    if not isinstance(conversation, str) and not (is_whole(conversation) and _is_all_said(conversation)):
+        conversation = _text(
+            conversation
+        )  # providers refuse calls without an answer, and answers to calls that are not there
     with instrument_tags({**active_instrument_tags.get(), FLUSH_TAG: True}):
         drive_flush(
             turn,
-            talk,
+            conversation,
             partial(_model_turn, turn, llm),
             lambda ask: ask(),
             room=room,
@@ -67,12 +69,12 @@ def window_of(llm: LLM) -> int | None:
     return size if size > 0 else None
 
 
-def _model_turn(turn: FlushTurn, llm: Any, talk: Talk) -> ModelTurn:
+def _model_turn(turn: FlushTurn, llm: Any, conversation: Conversation) -> ModelTurn:
     """One turn at a conversation: returns what the model said last, or `NO_REPLY` once it has written something."""
     if not (llm.metadata.is_function_calling_model and hasattr(llm, "chat_with_tools")):
-        return (yield from _turn_without_tools(turn, llm, talk))
+        return (yield from _turn_without_tools(turn, llm, conversation))
     tool = MemoryTool(lambda _key: turn.tool, "")
-    shown = _shown(turn, talk, can_call=True)
+    shown = _shown(turn, conversation, can_call=True)
     wrote, said = False, ""
     for _ in range(MAX_STEPS):
         reply: ChatResponse = yield partial(_asked, llm, "chat_with_tools", [tool], chat_history=list(shown))
@@ -112,29 +114,29 @@ def _asked(llm: Any, name: str, *arguments: Any, **options: Any) -> ChatResponse
     return waited
 
 
-def _turn_without_tools(turn: FlushTurn, llm: LLM, talk: Talk) -> ModelTurn:
+def _turn_without_tools(turn: FlushTurn, llm: LLM, conversation: Conversation) -> ModelTurn:
     """The look of a model that cannot call tools: what it says is what it wants to save."""
-    reply: ChatResponse = yield partial(_asked, llm, "chat", _shown(turn, talk, can_call=False))
+    reply: ChatResponse = yield partial(_asked, llm, "chat", _shown(turn, conversation, can_call=False))
     said = reply.message.content or ""
     if is_silent(said):
         return said
     return SILENT if turn.tool.run({"text": said}).ok else said
 
 
-def _shown(turn: FlushTurn, talk: Talk, *, can_call: bool) -> list[ChatMessage]:
+def _shown(turn: FlushTurn, conversation: Conversation, *, can_call: bool) -> list[ChatMessage]:
     """What a model is asked. The messages as they were are what providers have in their caches."""
-    if isinstance(talk, str):
-        return [ChatMessage(as_single_prompt(turn, talk, can_call=can_call))]
-    said = [message for message in talk if message.role not in _OF_THE_PROGRAM]
+    if isinstance(conversation, str):
+        return [ChatMessage(as_single_prompt(turn, conversation, can_call=can_call))]
+    said = [message for message in conversation if message.role not in _OF_THE_PROGRAM]
     before = ChatMessage(turn.system_prompt, role=MessageRole.SYSTEM)
     return [before, *said, ChatMessage(prompt_of(turn, can_call=can_call))]
 
 
-def _is_all_said(talk: Sequence[ChatMessage]) -> bool:
+def _is_all_said(conversation: Sequence[ChatMessage]) -> bool:
     """Whether nothing was recalled into the messages: what the memory has is nothing new to it."""
-    said = (message.content or "" for message in talk if message.role not in _OF_THE_PROGRAM)
+    said = (message.content or "" for message in conversation if message.role not in _OF_THE_PROGRAM)
     return all(own_words(text) == text for text in said)
 
 
-def _text(talk: Talk) -> str:
-    return talk if isinstance(talk, str) else as_text(openclaw_messages(talk))
+def _text(conversation: Conversation) -> str:
+    return conversation if isinstance(conversation, str) else as_text(openclaw_messages(conversation))

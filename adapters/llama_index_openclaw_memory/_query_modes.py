@@ -1,14 +1,13 @@
-"""The modes of a query: by vectors, by words, by both, without repeats, and by filters alone."""
+"""Answer a query in its mode: by vectors, by words, by both, without repeats, and by filters alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
 
-from llama_index_openclaw_memory import _fusion
 from llama_index_openclaw_memory._filters import matching
 from llama_index_openclaw_memory._nodes import source_of
 from llama_index_openclaw_memory._vector_origin import VectorOrigins
@@ -18,11 +17,13 @@ from openclaw_memory.types import Document
 if TYPE_CHECKING:
     from openclaw_memory.types import Vector
 
+
 Found: TypeAlias = list[tuple[Document, float]]
 Where: TypeAlias = Callable[[Document], bool]
 
 # As many as one search of a memory brings: of more, those far away would be chosen because they are far away.
 _MMR_CANDIDATES = 1000
+
 # What LlamaIndex's hybrid stores weigh the vectors with by default, and OpenClaw too.
 _ALPHA = 0.7
 
@@ -57,7 +58,7 @@ def _by_vectors(origins: VectorOrigins, query: VectorStoreQuery, where: Where | 
         return _nearest(origins, vector, query.similarity_top_k, where)
     # A few that are named are compared one by one: to look for them among all others would take longer.
     named = [one for one in origins.memory.documents.get(query.node_ids) if where is None or where(one)]
-    return _fusion.by_cosine(vector, _with_vectors(origins, named))[: query.similarity_top_k]
+    return _by_cosine(vector, _with_vectors(origins, named))[: query.similarity_top_k]
 
 
 def _nearest(origins: VectorOrigins, vector: Sequence[float], k: int, where: Where | None) -> Found:
@@ -89,7 +90,7 @@ def _by_both(origins: VectorOrigins, query: VectorStoreQuery, where: Where | Non
     alpha = _ALPHA if query.alpha is None else _share("alpha", query.alpha)
     dense = _by_vectors(origins, query, where) if alpha > 0 else []
     sparse = _by_sparse_words(origins, query, where) if alpha < 1 else []
-    return _fusion.fused(dense, sparse, alpha)[:k]
+    return _fused(dense, sparse, alpha)[:k]
 
 
 def _is_fused(origins: VectorOrigins, query: VectorStoreQuery) -> bool:
@@ -106,12 +107,11 @@ def _without_repeats(origins: VectorOrigins, query: VectorStoreQuery, where: Whe
     vector = _vector(origins, query)
     near = [one for one, _ in _nearest(origins, vector, max(query.similarity_top_k, _MMR_CANDIDATES), where)]
     comparable = _with_vectors(origins, near)
-    chosen = _fusion.marginal(vector, [row for _, row in comparable], query.similarity_top_k, threshold)
+    chosen = _marginal(vector, [row for _, row in comparable], query.similarity_top_k, threshold)
     return [(comparable[at][0], score) for at, score in chosen]
 
 
 def _listed(origins: VectorOrigins, query: VectorStoreQuery, where: Where) -> Found:
-    """Return the first documents that pass the filters."""
     documents = origins.memory.documents
     there = filter(where, documents.get(query.node_ids)) if query.node_ids else documents.iterate(where=where)
     return [(one, 0.0) for one in islice(there, query.similarity_top_k)]
@@ -137,13 +137,7 @@ def _with_vectors(origins: VectorOrigins, found: Sequence[Document]) -> list[tup
 
 
 def _vector(origins: VectorOrigins, query: VectorStoreQuery) -> Sequence[float]:
-    """Return the vector of a query, of dims numbers, as it came or made here.
-
-    Raises:
-        QueryError: It has neither a vector nor a text, or the vector does not consist of numbers.
-        EmbedderError: It is known to be of another model than those in the store, or is not finite.
-        ConfigError: There is no model that makes one.
-    """
+    """Return the vector of a query, of dims numbers, as it came or made here."""
     import numpy as np
 
     if query.query_embedding is None and not query.query_str:
@@ -162,7 +156,6 @@ def _vector(origins: VectorOrigins, query: VectorStoreQuery) -> Sequence[float]:
 
 
 def _where(query: VectorStoreQuery) -> Where | None:
-    """Return which documents count for a query; None if all do."""
     tests: list[Where] = []
     if node_ids := _names("node_ids", query.node_ids):
         tests.append(lambda document: document.id in node_ids)
@@ -190,3 +183,64 @@ def _share(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise QueryError(f"{name} must be a number from 0 to 1, not {value!r}")
     return float(value)
+
+
+def _fused(dense: Found, sparse: Found, alpha: float) -> Found:
+    """Both legs in one, best first: `alpha` times the score of the first plus `1 - alpha` times that of the second.
+
+    The scores of each leg are scaled to 0..1 by its least and its largest (relative score fusion, as other hybrid
+    stores of LlamaIndex do it); what a leg lacks has 0 there.
+    """
+    total: dict[str, tuple[Document, float]] = {}
+    for leg, weight in ((dense, alpha), (sparse, 1 - alpha)):
+        for (document, _), share in zip(leg, _scaled(score for _, score in leg), strict=True):
+            before = total.get(document.id, (document, 0.0))[1]
+            total[document.id] = (document, before + weight * share)
+    return sorted(total.values(), key=lambda pair: -pair[1])
+
+
+def _scaled(scores: Iterable[float]) -> list[float]:
+    """Scores from 0, the least, to 1, the largest; 1 each where they are the same."""
+    some = list(scores)
+    least, largest = min(some, default=0.0), max(some, default=0.0)
+    return [(one - least) / (largest - least) if largest > least else 1.0 for one in some]
+
+
+def _by_cosine(vector: Sequence[float], rows: Sequence[tuple[Document, Vector]]) -> Found:
+    """Documents with unit vectors, shape (dims,), nearest to a vector first, with their cosines."""
+    import numpy as np
+
+    asked = np.asarray(vector, dtype=np.float64)
+    length = float(np.linalg.norm(asked))
+    if wrong := [len(row) for _, row in rows if row.shape != asked.shape]:
+        raise EmbedderError(
+            f"the query vector has shape {asked.shape}, the nodes have vectors of {wrong[0]} dimensions"
+        )
+    found = [(document, float(row @ asked) / length if length else 0.0) for document, row in rows]
+    return sorted(found, key=lambda pair: -pair[1])
+
+
+def _marginal(vector: Sequence[float], rows: Sequence[Vector], k: int, threshold: float) -> list[tuple[int, float]]:
+    """The numbers of k rows that are near and repeat nothing, in the order they are chosen, with their scores.
+
+    Each is the one of the rest with the largest `threshold * nearness - (1 - threshold) * likeness`, by cosines, where
+    the likeness is that to the row chosen just before, as in LlamaIndex's `get_top_k_mmr_embeddings`; the first goes by
+    nearness alone. `rows` are unit vectors, shape (dims,).
+    """
+    import numpy as np
+
+    if not rows:
+        return []
+    matrix = np.asarray(rows, dtype=np.float64)
+    asked = np.asarray(vector, dtype=np.float64)
+    length = float(np.linalg.norm(asked))
+    near = matrix @ (asked / length if length else asked) * threshold
+    score = near.copy()
+    left = np.ones(len(rows), dtype=bool)
+    chosen: list[tuple[int, float]] = []
+    while len(chosen) < min(k, len(rows)):
+        at = int(np.argmax(np.where(left, score, -np.inf)))
+        chosen.append((at, float(score[at])))
+        left[at] = False
+        score = near - (1 - threshold) * (matrix @ matrix[at])
+    return chosen

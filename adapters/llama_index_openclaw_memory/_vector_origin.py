@@ -90,22 +90,19 @@ class VectorOrigins:
         if embedder is None:
             return UNKNOWN_SOURCE
         sample = next((one for one in nodes if any(one.embedding or []) and _texts_of(one)), None)
-        made_by = UNKNOWN_SOURCE if sample is None else _compared(sample, embedder)
-        if self.theirs is not None:
-            if sample is not None and made_by is UNKNOWN_SOURCE:
+        if sample is not None:
+            made_by = _compared(sample, embedder)
+            if made_by is UNKNOWN_SOURCE and self.theirs is not None:
                 raise EmbedderError(
                     f"node {sample.node_id!r} came with a vector that {self.theirs.identity!r}, which this store "
                     "names, does not make of its text: embed with store.embedding, as store.as_index() does, or name "
                     "what made it: OpenClawVectorStore(memory, embed_model=...)"
                 )
-            return source_by(self.theirs) if sample is None else made_by
-        if sample is not None:
             return made_by
-        there = self.model_there
-        if there is None:
-            is_as_long = embedder.embed_query("how long is a vector?").shape[0] == len(nodes[0].embedding or [])
-            return source_by(embedder) if is_as_long else UNKNOWN_SOURCE
-        return source_by(embedder) if there == embedder.identity else UNKNOWN_SOURCE
+        is_own = self.theirs is not None or self.model_there == embedder.identity
+        if self.theirs is None and self.model_there is None:
+            is_own = embedder.embed_query("how long is a vector?").shape[0] == len(nodes[0].embedding or [])
+        return source_by(embedder) if is_own else UNKNOWN_SOURCE
 
     def is_own(self, model: str | None) -> bool:
         """Whether vectors of a model (None: nodes have none) can be compared with those of the memory's chunks."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,7 @@ from pydantic import Field, PrivateAttr
 
 from llama_index_openclaw_memory._eviction import Workers
 from llama_index_openclaw_memory._flush_model import flush, window_of
-from llama_index_openclaw_memory._messages import as_text, calls_of, openclaw_messages
-from llama_index_openclaw_memory._token_usage import reported_tokens
+from llama_index_openclaw_memory._messages import as_text, calls_of, estimated, openclaw_messages
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import compaction_threshold
@@ -39,17 +38,30 @@ from openclaw_memory.tools import checked_memory
 if TYPE_CHECKING:
     from llama_index.core.instrumentation.events import BaseEvent
 
-_log = logging.getLogger(__name__)
 
+_log = logging.getLogger(__name__)
 SESSION_TAG = "session_key"  # by this tag of the instrumentation a call says which session it belongs to
 _PARALLEL = 16  # conversations in one session at once: without tags, all of a program are in one
 _BUFFER_SHARE = 0.75  # of the window: where the buffers of LlamaIndex begin to drop messages
 _PROGRAM = frozenset({MessageRole.SYSTEM, MessageRole.DEVELOPER})
-
 _READING: Reading[ChatMessage] = Reading(
     # A call of a tool has no text; it differs from others by what it calls.
     role=lambda message: (message.role, str(calls_of(message))),
     text=lambda message: message.content or "",
+)
+
+# In a response's `raw`, `additional_kwargs` or message, as the services of the integrations call it.
+_PLACES = ("usage", "usage_metadata", "token_usage", "usageMetadata")
+_TOTAL = ("total_tokens", "total_token_count", "totalTokens", "totalTokenCount")
+
+# How many were read and said: OpenAI, Gemini, Ollama, Bedrock (Converse); of Anthropic and Bedrock, what was read out
+# of a cache, and into it, is counted apart.
+_PARTS = (
+    ("prompt_tokens", "completion_tokens"),
+    ("prompt_token_count", "candidates_token_count"),
+    ("prompt_eval_count", "eval_count"),
+    ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
+    ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheWriteInputTokens"),
 )
 
 
@@ -94,7 +106,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
     session_key: str | None = None
     token_counter: Callable[[str], int] = Field(exclude=True)
     _detector: ConversationDetector[ChatMessage] = PrivateAttr()
-    _told: set[type[Exception]] = PrivateAttr(default_factory=set)
+    _reported: set[type[Exception]] = PrivateAttr(default_factory=set)
     _workers: Workers = PrivateAttr(default_factory=Workers)
 
     def __init__(
@@ -118,7 +130,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
             "llm": llm,
             "window": size,
             "session_key": session_key,
-            "token_counter": token_counter or _about,
+            "token_counter": token_counter or estimated,
         }
         super().__init__(**fields)
         self._detector = ConversationDetector(
@@ -126,7 +138,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
             self._saving,
             rules=memory.config.compaction,
             window=self.window,
-            count=lambda talk: self.token_counter(_text(talk)),
+            count=lambda conversation: self.token_counter(_text(conversation)),
             run=self._hold,
             parallel=_PARALLEL,
         )
@@ -137,17 +149,13 @@ class MemoryFlushEventHandler(BaseEventHandler):
         return "MemoryFlushEventHandler"
 
     def handle(self, event: BaseEvent, **_: Any) -> None:
-        """Follow the calls of an LLM. Nothing is raised: what fails is logged, once for each kind of error.
-
-        Args:
-            event: An event of LlamaIndex's instrumentation.
-        """
+        """Follow the calls of an LLM. Nothing is raised: what fails is logged, once for each kind of error."""
         try:
             self._hear(event)
         except Exception as error:  # noqa: BLE001 - the dispatcher would swallow it
-            if type(error) in self._told:
+            if type(error) in self._reported:
                 return
-            self._told.add(type(error))
+            self._reported.add(type(error))
             _log.warning(f"a call of an LLM could not be watched for the flush: {type(error).__name__}: {error}")
 
     def flush(self, session_key: str | None = None) -> None:
@@ -208,8 +216,8 @@ class MemoryFlushEventHandler(BaseEventHandler):
         # An LLM that takes text is asked for a chat by a completion, which is the same call once more.
         if isinstance(event, LLMCompletionStartEvent) and self._detector.asks_for(key, event.prompt):
             return
-        if talk := [message for message in messages if message.role not in _PROGRAM]:
-            self._detector.began(event.span_id, key, talk)
+        if conversation := [message for message in messages if message.role not in _PROGRAM]:
+            self._detector.began(event.span_id, key, conversation)
 
     def _is_replaced(self) -> bool:
         """Whether one for the same memory and session was added after this one: two would have all written twice."""
@@ -221,7 +229,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
         ]
         return any(other is self for other in alike) and alike[-1] is not self
 
-    def _saving(self, key: str, talk: Sequence[ChatMessage], tokens: int, compacting: bool) -> Callable[[], bool]:
+    def _saving(self, key: str, messages: Sequence[ChatMessage], tokens: int, compacting: bool) -> Callable[[], bool]:
         # Made here, where the memory is open: it may be closed before the turn comes.
         session = self.memory.flush(key, window=self.window)
         room = compaction_threshold(window_of(self.llm) or self.window, self.memory.config.compaction)
@@ -230,10 +238,10 @@ class MemoryFlushEventHandler(BaseEventHandler):
             tokens,
             compacting=compacting,
             flushed=False,  # whether this cycle had its flush is known from the conversation
-            messages=lambda: openclaw_messages(talk),
+            messages=lambda: openclaw_messages(messages),
         )
         return partial(
-            run_flush, key, begin, lambda turn: flush(turn, self.llm, talk, room=room, count=self.token_counter)
+            run_flush, key, begin, lambda turn: flush(turn, self.llm, messages, room=room, count=self.token_counter)
         )
 
     def _hold(self, work: Callable[[], None]) -> None:
@@ -246,10 +254,31 @@ class MemoryFlushEventHandler(BaseEventHandler):
             self._workers.start(work)
 
 
-def _text(talk: Sequence[ChatMessage]) -> str:
-    return as_text(openclaw_messages(talk))
+def _text(conversation: Sequence[ChatMessage]) -> str:
+    return as_text(openclaw_messages(conversation))
 
 
-def _about(text: str) -> int:
-    """The estimate of OpenClaw: four characters are a token."""
-    return -(-len(text) // 4)
+def reported_tokens(response: Any) -> int:
+    """Return the tokens that a call took, read and written; 0 if there is no response, or it does not say."""
+    if response is None:
+        return 0
+    more = response.additional_kwargs
+    said = getattr(getattr(response, "message", None), "additional_kwargs", {})
+    holders = (response.raw, more, said)
+    places = [response.raw, more, *(_of(holder, name) for holder in holders for name in _PLACES)]
+    return max((_tokens(place) for place in places if place), default=0)
+
+
+def _tokens(usage: Any) -> int:
+    totals = (_number(usage, name) for name in _TOTAL)
+    sums = (sum(_number(usage, name) for name in names) for names in _PARTS)
+    return max(*totals, *sums)
+
+
+def _number(usage: Any, name: str) -> int:
+    value = _of(usage, name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _of(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)

@@ -73,7 +73,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     _ejected: Ejected = PrivateAttr()
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
     _shown: OrderedDict[str, tuple[str, str]] = PrivateAttr(default_factory=OrderedDict)
-    _told: set[str] = PrivateAttr(default_factory=set)
+    _reported: set[str] = PrivateAttr(default_factory=set)
 
     def __init__(
         self,
@@ -145,8 +145,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         """Flush what was ejected since the last flush, at the end of a session.
 
         A running flush of the session is waited for, for up to a minute if another thread holds it. What `Memory` has
-        not
-        ejected is not included: hand it to `aput` first if the conversation is over.
+        not ejected is not included: hand it to `aput` first if the conversation is over.
 
         Args:
             session_id: The session. Default: all of them.
@@ -233,8 +232,8 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     def _report(self, what: str, error: Exception) -> None:
         """Say what failed, each thing once for a kind of error."""
         words = f"{what}: {type(error).__name__}"
-        if words not in self._told:
-            self._told.add(words)
+        if words not in self._reported:
+            self._reported.add(words)
             _log.warning(f"{words}: {error}")
 
 

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.schema import NodeWithScore
 from llama_index.core.settings import Settings
 
-from llama_index_openclaw_memory._results import nodes_of
+from llama_index_openclaw_memory._nodes import cited_node
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.tools import checked_memory
 from openclaw_memory.types import SOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from llama_index.core.callbacks import CallbackManager
-    from llama_index.core.schema import NodeWithScore, QueryBundle
+    from llama_index.core.schema import QueryBundle
 
-    from openclaw_memory import Memory
+    from openclaw_memory import Memory, SearchResults
     from openclaw_memory.types import Source
+
 
 # The most that one search returns.
 _MOST = 1000
+
 # What LlamaIndex's `BaseRetriever` takes besides.
 _OPTIONS = {"object_map", "objects", "verbose"}
 
@@ -67,11 +71,6 @@ class OpenClawRetriever(BaseRetriever):
         super().__init__(callback_manager=callback_manager or Settings.callback_manager, **options)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        """The nodes for a query.
-
-        Raises:
-            QueryError: the query is no text.
-        """
         found = self.memory.search(
             query_bundle.query_str, max_results=self.similarity_top_k, min_score=self.min_score, source=self.source
         )
@@ -87,3 +86,31 @@ class OpenClawRetriever(BaseRetriever):
 
 def _is_number(value: object, kind: Any) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def nodes_of(found: SearchResults, about: Callable[[str], Mapping[str, Any]]) -> list[NodeWithScore]:
+    """Return one node for each result, best first, with its score (0..1): its text is the snippet, its id the citation.
+
+    Further passages of one long line have ids of their own: LlamaIndex drops a node whose id it has seen.
+
+    The metadata are plain JSON: `path`, `start_line` and `end_line` (from 1), `source`, `citation`, the `mode` of the
+    search, whether the index was `stale`, and a `reason` if only keywords were searched. Lines of what a framework
+    added also have its metadata, which `about` returns by the path. A model is shown the citation alone.
+    """
+    of_the_search = {"mode": found.mode, "stale": found.stale} | ({"reason": found.reason} if found.reason else {})
+    nodes: dict[str, NodeWithScore] = {}
+    for result in found:
+        metadata = {
+            **(about(result.path) if result.source == "memory" else {}),
+            "path": result.path,
+            "start_line": result.start_line,
+            "end_line": result.end_line,
+            "source": result.source,
+            "citation": result.citation,
+            **of_the_search,
+        }
+        node_id = result.citation
+        if node_id in nodes:
+            node_id += f"~{sha256(result.snippet.encode('utf-8', 'replace')).hexdigest()[:8]}"
+        nodes[node_id] = NodeWithScore(node=cited_node(node_id, result.snippet, metadata), score=result.score)
+    return list(nodes.values())

@@ -89,18 +89,11 @@ class TextOnlyLLM(LLM):
 
     @llm_chat_callback()
     def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> Iterator[ChatResponse]:
-        def pieces() -> Iterator[ChatResponse]:
-            yield from _pieces(self._reply(messages, kwargs.get("tools", ())))
-
-        return pieces()
+        return _pieces(lambda: self._reply(messages, kwargs.get("tools", ())))
 
     @llm_chat_callback()
     async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> AsyncGenerator[ChatResponse, None]:
-        async def pieces() -> AsyncGenerator[ChatResponse, None]:
-            for piece in _pieces(self._reply(messages, kwargs.get("tools", ()))):
-                yield piece
-
-        return pieces()
+        return _apieces(lambda: self._reply(messages, kwargs.get("tools", ())))
 
     @llm_completion_callback()
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:  # noqa: ARG002
@@ -112,10 +105,7 @@ class TextOnlyLLM(LLM):
 
     @llm_completion_callback()
     def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Iterator[CompletionResponse]:  # noqa: ARG002
-        def pieces() -> Iterator[CompletionResponse]:
-            yield from map(_completion, _pieces(self._reply([ChatMessage(prompt)])))
-
-        return pieces()
+        return (_completion(piece) for piece in _pieces(lambda: self._reply([ChatMessage(prompt)])))
 
     @llm_completion_callback()
     async def astream_complete(
@@ -124,11 +114,7 @@ class TextOnlyLLM(LLM):
         formatted: bool = False,  # noqa: ARG002
         **kwargs: Any,  # noqa: ARG002
     ) -> AsyncGenerator[CompletionResponse, None]:
-        async def pieces() -> AsyncGenerator[CompletionResponse, None]:
-            for piece in _pieces(self._reply([ChatMessage(prompt)])):
-                yield _completion(piece)
-
-        return pieces()
+        return (_completion(piece) async for piece in _apieces(lambda: self._reply([ChatMessage(prompt)])))
 
 
 class ScriptedLLM(TextOnlyLLM, FunctionCallingLLM):
@@ -189,14 +175,19 @@ def calling(name: str, call_id: str = "call", /, **arguments: Any) -> ChatMessag
     return ChatMessage(role=MessageRole.ASSISTANT, blocks=[call])
 
 
-def _pieces(whole: ChatResponse) -> Iterator[ChatResponse]:
+def _pieces(reply: Callable[[], ChatResponse]) -> Iterator[ChatResponse]:
     """The reply word by word as services stream it: each piece has everything so far, the calls are in the last."""
-    said = ""
+    whole, said = reply(), ""
     for word in re.findall(r"\S+\s*|\s+", whole.message.content or ""):
         said += word
         message = ChatMessage(role=MessageRole.ASSISTANT, blocks=[TextBlock(text=said)])
         yield ChatResponse(message=message, delta=word, raw=whole.raw)
     yield whole.model_copy(update={"delta": ""})
+
+
+async def _apieces(reply: Callable[[], ChatResponse]) -> AsyncGenerator[ChatResponse, None]:
+    for piece in _pieces(reply):
+        yield piece
 
 
 def _completion(response: ChatResponse) -> CompletionResponse:

@@ -130,15 +130,13 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
         Args:
             nodes: The nodes. Those without an embedding are embedded here if a model is available, and are otherwise
-                found by
-                their words.
+                found by their words.
             kwargs: None are taken.
 
         Raises:
             InvalidInputError: An id is blank, or what a node holds is not JSON or not Unicode. Nothing was written.
             EmbedderError: The embeddings have other dimensions, or are of another model, than those in the store; or
-                some nodes
-                have none, and the model of the others is unknown. Nothing was written.
+                some nodes have none, and the model of the others is unknown. Nothing was written.
             WriteError: A node is larger than `files.max_bytes`, or could not be written.
         """
         _refuse(kwargs, "add")
@@ -237,8 +235,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             QueryError: A mode is not one of these, an argument is missing or has a wrong value, or a filter is not
                 valid.
             EmbedderError: The vector has other dimensions than those in the store, or is of another model: the one
-                named for
-                this store, or the memory's if the vector is made here.
+                named for this store, or the memory's if the vector is made here.
         """
         _refuse({name: value for name, value in kwargs.items() if name != "mmr_threshold"}, "query")
         if kwargs.get("mmr_threshold") is not None:
@@ -250,8 +247,6 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             ids=[document.id for document, _ in found],
         )
 
-    # --- inside --------------------------------------------------------------------------------------------------
-
     def _documents(self, node_ids: list[str] | None, filters: MetadataFilters | None) -> list[Document]:
         where = matching(filters)
         documents = self.memory.documents
@@ -262,44 +257,23 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     # --- async ---------------------------------------------------------------------------------------------------
 
     async def async_add(self, nodes: Iterable[BaseNode], **kwargs: Any) -> list[str]:
-        """Run `add` in a thread.
-
-        Args:
-            nodes: As in `add`.
-            kwargs: As in `add`.
-        """
+        """Run `add` in a thread."""
         return await in_thread(self.add, nodes, **kwargs)
 
     async def aget_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
-        """Run `get_nodes` in a thread.
-
-        Args:
-            node_ids: As in `get_nodes`.
-            filters: As in `get_nodes`.
-        """
+        """Run `get_nodes` in a thread."""
         return await in_thread(self.get_nodes, node_ids, filters)
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
-        """Run `delete` in a thread.
-
-        Args:
-            ref_doc_id: As in `delete`.
-            delete_kwargs: As in `delete`.
-        """
+        """Run `delete` in a thread."""
         await in_thread(self.delete, ref_doc_id, **delete_kwargs)
 
     async def adelete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
     ) -> None:
-        """Run `delete_nodes` in a thread.
-
-        Args:
-            node_ids: As in `delete_nodes`.
-            filters: As in `delete_nodes`.
-            delete_kwargs: As in `delete_nodes`.
-        """
+        """Run `delete_nodes` in a thread."""
         await in_thread(self.delete_nodes, node_ids, filters, **delete_kwargs)
 
     async def aclear(self) -> None:
@@ -307,12 +281,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         await in_thread(self.clear)
 
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """Run `query` in a thread.
-
-        Args:
-            query: As in `query`.
-            kwargs: As in `query`.
-        """
+        """Run `query` in a thread."""
         return await in_thread(self.query, query, **kwargs)
 
 

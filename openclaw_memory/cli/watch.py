@@ -73,7 +73,9 @@ def _follow(watcher: Watcher, seconds: float | None, show: Callable[[SyncReport]
             note(state)
         if watcher.syncs != syncs and watcher.last is not None:
             syncs = watcher.syncs
-            if not is_shown or _did_something(watcher.last) or watcher.last.skipped != skipped:
+            last = watcher.last
+            did_something = last.added or last.changed or last.removed or last.rebuilt or not last.ok
+            if not is_shown or did_something or last.skipped != skipped:
                 show(watcher.last)
                 is_shown = True
             skipped = watcher.last.skipped
@@ -83,10 +85,6 @@ def _follow(watcher: Watcher, seconds: float | None, show: Callable[[SyncReport]
         if is_over:
             return
         time.sleep(_LOOK_SECONDS)
-
-
-def _did_something(report: SyncReport) -> bool:
-    return bool(report.added or report.changed or report.removed or report.rebuilt or not report.ok)
 
 
 def _say_in_a_line(report: SyncReport) -> None:

@@ -150,7 +150,7 @@ def compact(
     older, kept = held[:at], held[at:]
     lost = tuple(message for message in older if message.get("role") != "system")
     asked = _asked_again(older, kept, _asked_chars(older, kept, free, count))
-    is_all_there_is = all(message is asked or _is_summary(message) for message in lost)
+    is_all_there_is = all(message is asked or message.get("type") == "compaction" for message in lost)
     # An empty summary is the shortest of all: without a gain even so, none is made.
     if is_all_there_is or count(_going_on(older, asked, kept, "")) >= tokens:
         return Compacted(held, tokens, tokens, kept=tuple(held), why=_why_not(rules))
@@ -166,7 +166,9 @@ def compact(
     if left >= tokens:
         why = f"with the summary of {len(summary):,} characters there would be {left:,} tokens instead of {tokens:,}"
         return Compacted(held, tokens, tokens, kept=tuple(held), why=why)
-    entry = {**place, "tokensBefore": tokens, "summary": summary, **_cut_to(asked)}
+    entry = {**place, "tokensBefore": tokens, "summary": summary}
+    if asked and "askedChars" in asked:
+        entry["askedChars"] = asked["askedChars"]
     entry_id = log.append_entry("compaction", **entry) if log is not None else None
     going_on = _going_on(older, asked, kept, summary, entry_id)
     done = Compacted(going_on, tokens, left, summary, lost, tuple(kept), entry_id)
@@ -217,15 +219,6 @@ def _asked_again(older: Sequence[Message], kept: Sequence[Message], chars: int |
     text = text_of(asked)
     short = in_short(text, chars, chars, "this message")
     return asked if short == text else {**with_text(asked, short), "askedChars": chars}
-
-
-def _cut_to(asked: Message | None) -> dict[str, int]:
-    """Return what a compaction entry records of a user message that is not repeated whole."""
-    return {"askedChars": asked["askedChars"]} if asked and "askedChars" in asked else {}
-
-
-def _is_summary(message: Message) -> bool:
-    return message.get("type") == "compaction"
 
 
 def _why_not(rules: CompactionConfig) -> str:

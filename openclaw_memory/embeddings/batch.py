@@ -24,23 +24,19 @@ from openclaw_memory.embeddings.remote.service import BatchApi, JobState
 from openclaw_memory.embeddings.stream import remote
 from openclaw_memory.embeddings.vectors import checked_vectors, encodable, own_errors, packs, weight
 from openclaw_memory.errors import EmbedderError, StoreError
-from openclaw_memory.types import Embedder, Progress, Store
 
 if TYPE_CHECKING:
     from openclaw_memory.embeddings.remote.client import RemoteEmbedder
-    from openclaw_memory.types import Vector
+    from openclaw_memory.types import Embedder, Progress, Store, Vector
 
 SUFFIX = ".batches.json"
 # OpenClaw's numbers: so many failures switch the batch API off, and a job that is late is waited for twice.
 FAILURE_LIMIT = 2
 TRIES = 2
-
 # The services end a job after 12 to 48 hours. One that is said to run even longer will never end.
 LONGEST_SECONDS = 72 * 3600
-
 # Of one request about a job: 200 MB go up within it at 3 Mbit/s.
 REQUEST_SECONDS = 600.0
-
 # What a line of a job's file holds besides its text: the key, the model's name, options.
 LINE_BYTES = 512
 VECTORS_PER_WRITE = 256
@@ -87,21 +83,18 @@ class Known:
 def batch_api(embedder: Embedder | None) -> BatchApi | None:
     """Return the batch API of the embedder's service; None where it has none."""
     asked = remote(embedder)
-    return None if asked is None else asked.service.batch
+    return asked.service.batch if asked else None
 
 
 def batch_of(embedder: Embedder | None, index_path: Path | None, patience: Patience | None = None) -> Batch | None:
-    """Return the jobs of the embedder's service for this index.
+    """Return the jobs of the embedder's service for this index; raise StoreError if they cannot be read.
 
     None where the service has no batch API, or where there is no place to remember jobs.
-
-    Raises:
-        StoreError: what is remembered of earlier jobs cannot be read; or it is damaged, and cannot be set aside.
     """
-    asked, api = remote(embedder), batch_api(embedder)
-    if asked is None or api is None or index_path is None:
+    asked = remote(embedder)
+    if asked is None or asked.service.batch is None or index_path is None:
         return None
-    batch = Batch(asked, api, path_of(index_path), patience or Patience())
+    batch = Batch(asked, asked.service.batch, path_of(index_path), patience or Patience())
     batch.read()
     return batch
 
@@ -124,11 +117,7 @@ class Batch:
     _others: dict[str, Known] = field(default_factory=dict)  # a model that is wanted again finds its own jobs
 
     def read(self) -> None:
-        """Read the file; jobs of other models that no service keeps so long are removed.
-
-        Raises:
-            StoreError: it cannot be read or written; or it is damaged, and cannot be set aside.
-        """
+        """Read the file, or raise StoreError; jobs of other models that no service keeps so long are removed."""
         found = load_or_set_aside(self.path)
         self.known = found.pop(self.embedder.identity, Known())
         oldest = self.patience.clock() - LONGEST_SECONDS
@@ -141,27 +130,25 @@ class Batch:
 
     def held(self) -> dict[str, str]:
         """Return the keys that are with the service, each with the reason why its vector is not there."""
-        keys = {key for job in self.known.jobs for key in job.keys}
+        jobs = self.known.jobs
+        keys = {key for job in jobs for key in job.keys}
         if not keys:
             return {}
-        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(min(job.submitted for job in self.known.jobs)))
+        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(min(job.submitted for job in jobs)))
         held = f"{len(keys):,} texts are with {self._host}'s batch API since {since}; the next sync collects them"
-        queued = f"it waits for one of {len(self.known.jobs)} jobs of {self._host}'s batch API to end; sync again"
+        queued = f"it waits for one of {len(jobs)} jobs of {self._host}'s batch API to end; sync again"
         return dict.fromkeys(self.queued, queued) | dict.fromkeys(keys, held)
 
     def advance(self, store: Store, missing: Iterable[tuple[str, str]]) -> tuple[int, int]:
         """Store what finished jobs gave; then hand over the texts that are still missing, if they are many.
 
         `missing` is looked at only after the vectors are stored. Returns how many there were, and what their texts
-        came to in tokens, at most.
-
-        Raises:
-            StoreError: the index, or the file of the jobs, cannot be written.
+        came to in tokens, at most. Raises StoreError where the index, or the file of the jobs, cannot be written.
         """
         collected = tokens = 0
         self.read()
         for job in self.known.jobs:
-            if count := self._collected(job, store):
+            if count := self._collect(job, store):
                 collected, tokens = collected + count, tokens + job.tokens
         if self.known.failures < FAILURE_LIMIT:
             self._hand_over(missing)
@@ -170,9 +157,10 @@ class Batch:
     def wait(self, store: Store, progress: Callable[[Progress], None] | None) -> None:
         """Poll until no job is running, or for `patience.wait_seconds`; a job that is late twice is given up.
 
-        Raises:
-            StoreError: the index was closed meanwhile, or the file of the jobs cannot be written.
+        Raises StoreError where the index was closed meanwhile, or the file of the jobs cannot be written.
         """
+        from openclaw_memory.types import Progress
+
         began = self.patience.clock()
         total = sum(len(job.keys) for job in self.known.jobs)
         while running := [job for job in self.known.jobs if self._state(job) is JobState.RUNNING]:
@@ -180,7 +168,7 @@ class Batch:
             waited = self.patience.clock() - began
             if waited >= self.patience.wait_seconds:
                 for job in running:
-                    self._in_vain(job, f"it is not done after {waited:.0f} s")
+                    self._give_up(job, f"it is not done after {waited:.0f} s")
                 return
             if progress:
                 done = total - sum(len(job.keys) for job in running)
@@ -197,11 +185,10 @@ class Batch:
         for pack in packs(chain(first, texts), self.api.max_items, self.api.max_bytes, _line_bytes):
             if len(self.known.jobs) >= self.patience.concurrency:
                 self.queued.update(key for key, _ in pack)
-            elif not self._submitted(pack):
+            elif not self._is_submitted(pack):
                 return
 
-    def _submitted(self, pack: list[tuple[str, str]]) -> bool:
-        """Hand these texts over, and remember the job; False where the service does not take them."""
+    def _is_submitted(self, pack: list[tuple[str, str]]) -> bool:
         try:
             # Not tried again: a job may have been made though its name was lost on the way, and each job is paid for.
             name = self.embedder.ask(self.api.submit, pack, seconds=REQUEST_SECONDS, tries=1)
@@ -215,32 +202,26 @@ class Batch:
         self._save(replace(self.known, jobs=(*self.known.jobs, job)))
         return True
 
-    def _collected(self, job: Job, store: Store) -> int:
+    def _collect(self, job: Job, store: Store) -> int:
         """Store the vectors of the job, if it has ended; returns how many there were."""
-        state = self._state(job)
+        state, stored = self._state(job), 0
         if state is JobState.RUNNING:
             return 0
-        stored = 0
-        if state in {JobState.DONE, JobState.EXPIRED}:
+        if state is not JobState.FAILED:
             try:
-                stored = self._stored(job, store)
+                stored = self._store(job, store)
             except EmbedderError as error:
-                self._in_vain(job, str(error))
+                self._give_up(job, str(error))
                 return 0
         if state is JobState.DONE and stored:
             self.returned.update(job.keys)
-            off = self.known.failures >= FAILURE_LIMIT
-            self._save(Known(self._jobs_without(job), self.known.failures if off else 0))
+            failures = self.known.failures
+            self._save(Known(self._jobs_without(job), failures if failures >= FAILURE_LIMIT else 0))
         else:
             self._count_failure("it gave no vector" if state is JobState.DONE else f"it is {state.value}", job)
         return stored
 
-    def _stored(self, job: Job, store: Store) -> int:
-        """Store the vectors of a job that has ended; returns how many there were.
-
-        Raises:
-            EmbedderError: they cannot be read, or have other dimensions than the index holds.
-        """
+    def _store(self, job: Job, store: Store) -> int:
         import numpy as np
 
         found = self.embedder.ask(self.api.results, job.name, seconds=REQUEST_SECONDS)
@@ -258,8 +239,8 @@ class Batch:
         except ServiceError as error:
             return JobState.RUNNING if error.kind in PASSING else JobState.FAILED
 
-    def _in_vain(self, job: Job, why: str) -> None:
-        """Count a failed attempt to get its vectors; after `TRIES` of them the job is given up."""
+    def _give_up(self, job: Job, why: str) -> None:
+        """Count a failed attempt to get its vectors; after `TRIES` of them the job is cancelled."""
         if job.failures + 1 < TRIES:
             again = replace(job, failures=job.failures + 1)
             jobs = tuple(again if old.name == job.name else old for old in self.known.jobs)
@@ -272,7 +253,6 @@ class Batch:
         self._count_failure(why, job)
 
     def _count_failure(self, why: str, job: Job | None = None) -> None:
-        """Count one failure more; the job that failed is forgotten."""
         jobs = self.known.jobs
         if job is not None:
             jobs, why = self._jobs_without(job), f"of job {job.name}, {why}"
@@ -296,24 +276,22 @@ class Batch:
 def _good_vectors(job: Job, found: Mapping[str, Any], dims: int | None) -> dict[str, Vector]:
     """Return the vectors that were asked for and are not zero, of `dims` dimensions, or of as many as most have."""
     rows: dict[str, Vector] = {}
-    for key in dict.fromkeys(job.keys):
+    for key in job.keys:
         # A text whose vector is left out is asked for again by an ordinary call, whose failure is reported.
         with suppress(EmbedderError), own_errors(job.name):
             if key in found and (row := checked_vectors([found[key]], 1, job.name)[0]).any():
                 rows[key] = row
-    usual = Counter(len(row) for row in rows.values()).most_common(1)
+    usual = Counter(map(len, rows.values())).most_common(1)
     dims = dims or (usual[0][0] if usual else 0)
     return {key: row for key, row in rows.items() if len(row) == dims}
 
 
 def _fits_a_job(text: str, limit: int) -> bool:
-    """Return whether the service takes the text as it is: not blank, within the limit, without lone surrogates."""
     return bool(text.strip()) and weight(text) <= limit and encodable(text) == text
 
 
 def _line_bytes(item: tuple[str, str]) -> int:
-    _, text = item
-    return LINE_BYTES + len(json.dumps(text))
+    return LINE_BYTES + len(json.dumps(item[1]))
 
 
 # --- the file of the jobs ----------------------------------------------------------------------------------------
@@ -325,33 +303,20 @@ def path_of(index_path: Path) -> Path:
 
 
 def load(path: Path) -> dict[str, Known]:
-    """Return what the file holds, by identity; nothing where there is no file.
-
-    Raises:
-        StoreError: the file cannot be read.
-        ValueError: it is damaged.
-    """
+    """Return what the file holds, by identity; raise StoreError if it cannot be read, ValueError if it is damaged."""
     try:
-        content = path.read_bytes()
+        known = json.loads(path.read_bytes())
+        return {name: Known(tuple(Job(**job) for job in one["jobs"]), one["failures"]) for name, one in known.items()}
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise StoreError(f"{path} cannot be read ({error.strerror}); check its permissions, or delete it") from error
-    try:
-        return {
-            identity: Known(tuple(_job(**job) for job in known["jobs"]), int(known["failures"]))
-            for identity, known in json.loads(content).items()
-        }
-    except (AttributeError, KeyError, TypeError, OverflowError) as error:
+    except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
 def load_or_set_aside(path: Path) -> dict[str, Known]:
-    """Return what the file holds, by identity; a damaged file is renamed and counts as none.
-
-    Raises:
-        StoreError: the file cannot be read; or it is damaged, and cannot be renamed.
-    """
+    """Return what the file holds, or raise StoreError; a damaged file is renamed and counts as none."""
     try:
         return load(path)
     except ValueError as damage:
@@ -366,11 +331,7 @@ def load_or_set_aside(path: Path) -> dict[str, Known]:
 
 
 def save(path: Path, everything: Mapping[str, Known]) -> None:
-    """Put `everything` into the file at once and whole; where there is nothing to keep, there is no file.
-
-    Raises:
-        StoreError: it cannot be written.
-    """
+    """Put `everything` into the file at once and whole, or raise StoreError; nothing to keep is no file."""
     kept = {identity: asdict(known) for identity, known in everything.items() if known.jobs or known.failures}
     new = path.with_name(f"{path.name}.{os.getpid()}")
     try:
@@ -387,7 +348,3 @@ def save(path: Path, everything: Mapping[str, Known]) -> None:
             new.unlink()
         message = f"{path} cannot be written ({error.strerror}); free some space, or check its permissions"
         raise StoreError(message) from error
-
-
-def _job(name: str, keys: Sequence[str], tokens: int, submitted: float, failures: int) -> Job:
-    return Job(str(name), [str(key) for key in keys], int(tokens), float(submitted), int(failures))

@@ -101,7 +101,6 @@ class _Gemini(RestApi):
         self._dimensions = dimensions
 
     def embed(self, texts: list[str], as_query: bool) -> Sequence[Any]:
-        """Return a vector for each text, in their order."""
         body = {"requests": [self._request(text, as_query) for text in texts]}
         answer = self.ask("POST", f"{VERSION}/{self._model}:batchEmbedContents", json=body).json()
         rows = answer.get("embeddings") if isinstance(answer, Mapping) else None
@@ -112,22 +111,19 @@ class _Gemini(RestApi):
         return [row.get("values") for row in rows]
 
     def submit(self, items: Sequence[tuple[str, str]]) -> str:
-        """Begin a batch job; requests go in a file, since only there each has a key of its own."""
+        # In a file, since only there each request has a key of its own.
         lines = ({"key": key, "request": self._request(text, as_query=False)} for key, text in items)
         file = self._uploaded(as_json_lines(lines))
         job = {"batch": {"displayName": "openclaw-memory", "inputConfig": {"fileName": file}}}
         return str(self.ask("POST", f"{VERSION}/{self._model}:asyncBatchEmbedContent", json=job).json()["name"])
 
     def state(self, job: str) -> JobState:
-        """Return how far the job is."""
         return STATES.get(str(self._about(job).get("state")).partition("_STATE_")[2], JobState.RUNNING)
 
     def cancel(self, job: str) -> None:
-        """End a job."""
         self.ask("POST", f"{VERSION}/{job}:cancel")
 
     def results(self, job: str) -> Mapping[str, Any]:
-        """Return the vectors of the texts that were answered, by their keys."""
         import numpy as np
 
         file = (self._about(job).get("output") or {}).get("responsesFile")

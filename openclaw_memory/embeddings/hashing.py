@@ -20,41 +20,30 @@ DIMENSIONS_PER_WORD = 3
 
 
 def create(model: str | None = None, *, dims: int = 64) -> HashingEmbedder:
-    """A `HashingEmbedder` of `dims` dimensions.
-
-    Raises:
-        EmbedderError: a model is named, or `dims` is not positive.
-    """
+    """Return a `HashingEmbedder`; raise EmbedderError if a model is named, or `dims` is not positive."""
     if model is not None:
         raise EmbedderError(f"the hashing embedder has no model {named(model)}; leave the model out")
     return HashingEmbedder(dims)
 
 
 class HashingEmbedder:
-    """Texts are alike as far as they share lower-cased words; `(n, dims)` float32. A text without words is zero."""
+    """Texts are alike as far as they share lower-cased words. A text without words has the zero vector."""
 
     provider = "hashing"
     model = "signed-words"
     leaves_machine = False
 
     def __init__(self, dims: int = 64) -> None:
-        """Make one with `dims` dimensions, 1 or more.
-
-        Raises:
-            EmbedderError: `dims` is not positive.
-        """
         if dims < 1:
             raise EmbedderError(f"dims must be 1 or more, not {dims}")
         self.dims = dims
         self.identity = f"{self.provider}:{self.model}:{dims}"
 
     def embed_query(self, text: str) -> Vector:
-        """The unit vector of `text`, shape (dims,), float32."""
         vector: Vector = self.embed_documents([text])[0]
         return vector
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """The unit vectors of `texts`, shape (len(texts), dims), float32."""
         import numpy as np
 
         sums = np.zeros((len(texts), self.dims), dtype=np.float32)

@@ -34,7 +34,6 @@ FAMILY_PROMPTS: tuple[tuple[re.Pattern[str], tuple[str, str]], ...] = (
 )
 # Under which names models keep the prompt of a document; sentence-transformers' order.
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")
-# A tokenizer without a limit says 1e30, or infinity.
 UNLIMITED = 1_000_000_000
 # Asking whether the hub answers; its own client tries for more than a minute before it gives up.
 HUB_SECONDS = 10.0
@@ -100,18 +99,15 @@ class LocalEmbedder:
         batch_size: int = 32,
         dims: int | None = None,
     ) -> None:
-        """Take a loaded `SentenceTransformer`; `prompts` go before a question and before a document.
-
-        Raises:
-            EmbedderError: the model has fewer than `dims` dimensions, or a prompt leaves too little room for a text.
-        """
+        """Take a loaded `SentenceTransformer`; `prompts` go before a question and before a document."""
         self.model = name
         self._transformer = model
         self._query_prompt, self._document_prompt = prompts
         self._batch_size = batch_size
         # Neither a model nor its tokenizer may be used by two threads at once.
         self._lock = Lock()
-        self._limit = _token_limit(model)
+        # A tokenizer without a limit says 1e30, or infinity, or None.
+        self._limit = int(min(model.max_seq_length or UNLIMITED, UNLIMITED))
         for prompt in prompts:
             if 2 * self._tokens([""], prompt)[0] > self._limit:
                 raise EmbedderError(f"the prompt {prompt[:40]!r} takes more than half of what {name} reads; shorten it")
@@ -122,20 +118,10 @@ class LocalEmbedder:
         self.identity = f"{self.provider}:{self.dims}:{_fingerprint(model, self._limit, prompts)}"
 
     def embed_query(self, text: str) -> Vector:
-        """Return the unit vector of a question, shape (dims,), float32.
-
-        Raises:
-            EmbedderError: the model answers with something else than a vector of numbers.
-        """
         vector: Vector = self._vectors(self._transformer.encode_query, [text], self._query_prompt)[0]
         return vector
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """Return the unit vectors of `texts`, shape (len(texts), dims), float32.
-
-        Raises:
-            EmbedderError: the model answers with something else than a vector of numbers for each text.
-        """
         return self._vectors(self._transformer.encode_document, texts, self._document_prompt)
 
     def close(self) -> None:
@@ -144,7 +130,9 @@ class LocalEmbedder:
     def _vectors(self, encode: Callable[..., Any], texts: Sequence[str], prompt: str) -> Matrix:
         import numpy as np
 
-        parts = self._parted([_valid(text) for text in texts], prompt)
+        # Surrogate pairs as one character, and U+FFFD for lone ones: tokenizers take neither.
+        valid = [text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") for text in texts]
+        parts = self._parted(valid, prompt)
         rows = self._rows(encode, [piece for pieces in parts for piece, _ in pieces], prompt)
         vectors: Matrix = np.zeros((len(texts), self.dims), dtype=np.float32)
         start = 0
@@ -173,7 +161,6 @@ class LocalEmbedder:
         return raw
 
     def _parted(self, texts: list[str], prompt: str) -> list[list[tuple[str, int]]]:
-        """Return each text as the pieces that the model can read whole, with their tokens."""
         with self._lock:
             counts = self._tokens(texts, prompt)
             return [
@@ -199,16 +186,6 @@ def pieces_by_tokens(text: str, tokens: int, limit: int, count: Callable[[str], 
     middle = len(text) // 2
     at = max(text.rfind(blank, middle // 2, middle) for blank in " \n") + 1 or middle
     return [part for half in (text[:at], text[at:]) for part in pieces_by_tokens(half, count(half), limit, count)]
-
-
-def _valid(text: str) -> str:
-    """Return the text with surrogate pairs as one character and U+FFFD for lone ones: tokenizers take neither."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def _token_limit(model: Any) -> int:
-    limit = model.max_seq_length
-    return UNLIMITED if limit is None or limit > UNLIMITED else int(limit)
 
 
 def _prompts(name: str, own: dict[str, str], query: str | None, document: str | None) -> tuple[str, str]:

@@ -126,7 +126,6 @@ class _Client:
         self._for_files = LazyClient(partial(self._made, max_body_bytes=MAX_RESULT_BYTES))
 
     def send(self, texts: list[str], as_query: bool) -> list[Any]:
-        """Return a vector for each text: an array, or the list of numbers that the server sent."""
         inputs = [self._prefixes[as_query] + text for text in texts]
         try:
             answer = self._ask(inputs)
@@ -138,7 +137,6 @@ class _Client:
         return in_order(json.loads(answer.content), len(texts), self._origin)
 
     def submit(self, items: Sequence[tuple[str, str]]) -> str:
-        """Hand over texts to be embedded within a day."""
         about = {"method": "POST", "url": "/v1/embeddings"}
         bodies = ((key, {**self._options, "input": self._prefixes[False] + text}) for key, text in items)
         content = as_json_lines({"custom_id": key, **about, "body": body} for key, body in bodies)
@@ -147,23 +145,20 @@ class _Client:
         return str(job.id)
 
     def state(self, job: str) -> JobState:
-        """Return how far a job is."""
         return STATES_OF_OPENAI.get(self._client().batches.retrieve(job).status, JobState.RUNNING)
 
     def cancel(self, job: str) -> None:
-        """End a job."""
         self._client().batches.cancel(job)
 
     def results(self, job: str) -> dict[str, Any]:
-        """Return the vectors of a job, by key; read line by line, since they are many."""
         found = self._client().batches.retrieve(job)
         if found.output_file_id is None:  # every text failed
             return {}
         with self._for_files().files.with_streaming_response.content(found.output_file_id) as answer:
+            # Line by line, since they are many.
             return results_of((json.loads(line) for line in answer.iter_lines() if line.strip()), self._origin)
 
     def close(self) -> None:
-        """Close all connections; the next request opens new ones."""
         self._client.close()
         self._for_files.close()
 

@@ -107,11 +107,7 @@ def made(provider: str, rules: EmbeddingConfig) -> Embedder | None:
 
 
 def allowed(embedder: Embedder | None, rules: EmbeddingConfig) -> Embedder | None:
-    """Return the embedder itself; only one that says so counts as keeping text on this machine.
-
-    Raises:
-        EmbedderError: it may send text to another machine, and that is not allowed.
-    """
+    """Return the embedder, or raise EmbedderError where it may send text to another machine and must not."""
     if embedder is None or rules.allow_remote or embedder.leaves_machine is False:
         return embedder
     from openclaw_memory.types import ServiceEmbedder
@@ -129,14 +125,7 @@ def allowed(embedder: Embedder | None, rules: EmbeddingConfig) -> Embedder | Non
 
 
 def check_provider(name: str) -> None:
-    """Refuse an unknown provider; nothing of it is imported.
-
-    Args:
-        name: As in the settings; `auto` and `none` are known too.
-
-    Raises:
-        ConfigError: It is unknown; the message names those that are known.
-    """
+    """Raise ConfigError for an unknown provider, besides `auto` and `none`; nothing of it is imported."""
     if name not in {"auto", "none", *OWN_PROVIDERS} and not _installed(name):
         raise ConfigError(_unknown(name))
 
@@ -234,7 +223,6 @@ def _factory(name: str) -> Callable[..., Any]:
 
 
 def _installed(name: str | None = None) -> list[EntryPoint]:
-    """Return the providers of other packages, or those of that name."""
     from importlib.metadata import entry_points
 
     return [point for point in entry_points(group=ENTRY_POINT_GROUP) if name in {None, point.name}]

@@ -95,11 +95,7 @@ class EmbedderSelector:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def wanted(self) -> CircuitBreakerEmbedder | None:
-        """Return the wanted embedder, None for keywords alone.
-
-        Raises:
-            EmbedderError: it cannot be made, whatever the reason.
-        """
+        """Return the wanted embedder, None for keywords alone; raise EmbedderError if it cannot be made."""
         try:
             embedder = self._once(self._wanted, lambda: self.make(self.unavailable))
         except EmbedderError as error:
@@ -109,19 +105,11 @@ class EmbedderSelector:
         return embedder
 
     def fallback(self) -> CircuitBreakerEmbedder | None:
-        """Return the fallback; None where none is configured.
-
-        Raises:
-            EmbedderError: it cannot be made.
-        """
+        """Return the fallback, None where none is configured; raise EmbedderError if it cannot be made."""
         return self._once(self._fallback, lambda: made(self.rules.fallback, self.rules))
 
     def for_search(self, stored: IndexMeta | None) -> CircuitBreakerEmbedder | None:
-        """Return the fallback where the index holds its vectors, else the wanted one.
-
-        Raises:
-            EmbedderError: the wanted one cannot be made.
-        """
+        """Return the fallback where the index holds its vectors, else the wanted one, or raise EmbedderError."""
         if stored is not None and self._is_of_fallback(stored):
             return self.fallback()
         refusal = self._refusal
@@ -210,11 +198,7 @@ def unguarded(embedder: T) -> T | Embedder:
 
 
 def probed(embedder: Embedder) -> Vector:
-    """Return the answer of an embedder that is asked now, though it was to be left alone for a while.
-
-    Raises:
-        EmbedderError: there is none.
-    """
+    """Return the answer of an embedder that is asked now, though it was to be left alone; or raise EmbedderError."""
     return embedder.probe(PROBE) if isinstance(embedder, CircuitBreakerEmbedder) else embedder.embed_query(PROBE)
 
 
@@ -236,11 +220,7 @@ def _announced(embedder: CircuitBreakerEmbedder | None, stored: IndexMeta | None
 def handed_in(
     given: Embedder | EmbedderSelector | Callable[[], Embedder | None] | None, rules: EmbeddingConfig
 ) -> EmbedderSelector:
-    """Return the embedders of a memory that is put together from its parts: one that is ready, or what makes it.
-
-    Raises:
-        ConfigError: the rules name an unknown provider.
-    """
+    """Return the embedders of a memory that is put together from its parts: one that is ready, or its maker."""
     if isinstance(given, EmbedderSelector):
         return given
     if given is None or isinstance(given, Embedder):
@@ -249,11 +229,7 @@ def handed_in(
 
 
 def embedders_of(choice: EmbedderChoice, rules: EmbeddingConfig) -> EmbedderSelector:
-    """Return what `choice` names; `"default"` is what `rules` say.
-
-    Raises:
-        ConfigError: the provider is unknown, or `choice` is nothing of the kind.
-    """
+    """Return what `choice` names; `"default"` is what `rules` say. Raise ConfigError where it names nothing."""
     _check(rules)
     if choice is None:
         return EmbedderSelector(lambda _: None, "none", rules)

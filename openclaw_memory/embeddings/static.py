@@ -70,11 +70,7 @@ ABOVE = b"\xff"
 
 
 def create(model: str | None = None, *, path: str | Path | None = None) -> StaticEmbedder:
-    """Return the model that ships, or the one in the file `path`.
-
-    Raises:
-        EmbedderError: `model` is not the one that ships, or the file is missing or damaged.
-    """
+    """Return the model that ships, or the one in the file `path`; raise EmbedderError if there is no such model."""
     if path is None and model not in (None, MODEL):
         raise EmbedderError(f"unknown static model {named(model)}; use {MODEL!r}, or name a model file with path=")
     return StaticEmbedder(path)
@@ -92,11 +88,6 @@ class StaticEmbedder:
     leaves_machine = False
 
     def __init__(self, path: str | Path | None = None) -> None:
-        """Map the model file at `path`; the one that ships when None.
-
-        Raises:
-            EmbedderError: the file is missing, is no such model, or is cut short.
-        """
         self._file = open_model(DATA / f"{MODEL}.oms" if path is None else Path(path))
         self.dims = self._file.layout.dims
         self.model = self._file.path.stem
@@ -106,20 +97,10 @@ class StaticEmbedder:
         self._chars_asked = 0
 
     def embed_query(self, text: str) -> Vector:
-        """Return the unit vector of `text`, shape (dims,), float32.
-
-        Raises:
-            EmbedderError: the model file is damaged.
-        """
         vector: Vector = self.embed_documents([text])[0]
         return vector
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """Return the unit vectors of `texts`, shape (len(texts), dims), float32; each is the same in any company.
-
-        Raises:
-            EmbedderError: the model file is damaged.
-        """
         import numpy as np
 
         sums = np.zeros((len(texts), self.dims), dtype=np.float32)
@@ -134,9 +115,6 @@ class StaticEmbedder:
         """Return the sum of each word's pieces, as after a space; shape (len(words), dims), float32, not normalised.
 
         The length of a row is the word's weight in a text: a frequent word's is short.
-
-        Raises:
-            EmbedderError: the model file is damaged.
         """
         import numpy as np
 

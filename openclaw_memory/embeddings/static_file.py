@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import re
 import sys
 from array import array
 from itertools import pairwise
@@ -38,10 +39,10 @@ REMEDY = "reinstall openclaw-memory-index, or give the path of another model fil
 MAGIC = "oms2"
 HEADER_BYTES = 128
 ALIGNMENT = 64
-DIGEST_BYTES = 8
 BITS = (8, 4)
 
 _SPAN = Struct("<2I")
+_DIGEST = re.compile("[0-9a-f]{16}")
 
 
 class Layout(NamedTuple):
@@ -80,10 +81,10 @@ def layout_of(*, pieces: int, dims: int, bits: int, pieces_bytes: int, digest: s
 
 
 def open_model(path: Path) -> ModelFile:
-    """Map a model file and check its header against its size; nothing else of it is read.
+    """Map a model file and check its header against its size, or raise EmbedderError.
 
-    Raises:
-        EmbedderError: the file cannot be read, is no such model, or is cut short.
+    Reading and hashing all of it takes longer than the first answer: what is found is a file of another kind, or one
+    that was cut short.
     """
     try:
         with path.open("rb") as file:
@@ -93,35 +94,8 @@ def open_model(path: Path) -> ModelFile:
     return ModelFile(path, data, _checked_layout(path, data))
 
 
-def check_digest(model: ModelFile) -> None:
-    """Check every byte after the header against the digest in it.
-
-    Loading does not do this: reading and hashing the whole file takes longer than the first answer. What loading does
-    check finds a file that was cut short or is of another kind; this finds any other change, too.
-
-    Raises:
-        EmbedderError: the bytes are not those that were written.
-    """
-    found = digest_of(memoryview(model.data)[HEADER_BYTES:])
-    if found != model.layout.digest:
-        raise EmbedderError(
-            f"{model.path} is damaged: its digest is {found} where its header says {model.layout.digest}; {REMEDY}"
-        )
-
-
-def digest_of(body: bytes | memoryview) -> str:
-    """The digest that the header holds of all bytes after it: 16 hex digits."""
-    from hashlib import blake2b
-
-    return blake2b(body, digest_size=DIGEST_BYTES).hexdigest()
-
-
 def all_pieces(model: ModelFile) -> list[str]:
-    """Every piece, in the order of the rows.
-
-    Raises:
-        EmbedderError: they do not follow each other, are not UTF-8, or are not in the order of their bytes.
-    """
+    """Return every piece, in the order of the rows; raise EmbedderError where the file is damaged."""
     path, data, layout = model
     offsets = _unsigned("I", data[layout.offsets_at : layout.costs_at])
     if offsets[0] != 0 or offsets[-1] != layout.pieces_bytes or not all(map(lt, offsets, offsets[1:])):
@@ -138,11 +112,7 @@ def all_pieces(model: ModelFile) -> list[str]:
 
 
 def piece_at(model: ModelFile, number: int) -> bytes:
-    """One piece, in UTF-8.
-
-    Raises:
-        EmbedderError: the file says that it lies outside of the pieces.
-    """
+    """Return one piece, in UTF-8; raise EmbedderError where the file is damaged."""
     start, end = _SPAN.unpack_from(model.data, model.layout.offsets_at + 4 * number)
     if not start < end <= model.layout.pieces_bytes:
         raise EmbedderError(f"{model.path} has pieces that do not follow each other; {REMEDY}")
@@ -155,11 +125,7 @@ def costs_of(model: ModelFile) -> array[int]:
 
 
 def scales_of(model: ModelFile) -> NDArray[np.float32]:
-    """The scale of each row, shape (n,).
-
-    Raises:
-        EmbedderError: one is no finite number.
-    """
+    """Return the scale of each row, shape (n,); raise EmbedderError where one is no number."""
     import numpy as np
 
     layout = model.layout
@@ -200,7 +166,7 @@ def _checked_layout(path: Path, data: mmap.mmap) -> Layout:
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise EmbedderError(f"{path} has no static model's header ({error!r}); {REMEDY}") from error
     numbers = all(type(number) is int and number > 0 for number in (pieces, dims, bits, pieces_bytes))
-    if magic != MAGIC or not numbers or bits not in BITS or dims * bits % 8 or not _is_digest(digest):
+    if magic != MAGIC or not numbers or bits not in BITS or dims * bits % 8 or not _DIGEST.fullmatch(str(digest)):
         raise EmbedderError(f"{path} has a header that is not of format {MAGIC}: {header}; {REMEDY}")
     layout = layout_of(pieces=pieces, dims=dims, bits=bits, pieces_bytes=pieces_bytes, digest=digest)
     if len(data) != layout.size:
@@ -213,7 +179,3 @@ def _unsigned(code: str, data: bytes) -> array[int]:
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers
-
-
-def _is_digest(value: object) -> bool:
-    return isinstance(value, str) and len(value) == 2 * DIGEST_BYTES and set(value) <= set("0123456789abcdef")

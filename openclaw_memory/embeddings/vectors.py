@@ -25,14 +25,7 @@ _LONGEST_NAME, _BEGINNING = 24, 6
 
 
 def normalised(matrix: ArrayLike) -> Matrix:
-    """Normalise the rows of a matrix.
-
-    Args:
-        matrix: Numbers of shape (n, dims).
-
-    Returns:
-        The rows as float32 of length 1, non-finite numbers set to 0; one shorter than 1e-10 keeps its length.
-    """
+    """Return the rows as float32 of length 1, non-finite numbers set to 0; one below 1e-10 stays as long."""
     import numpy as np
 
     rows = np.asarray(matrix, dtype=np.float64)
@@ -45,18 +38,9 @@ def normalised(matrix: ArrayLike) -> Matrix:
 
 
 def checked_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
-    """Check and normalise the vectors that came back for some texts.
+    """Return the vectors that `origin` sent for `count` texts, normalised, float32, shape (count, dims).
 
-    Args:
-        raw: What came back.
-        count: How many texts there were.
-        origin: Who sent it, for the message.
-
-    Returns:
-        The vectors as normalised float32, shape (count, dims).
-
-    Raises:
-        EmbedderError: It is not `count` vectors of numbers that all have the same, positive number of dimensions.
+    Raises EmbedderError unless they are `count` vectors of numbers, all of the same, positive number of dimensions.
     """
     import numpy as np
 
@@ -84,14 +68,7 @@ def joined(vectors: Matrix, weights: Sequence[int]) -> Vector:
 
 @contextmanager
 def own_errors(what: str) -> Iterator[None]:
-    """Turn whatever foreign code raises into an EmbedderError; our own errors pass.
-
-    Args:
-        what: What failed; the message begins with it.
-
-    Raises:
-        EmbedderError: The code in the block raised something else than an error of this library.
-    """
+    """Turn whatever foreign code raises into an EmbedderError that begins with `what`; our own errors pass."""
     try:
         yield
     except OpenClawMemoryError:
@@ -101,25 +78,14 @@ def own_errors(what: str) -> Iterator[None]:
 
 
 def vector_key(text: str) -> str:
-    """Return the key of a vector.
-
-    Args:
-        text: The exact string that is embedded.
-
-    Returns:
-        Its SHA-256 in hex.
-    """
+    """Return the key of the vector of exactly this text: its SHA-256 in hex."""
     from hashlib import sha256
 
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def package(name: str, extra: str) -> Any:
-    """Return the module `name`, which comes with one of our extras.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
+    """Return the module `name`, which comes with one of our extras, or raise MissingExtraError."""
     from importlib import import_module
 
     try:

@@ -100,13 +100,11 @@ class _Voyage(RestApi):
             self._params["output_dimension"] = dimensions
 
     def embed(self, texts: list[str], as_query: bool) -> Sequence[Any]:
-        """Return a vector for each text, in their order."""
         body = {"input": texts, "input_type": "query" if as_query else "document", "encoding_format": "base64"}
         answer = self.ask("POST", "/embeddings", json={**self._params, **body})
         return in_order(answer.json(), len(texts), public(self.endpoint))
 
     def submit(self, items: Sequence[tuple[str, str]]) -> str:
-        """Begin a batch job."""
         lines = as_json_lines({"custom_id": key, "body": {"input": [text]}} for key, text in items)
         upload = {"file": ("texts.jsonl", lines, "application/jsonl")}
         file = self.ask("POST", "/files", data={"purpose": "batch"}, files=upload).json()
@@ -119,15 +117,12 @@ class _Voyage(RestApi):
         return str(self.ask("POST", "/batches", json=job).json()["id"])
 
     def state(self, job: str) -> JobState:
-        """Return how far the job is."""
         return STATES_OF_OPENAI.get(self.ask("GET", f"/batches/{job}").json()["status"], JobState.RUNNING)
 
     def cancel(self, job: str) -> None:
-        """End a job."""
         self.ask("POST", f"/batches/{job}/cancel")
 
     def results(self, job: str) -> Mapping[str, Any]:
-        """Return the vectors of the texts that were answered, by their keys."""
         file = self.ask("GET", f"/batches/{job}").json().get("output_file_id")
         return results_of(json_lines(self._content(file)), public(self.endpoint)) if file else {}
 

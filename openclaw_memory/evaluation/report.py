@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args, overload
 
 from openclaw_memory.errors import NotFoundError, QueryError
-from openclaw_memory.evaluation.dataset import Question
 
 if TYPE_CHECKING:
     import pandas
@@ -19,6 +18,19 @@ _SHARES = ("shown", "first", "silent")
 # By how many questions more than it does worse on a setting has to do better to be chosen: with ten questions, settings
 # differ in nothing rarely get so far apart. From eighty on, six are the better margin: docs/how-to/better-ranking.md.
 MARGIN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, and quotes from the notes that answer it, word for word; empty if the notes do not answer it.
+
+    `language` and `kind` are labels to group by; they may be anything.
+    """
+
+    text: str
+    evidence: tuple[str, ...] = ()
+    language: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -328,7 +328,6 @@ class FlushTurn:
 
 
 def _context(tokens: int | None) -> dict[str, int]:
-    """Return the field for the size of a conversation, if it is known."""
     return {"context_tokens": tokens} if tokens else {}
 
 

@@ -87,31 +87,17 @@ def read_states(folder: Place) -> dict[str, SessionState]:
     return {key: _state(entry) for key, entry in entries.items() if isinstance(entry, dict)}
 
 
-def update_state(folder: Place, key: str, **changes: Any) -> SessionState:
-    """Change fields of a session's state, and return the state once it is on disk.
+def change_state(folder: Place, key: str, changes: Callable[[SessionState], Mapping[str, Any] | None]) -> SessionState:
+    """Change fields of a session's state by what `changes` returns for it, and return the state once it is on disk.
 
-    Other sessions and fields of other programs stay as they are. `updated_at` is set to now. Readers find the old file
-    or the new one.
-
-    Args:
-        folder: The folder of the transcripts.
-        key: The key of the session.
-        **changes: Fields of `SessionState` with their new values; None removes a field.
+    None from `changes` writes nothing. It may be called more than once: no other program changes the state in between.
+    Other sessions and fields of other programs stay as they are; None removes a field, and `updated_at` is set to now.
+    Readers find the old file or the new one.
 
     Raises:
-        TypeError: The state has no such field.
         WorkspaceError: The file is damaged, or cannot be read. It is unchanged.
         PathNotAllowedError: It is not an ordinary file. It is unchanged.
         WriteError: It could not be written. It is unchanged.
-    """
-    replace(SessionState(), **changes)
-    return change_state(folder, key, lambda _: changes)
-
-
-def change_state(folder: Place, key: str, changes: Callable[[SessionState], Mapping[str, Any] | None]) -> SessionState:
-    """Update a state with changes that depend on it, see `update_state`; None from `changes` writes nothing.
-
-    No other program changes the state in between. `changes` may be called more than once.
     """
     path = _place(folder).path
     try:
@@ -127,7 +113,10 @@ def change_state(folder: Place, key: str, changes: Callable[[SessionState], Mapp
             changed = changes(_state(entry))
             if changed is None:
                 return _state(entry)
-            entries[key] = _changed(entry, changed, in_milliseconds=_counts_milliseconds(entries))
+            others = [other.get("updatedAt") for other in entries.values() if isinstance(other, dict)]
+            # As OpenClaw itself does.
+            in_milliseconds = any(isinstance(time, int | float) for time in others)
+            entries[key] = _changed(entry, changed, in_milliseconds=in_milliseconds)
             data = json.dumps(entries, indent=2).encode("ascii") + b"\n"
             try:
                 replace_file(folder.base, (*folder.parts, FILE_NAME), data, seen)
@@ -176,11 +165,6 @@ class FlushCycle:
         """Whether a turn of the session is held in this program."""
         turn = self.turn()
         return turn is not None and turn.open
-
-    @property
-    def unsaved_error(self) -> str | None:
-        """The error of the latest flush, if it could not be written."""
-        return self._unsaved.get("flush_error")
 
     def claim(self, now: datetime.datetime, *, once: bool, force: bool) -> datetime.datetime | None:
         """Mark on disk that the session is flushed from `now` on, unless another program flushes it.
@@ -289,9 +273,8 @@ class FlushRegistry:
         except OpenClawMemoryError as caught:
             error = caught
         found = session_id or disk.session_id or key
-        fresh = FlushCycle(
-            self, folder, key, found, bool(session_id), kind, _seen=SessionState(chat_type=disk.chat_type)
-        )
+        seen = SessionState(chat_type=disk.chat_type)
+        fresh = FlushCycle(self, folder, key, found, bool(session_id), kind, _seen=seen)
         cycle = self.cycles.setdefault((folder, key, found), fresh)
         cycle.chat_type = kind or cycle.chat_type
         if error:
@@ -311,7 +294,8 @@ class FlushRegistry:
             failed = {key: state.flush_error for key, state in read_states(folder).items() if state.flush_error}
         except OpenClawMemoryError as error:
             failed = {FILE_NAME: str(error)}
-        return failed | {cycle.key: why for cycle in list(self.cycles.values()) if (why := cycle.unsaved_error)}
+        unsaved = {cycle.key: cycle._unsaved.get("flush_error") for cycle in list(self.cycles.values())}
+        return failed | {key: why for key, why in unsaved.items() if why}
 
 
 def iso(moment: datetime.datetime) -> str:
@@ -376,30 +360,17 @@ def _state(entry: Mapping[str, Any]) -> SessionState:
 
 def _value(name: str, value: object) -> str | int | None:
     """Return the value of a field: a number of at least 0, a time, or a text; None if it is none of these."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if name in _TIMES and is_number:
-        return _from_milliseconds(value)
+    if name in _TIMES and isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            return iso(datetime.datetime.fromtimestamp(value / 1000, datetime.UTC))
+        except (ValueError, OverflowError, OSError):  # no moment that a calendar has
+            return None
     if name in _NUMBERS:
-        return value if isinstance(value, int) and is_number and value >= 0 else None
+        return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
     return value if isinstance(value, str) and value.strip() else None
 
 
-def _from_milliseconds(value: Any) -> str | None:
-    try:
-        return iso(datetime.datetime.fromtimestamp(value / 1000, datetime.UTC))
-    except (ValueError, OverflowError, OSError):  # no moment that a calendar has
-        return None
-
-
-def _counts_milliseconds(entries: Mapping[str, Any]) -> bool:
-    """Whether times are written as OpenClaw itself does."""
-    return any(
-        isinstance(entry, dict) and isinstance(entry.get("updatedAt"), int | float) for entry in entries.values()
-    )
-
-
 def _changed(entry: Mapping[str, Any], changes: Mapping[str, Any], *, in_milliseconds: bool) -> dict[str, Any]:
-    """Return the entry with other values."""
     now = datetime.datetime.now(datetime.UTC)
     values = {**changes, "updated_at": iso(now)}
     if in_milliseconds:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from collections.abc import Iterable
 
 from openclaw_memory.errors import InvalidInputError
 
@@ -68,12 +69,12 @@ def without_between(text: str, opening: str, closing: str) -> str:
 
     An `opening` without a `closing` stays.
     """
-    kept: list[str] = []
+    spans: list[tuple[int, int]] = []
     at = 0
     while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start)) >= 0:
-        kept += [text[at:start], "\n" * text.count("\n", start, end)]
         at = end + len(closing)
-    return "".join((*kept, text[at:])) if kept else text
+        spans.append((start, at))
+    return _without(text, spans)
 
 
 def _without_ours(text: str) -> str:
@@ -85,11 +86,16 @@ def _without_ours(text: str) -> str:
             ends[closing] = edge.end()
         elif opening in ends:
             blocks.append((edge.start(), ends[opening]))
+    return _without(text, reversed(blocks))
+
+
+def _without(text: str, spans: Iterable[tuple[int, int]], instead: str | None = None) -> str:
+    """Return the text with `instead` for each span, by default its newlines; one that begins in another stays."""
     kept: list[str] = []
     at = 0
-    for start, end in reversed(blocks):
+    for start, end in spans:
         if start >= at:
-            kept += [text[at:start], "\n" * text.count("\n", start, end)]
+            kept += [text[at:start], "\n" * text.count("\n", start, end) if instead is None else instead]
             at = end
     return "".join((*kept, text[at:]))
 
@@ -104,15 +110,9 @@ def _harmless(text: str) -> str:
         letters = _folded(character)
         folded.append(letters)
         places += [place] * len(letters)
-    plain = "".join(folded)
-    kept: list[str] = []
-    at = 0
-    for match in re.finditer(NAME, plain):
-        start, end = places[match.start()], places[match.end() - 1] + 1
-        if start >= at:
-            kept += [text[at:start], NAME.replace("-", " ")]
-            at = end
-    return "".join((*kept, text[at:]))
+    found = re.finditer(NAME, "".join(folded))
+    spans = ((places[match.start()], places[match.end() - 1] + 1) for match in found)
+    return _without(text, spans, NAME.replace("-", " "))
 
 
 def _folded(character: str) -> str:

@@ -19,14 +19,9 @@ _TOKENS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
         r"_[A-Za-z0-9_+/=-]{16}",
         (
-            ("k_live_", r"\b[rs]k_live_[A-Za-z0-9]{16,}"),  # Stripe
-            ("k_test_", r"\b[rs]k_test_[A-Za-z0-9]{16,}"),
+            ("k_", r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),  # Stripe
             ("whsec_", r"\bwhsec_[A-Za-z0-9+/=]{16,}"),
-            ("ghp_", r"\bghp_[A-Za-z0-9]{20,}"),  # GitHub
-            ("gho_", r"\bgho_[A-Za-z0-9]{20,}"),
-            ("ghu_", r"\bghu_[A-Za-z0-9]{20,}"),
-            ("ghs_", r"\bghs_[A-Za-z0-9]{20,}"),
-            ("ghr_", r"\bghr_[A-Za-z0-9]{20,}"),
+            ("gh", r"\bgh[oprsu]_[A-Za-z0-9]{20,}"),  # GitHub
             ("github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{20,}"),
             ("hf_", r"\bhf_[A-Za-z0-9]{20,}"),  # Hugging Face
             ("gsk_", r"\bgsk_[A-Za-z0-9]{20,}"),  # Groq

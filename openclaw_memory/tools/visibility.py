@@ -161,7 +161,7 @@ def found(
     def may_be_shown(hit: SearchResult) -> bool:
         if not audience.private and is_private(hit.path):
             return False
-        return hit.source != "sessions" or not all(_stands_in(in_words(), line) for line in hit.snippet.splitlines())
+        return hit.source != "sessions" or not all(_is_in(in_words(), line) for line in hit.snippet.splitlines())
 
     source: Source | None = audience.source if audience.private else audience.source or "memory"
     wanted = validate_request(memory.config.search, query, max_results, min_score, None).max_results
@@ -180,7 +180,7 @@ def _as_transcript(messages: Iterable[Message]) -> str:
     return "\n".join(("", *lines, ""))
 
 
-def _stands_in(transcript: str, line: str) -> bool:
+def _is_in(transcript: str, line: str) -> bool:
     # A long line is found in pieces, of which only the first one says who spoke.
     line = line.strip()
     return (f"\n{line}" if line.startswith(_SPEAKERS) else line) in transcript

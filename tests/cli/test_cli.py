@@ -144,8 +144,10 @@ def thirty_notes(notes):
 
 
 def test_status_names_ten_of_the_files_that_wait_for_a_sync(run, thirty_notes):
-    told = [line for line in run("status", "--workspace", thirty_notes).out.splitlines() if line.startswith("dirty")]
-    assert (len(told), "and 20 more" in told[-1]) == (11, True)
+    reported = [
+        line for line in run("status", "--workspace", thirty_notes).out.splitlines() if line.startswith("dirty")
+    ]
+    assert (len(reported), "and 20 more" in reported[-1]) == (11, True)
 
 
 def test_status_says_in_one_line_that_files_wait_for_vectors(run, thirty_notes, monkeypatch):
@@ -176,15 +178,17 @@ def test_status_says_what_was_wanted_where_something_else_is_in_use(run, notes, 
     assert re.search(rf"search +hybrid, static \S+, {words}", out)
 
 
-@pytest.mark.parametrize(("line", "told"), [(1, True), (2, False)], ids=["a line of a tool", "a line that was said"])
-def test_get_says_of_a_line_of_a_transcript_that_it_shows_nothing(run, notes, line, told):
+@pytest.mark.parametrize(
+    ("line", "reported"), [(1, True), (2, False)], ids=["a line of a tool", "a line that was said"]
+)
+def test_get_says_of_a_line_of_a_transcript_that_it_shows_nothing(run, notes, line, reported):
     said = {"type": "message", "message": {"role": "user", "content": "The ferry leaves at seven."}}
     (notes / "sessions").mkdir()
     (notes / "sessions/talk.jsonl").write_text('{"type": "session"}\n' + json.dumps(said) + "\n")
     outcome = run("get", "--workspace", notes, f"sessions/talk.jsonl#L{line}")
     assert outcome.code == 0
-    assert ("note: sessions/talk.jsonl#L1 holds nothing that is shown" in outcome.err) is told
-    assert ("ferry" in outcome.out) is not told
+    assert ("note: sessions/talk.jsonl#L1 holds nothing that is shown" in outcome.err) is reported
+    assert ("ferry" in outcome.out) is not reported
 
 
 # --- init
@@ -258,8 +262,8 @@ def test_wrong_use_ends_with_one_line_that_names_it_and_in_json_with_an_object(
     assert outcome.err.count("\n") == 1
     assert words in outcome.err
     outcome = run(arguments[0], "--json", *arguments[1:])
-    told = json.loads(outcome.out)
-    assert (outcome.code, told["kind"], outcome.err) == (2, kind, f"error: {told['error']}\n")
+    reported = json.loads(outcome.out)
+    assert (outcome.code, reported["kind"], outcome.err) == (2, kind, f"error: {reported['error']}\n")
 
 
 def test_a_question_about_json_is_answered_in_words(run, notes):
@@ -280,14 +284,14 @@ def test_a_workspace_that_is_no_folder_is_named(name, kind, run, tmp_path):
 
 
 def test_the_remedy_for_a_missing_workspace_works(run, tmp_path):
-    told = run("status", "--workspace", tmp_path / "new place")
-    remedy = re.search(r"`openclaw-memory (.+)`", told.err)
+    reported = run("status", "--workspace", tmp_path / "new place")
+    remedy = re.search(r"`openclaw-memory (.+)`", reported.err)
     assert run(*shlex.split(remedy[1])).code == 0
     assert run("status", "--workspace", tmp_path / "new place").code == 0
 
 
 @pytest.mark.parametrize("command", ["index", "search"])
-def test_a_damaged_index_is_told_and_built_again(run, notes, command):
+def test_a_damaged_index_is_reported_and_built_again(run, notes, command):
     assert run("index", "--workspace", notes).code == 0
     index = notes / ".memory" / "index.sqlite"
     for companion in notes.glob(".memory/index.sqlite-*"):

@@ -117,9 +117,9 @@ def test_index_waits_for_another_process_and_says_so_once(notes, another_sync, a
     words = [sys.executable, "-m", "openclaw_memory", "index", "-w", str(notes), *["--json"] * as_json]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if not as_json:
-        told = process.stderr.readline()
+        reported = process.stderr.readline()
         assert re.fullmatch(
-            rf"note: waiting: thread \d+ of process {another_sync.pid} holds index.sqlite.sync-lock\n", told
+            rf"note: waiting: thread \d+ of process {another_sync.pid} holds index.sqlite.sync-lock\n", reported
         )
     another_sync.communicate("go\n")
     out, err = process.communicate(timeout=60)

@@ -33,7 +33,7 @@ def test_the_hash_that_get_shows_is_what_edit_and_delete_want(run, notes):
 
 
 @pytest.mark.parametrize("command", ["edit", "delete", "promote"])
-def test_a_stale_hash_changes_nothing_and_both_versions_are_told(run, notes, command):
+def test_a_stale_hash_changes_nothing_and_both_versions_are_reported(run, notes, command):
     before = memory_of(notes)
     text = ["my version"] if command == "edit" else []
     outcome = run(command, "-w", notes, "memory/household.md#L3", "--seen", "0" * 12, *text)
@@ -62,9 +62,9 @@ def test_a_conflict_shows_lines_as_lines_and_the_hash_to_name_next(run, notes):
 
 def test_a_conflict_in_json_has_both_versions(run, notes):
     outcome = run("edit", "-w", notes, "MEMORY.md#L4", "--seen", "0" * 12, "--json", "- The key is mine.")
-    told = json.loads(outcome.out)
-    assert told.pop("error").startswith("lines 4 to 4 of MEMORY.md are not what you saw")
-    assert told == {
+    reported = json.loads(outcome.out)
+    assert reported.pop("error").startswith("lines 4 to 4 of MEMORY.md are not what you saw")
+    assert reported == {
         "kind": "ConflictError",
         "path": "MEMORY.md",
         "start_line": 4,
@@ -115,10 +115,10 @@ def test_ctrl_c_after_the_writing_says_that_it_is_written(run, notes, monkeypatc
     assert outcome.err == "note: interrupted: the file is written, and indexed by the next sync\n"
     assert "ferry" in (notes / "memory/2026-03-01.md").read_text(encoding="utf-8")
     outcome = run("append", "-w", notes, "--date", "2026-03-02", "The ferry leaves at seven.", "--json")
-    told = json.loads(outcome.out)
+    reported = json.loads(outcome.out)
     assert (outcome.code, outcome.err) == (130, "")
-    assert (told["citation"], told["indexed"]) == ("memory/2026-03-02.md#L3", False)
-    assert "interrupted" in told["sync_error"]
+    assert (reported["citation"], reported["indexed"]) == ("memory/2026-03-02.md#L3", False)
+    assert "interrupted" in reported["sync_error"]
 
 
 def test_where_a_note_was_written_is_said_before_it_is_indexed(run, notes, monkeypatch, capsys):

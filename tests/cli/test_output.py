@@ -85,18 +85,18 @@ def test_what_can_be_cited_shows_its_citation_in_json(value, citation):
         (10**16, "10000.0 TB"),
     ],
 )
-def test_a_size_is_told_in_the_unit_that_suits_it(count, text):
+def test_a_size_is_reported_in_the_unit_that_suits_it(count, text):
     assert size(count) == text
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(5, "5 s ago"), (300, "5 min ago"), (7200, "2 h ago")])
-def test_a_time_of_today_is_told_by_how_long_ago_it_was(seconds, text):
+def test_a_time_of_today_is_reported_by_how_long_ago_it_was(seconds, text):
     moment = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)
     assert ago(moment.isoformat()) == text
 
 
 @pytest.mark.parametrize("days", [-1, 2])
-def test_a_time_that_is_not_of_today_is_told_as_it_is(days):
+def test_a_time_that_is_not_of_today_is_reported_as_it_is(days):
     moment = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days)).isoformat()
     assert ago(moment) == moment
 

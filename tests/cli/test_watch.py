@@ -88,7 +88,7 @@ def test_it_ends_by_itself_after_the_time_that_was_given_and_says_nothing_of_a_s
     assert "watching" in err
 
 
-def test_a_second_one_says_that_it_stands_by(watching):
+def test_a_second_one_says_that_it_waits(watching):
     first = watching()
     assert first.stdout.readline()
     second = watching()
@@ -112,7 +112,7 @@ def test_it_says_that_it_waits_for_the_sync_of_another_process(watching, notes):
             assert end(process)[::2] == (0, "note: ended at once: the next sync goes on from there\n")
 
 
-def test_what_goes_wrong_is_told_and_so_is_its_end(watching, notes):
+def test_what_goes_wrong_is_reported_and_so_is_its_end(watching, notes):
     process = watching()
     assert process.stdout.readline()
     assert process.stderr.readline() == "note: watching 2 folders\n"

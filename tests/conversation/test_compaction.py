@@ -253,7 +253,7 @@ def test_system_messages_and_what_is_kept_take_room_from_the_question():
     assert text_of(done.messages[2]).count("x") == 750
 
 
-def test_a_question_that_fits_in_beside_the_rest_stays_whole():
+def test_a_question_that_fits_in_next_to_the_rest_stays_whole():
     messages = [user("x" * 4_000), *[reply("y" * 4_000)] * 20]
     done = compact(messages, lambda _: "short", rules=keeping(5_000), window=12_000)  # 9,000 are free
     assert done.messages[1] is messages[0]
@@ -281,12 +281,17 @@ def test_before_it_asks_for_a_summary_it_shows_what_will_be_lost_and_after_it_wh
     seen = []
     messages = [user("one"), reply("two"), user("three")]
 
-    def told(lost):
+    def reported(lost):
         seen.append("summarise")
         return summarise(lost)
 
     done = compact(
-        messages, told, rules=keeping(1), count=one_each, before=lambda lost: seen.append(list(lost)), after=seen.append
+        messages,
+        reported,
+        rules=keeping(1),
+        count=one_each,
+        before=lambda lost: seen.append(list(lost)),
+        after=seen.append,
     )
     assert seen == [messages[:2], "summarise", done]
 

@@ -16,7 +16,7 @@ def say(role, text):
     return {"role": role, "content": text}
 
 
-TALK = [say("user", "one"), say("assistant", "two"), say("user", "three")]
+CONVERSATION = [say("user", "one"), say("assistant", "two"), say("user", "three")]
 
 
 def one_each(messages):
@@ -115,17 +115,17 @@ class Model:
         return say("assistant", f"reply {len(self.asked)}")
 
 
-def ask(model, talk=TALK, summarise=lambda lost: f"{len(lost)} lost", **options):
-    return ask_with_compaction(model, talk, summarise, **{"window": 100, "rules": RULES, "count": one_each, **options})
+def ask(model, chat=CONVERSATION, summarise=lambda lost: f"{len(lost)} lost", **options):
+    return ask_with_compaction(model, chat, summarise, **{"window": 100, "rules": RULES, "count": one_each, **options})
 
 
 def test_a_reply_within_the_window_is_all_there_is():
     model = Model()
     done = ask(model)
     assert done.reply == say("assistant", "reply 1")
-    assert done.messages == [*TALK, done.reply]
+    assert done.messages == [*CONVERSATION, done.reply]
     assert (done.compactions, done.failure) == ((), None)
-    assert len(TALK) == 3
+    assert len(CONVERSATION) == 3
 
 
 def test_a_full_window_is_flushed_compacted_and_asked_once_more_in_that_order():
@@ -136,7 +136,7 @@ def test_a_full_window_is_flushed_compacted_and_asked_once_more_in_that_order():
         return f"{len(lost)} lost"
 
     done = ask(model, summarise=summarise, before=lambda lost: order.append(list(lost)), after=order.append)
-    assert order == [TALK[:2], "summary", done.compactions[0]]
+    assert order == [CONVERSATION[:2], "summary", done.compactions[0]]
     assert [texts[-1] for texts in model.asked] == ["three", "three"]
     assert "2 lost" in model.asked[1][0]
     assert done.reply == say("assistant", "reply 2")
@@ -144,15 +144,15 @@ def test_a_full_window_is_flushed_compacted_and_asked_once_more_in_that_order():
 
 
 def test_a_full_window_is_shortened_also_where_the_counter_says_that_all_may_be_kept():
-    model, talk = Model(RuntimeError(TOO_LONG)), [*TALK, say("assistant", "four"), say("user", "five")]
-    done = ask(model, talk, rules=CompactionConfig(), window=None, count=lambda messages: 10 * len(messages))
-    assert done.compactions[0].summarised == tuple(talk[:3])
-    assert done.messages[1:] == [*talk[3:], done.reply]
+    model, chat = Model(RuntimeError(TOO_LONG)), [*CONVERSATION, say("assistant", "four"), say("user", "five")]
+    done = ask(model, chat, rules=CompactionConfig(), window=None, count=lambda messages: 10 * len(messages))
+    assert done.compactions[0].summarised == tuple(chat[:3])
+    assert done.messages[1:] == [*chat[3:], done.reply]
 
 
 def test_a_window_that_is_known_says_how_much_is_kept():
-    talk = [say("assistant", "so") for _ in range(100)]
-    done = ask(Model(RuntimeError(TOO_LONG)), talk, rules=CompactionConfig(), window=20)  # 15 are free
+    chat = [say("assistant", "so") for _ in range(100)]
+    done = ask(Model(RuntimeError(TOO_LONG)), chat, rules=CompactionConfig(), window=20)  # 15 are free
     assert len(done.compactions[0].kept) == 7
 
 
@@ -164,8 +164,8 @@ def test_a_huge_paste_leaves_room_for_the_second_question(window):
         return say("assistant", "done")
 
     work = [say("assistant", "I look. " * 1_500)] * 6
-    talk = [*TALK, say("user", "Summarise this:\n" + "x" * 380_000), *work]
-    done = ask(model, talk, window=window, rules=CompactionConfig(), count=estimated_tokens)
+    chat = [*CONVERSATION, say("user", "Summarise this:\n" + "x" * 380_000), *work]
+    done = ask(model, chat, window=window, rules=CompactionConfig(), count=estimated_tokens)
     assert done.reply == say("assistant", "done")
     assert text_of(done.messages[1]).startswith("Summarise this:\nx")
 
@@ -180,7 +180,7 @@ def test_a_second_full_window_is_heard():
 def test_where_nothing_can_be_shortened_the_first_error_is_heard_and_says_so():
     model = Model(RuntimeError(TOO_LONG))
     with pytest.raises(RuntimeError, match="too long") as caught:
-        ask(model, TALK[:1])
+        ask(model, CONVERSATION[:1])
     assert len(model.asked) == 1
     assert "nothing to summarise" in caught.value.__notes__[0]
 
@@ -206,13 +206,15 @@ def test_a_summary_that_fails_after_the_reply_does_not_take_it_back():
         raise ConnectionError("no summary")
 
     done = ask(Model(), window=4, summarise=ill)
-    assert done.messages == [*TALK, say("assistant", "reply 1")]
+    assert done.messages == [*CONVERSATION, say("assistant", "reply 1")]
     assert str(done.failure) == "no summary"
 
 
-def test_after_a_restart_the_log_tells_the_same_conversation(tmp_path):
+def test_after_a_restart_the_log_says_the_same_conversation(tmp_path):
     log = Workspace.open(tmp_path).session_log("s")
     model = Model(RuntimeError(TOO_LONG))
-    done = ask(lambda messages: logged(log, model(messages)), [logged(log, one) for one in TALK], log=log, window=4)
+    done = ask(
+        lambda messages: logged(log, model(messages)), [logged(log, one) for one in CONVERSATION], log=log, window=4
+    )
     assert len(done.compactions) == 1
     assert conversation(log) == done.messages

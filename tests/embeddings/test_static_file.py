@@ -10,8 +10,9 @@ from static_models import small_model
 
 from openclaw_memory.embeddings import load_embedder, static
 from openclaw_memory.embeddings.static import StaticEmbedder
-from openclaw_memory.embeddings.static_file import all_pieces, check_digest, open_model
+from openclaw_memory.embeddings.static_file import all_pieces, open_model
 from openclaw_memory.errors import EmbedderError
+from tools.static_model.model_file import check_digest
 
 SHIPPED = static.DATA / f"{static.MODEL}.oms"
 PIECES = {"▁": 3.0, "a": 5.0, "b": 9.0, "ab": 8.5, "▁a": 7.0, "ba": 10.0}

@@ -14,12 +14,12 @@ from openclaw_memory.flush.driver import SMALLEST_PART, parts
 TOO_LONG = ValueError("maximum context length exceeded")
 
 
-def size(talk):
-    return len(text(talk))
+def size(conversation):
+    return len(text(conversation))
 
 
-def text(talk):
-    return talk if isinstance(talk, str) else "".join(talk)
+def text(conversation):
+    return conversation if isinstance(conversation, str) else "".join(conversation)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def turn(memory):
     return memory.flush("talk").due(100, compacting=True, messages=list)
 
 
-def drive(turn, talk, reply, room=None):
+def drive(turn, conversation, reply, room=None):
     """Drive a turn with a model that `reply` speaks for; returns what it was shown."""
     seen = []
 
@@ -47,7 +47,7 @@ def drive(turn, talk, reply, room=None):
             raise said
         return said
 
-    drive_flush(turn, talk, model_turn, ask, room=room, size=size, text=text)
+    drive_flush(turn, conversation, model_turn, ask, room=room, size=size, text=text)
     return seen
 
 
@@ -65,17 +65,17 @@ def test_an_attempt_that_fails_is_followed_by_two_with_the_text(turn, said):
 
 
 def test_what_is_too_long_is_shown_in_parts_that_are_the_whole(turn):
-    talk = [f"line {number}\n" for number in range(400)]
-    seen = drive(turn, talk, lambda *_: "NO_REPLY", room=500)
-    assert "".join(seen) == text(talk)
+    conversation = [f"line {number}\n" for number in range(400)]
+    seen = drive(turn, conversation, lambda *_: "NO_REPLY", room=500)
+    assert "".join(seen) == text(conversation)
     assert all(part.endswith("\n") and len(part) <= 500 for part in seen)
     assert turn.outcome == "nothing"
 
 
 def test_what_the_model_finds_too_long_is_halved_until_it_does_not(turn):
-    talk = ["x" * 4_000]
-    seen = drive(turn, talk, lambda part, _: TOO_LONG if size(part) > 1_200 else "NO_REPLY")
-    assert "".join(part for part in seen if size(part) <= 1_200) == text(talk)
+    conversation = ["x" * 4_000]
+    seen = drive(turn, conversation, lambda part, _: TOO_LONG if size(part) > 1_200 else "NO_REPLY")
+    assert "".join(part for part in seen if size(part) <= 1_200) == text(conversation)
     assert turn.outcome == "nothing"
 
 
@@ -86,15 +86,15 @@ def test_a_model_that_takes_not_even_a_small_part_is_given_up(turn):
 
 
 def test_a_part_that_is_done_is_not_shown_again_by_the_next_attempt(turn):
-    talk = ["a" * 300 + "\n", "b" * 300 + "\n"]
-    seen = drive(turn, talk, lambda _, asked: "Hello." if asked == 2 else "NO_REPLY", room=301)
-    assert seen == [talk[0], talk[1], talk[1]]
+    conversation = ["a" * 300 + "\n", "b" * 300 + "\n"]
+    seen = drive(turn, conversation, lambda _, asked: "Hello." if asked == 2 else "NO_REPLY", room=301)
+    assert seen == [conversation[0], conversation[1], conversation[1]]
 
 
 def test_a_part_that_is_answered_with_words_and_no_note_fails_the_attempt(turn):
-    talk = ["a" * 300 + "\n", "b" * 300 + "\n"]
-    seen = drive(turn, talk, lambda _, asked: "Hello." if asked == 1 else "NO_REPLY", room=301)
-    assert seen == [talk[0], talk[0], talk[1]]
+    conversation = ["a" * 300 + "\n", "b" * 300 + "\n"]
+    seen = drive(turn, conversation, lambda _, asked: "Hello." if asked == 1 else "NO_REPLY", room=301)
+    assert seen == [conversation[0], conversation[0], conversation[1]]
     assert turn.outcome == "nothing"
 
 
@@ -127,7 +127,7 @@ def test_a_model_without_tools_is_asked_for_the_notes_themselves(turn):
     assert prompt_of(turn, can_call=False).startswith(f"{turn.prompt}\n\nYou have no tools here")
 
 
-def test_a_text_stands_in_one_message_between_the_prompts(turn):
+def test_a_text_is_in_one_message_between_the_prompts(turn):
     whole = as_single_prompt(turn, "User: Hi.", can_call=True)
     assert whole.startswith(turn.system_prompt)
     assert whole.endswith(turn.prompt)

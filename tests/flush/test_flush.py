@@ -19,15 +19,20 @@ from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import Flush
 from openclaw_memory.flush import state as state_module
 from openclaw_memory.flush.note_writer import MAX_CHARS
-from openclaw_memory.flush.state import FlushRegistry, read_states, update_state
+from openclaw_memory.flush.state import FlushRegistry, change_state, read_states
 from openclaw_memory.text.fence import fenced
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.workspace import Workspace, atomic
 from openclaw_memory.workspace.paths import transcripts_place
 
+
+def update_state(folder, key, **changes):
+    return change_state(folder, key, lambda _: changes)
+
+
 NOON = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)
 NOTE = "memory/2026-11-21.md"
-TALK = [
+CONVERSATION = [
     {"role": "system", "content": "Be kind."},
     {"role": "user", "content": "Anna's birthday is on 3 May.", "id": "m1"},
     {"role": "assistant", "content": [{"type": "text", "text": "Noted. password=hunter2hunter2hunter2"}], "id": "m2"},
@@ -125,7 +130,7 @@ def test_what_is_written_while_a_turn_is_held_belongs_to_the_next_cycle(flush):
     assert flush.state.compacted_bytes == flush.log.size
 
 
-def test_of_a_transcript_that_was_made_anew_the_earlier_size_does_not_count(flush):
+def test_of_a_transcript_that_was_made_again_the_earlier_size_does_not_count(flush):
     flush.save(compacted_bytes=1_000_000)
     flush.log.append("user", "One.")
     flush.compacted(log_bytes=flush.log.size)
@@ -182,7 +187,7 @@ def test_two_sessions_have_two_cycles(flush_of, workspace):
     )
 
 
-def test_a_new_transcript_of_a_key_begins_anew(flush_of):
+def test_a_new_transcript_of_a_key_begins_again(flush_of):
     first = flush_of(session_id="one")
     first.compacted()
     save(first.due(176_000), "- a")
@@ -221,7 +226,7 @@ def test_a_session_needs_a_key(workspace, key):
         Flush(workspace, key)
 
 
-def test_a_time_zone_that_nobody_knows_is_told_at_once(tmp_path):
+def test_a_time_zone_that_is_unknown_is_reported_at_once(tmp_path):
     with pytest.raises(ConfigError, match="Atlantis"):
         Flush(Workspace(tmp_path, journal=JournalConfig(timezone="Europe/Atlantis")), "main")
 
@@ -335,7 +340,7 @@ def test_the_day_is_that_of_the_users_zone(tmp_path, clock):
 
 # --- failures
 def test_after_three_failures_the_messages_are_kept_word_for_word_without_secrets(flush, workspace):
-    turn = flush.due(176_000, messages=lambda: TALK)
+    turn = flush.due(176_000, messages=lambda: CONVERSATION)
     for _ in range(2):
         turn.failed(TimeoutError("the model is away"))
         assert turn.open
@@ -346,7 +351,7 @@ def test_after_three_failures_the_messages_are_kept_word_for_word_without_secret
     assert flush.due(180_000) is None
     kept = flush.log.messages()
     assert kept[0] == {"role": "user", "content": "Anna's birthday is on 3 May."}
-    assert kept[2] == {key: TALK[3][key] for key in kept[2]}
+    assert kept[2] == {key: CONVERSATION[3][key] for key in kept[2]}
     assert [entry["id"] for entry in flush.log.entries()][:3] == ["main", "m1", "m2"]
     assert "User: Anna's birthday is on 3 May.\nAssistant: Noted. password=" in workspace.read(flush.log.path)
     assert "hunter2hunter2" not in (workspace.root / "sessions/main.jsonl").read_text()
@@ -355,12 +360,12 @@ def test_after_three_failures_the_messages_are_kept_word_for_word_without_secret
 def test_messages_that_the_log_has_are_not_added_again(flush):
     flush.log.append("user", "Anna's birthday is on 3 May.")
     flush.log.append("assistant", "Noted. password=hunter2hunter2hunter2")
-    fail(flush.due(176_000, messages=lambda: TALK))
+    fail(flush.due(176_000, messages=lambda: CONVERSATION))
     once = list(flush.log.entries())
     assert [entry["message"]["role"] for entry in once[1:]] == ["user", "assistant", "toolResult"]
 
     flush.compacted()
-    fail(flush.due(176_000, messages=lambda: TALK))
+    fail(flush.due(176_000, messages=lambda: CONVERSATION))
     assert list(flush.log.entries()) == once
 
 
@@ -412,7 +417,7 @@ def test_messages_that_are_alike_are_all_kept_and_once(flush, messages):
     assert len(list(flush.log.entries())) == 1 + len(messages) + 1
 
 
-def test_a_message_that_its_id_finds_stands_for_no_other_one(flush):
+def test_a_message_that_its_id_finds_is_for_no_other_one(flush):
     flush.log.append_entry("message", id="m1", message={"role": "user", "content": "Yes."})
     yes = {"role": "user", "content": "Yes."}
     fail(flush.due(176_000, messages=lambda: [yes, {**yes, "id": "m1"}]))
@@ -428,7 +433,7 @@ def test_summaries_and_what_programs_put_in_are_not_kept(flush):
 
 
 def test_the_next_flush_that_goes_well_clears_the_error(flush):
-    fail(flush.due(176_000, messages=lambda: TALK))
+    fail(flush.due(176_000, messages=lambda: CONVERSATION))
     flush.compacted()
     assert flush.state.flush_error
     save(flush.due(176_000), "- a")
@@ -450,7 +455,7 @@ def test_the_next_flush_that_goes_well_clears_the_error(flush):
     ],
 )
 def test_a_reply_that_is_neither_a_note_nor_silent_is_a_failure(flush, reply):
-    turn = flush.due(176_000, messages=lambda: TALK)
+    turn = flush.due(176_000, messages=lambda: CONVERSATION)
     for _ in range(3):
         turn.replied(reply)
 
@@ -459,7 +464,7 @@ def test_a_reply_that_is_neither_a_note_nor_silent_is_a_failure(flush, reply):
 
 
 def test_a_failure_may_be_made_good(flush):
-    turn = flush.due(176_000, messages=lambda: TALK)
+    turn = flush.due(176_000, messages=lambda: CONVERSATION)
     turn.failed(RuntimeError())
     turn.replied("What?")
     save(turn, "- a")
@@ -469,7 +474,7 @@ def test_a_failure_may_be_made_good(flush):
 
 
 def test_a_note_of_an_earlier_attempt_does_not_stand_for_this_one(flush):
-    turn = flush.due(176_000, messages=lambda: TALK)
+    turn = flush.due(176_000, messages=lambda: CONVERSATION)
     turn.tool.run({"text": "- a"})
     turn.failed(RuntimeError())
     turn.replied("Done!")
@@ -479,7 +484,7 @@ def test_a_note_of_an_earlier_attempt_does_not_stand_for_this_one(flush):
 
 
 def test_a_text_that_could_not_be_written_is_no_success_until_it_is_in_whatever_pieces(flush):
-    turn = flush.due(176_000, messages=lambda: TALK)
+    turn = flush.due(176_000, messages=lambda: CONVERSATION)
     long = [f"- fact {number} " + "x" * (MAX_CHARS // 2) for number in range(2)]
     turn.tool.run({"text": "- a"})
     assert turn.tool.run({"text": "\n".join(long)}).data["status"] == "invalid"
@@ -492,7 +497,7 @@ def test_a_text_that_could_not_be_written_is_no_success_until_it_is_in_whatever_
 
 
 def test_a_refused_text_is_not_made_good_by_another_one(flush, workspace):
-    turn = flush.due(176_000, messages=lambda: TALK)
+    turn = flush.due(176_000, messages=lambda: CONVERSATION)
     while turn.open:
         turn.tool.run({"text": "fact one " * MAX_CHARS})
         turn.tool.run({"text": "fact two"})
@@ -504,7 +509,7 @@ def test_a_refused_text_is_not_made_good_by_another_one(flush, workspace):
 
 
 def test_a_call_without_a_text_is_made_good_by_any(flush):
-    turn = flush.due(176_000, messages=lambda: TALK)
+    turn = flush.due(176_000, messages=lambda: CONVERSATION)
     turn.tool.run({})
     turn.replied("NO_REPLY")
     assert turn.open
@@ -527,7 +532,7 @@ def broken():
 @pytest.mark.parametrize(
     "messages", [None, broken, lambda: [{"role": "user", "content": object()}]], ids=["none", "raise", "odd"]
 )
-def test_messages_that_cannot_be_kept_are_told_and_never_raised(flush, messages):
+def test_messages_that_cannot_be_kept_are_reported_and_never_raised(flush, messages):
     turn = flush.due(176_000, messages=messages)
     fail(turn)
 
@@ -543,7 +548,7 @@ def test_one_message_that_cannot_be_written_costs_no_other(flush):
     assert "1 of the messages could not be kept" in flush.state.flush_error
 
 
-def test_telling_a_turn_that_is_over_changes_nothing(flush):
+def test_reporting_a_turn_that_is_over_changes_nothing(flush):
     turn = flush.due(176_000)
     save(turn, "- a")
     turn.failed(RuntimeError())
@@ -561,8 +566,8 @@ def test_a_workspace_that_cannot_be_written_is_not_flushed(flush, workspace, mon
     assert list(workspace.root.iterdir()) == []
 
 
-def test_a_full_disk_costs_the_user_nothing_and_is_told(flush, workspace, monkeypatch, caplog):
-    turn = flush.due(176_000, messages=lambda: TALK)
+def test_a_full_disk_costs_the_user_nothing_and_is_reported(flush, workspace, monkeypatch, caplog):
+    turn = flush.due(176_000, messages=lambda: CONVERSATION)
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -640,7 +645,9 @@ def test_a_cycle_that_another_process_flushes_is_taken_over_once_that_must_be_de
     assert flush_of().state.memory_flush_started_at is None
 
 
-def test_a_state_that_cannot_be_read_is_known_to_all_flushes_of_a_program_and_told_once(flush_of, workspace, caplog):
+def test_a_state_that_cannot_be_read_is_known_to_all_flushes_of_a_program_and_reported_once(
+    flush_of, workspace, caplog
+):
     file = workspace.root / "sessions/sessions.json"
     file.parent.mkdir()
     file.write_text('{"main": {"sessionId": "ma')
@@ -759,14 +766,14 @@ def broken_callback():
     raise RuntimeError("the index is closed")
 
 
-def test_a_program_that_fails_when_it_is_told_of_a_note_costs_nothing(flush_of, workspace, caplog):
+def test_a_program_that_fails_when_it_is_reported_a_note_costs_nothing(flush_of, workspace, caplog):
     flush = flush_of(wrote=broken_callback)
     save(flush.due(176_000), "- a")
     assert note(workspace).endswith("- a\n")
     assert "the index is closed" in caplog.text
 
     flush.compacted()
-    turn = flush.due(176_000, messages=lambda: TALK)
+    turn = flush.due(176_000, messages=lambda: CONVERSATION)
     fail(turn)
     assert turn.outcome == "kept"
 

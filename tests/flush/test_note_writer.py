@@ -115,7 +115,7 @@ def places(text: str) -> set[tuple[str, ...]]:
 
 @settings(max_examples=200)
 @given(TEXTS, TEXTS)
-def test_afterwards_each_line_stands_in_its_place(text, note):
+def test_afterwards_each_line_is_in_its_place(text, note):
     now = places(after(text, note))
 
     assert places(text) <= now

@@ -84,6 +84,6 @@ def test_what_came_since_a_size_of_the_log_is_read_from_there(log):
     assert [text_of(message) for message in messages_since(log, 0)] == ["One.", "Two.", "Three."]
 
 
-def test_of_a_log_that_was_made_anew_all_is_new(log):
+def test_of_a_log_that_was_made_again_all_is_new(log):
     transcribed(log, [said("One.")])
     assert [text_of(message) for message in messages_since(log, 1_000_000)] == ["One."]

@@ -2,7 +2,6 @@ import os
 import stat
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -242,50 +241,3 @@ def test_processes_that_make_the_same_index_at_once_all_succeed(path):
 
 
 # --- crashes ---
-
-WRITER = """
-import sys
-import numpy as np
-from openclaw_memory.store import SqliteStore
-from openclaw_memory.types import Chunk, ChunkRow, FileRecord
-store = SqliteStore.open(sys.argv[1])
-keys = [f"{number:064x}" for number in range(20)]
-for turn in range(10_000):
-    rows = [ChunkRow(Chunk(number, number, 0, "text"), f"{sys.argv[2]}turn{turn}", "", keys[number]) for number in range(20)]
-    store.add_vectors(keys, np.eye(20, 8, dtype=np.float32) + np.eye(20, 8, -8) + np.eye(20, 8, -16))
-    store.replace_files([(FileRecord(f"memory/{turn % 5}.md", "memory", "hash", 1, 2, 3, 4), rows)])
-    print(turn, flush=True)
-"""
-
-
-def test_a_writer_that_is_killed_leaves_whole_files_and_nothing_else(path, build):
-    store = SqliteStore.open(path)
-    store.begin_build(build.META).publish()
-    store.close()
-    for round_ in range(10):
-        command = [sys.executable, "-c", WRITER, str(path), f"round{round_}"]
-        writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        for _ in range(6):
-            assert writer.stdout is not None
-            acknowledged = int(writer.stdout.readline())
-        threading.Event().wait(round_ * 0.0007)
-        writer.kill()
-        later = writer.stdout.read().split()
-        writer.wait()
-        writer.stdout.close()
-        check_whole(path, build.units(1, dims=8)[0], f"round{round_}", int(later[-1]) if later else acknowledged)
-
-
-def check_whole(path, query, name, acknowledged):
-    store = SqliteStore.open(path)
-    with store._connections.lend() as db:
-        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        db.execute("INSERT INTO chunk_terms (chunk_terms) VALUES ('integrity-check')")
-        codes = {row[0] for row in db.execute("SELECT rowid FROM chunk_vectors")}
-        chunks = {row[0] for row in db.execute("SELECT id FROM chunks")}
-    assert codes == chunks
-    assert len(chunks) == 20 * len(store.files())
-    assert len(store.search_text([f"{name}turn{acknowledged}"], 100)) == 20, "an acknowledged write was lost"
-    assert len(store.search_text([f"{name}turn{acknowledged + 1}"], 100)) in {0, 20}
-    assert {hit.chunk_id for hit in store.search_vector(query, 1000)} == chunks
-    store.close()

@@ -120,7 +120,7 @@ def test_a_session_that_becomes_a_groups_sees_nothing_private_from_then_on(memor
     assert "Ines" not in recall(memory, "trains", session_key="s7", min_score=0)
 
 
-def test_where_nobody_knows_who_reads_what_is_private_is_hidden_and_that_is_said(notes, memory, call, caplog):
+def test_where_it_is_unknown_who_reads_what_is_private_is_hidden_and_that_is_said(notes, memory, call, caplog):
     (notes / "sessions" / "sessions.json").write_text("{")
     answer = call("memory_search", key="agent:main:s7", query="trains boiler", minScore=0)
     assert [row["path"] for row in answer.data["results"]] == ["memory/household.md"]

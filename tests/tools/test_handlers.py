@@ -193,7 +193,7 @@ def test_secrets_are_masked_in_every_answer(notes, call):
         assert KEY not in answer.text
 
 
-def test_what_is_appended_stands_in_the_note_of_today(notes, memory, call):
+def test_what_is_appended_is_in_the_note_of_today(notes, memory, call):
     answer = call("memory_append", text="The attic is dry.", title="House")
     today = datetime.datetime.now().astimezone().date().isoformat()
     assert answer.data["path"] == f"memory/{today}.md"
@@ -306,7 +306,7 @@ def test_an_edit_writes_no_secret_and_nothing_recalled(notes, call):
          "not_found", "does not exist"),
     ],
 )  # fmt: skip
-def test_what_a_model_can_mend_is_an_answer_with_the_remedy(call, name, arguments, status, words):
+def test_what_a_model_can_fix_is_an_answer_with_the_remedy(call, name, arguments, status, words):
     answer = call(name, **arguments)
     assert answer.data["status"] == status
     assert words in answer.data["error"]

@@ -86,7 +86,7 @@ def test_a_note_cannot_close_the_block(notes, memory):
     assert text.lower().count("recalled-memory") == 2
 
 
-TALK = [
+CONVERSATION = [
     {
         "role": "user",
         "content": "The zebra's name\nis Otto, and api_key=sk-0123456789abcdefghijklmnop opens its stable.",
@@ -96,21 +96,21 @@ TALK = [
 
 
 @pytest.fixture
-def told(memory):
+def reported(memory):
     """A memory whose transcript holds `TALK`, below what was said long ago."""
     log = memory.session_log("monday")
     log.append("user", "Zebras sleep standing up.")
-    log.append_entries([{"type": "message", "message": message} for message in TALK])
+    log.append_entries([{"type": "message", "message": message} for message in CONVERSATION])
     memory.sync()
     return memory
 
 
-def test_what_the_model_is_shown_anyway_is_not_recalled(told):
+def test_what_the_model_is_shown_anyway_is_not_recalled(reported):
     older = [{"role": "user", "content": "Zebras sleep standing up."}]
-    assert "name is Otto" in recall(told, "zebra name", min_score=0)
-    assert "Otto" not in recall(told, "zebra name", min_score=0, in_view=TALK + older)
-    assert "sleep standing" in recall(told, "zebra name", min_score=0, in_view=TALK)
-    assert "name is Otto" in recall(told, "zebra name", min_score=0, in_view=TALK[1:])
+    assert "name is Otto" in recall(reported, "zebra name", min_score=0)
+    assert "Otto" not in recall(reported, "zebra name", min_score=0, in_view=CONVERSATION + older)
+    assert "sleep standing" in recall(reported, "zebra name", min_score=0, in_view=CONVERSATION)
+    assert "name is Otto" in recall(reported, "zebra name", min_score=0, in_view=CONVERSATION[1:])
 
 
 def test_a_long_message_in_view_is_not_recalled_in_pieces(memory):
@@ -121,36 +121,36 @@ def test_a_long_message_in_view_is_not_recalled_in_pieces(memory):
     assert recall(memory, "zebra 700", min_score=0, source="sessions", in_view=[said]) == ""
 
 
-def test_a_note_is_recalled_though_the_talk_says_the_same(told):
-    told.append("A good name for a zebra.", date="2026-03-01")
-    told.sync()
-    assert "memory/2026-03-01.md" in recall(told, "good zebra name", min_score=0, in_view=TALK)
+def test_a_note_is_recalled_though_the_conversation_says_the_same(reported):
+    reported.append("A good name for a zebra.", date="2026-03-01")
+    reported.sync()
+    assert "memory/2026-03-01.md" in recall(reported, "good zebra name", min_score=0, in_view=CONVERSATION)
 
 
-def test_a_talk_in_view_takes_no_places_from_the_notes(memory):
-    talk = [{"role": "user", "content": f"The boiler of house {number} hums."} for number in range(40)]
-    memory.session_log("monday").append_entries([{"type": "message", "message": message} for message in talk])
+def test_a_conversation_in_view_takes_no_places_from_the_notes(memory):
+    conversation = [{"role": "user", "content": f"The boiler of house {number} hums."} for number in range(40)]
+    memory.session_log("monday").append_entries([{"type": "message", "message": message} for message in conversation])
     memory.sync()
-    recalled = recall(memory, "boiler hums", min_score=0, max_results=1, in_view=talk)
+    recalled = recall(memory, "boiler hums", min_score=0, max_results=1, in_view=conversation)
     assert "Van Dam" in recalled
     assert recalled.count("#L") == 1
 
 
 @pytest.mark.parametrize(("source", "where"), [("memory", "memory/"), ("sessions", "sessions/")])
-def test_one_source_alone_can_be_recalled(told, source, where):
-    told.append("The zebra was sold.", date="2026-03-01")
-    told.sync()
-    cited = re.findall(r"^\[(.+)#L", recall(told, "zebra", min_score=0, source=source), re.MULTILINE)
+def test_one_source_alone_can_be_recalled(reported, source, where):
+    reported.append("The zebra was sold.", date="2026-03-01")
+    reported.sync()
+    cited = re.findall(r"^\[(.+)#L", recall(reported, "zebra", min_score=0, source=source), re.MULTILINE)
     assert cited
     assert all(path.startswith(where) for path in cited)
 
 
 @pytest.mark.parametrize("key", [None, "agent:main:telegram:group:1"])
-def test_in_a_group_no_source_shows_transcripts(told, key):
-    assert bool(recall(told, "zebra", min_score=0, source="sessions", session_key=key)) is (key is None)
+def test_in_a_group_no_source_shows_transcripts(reported, key):
+    assert bool(recall(reported, "zebra", min_score=0, source="sessions", session_key=key)) is (key is None)
 
 
-def test_a_source_that_nobody_knows_and_a_memory_that_is_none_are_named(memory):
+def test_a_source_that_is_unknown_and_a_memory_that_is_none_are_named(memory):
     with pytest.raises(ConfigError, match="source 'notes' is unknown"):
         recall(memory, "zebra", source="notes")
     with pytest.raises(TypeError, match="must be a Memory, not 'notes'"):
@@ -177,11 +177,11 @@ def results_in(recalled):
     return re.findall(r"^\[(.+#L.+)\]$", recalled, re.MULTILINE)
 
 
-def test_what_was_recalled_is_shortened_by_whole_results_from_the_end(told):
+def test_what_was_recalled_is_shortened_by_whole_results_from_the_end(reported):
     for day in range(1, 6):
-        told.append(f"Zebra {day} was sold.\n\nIt had [stripes#L1]\nand hooves.", date=f"2026-03-0{day}")
-    told.sync()
-    whole = recall(told, "zebra sold", min_score=0)
+        reported.append(f"Zebra {day} was sold.\n\nIt had [stripes#L1]\nand hooves.", date=f"2026-03-0{day}")
+    reported.sync()
+    whole = recall(reported, "zebra sold", min_score=0)
     many = results_in(whole)
     assert len(many) > 2
     for shown in range(1, len(many)):
@@ -192,11 +192,11 @@ def test_what_was_recalled_is_shortened_by_whole_results_from_the_end(told):
     assert with_fewer_results(whole, lambda _: False) == ""
 
 
-def test_without_citations_it_is_shortened_by_paragraphs(told):
+def test_without_citations_it_is_shortened_by_paragraphs(reported):
     for day in range(1, 4):
-        told.append(f"Zebra {day} was sold.", date=f"2026-03-0{day}")
-    told.sync()
-    whole = recall(told, "zebra sold", min_score=0, source="memory", session_key="agent:main:telegram:group:1")
+        reported.append(f"Zebra {day} was sold.", date=f"2026-03-0{day}")
+    reported.sync()
+    whole = recall(reported, "zebra sold", min_score=0, source="memory", session_key="agent:main:telegram:group:1")
     shorter = with_fewer_results(whole, lambda text: text.count("was sold.") <= 2)
     assert shorter.count("was sold.") == 2
     assert without_fenced(shorter).strip() == ""

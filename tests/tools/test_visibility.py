@@ -27,7 +27,7 @@ from openclaw_memory.tools.visibility import Audience, audience_of, is_private, 
         ("telegram:group:1", "direct"),  # a key of another form, as in OpenClaw
     ],
 )
-def test_the_key_of_a_session_tells_its_chat(key, kind):
+def test_the_key_of_a_session_says_its_chat(key, kind):
     assert chat_type(key) == kind
 
 
@@ -66,7 +66,7 @@ def test_what_is_private_stays_hidden_wherever_a_key_speaks_of_several_people(op
         (None, {"chatType": "group"}, True),
     ],
 )
-def test_what_is_private_stays_hidden_where_the_state_of_a_session_tells_of_several_people(
+def test_what_is_private_stays_hidden_where_the_state_of_a_session_says_of_several_people(
     notes, memory, key, entry, private
 ):
     (notes / "sessions").mkdir()

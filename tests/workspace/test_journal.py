@@ -5,7 +5,6 @@ import os
 import stat
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -275,21 +274,6 @@ def test_eight_processes_that_append_at_once_lose_nothing(tmp_path, count):
     lines = note(tmp_path).splitlines()
     assert lines[:2] == ["# 2026-11-21", ""]
     assert sorted(lines[2:]) == sorted(f"- {process} {number}" for process in range(8) for number in range(count))
-
-
-def test_threads_that_append_at_once_get_lines_of_their_own(tmp_path):
-    added = []
-    threads = [
-        threading.Thread(target=lambda name=name: added.extend(append(tmp_path, f"- {name} {n}") for n in range(10)))
-        for name in "abcd"
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    lines = note(tmp_path).splitlines()
-    assert sorted(excerpt.start_line for excerpt in added) == list(range(3, 43))
-    assert all(lines[excerpt.start_line - 1] == excerpt.text for excerpt in added)
 
 
 # --- what stands there already

@@ -39,13 +39,6 @@ def test_files_come_in_the_order_of_their_paths(tmp_path):
     assert paths(scan(tmp_path, FilesConfig())) == ["MEMORY.md", "USER.md", *sorted(notes)]
 
 
-def test_lower_case_memory_md_counts_only_where_it_stands_alone(tmp_path):
-    lay_out(tmp_path, "memory.md", "USER.md")
-    assert paths(scan(tmp_path, FilesConfig())) == ["memory.md", "USER.md"]
-    lay_out(tmp_path, "MEMORY.md")
-    assert paths(scan(tmp_path, FilesConfig())) == ["MEMORY.md", "USER.md"]
-
-
 def test_other_names_and_the_librarys_own_folders_do_not_count(tmp_path):
     lay_out(tmp_path, "notes.md", "Memory.md", "memory/a.MD", "memory/a.txt", "memory/.memory/a.md", ".memory/a.md")
     lay_out(tmp_path, "memory/.openclaw-repair/a.md", "sub/memory/a.md")

@@ -348,28 +348,6 @@ def test_transcripts_are_listed_after_the_notes(tmp_path):
     assert scan.skipped == ()
 
 
-def test_what_is_no_ordinary_file_is_skipped_with_its_reason(tmp_path):
-    workspace = written(tmp_path, message("user", "x"))
-    folder = tmp_path / "sessions"
-    (folder / "link.jsonl").symlink_to(folder / "talk.jsonl")
-    (folder / "hard.jsonl").hardlink_to(folder / "talk.jsonl")
-    (folder / "folder.jsonl").mkdir()
-    with (folder / "vast.jsonl").open("wb") as file:
-        file.truncate(50_000_000_000)
-
-    scan = workspace.scan()
-
-    assert scan.files == ()
-    reasons = {skipped.path.split("/")[1]: skipped.reason for skipped in scan.skipped}
-    assert reasons.keys() == {"talk.jsonl", "link.jsonl", "hard.jsonl", "folder.jsonl", "vast.jsonl"}
-    assert "symlink" in reasons["link.jsonl"]
-    assert "hard links" in reasons["talk.jsonl"]
-    assert "too many for a transcript" in reasons["vast.jsonl"]
-    for name in ("link", "hard", "folder", "vast"):
-        with pytest.raises(PathNotAllowedError):
-            workspace.read(f"sessions/{name}.jsonl")
-
-
 def test_a_folder_that_is_a_symlink_is_not_followed(tmp_path):
     written(tmp_path / "elsewhere", message("user", "x"))
     (tmp_path / "ws").mkdir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
@@ -15,16 +16,17 @@ from openclaw_memory.embeddings.static_file import (
     BITS,
     HEADER_BYTES,
     MAGIC,
+    REMEDY,
+    ModelFile,
     all_pieces,
-    check_digest,
     costs_of,
-    digest_of,
     layout_of,
     open_model,
     rows_of,
     scales_of,
     unpacked,
 )
+from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,7 +95,7 @@ def write_rows(
         "dim": rows.shape[1],
         "bits": bits,
         "pieces": sum(map(len, encoded)),
-        "digest": digest_of(body),
+        "digest": _digest(body),
     }
     _replace(Path(path), json.dumps(header).encode().ljust(HEADER_BYTES - 1) + b"\n" + body)
 
@@ -169,6 +171,23 @@ def _divided(vectors: NDArray[np.float32], scales: NDArray[np.float16], bits: in
     values = np.divide(vectors, steps, out=np.zeros_like(vectors), where=steps > 0)
     clipped: NDArray[np.int8] = np.clip(np.rint(values), LOWEST[bits], HIGHEST[bits]).astype(np.int8)
     return clipped
+
+
+def check_digest(model: ModelFile) -> None:
+    """Check every byte after the header against the digest in it.
+
+    Raises:
+        EmbedderError: the bytes are not those that were written.
+    """
+    found = _digest(memoryview(model.data)[HEADER_BYTES:])
+    if found != model.layout.digest:
+        raise EmbedderError(
+            f"{model.path} is damaged: its digest is {found} where its header says {model.layout.digest}; {REMEDY}"
+        )
+
+
+def _digest(body: bytes | memoryview) -> str:
+    return blake2b(body, digest_size=8).hexdigest()
 
 
 def _body(

@@ -63,11 +63,6 @@ class RemoteEmbedder:
         return self._documents.closings
 
     def embed_query(self, text: str) -> Vector:
-        """Return the unit vector of a question, shape (dims,), or raise within `policy.query_seconds`.
-
-        Raises:
-            ServiceError: there is no vector, whatever the reason.
-        """
         seconds = self.policy.query_seconds
         ask = partial(self._pipeline.answers, [encodable(text)], as_query=True)
         request: Future[list[Answer]] = self._begun(self._questions, ask, seconds)
@@ -83,11 +78,6 @@ class RemoteEmbedder:
         return vector
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """Return the unit vectors of texts, shape (len(texts), dims); the first failure ends it.
-
-        Raises:
-            ServiceError: there are not all vectors, whatever the reason.
-        """
         import numpy as np
 
         if not texts:
@@ -118,12 +108,9 @@ class RemoteEmbedder:
             return failed
 
     def ask(self, call: Callable[..., T], *args: Any, seconds: float, tries: int | None = None) -> T:
-        """Return what `call` of the service returns, `seconds` each time.
+        """Return what `call` of the service returns, `seconds` each time, or raise ServiceError.
 
         It is tried as patiently as documents are, or `tries` times: what must not happen twice is tried once.
-
-        Raises:
-            ServiceError: it failed, whatever the reason.
         """
         ask = partial(self._pipeline.call, seconds, partial(call, *args), as_query=False, tries=tries)
         return self._result(self._begun(self._documents, ask))
@@ -182,11 +169,7 @@ class Workers:
         self._unfinished: WeakSet[Future[Any]] = WeakSet()
 
     def submit(self, work: Callable[[Future[T]], T], since: int | None = None) -> Future[T]:
-        """Begin `work`, which is given its future; cancel it if there were more than `since` closings.
-
-        Raises:
-            ServiceError: no thread can be started.
-        """
+        """Begin `work`, which is given its future; cancel it if there were more than `since` closings."""
         future: Future[T] = Future()
         with self._lock:  # under which `close` counts: no work slips in between the check and its beginning
             if since is not None and since != self.closings:

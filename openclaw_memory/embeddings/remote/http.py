@@ -51,12 +51,7 @@ def deadline(seconds: float, request: Future[Any] | None = None) -> Iterator[Non
 
 
 def seconds_left() -> float:
-    """Return how long the request of this thread may still take.
-
-    Raises:
-        CancelledError: it was cancelled.
-        TimeoutError: its deadline has passed.
-    """
+    """Return how long the request of this thread may take; raise CancelledError or TimeoutError if it is over."""
     ends: _Ends | None = getattr(_current, "ends", None)
     if ends is None:
         return LONGEST_SECONDS
@@ -69,12 +64,7 @@ def seconds_left() -> float:
 
 
 def sleep(seconds: float) -> None:
-    """Wait, but no longer than `deadline` allows.
-
-    Raises:
-        CancelledError: the request of this thread was cancelled.
-        TimeoutError: its deadline has passed.
-    """
+    """Wait, but no longer than the request of this thread may take: see `seconds_left`."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         time.sleep(min(left, seconds_left(), STEP_SECONDS))
@@ -194,20 +184,12 @@ class RestApi:
         self.close = self._client.close
 
     def ask(self, method: str, path: str, **content: Any) -> Any:
-        """Return the answer as httpx has it.
-
-        Raises:
-            StatusError: its status is that of an error.
-        """
+        """Return the answer as httpx has it; raise StatusError if its status is that of an error."""
         return checked_answer(self._client().request(method, self.endpoint + path, **content))
 
 
 def checked_answer(response: Any) -> Any:
-    """Return the response.
-
-    Raises:
-        StatusError: its status is that of an error.
-    """
+    """Return the response; raise StatusError if its status is that of an error."""
     if response.status_code >= 400:
         raise StatusError(response)
     return response
@@ -226,8 +208,7 @@ def as_json_lines(values: Iterable[Any]) -> bytes:
 def in_order(answer: Any, count: int, origin: str) -> list[Any]:
     """Return the vectors of an answer of OpenAI or Voyage in the order of its indexes, as arrays or lists.
 
-    Raises:
-        EmbedderError: it has no rows, or not one for each index from 0 to `count` - 1; `origin` says who sent it.
+    Raises EmbedderError, which says that `origin` sent it, unless it has one row for each index below `count`.
     """
     import numpy as np
 
@@ -247,10 +228,6 @@ def in_order(answer: Any, count: int, origin: str) -> list[Any]:
 
 
 def results_of(lines: Iterable[Any], origin: str) -> dict[str, Any]:
-    """Return the vectors of a job of OpenAI or Voyage by key; a line of its file for each text, failed ones left out.
-
-    Raises:
-        EmbedderError: a line has no vector though it says so; `origin` says who sent it.
-    """
+    """Return a job's vectors by key, of OpenAI or Voyage: a line of its file for each text, failed ones left out."""
     answers = ((line["custom_id"], line.get("response") or {}) for line in lines)
     return {key: in_order(answer["body"], 1, origin)[0] for key, answer in answers if answer.get("status_code") == 200}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from random import uniform
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -23,7 +24,6 @@ T = TypeVar("T")
 
 # No model reads less than so many bytes: a text is not parted further where it is still too large.
 SHORTEST_PIECE = 256
-
 # After so many answers twice as much is tried again: a proxy that is in trouble refuses what would fit, too.
 ANSWERS_UNTIL_MORE = 50
 # Of a wait, so that clients that failed together do not come back together; OpenClaw's number.
@@ -120,16 +120,24 @@ class RequestPipeline:
         return answers
 
     def call(self, seconds: float, call: Callable[[], T], *, as_query: bool, tries: int | None = None) -> T:
-        """Return what `call` returns within `seconds`, tried as often as the policy allows, or `tries` times.
-
-        Raises:
-            ServiceError: it failed, whatever the reason.
-        """
-        once = partial(self._within, seconds, call)
-        return retried(self.policy, sleep, once, as_query=as_query, tries=tries)
+        """Return what `call` returns within `seconds`, or raise ServiceError after the last of its tries."""
+        policy, attempt = self.policy, 1
+        while True:
+            try:
+                return self._within(seconds, call)
+            except ServiceError as error:
+                is_busy = error.kind is FailureKind.BUSY and not as_query
+                most = tries or (policy.busy_tries if is_busy else policy.tries)
+                if error.kind not in {FailureKind.PASSING, FailureKind.BUSY} or attempt >= most:
+                    raise
+                first = policy.busy_first_wait if is_busy else policy.first_wait
+                longest = policy.busy_longest_wait if is_busy else policy.longest_wait
+                backoff = first * 2 ** (attempt - 1) + uniform(0, JITTER * first)  # noqa: S311 - it keeps no secret
+                wait = error.retry_after if is_busy and error.retry_after is not None else backoff
+            sleep(min(wait, longest))
+            attempt += 1
 
     def _within(self, seconds: float, call: Callable[[], T]) -> T:
-        """Return what `call` returns within `seconds`; whatever it raises becomes a ServiceError."""
         origin = self.service.origin
         try:
             with deadline(seconds):
@@ -256,11 +264,7 @@ class RequestPipeline:
 
 
 def in_places(answers: list[Answer], count: int, origin: str) -> Matrix:
-    """Return the vectors of all `count` texts in their order.
-
-    Raises:
-        EmbedderError: the first one among the answers, or they differ in their dimensions.
-    """
+    """Return the vectors of all `count` texts in their order; raise the first error among the answers."""
     import numpy as np
 
     for answer in answers:
@@ -274,45 +278,9 @@ def in_places(answers: list[Answer], count: int, origin: str) -> Matrix:
 
 
 def same_dims(matrices: Iterable[Matrix], origin: str) -> int:
-    """Return the dimensions that all the matrices have.
-
-    Raises:
-        ServiceError: they differ: the service changed its mind between two requests.
-    """
+    """Return the dimensions that all the matrices have; raise ServiceError where they differ."""
     first, *others = sorted({int(matrix.shape[1]) for matrix in matrices})
     if others:
         message = f"{origin} sent {first} dimensions and then {others[0]}; ask again, or check the model"
         raise ServiceError(message, FailureKind.PASSING)
     return first
-
-
-def retried(
-    policy: RetryPolicy, sleep: Callable[[float], None], call: Callable[[], T], *, as_query: bool, tries: int | None
-) -> T:
-    """Return what `call` returns, called as often as the policy allows, or `tries` times.
-
-    Raises:
-        ServiceError: the last try failed.
-    """
-    from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
-
-    def failed(state: RetryCallState) -> tuple[bool, float | None]:
-        """Return whether the service is asked too often, and the wait that it asked for."""
-        error = state.outcome.exception() if state.outcome is not None else None
-        busy = not as_query and isinstance(error, ServiceError) and error.kind is FailureKind.BUSY
-        return busy, error.retry_after if busy and isinstance(error, ServiceError) else None
-
-    def enough(state: RetryCallState) -> bool:
-        return state.attempt_number >= (tries or (policy.busy_tries if failed(state)[0] else policy.tries))
-
-    def wait(state: RetryCallState) -> float:
-        busy, asked_for = failed(state)
-        first = policy.busy_first_wait if busy else policy.first_wait
-        longest = policy.busy_longest_wait if busy else policy.longest_wait
-        backoff = wait_exponential_jitter(first, longest, jitter=JITTER * first)
-        return min(backoff(state) if asked_for is None else asked_for, longest)
-
-    def passes(error: BaseException) -> bool:
-        return isinstance(error, ServiceError) and error.kind in {FailureKind.PASSING, FailureKind.BUSY}
-
-    return Retrying(retry=retry_if_exception(passes), stop=enough, wait=wait, sleep=sleep, reraise=True)(call)

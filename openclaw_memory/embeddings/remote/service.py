@@ -148,11 +148,7 @@ def secrets_in(url: str) -> tuple[str, ...]:
 
 
 def checked_url(url: str, example: str) -> str:
-    """Return the URL without a slash at its end.
-
-    Raises:
-        EmbedderError: it cannot be the address of a server; the message shows `example`.
-    """
+    """Return the URL without a slash at its end; raise EmbedderError, which shows `example`, if it is none."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -167,11 +163,7 @@ def checked_url(url: str, example: str) -> str:
 
 
 def required_key(provider: str, package: str, given: str | None, *variables: str) -> str:
-    """Return the key that was given, or the first one that the environment holds.
-
-    Raises:
-        EmbedderError: there is none.
-    """
+    """Return the key that was given, or the first that the environment holds; raise EmbedderError without one."""
     for key in (given, *map(os.environ.get, variables)):
         if key and key.strip():
             return key.strip()
@@ -185,11 +177,7 @@ def required_key(provider: str, package: str, given: str | None, *variables: str
 
 
 def check_numbers(provider: str, **options: int | None) -> None:
-    """Refuse numbers below 1; None is the provider's default.
-
-    Raises:
-        EmbedderError: it names the option.
-    """
+    """Raise EmbedderError for a number below 1; None is the default of the provider."""
     for name, number in options.items():
         if number is not None and number < 1:
             raise EmbedderError(f"embedder {provider!r} cannot be asked with {name}={number}; it must be at least 1")

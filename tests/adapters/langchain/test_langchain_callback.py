@@ -48,16 +48,16 @@ async def ask(model, messages, callback, *, is_async, **metadata):
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_a_conversation_is_flushed_once_and_again_after_it_was_compacted(memory, model, flush_model, is_async):
     callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
-    talk = [SystemMessage("Be kind."), HumanMessage(FACT)]
+    conversation = [SystemMessage("Be kind."), HumanMessage(FACT)]
     for number in range(6):
         paste = HumanMessage(f"Number {number}: {words(500)}")
-        talk = [*talk, await ask(model, talk, callback, is_async=is_async), paste]
+        conversation = [*conversation, await ask(model, conversation, callback, is_async=is_async), paste]
     assert flushes(flush_model) == 1
     assert "4711" in notes(memory)
-    talk = [HumanMessage("What was said before, in short."), *talk[-3:]]
+    conversation = [HumanMessage("What was said before, in short."), *conversation[-3:]]
     for number in range(6, 10):
         paste = HumanMessage(f"Number {number}: {words(500)}")
-        talk = [*talk, await ask(model, talk, callback, is_async=is_async), paste]
+        conversation = [*conversation, await ask(model, conversation, callback, is_async=is_async), paste]
     assert flushes(flush_model) == 2
 
 
@@ -135,12 +135,15 @@ def summarise(scripted, callback, messages, form="xml"):
 def test_what_is_flushed_before_a_summary_is_what_is_summarised(memory, model, scripted, flush_model, form):
     callback = MemoryFlushCallback(memory, flush_model, window=200_000)
     config = {"callbacks": [callback]}
-    talk = [HumanMessage(f"{FACT} A < B & C."), AIMessage("Noted."), HumanMessage("Read the page.")]
-    model.invoke(talk, config)
+    conversation = [HumanMessage(f"{FACT} A < B & C."), AIMessage("Noted."), HumanMessage("Read the page.")]
+    model.invoke(conversation, config)
     model.invoke([HumanMessage(f"What is this page about? {words(2_000)}")], config)
     model.invoke([HumanMessage("Give this talk a title.")], config)
-    summarise(scripted, callback, talk[:1], form)
-    assert [message.text for message in flush_model.requests[0].messages[1:-1]] == [*(m.text for m in talk), "ok"]
+    summarise(scripted, callback, conversation[:1], form)
+    assert [message.text for message in flush_model.requests[0].messages[1:-1]] == [
+        *(m.text for m in conversation),
+        "ok",
+    ]
     assert "4711" in notes(memory)
 
 

@@ -111,7 +111,7 @@ def test_a_user_names_model_and_identity():
     assert (embedder.provider, embedder.model, embedder.identity) == ("langchain", "mine", "langchain:house-7")
 
 
-def test_embeddings_around_others_are_told_apart_by_those_inside():
+def test_embeddings_around_others_are_kept_apart_by_those_inside():
     class Around(Embeddings):
         def __init__(self, inner: Embeddings) -> None:
             self.underlying = inner
@@ -122,7 +122,7 @@ def test_embeddings_around_others_are_told_apart_by_those_inside():
     assert one != other
 
 
-def test_ours_through_theirs_are_told_apart_by_their_model():
+def test_ours_through_theirs_are_kept_apart_by_their_model():
     one, other = (LangChainEmbedder(OpenClawEmbeddings(name)).identity for name in ("static", "hashing"))
     assert one != other
 
@@ -137,7 +137,7 @@ def test_what_is_no_vector_for_each_text_is_refused(answer):
         LangChainEmbedder(Plain(answer)).embed_documents(["one", "two"])
 
 
-def test_an_error_of_theirs_is_told_as_ours():
+def test_an_error_of_theirs_is_reported_as_ours():
     def fails(_texts):
         raise RuntimeError("out of quota")
 

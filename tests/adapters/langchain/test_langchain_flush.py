@@ -14,7 +14,7 @@ from langchain_openclaw_memory import MemoryFlushMiddleware
 from langchain_openclaw_memory.testing import calling
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from scripted_chat import SUMMARY, asks_memory, tells_facts, writes_facts
+from scripted_chat import SUMMARY, asks_memory, says_facts, writes_facts
 
 # Clauses came with a later version than the lowest that is supported.
 needs_clauses = pytest.mark.skipif(
@@ -37,7 +37,7 @@ def notes(memory):
     return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
 
 
-class Told:
+class Reported:
     """A list in which models and middleware leave, in order, what happened."""
 
     def __init__(self):
@@ -56,12 +56,12 @@ class Told:
 
 
 @pytest.fixture
-def told():
-    return Told()
+def reported():
+    return Reported()
 
 
 @pytest.fixture
-def make_agent(memory, scripted, told):
+def make_agent(memory, scripted, reported):
     """Makes an agent that answers questions from memory, and its summarization after 8 messages."""
 
     def memory_search(query: str) -> str:
@@ -70,10 +70,10 @@ def make_agent(memory, scripted, told):
         return "\n".join(hit.snippet for hit in memory.search(query)) or "nothing"
 
     def make(flush=None, *, trigger=("messages", 8), keep=("messages", 2), with_flush=True, **options):
-        model = options.pop("model", None) or scripted(told.script("reply", asks_memory))
-        flush_model = options.pop("flush_model", None) or scripted(told.script("flush", writes_facts))
+        model = options.pop("model", None) or scripted(reported.script("reply", asks_memory))
+        flush_model = options.pop("flush_model", None) or scripted(reported.script("flush", writes_facts))
         shortens = SummarizationMiddleware(
-            scripted(told.script("summary", lambda _: SUMMARY)), trigger=trigger, keep=keep
+            scripted(reported.script("summary", lambda _: SUMMARY)), trigger=trigger, keep=keep
         )
         flush = flush or MemoryFlushMiddleware.before(shortens, memory=memory, model=flush_model)
         middleware = [flush, shortens] if with_flush else [shortens]
@@ -112,15 +112,15 @@ async def run_events(agent, text, config):
 
 
 @pytest.mark.parametrize("run", [run_sync, run_stream, run_async, run_async_stream, run_events])
-async def test_a_fact_of_the_first_cycle_is_known_in_the_third_and_each_cycle_has_one_flush(make_agent, told, run):
+async def test_a_fact_of_the_first_cycle_is_known_in_the_third_and_each_cycle_has_one_flush(make_agent, reported, run):
     agent = make_agent()
     for text in (FACT, *CHATTER, QUESTION):
         state = run(agent, text, thread())
         state = await state if asyncio.iscoroutine(state) else state
     assert "4711" in state["messages"][-1].text
-    assert len(told.cycles()) >= 3
+    assert len(reported.cycles()) >= 3
     # The first flush asks its model twice, for the call of the tool and for the end.
-    assert [cycle.count("flush") for cycle in told.cycles()] == [2] + [1] * (len(told.cycles()) - 1)
+    assert [cycle.count("flush") for cycle in reported.cycles()] == [2] + [1] * (len(reported.cycles()) - 1)
 
 
 def test_without_the_middleware_the_fact_is_gone(make_agent):
@@ -190,76 +190,80 @@ async def test_no_stream_and_no_callback_of_the_run_sees_the_flush(make_agent, s
     ],
     ids=str,
 )
-def test_the_flush_comes_just_before_the_summary_whatever_triggers_it(memory, scripted, told, trigger):
-    summary_model = scripted(told.script("summary", lambda _: SUMMARY), profile={"max_input_tokens": 400})
+def test_the_flush_comes_just_before_the_summary_whatever_triggers_it(memory, scripted, reported, trigger):
+    summary_model = scripted(reported.script("summary", lambda _: SUMMARY), profile={"max_input_tokens": 400})
     shortens = SummarizationMiddleware(summary_model, trigger=trigger, keep=("messages", 2))
     flush = MemoryFlushMiddleware.before(
-        shortens, memory=memory, model=scripted(told.script("flush", lambda _: "NO_REPLY"))
+        shortens, memory=memory, model=scripted(reported.script("flush", lambda _: "NO_REPLY"))
     )
     agent = create_agent(
-        scripted(told.script("reply", asks_memory)), [], middleware=[flush, shortens], checkpointer=InMemorySaver()
+        scripted(reported.script("reply", asks_memory)), [], middleware=[flush, shortens], checkpointer=InMemorySaver()
     )
     for text in CHATTER:
         agent.invoke(says(text), thread())
-    happened = " ".join(told.events)
+    happened = " ".join(reported.events)
     assert happened.count("summary") >= 2
     assert happened.count("flush") == happened.count("flush summary") == happened.count("summary")
 
 
-def test_a_token_count_of_the_provider_brings_the_flush_as_it_brings_the_summary(scripted, make_agent, told):
+def test_a_token_count_of_the_provider_brings_the_flush_as_it_brings_the_summary(scripted, make_agent, reported):
     agent = make_agent(
-        model=scripted(told.script("reply", asks_memory), usage=lambda _: 5_000),
+        model=scripted(reported.script("reply", asks_memory), usage=lambda _: 5_000),
         trigger=("tokens", 5_000),
         keep=("messages", 1),
     )
     # The provider counts what no counter of messages sees; the model that makes summaries is of the same provider.
     for text in CHATTER[:4]:
         agent.invoke(says(text), thread())
-    assert [cycle.split() for cycle in told.cycles()] == [["reply", "flush"]] + [["reply", "flush"]] * 2
+    assert [cycle.split() for cycle in reported.cycles()] == [["reply", "flush"]] + [["reply", "flush"]] * 2
 
 
-def test_a_restart_between_cycles_changes_nothing(tmp_path, make_agent, told, caplog):
+def test_a_restart_between_cycles_changes_nothing(tmp_path, make_agent, reported, caplog):
     """Each turn has a process of its own, as far as objects can tell."""
     for text in (FACT, *CHATTER, QUESTION):
         with SqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as saver:
             state = make_agent(checkpointer=saver).invoke(says(text), thread())
     assert "4711" in state["messages"][-1].text
-    assert len(told.cycles()) >= 3
-    assert [cycle.count("flush") for cycle in told.cycles()] == [2] + [1] * (len(told.cycles()) - 1)
+    assert len(reported.cycles()) >= 3
+    assert [cycle.count("flush") for cycle in reported.cycles()] == [2] + [1] * (len(reported.cycles()) - 1)
     assert not caplog.text
 
 
-def test_a_restart_between_the_flush_and_the_summary_brings_no_second_flush(tmp_path, memory, scripted, told):
+def test_a_restart_between_the_flush_and_the_summary_brings_no_second_flush(tmp_path, memory, scripted, reported):
     for text in CHATTER[:5]:
         with SqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as saver:
             flush = MemoryFlushMiddleware(
-                memory, scripted(told.script("flush", lambda _: "NO_REPLY")), trigger=("messages", 3)
+                memory, scripted(reported.script("flush", lambda _: "NO_REPLY")), trigger=("messages", 3)
             )
             create_agent(scripted("ok"), [], middleware=[flush], checkpointer=saver).invoke(says(text), thread())
-    assert told.events == ["flush"]
+    assert reported.events == ["flush"]
 
 
-def test_a_thread_that_is_used_for_another_conversation_is_flushed_again(memory, scripted, told):
-    flush = MemoryFlushMiddleware(memory, scripted(told.script("flush", lambda _: "NO_REPLY")), trigger=("messages", 3))
+def test_a_thread_that_is_used_for_another_conversation_is_flushed_again(memory, scripted, reported):
+    flush = MemoryFlushMiddleware(
+        memory, scripted(reported.script("flush", lambda _: "NO_REPLY")), trigger=("messages", 3)
+    )
     saver = InMemorySaver()
     agent = create_agent(scripted("ok"), [], middleware=[flush], checkpointer=saver)
     for topic in ("trains", "boats"):
         for text in CHATTER[:4]:
             agent.invoke(says(f"{topic}: {text}"), thread())
         saver.delete_thread("tuesday")
-    assert told.events == ["flush", "flush"]
+    assert reported.events == ["flush", "flush"]
 
 
-def test_going_back_to_before_the_flush_flushes_the_other_way_on(memory, scripted, told):
-    flush = MemoryFlushMiddleware(memory, scripted(told.script("flush", lambda _: "NO_REPLY")), trigger=("messages", 3))
+def test_going_back_to_before_the_flush_flushes_the_other_way_on(memory, scripted, reported):
+    flush = MemoryFlushMiddleware(
+        memory, scripted(reported.script("flush", lambda _: "NO_REPLY")), trigger=("messages", 3)
+    )
     agent = create_agent(scripted("ok"), [], middleware=[flush], checkpointer=InMemorySaver())
     agent.invoke(says("One."), thread())
     earlier = agent.get_state(thread()).config
     agent.invoke(says("Two."), thread())
     agent.invoke(says("Three."), thread())
-    assert told.events == ["flush"]
+    assert reported.events == ["flush"]
     agent.invoke(says("Another two."), earlier)
-    assert told.events == ["flush", "flush"]
+    assert reported.events == ["flush", "flush"]
 
 
 def test_the_marker_is_neither_input_nor_output(make_agent):
@@ -270,9 +274,9 @@ def test_the_marker_is_neither_input_nor_output(make_agent):
     assert agent.get_state(thread()).values["memory_flush_marker"]
 
 
-def test_a_huge_paste_is_flushed_whole_in_parts(memory, scripted, told):
+def test_a_huge_paste_is_flushed_whole_in_parts(memory, scripted, reported):
     paste = "\n".join(f"line {number} of the paste, which goes on for a while" for number in range(3_000))
-    flush_model = scripted(told.script("flush", writes_facts), profile={"max_input_tokens": 8_000})
+    flush_model = scripted(reported.script("flush", writes_facts), profile={"max_input_tokens": 8_000})
     flush = MemoryFlushMiddleware(memory, flush_model)
     agent = create_agent(scripted("ok"), [], middleware=[flush], checkpointer=InMemorySaver())
     agent.invoke(says(f"{FACT}\n{paste}\nPlease remember: the last line is read too."), thread())
@@ -283,13 +287,13 @@ def test_a_huge_paste_is_flushed_whole_in_parts(memory, scripted, told):
     assert "the last line is read too" in notes(memory)
 
 
-def test_a_flush_that_fails_leaves_the_turn_whole_and_the_messages_are_found(memory, make_agent, scripted, told):
-    flush_model = scripted(told.script("flush", lambda _: RuntimeError("no credit left")))
+def test_a_flush_that_fails_leaves_the_turn_whole_and_the_messages_are_found(memory, make_agent, scripted, reported):
+    flush_model = scripted(reported.script("flush", lambda _: RuntimeError("no credit left")))
     agent = make_agent(flush_model=flush_model)
     for text in (FACT, *CHATTER[:4]):
         state = agent.invoke(says(text), thread())
     assert state["messages"][-1].text.startswith("Noted")
-    assert [cycle.count("flush") for cycle in told.cycles()] == [3]
+    assert [cycle.count("flush") for cycle in reported.cycles()] == [3]
     memory.sync()
     assert "4711" in memory.search("boiler code", source="sessions")[0].snippet
     assert "no credit left" in str(memory.status())
@@ -302,14 +306,14 @@ def test_an_interrupt_of_the_user_ends_the_turn(memory, scripted):
         agent.invoke(says(FACT))
 
 
-@pytest.mark.parametrize(("says_last", "is_noted"), [(tells_facts, True), ("no_reply.", False)])
+@pytest.mark.parametrize(("says_last", "is_noted"), [(says_facts, True), ("no_reply.", False)])
 def test_a_model_without_tools_says_its_notes_or_nothing(memory, scripted, text_only, says_last, is_noted):
     flush = MemoryFlushMiddleware(memory, text_only(says_last), trigger=("messages", 1))
     create_agent(scripted("ok"), [], middleware=[flush]).invoke(says(FACT))
     assert ("the boiler code is 4711" in notes(memory)) is is_noted
 
 
-def test_the_flush_is_shown_the_talk_with_its_tool_calls_and_without_system_prompts(make_agent, scripted):
+def test_the_flush_is_shown_the_conversation_with_its_tool_calls_and_without_system_prompts(make_agent, scripted):
     flush_model = scripted(writes_facts)
     agent = make_agent(flush_model=flush_model, trigger=("messages", 7), system_prompt="You are the house.")
     for text in (FACT, QUESTION, "Thanks."):
@@ -333,15 +337,15 @@ def test_a_model_that_calls_unknown_tools_without_end_is_stopped_after_eight_ste
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_an_overflow_of_the_agents_model_flushes_once_and_is_raised(memory, scripted, told, is_async):
-    flush = MemoryFlushMiddleware(memory, scripted(told.script("flush", writes_facts)), window=200_000)
+async def test_an_overflow_of_the_agents_model_flushes_once_and_is_raised(memory, scripted, reported, is_async):
+    flush = MemoryFlushMiddleware(memory, scripted(reported.script("flush", writes_facts)), window=200_000)
     agent = create_agent(
         scripted(ContextOverflowError("too long")), [], middleware=[flush], checkpointer=InMemorySaver()
     )
     for text in (FACT, "Still there?"):
         with pytest.raises(ContextOverflowError):
             await agent.ainvoke(says(text), thread()) if is_async else agent.invoke(says(text), thread())
-    assert told.events == ["flush", "flush"]  # the call of the tool, and the end of one turn
+    assert reported.events == ["flush", "flush"]  # the call of the tool, and the end of one turn
     assert "4711" in notes(memory)
 
 
@@ -356,7 +360,7 @@ def test_the_model_of_the_agent_writes_where_no_other_is_given(memory, scripted)
     assert agent.get_state(thread()).values["memory_flush_marker"]
 
 
-def test_a_flush_that_stands_after_the_summarization_says_so(memory, scripted, caplog):
+def test_a_flush_that_is_after_the_summarization_says_so(memory, scripted, caplog):
     shortens = SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 3), keep=("messages", 1))
     flush = MemoryFlushMiddleware.before(shortens, memory=memory)
     agent = create_agent(scripted("ok"), [], middleware=[shortens, flush], checkpointer=InMemorySaver())
@@ -368,22 +372,22 @@ def test_a_flush_that_stands_after_the_summarization_says_so(memory, scripted, c
 def test_threads_of_one_agent_are_flushed_each_for_itself(memory, make_agent):
     agent = make_agent()
 
-    def talk(name):
+    def conversation(name):
         for text in (f"Please remember: the number of {name} is {name[::-1]}.", *CHATTER):
             agent.invoke(says(text), thread(name))
 
     names = [f"room-{number}" for number in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(talk, names))
+        list(pool.map(conversation, names))
     assert all(f"the number of {name} is {name[::-1]}" in notes(memory) for name in names)
     for name in names:
         assert agent.get_state(thread(name)).values["memory_flush_marker"]
 
 
-def test_a_memory_that_is_closed_holds_up_no_agent(memory, scripted, told):
-    flush = MemoryFlushMiddleware(memory, scripted(told.script("flush", writes_facts)), trigger=("messages", 1))
+def test_a_memory_that_is_closed_holds_up_no_agent(memory, scripted, reported):
+    flush = MemoryFlushMiddleware(memory, scripted(reported.script("flush", writes_facts)), trigger=("messages", 1))
     memory.close()
     agent = create_agent(scripted("ok"), [], middleware=[flush], checkpointer=InMemorySaver())
     assert agent.invoke(says(FACT), thread())["messages"][-1].text == "ok"
-    assert told.events == []
+    assert reported.events == []
     assert "memory_flush_marker" not in agent.get_state(thread()).values

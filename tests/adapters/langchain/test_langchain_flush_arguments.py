@@ -20,14 +20,14 @@ def notes(memory):
     return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
 
 
-def test_a_window_that_nobody_knows_is_an_error_that_says_what_to_do(memory, scripted):
+def test_a_window_that_is_unknown_is_an_error_that_says_what_to_do(memory, scripted):
     with pytest.raises(ConfigError, match="window=200_000"):
         MemoryFlushMiddleware(memory, scripted("ok"))
     with pytest.raises(ConfigError, match="window=200_000"):
         MemoryFlushMiddleware(memory, scripted("ok"), trigger=("fraction", 0.5))
 
 
-def test_a_window_that_turns_out_to_be_unknown_breaks_no_run_and_is_told_once(memory, scripted, caplog):
+def test_a_window_that_turns_out_to_be_unknown_breaks_no_run_and_is_reported_once(memory, scripted, caplog):
     agent = create_agent(scripted("ok"), [], middleware=[MemoryFlushMiddleware(memory)])
     for _ in range(3):
         assert agent.invoke(says("Hello."))["messages"][-1].text == "ok"

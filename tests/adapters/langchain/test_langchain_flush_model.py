@@ -17,13 +17,13 @@ from langchain_openclaw_memory._messages import openclaw_message, without_loose_
 from langchain_openclaw_memory._trigger import reached
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling
 from pydantic import Field
-from scripted_chat import tells_facts, writes_facts
+from scripted_chat import says_facts, writes_facts
 
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG
 
 FACT = "Please remember: the boiler code is 4711."
-TALK = (HumanMessage(FACT),)
+CONVERSATION = (HumanMessage(FACT),)
 
 
 def calls(*ids, text=""):
@@ -68,7 +68,7 @@ def test_every_answer_follows_its_call_and_nothing_else_is_lost(messages):
     assert not any(isinstance(message, SystemMessage) for message in whole)
 
 
-def test_of_a_call_that_nobody_answered_the_words_are_kept():
+def test_of_a_call_that_no_one_answered_the_words_are_kept():
     whole = without_loose_ends([HumanMessage("Hi."), calls("a", text="Let me look.")])
     assert [message.text for message in whole] == ["Hi.", "Let me look."]
     assert not whole[1].tool_calls
@@ -104,7 +104,7 @@ def test_a_trigger_means_what_it_means_to_the_summarization(trigger, expected):
     assert reached(trigger, 10, 100, 200) is expected
 
 
-def test_a_fraction_of_a_window_that_nobody_knows_is_never_reached():
+def test_a_fraction_of_a_window_that_is_unknown_is_never_reached():
     assert not reached(("fraction", 0.1), 10, 100, None)
 
 
@@ -151,21 +151,23 @@ def kept(memory):
     return "".join(path.read_text() for path in sorted((memory.workspace.root / "sessions").glob("*.jsonl")))
 
 
-def flush_at_once(turn, model, talk, **options):
-    flush(turn, model, talk, **options)
+def flush_at_once(turn, model, conversation, **options):
+    flush(turn, model, conversation, **options)
 
 
-async def flush_waiting(turn, model, talk, **options):
-    await aflush(turn, model, talk, **options)
+async def flush_waiting(turn, model, conversation, **options):
+    await aflush(turn, model, conversation, **options)
 
 
 @pytest.fixture(params=[flush_at_once, flush_waiting])
 def hold(request, memory):
     """Holds a turn about `talk`, and says how it ended."""
 
-    async def held(model, talk=TALK, *, room=None, count=count_tokens_approximately):
-        turn = memory.flush().due(10, compacting=True, messages=lambda: [openclaw_message(message) for message in talk])
-        waited = request.param(turn, model, list(talk), room=room, count=count)
+    async def held(model, conversation=CONVERSATION, *, room=None, count=count_tokens_approximately):
+        turn = memory.flush().due(
+            10, compacting=True, messages=lambda: [openclaw_message(message) for message in conversation]
+        )
+        waited = request.param(turn, model, list(conversation), room=room, count=count)
         if waited is not None:
             await waited
         return turn.outcome
@@ -188,28 +190,28 @@ def alternating(request):
 
 
 @pytest.mark.parametrize(
-    "talk",
+    "conversation",
     [[HumanMessage(FACT)], [HumanMessage("Look."), calls("a"), ToolMessage(FACT, tool_call_id="a", name="look")]],
     ids=["after a user", "after a tool"],
 )
-async def test_a_provider_that_refuses_the_messages_is_shown_them_as_one_text(memory, scripted, hold, talk):
+async def test_a_provider_that_refuses_the_messages_is_shown_them_as_one_text(memory, scripted, hold, conversation):
     model = scripted(alternating)
-    assert await hold(model, talk) == "saved"
+    assert await hold(model, conversation) == "saved"
     assert "4711" in notes(memory)
     assert [types_of(request) for request in model.requests] == [
-        ["system", *[message.type for message in talk], "human"],
+        ["system", *[message.type for message in conversation], "human"],
         ["human"],
         ["human", "ai", "tool"],
     ]
 
 
-async def test_a_model_that_goes_on_with_the_talk_is_shown_it_as_text(memory, scripted, hold):
-    model = scripted(lambda request: "You are welcome!" if len(request.messages) > 1 else tells_call(request))
+async def test_a_model_that_goes_on_with_the_conversation_is_shown_it_as_text(memory, scripted, hold):
+    model = scripted(lambda request: "You are welcome!" if len(request.messages) > 1 else says_call(request))
     assert await hold(model) == "saved"
     assert "4711" in notes(memory)
 
 
-def tells_call(request):
+def says_call(request):
     return writes_facts(request) if len(request.messages) == 1 else "NO_REPLY"
 
 
@@ -272,7 +274,7 @@ async def test_whatever_is_put_around_a_model_it_has_the_tool_and_its_callbacks_
 )
 async def test_a_chain_around_a_model_says_its_notes_and_its_callbacks_hear_nothing(memory, scripted, hold, chain):
     ear = Listening()
-    model = scripted(tells_facts, callbacks=[ear])
+    model = scripted(says_facts, callbacks=[ear])
     assert await hold(chain(model)) == "saved"
     assert "4711" in notes(memory)
     assert ear.heard == []
@@ -301,7 +303,7 @@ class NeverBound(ScriptedChatModel):
 
 
 async def test_a_model_that_fails_at_taking_tools_is_not_taken_for_one_without(memory, scripted, hold):
-    model = scripted(tells_facts, kind=NeverBound)
+    model = scripted(says_facts, kind=NeverBound)
     assert await hold(model) == "kept"
     assert model.requests == []
     assert "a bug of the provider's package" in str(memory.status())
@@ -370,6 +372,6 @@ def test_a_model_by_its_name_needs_langchain(monkeypatch):
         chat_model("openai:gpt-5-mini")
 
 
-def test_what_is_no_model_is_told():
+def test_what_is_no_model_is_reported():
     with pytest.raises(ConfigError, match="model=42 is no chat model"):
         chat_model(42)

@@ -145,7 +145,9 @@ def test_a_nested_run_has_a_name_without_the_ids_of_its_tasks(namespace, name):
     assert thread_of({"configurable": {"checkpoint_ns": namespace}}) is None
 
 
-def test_a_cycle_that_had_no_flush_is_told_though_the_one_before_had_one(memory, scripted, silent, shortens, caplog):
+def test_a_cycle_that_had_no_flush_is_reported_though_the_one_before_had_one(
+    memory, scripted, silent, shortens, caplog
+):
     flush = MemoryFlushMiddleware(memory, silent, window=8_000)
     agent = create_agent(scripted("ok"), [], middleware=[flush, shortens()], checkpointer=InMemorySaver())
     for number in range(12):
@@ -338,7 +340,7 @@ def test_who_reads_along_gives_no_session_its_name(memory, scripted, shortens, s
 
 
 @pytest.mark.parametrize(("kind", "flushes"), [("heartbeat", 0), ("cli", 0), ("chat", 1), (None, 1)])
-def test_runs_that_are_no_talk_are_not_flushed(memory, scripted, silent, kind, flushes):
+def test_runs_that_are_no_conversation_are_not_flushed(memory, scripted, silent, kind, flushes):
     flush = MemoryFlushMiddleware(memory, silent, trigger=("messages", 1))
     create_agent(scripted("ok"), [], middleware=[flush]).invoke(says("c"), thread(run_kind=kind))
     assert len(silent.requests) == flushes
@@ -361,7 +363,7 @@ def test_a_transcript_that_has_grown_much_brings_the_flush(tmp_path, scripted, s
     assert len(silent.requests) == flushes
 
 
-def test_a_workspace_that_is_read_only_is_told_once_as_what_it_is(
+def test_a_workspace_that_is_read_only_is_reported_once_as_what_it_is(
     memory, scripted, silent, shortens, monkeypatch, caplog
 ):
     monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)

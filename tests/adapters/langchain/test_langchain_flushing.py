@@ -25,7 +25,7 @@ def run():
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_what_fails_beside_the_model_keeps_the_messages_verbatim(memory, run, caplog, is_async):
+async def test_what_fails_next_to_the_model_keeps_the_messages_verbatim(memory, run, caplog, is_async):
     assert await run(is_async, memory)
     assert "4711" in str(list(memory.session_log("tuesday").messages()))
     assert "no profile today" in memory.flush("tuesday").state.flush_error

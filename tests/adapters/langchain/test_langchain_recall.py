@@ -85,7 +85,7 @@ async def test_all_calls_of_a_turn_are_shown_the_same_block(memory, asynchronous
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_only_the_latest_message_bears_a_block_and_it_is_a_fresh_one(memory, asynchronous):
+async def test_only_the_latest_message_has_a_block_and_it_is_a_fresh_one(memory, asynchronous):
     model = model_saying("Van Dam.", "Still him.")
     agent = agent_with(memory, model)
     await asked(agent, QUESTION, asynchronous)
@@ -126,7 +126,7 @@ PASTE = "\n".join(f"worker {number} started job {number * 7} without trouble" fo
 @pytest.mark.parametrize(
     "content", [f"{PASTE}\n\n{QUESTION}", f"{QUESTION}\n\n{PASTE}", f"{PASTE}\n \n{PASTE}\n\n{QUESTION}"]
 )
-async def test_a_question_beside_a_long_paste_is_looked_up_alone(memory, content):
+async def test_a_question_next_to_a_long_paste_is_looked_up_alone(memory, content):
     model = model_saying("Van Dam.")
     await asked(agent_with(memory, model), content)
     shown = model.seen[0][1].content
@@ -141,7 +141,7 @@ async def test_a_long_message_in_one_piece_is_looked_up_as_it_is(memory):
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_a_memory_that_fails_costs_the_block_and_not_the_turn_and_is_told_once(memory, asynchronous, caplog):
+async def test_a_memory_that_fails_costs_the_block_and_not_the_turn_and_is_reported_once(memory, asynchronous, caplog):
     model = model_saying("I do not know.", "No.")
     agent = agent_with(memory, model)
     memory.close()
@@ -150,20 +150,20 @@ async def test_a_memory_that_fails_costs_the_block_and_not_the_turn_and_is_told_
             done = await asked(agent, QUESTION, asynchronous)
     assert model.seen[0][1].content == QUESTION
     assert done["messages"][-1].content == "No."
-    (told,) = (record for record in caplog.records if record.levelno == logging.WARNING)
-    assert told.name == "langchain_openclaw_memory.recall"
-    assert "closed; open it again" in told.getMessage()
-    assert told.exc_info is None
+    (reported,) = (record for record in caplog.records if record.levelno == logging.WARNING)
+    assert reported.name == "langchain_openclaw_memory.recall"
+    assert "closed; open it again" in reported.getMessage()
+    assert reported.exc_info is None
     assert len([record for record in caplog.records if record.exc_info]) == 2
 
 
-async def test_another_kind_of_failure_is_told_too(memory, monkeypatch, caplog):
+async def test_another_kind_of_failure_is_reported_too(memory, monkeypatch, caplog):
     agent = agent_with(memory, model_saying("1", "2", "3"))
     for error in (OSError("gone"), OSError("gone"), MemoryError("full")):
         monkeypatch.setattr(memory, "search", lambda *_, error=error, **__: (_ for _ in ()).throw(error))
         await asked(agent, QUESTION)
-    told = [record.getMessage().rpartition("failed: ")[2] for record in caplog.records]
-    assert told == ["OSError: gone", "MemoryError: full"]
+    reported = [record.getMessage().rpartition("failed: ")[2] for record in caplog.records]
+    assert reported == ["OSError: gone", "MemoryError: full"]
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -214,7 +214,7 @@ async def test_the_conversation_that_the_model_is_shown_anyway_is_not_recalled(m
     assert "My cat is called Tom." in other.seen[0][-1].text
 
 
-async def test_after_a_summary_the_older_part_of_the_talk_is_recalled(memory):
+async def test_after_a_summary_the_older_part_of_the_conversation_is_recalled(memory):
     model, summariser = model_saying(*["Noted."] * 5), model_saying(*["They spoke of pets."] * 5)
     summarization = SummarizationMiddleware(summariser, trigger=("messages", 5), keep=("messages", 2))
     agent = chat_with_a_transcript(memory, model, summarization)
@@ -236,7 +236,7 @@ async def test_of_notes_alone_no_conversation_is_recalled(memory):
 
 
 @pytest.mark.parametrize("wrong", [{"max_chars": 0}, {"max_results": 0}, {"min_score": 2}, {"source": "notes"}])
-async def test_a_wrong_setting_is_told_at_the_first_call(memory, wrong):
+async def test_a_wrong_setting_is_reported_at_the_first_call(memory, wrong):
     with pytest.raises((ConfigError, QueryError), match=next(iter(wrong))):
         await asked(agent_with(memory, model_saying("Hm."), **wrong), QUESTION)
 

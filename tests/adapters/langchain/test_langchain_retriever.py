@@ -78,7 +78,7 @@ def test_a_document_names_its_lines_and_how_it_was_found(retriever):
 
 
 @pytest.mark.parametrize("k", [0, -1, True, "3", 2.0])
-async def test_a_wrong_k_of_one_call_is_told_by_its_name(retriever, k):
+async def test_a_wrong_k_of_one_call_is_reported_by_its_name(retriever, k):
     with pytest.raises(QueryError, match=f"k must be a whole number of at least 1, not {k!r}"):
         retriever.invoke(QUESTION, k=k)
     with pytest.raises(QueryError, match="k must be"):
@@ -145,13 +145,13 @@ async def test_many_questions_at_once_are_answered_as_one_by_one(retriever):
 
 
 @pytest.mark.parametrize("wrong", [{"k": 0}, {"k": "many"}, {"min_score": 2}, {"source": "web"}, {"memory": "notes"}])
-def test_a_wrong_setting_is_told_at_once_by_its_name(memory, wrong):
+def test_a_wrong_setting_is_reported_at_once_by_its_name(memory, wrong):
     with pytest.raises(ValidationError, match=next(iter(wrong))):
         OpenClawRetriever(**{"memory": memory, **wrong})
 
 
 @pytest.mark.parametrize("wrong", [{"k": 0}, {"min_score": 2}, {"source": "web"}])
-def test_a_wrong_wish_of_one_call_is_told(retriever, wrong):
+def test_a_wrong_wish_of_one_call_is_reported(retriever, wrong):
     with pytest.raises(QueryError, match=str(next(iter(wrong.values())))):
         retriever.invoke(QUESTION, **wrong)
 

@@ -352,7 +352,7 @@ def test_a_label_that_a_person_deletes_was_no_part_of_the_value(store, memory):
 
 
 @pytest.mark.parametrize("index", [None, ["name", "city"]])
-def test_an_edit_that_changes_no_value_is_told_once(store, memory, caplog, index):
+def test_an_edit_that_changes_no_value_is_reported_once(store, memory, caplog, index):
     value = {"name": "Anna", "city": "Utrecht"}
     store.put(USERS, "who", value, index=index)
     path = memory.workspace.root / "memory/users/anna/who.md"
@@ -365,7 +365,7 @@ def test_an_edit_that_changes_no_value_is_told_once(store, memory, caplog, index
 
 @pytest.mark.parametrize("index", [None, False, ["name"], ["name", "city"], ["n"], ["$", "name"]])
 @pytest.mark.parametrize("value", [{"name": " Anna ", "city": "U\r\nt\n", "n": 1}, {"name": "Anna"}, {"n": [1, 2]}, {}])
-def test_what_nobody_edited_is_not_told(store, memory, caplog, value, index):
+def test_what_no_one_edited_is_not_reported(store, memory, caplog, value, index):
     store.put(USERS, "who", value, index=index)
     path = memory.workspace.root / "memory/users/anna/who.md"
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n") + b"\r\n \r\n")
@@ -422,7 +422,7 @@ def test_a_copy_of_an_item_elsewhere_is_no_second_item(store, memory):
     assert store.get(USERS, "copy") is None
 
 
-def test_an_item_whose_front_matter_was_damaged_is_passed_over_and_told(store, memory, caplog):
+def test_an_item_whose_front_matter_was_damaged_is_passed_over_and_reported(store, memory, caplog):
     store.batch([PutOp(USERS, "a", {"n": 1}), PutOp(USERS, "b", {"n": 2})])
     path = memory.workspace.root / "memory/users/anna/a.md"
     path.write_text(path.read_text(encoding="utf-8").replace('{"n":', '{"n"'), encoding="utf-8")
@@ -476,7 +476,7 @@ def test_nesting_too_deep_is_refused_before_anything_is_written(store, memory):
 
 @pytest.mark.parametrize("given", ["notes", None, 3])
 def test_what_is_no_memory_is_refused_with_what_to_do(given):
-    with pytest.raises(TypeError, match=r"OpenClawStore\(Memory\.open\(PATH\)\)"):
+    with pytest.raises(TypeError, match=r"Memory\.open\(folder\)"):
         OpenClawStore(given)
 
 
@@ -504,7 +504,7 @@ def test_a_namespace_too_deep_for_the_disk_is_refused_and_the_rest_stays(store):
     assert keys(store.search(())) == ["a"]
 
 
-def test_a_search_does_not_wait_for_the_long_sync_of_somebody_else(people, memory, monkeypatch):
+def test_a_search_does_not_wait_for_the_long_sync_of_another_process(people, memory, monkeypatch):
     people.search(USERS, query="boiler")
     people.put(USERS, "new", {"text": "The boiler was painted red."})
 

@@ -52,7 +52,7 @@ def agent(memory, tools, name, **arguments):
     return create_agent(Scripted(messages=iter([call, AIMessage("done")])), tools=tools, store=OpenClawStore(memory))
 
 
-def told(state):
+def reported(state):
     return next(message.content for message in state["messages"] if message.type == "tool")
 
 
@@ -67,14 +67,14 @@ def memory(notes):
 
 def test_what_one_agent_put_another_finds(memory):
     for fact in ("Spare key: it is with Mrs. Groen.", "Boiler: serviced each October."):
-        assert told(agent(memory, [remember], "remember", fact=fact).invoke(ASKED)) == "remembered"
-    found = told(agent(memory, [look_up], "look_up", question="Who has the spare key?").invoke(ASKED))
+        assert reported(agent(memory, [remember], "remember", fact=fact).invoke(ASKED)) == "remembered"
+    found = reported(agent(memory, [look_up], "look_up", question="Who has the spare key?").invoke(ASKED))
     assert found == "Spare key: it is with Mrs. Groen."
 
 
 async def test_what_one_agent_put_another_finds_without_blocking(memory):
     for fact in ("Spare key: it is with Mrs. Groen.", "Boiler: serviced each October."):
         asked = agent(memory, [remember_later], "remember_later", fact=fact).ainvoke(ASKED)
-        assert told(await asked) == "remembered"
+        assert reported(await asked) == "remembered"
     asked = agent(memory, [look_up_later], "look_up_later", question="Who has the spare key?").ainvoke(ASKED)
-    assert told(await asked) == "Spare key: it is with Mrs. Groen."
+    assert reported(await asked) == "Spare key: it is with Mrs. Groen."

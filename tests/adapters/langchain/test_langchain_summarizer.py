@@ -44,7 +44,7 @@ async def waiting(messages):
     return plain(messages)
 
 
-async def talk(agent, *, is_async):
+async def conversation(agent, *, is_async):
     for text in (FACT, *(f"Chatter number {number}." for number in range(4))):
         said = {"messages": [HumanMessage(text)]}
         state = await agent.ainvoke(said, THREAD) if is_async else agent.invoke(said, THREAD)
@@ -60,7 +60,7 @@ async def test_memories_of_what_is_lost_are_saved_before_it_is_summarised(
     agent = create_agent(
         scripted("ok"), [], middleware=[summarization(scripted("never asked"), hook)], checkpointer=InMemorySaver()
     )
-    messages = await talk(agent, is_async=is_async)
+    messages = await conversation(agent, is_async=is_async)
     assert SUMMARY in messages[0].text
     assert "4711" in notes(memory)
     assert (
@@ -86,7 +86,7 @@ async def test_a_chat_model_as_summarizer_writes_both(memory, scripted, is_async
         middleware=[summarization(scripted("x"), flushing_summarizer(model, memory))],
         checkpointer=InMemorySaver(),
     )
-    messages = await talk(agent, is_async=is_async)
+    messages = await conversation(agent, is_async=is_async)
     assert SUMMARY in messages[0].text
     assert "4711" in notes(memory)
 
@@ -157,7 +157,7 @@ async def test_messages_that_are_kept_are_in_the_transcript_of_their_session(mem
     agent = create_agent(
         scripted("ok"), [], middleware=[summarization(scripted("x"), hook)], checkpointer=InMemorySaver()
     )
-    await talk(agent, is_async=is_async)
+    await conversation(agent, is_async=is_async)
     assert "4711" in (memory.workspace.root / "sessions" / f"{kept}.jsonl").read_text()
 
 
@@ -175,7 +175,7 @@ def test_a_function_alone_cannot_write_memories(memory):
         flushing_summarizer(plain, memory)
 
 
-def test_a_version_without_the_hook_is_told_apart(memory, scripted, monkeypatch):
+def test_a_version_without_the_hook_is_kept_apart(memory, scripted, monkeypatch):
     class Earlier(installed.SummarizationMiddleware):
         def __init__(self, model, *, trigger=None, **deprecated):
             super().__init__(model, trigger=trigger, **deprecated)

@@ -126,7 +126,7 @@ def test_a_search_that_finds_nothing_hands_over_an_empty_list(tools):
         ("memory_forget", {"path": "MEMORY.md", "from": 1, "lines": 1, "hash": "0" * 12}, "stale"),
     ],
 )
-async def test_what_a_model_can_mend_is_an_answer(tools, name, arguments, status):
+async def test_what_a_model_can_fix_is_an_answer(tools, name, arguments, status):
     said = {"name": name, "args": arguments, "id": "1", "type": "tool_call"}
     for message in (tools[name].invoke(said), await tools[name].ainvoke(said)):
         answer = json.loads(message.content)

@@ -176,8 +176,8 @@ def test_a_call_whose_arguments_are_no_json_is_kept_without_them(memory, scripte
 
 
 def test_a_long_conversation_is_written_at_once_and_never_again(memory, monkeypatch):
-    talk = [(HumanMessage if at % 2 else AIMessage)(f"Message {at}.", id=str(at)) for at in range(300)]
-    talk[200].content = "x" * 9_000_000
+    chat = [(HumanMessage if at % 2 else AIMessage)(f"Message {at}.", id=str(at)) for at in range(300)]
+    chat[200].content = "x" * 9_000_000
     writes = []
     append = type(memory.session_log("s")).append_entries
     monkeypatch.setattr(
@@ -185,20 +185,20 @@ def test_a_long_conversation_is_written_at_once_and_never_again(memory, monkeypa
     )
     transcripts = TranscriptMiddleware(memory, session_id="s")
     for _ in range(2):
-        transcripts.after_agent({"messages": talk}, None)
+        transcripts.after_agent({"messages": chat}, None)
     assert sum(writes) == 300
     assert len(writes) < 12
-    assert [entry["id"] for entry in entries(memory, "s")] == [message.id for message in talk]
+    assert [entry["id"] for entry in entries(memory, "s")] == [message.id for message in chat]
 
 
 def test_what_could_not_be_written_is_written_later(memory, caplog):
-    talk = [HumanMessage("One.", id="1"), AIMessage("ok", id="2")]
+    chat = [HumanMessage("One.", id="1"), AIMessage("ok", id="2")]
     transcripts = TranscriptMiddleware(memory, session_id="s")
     folder = memory.workspace.root / "sessions"
     folder.write_text("in the way")
-    transcripts.before_model({"messages": talk[:1]}, None)
+    transcripts.before_model({"messages": chat[:1]}, None)
     folder.unlink()
-    transcripts.after_agent({"messages": talk}, None)
+    transcripts.after_agent({"messages": chat}, None)
     assert [text for _, text in spoken(memory, "s")] == ["One.", "ok"]
     assert len(caplog.records) == 1
 
@@ -246,7 +246,7 @@ def test_an_agent_in_a_tool_of_an_agent_has_a_transcript_of_its_own(memory, scri
     assert spoken(memory, "tuesday:tools") == [("user", "How is it in Delft?"), ("assistant", "Sunny.")]
 
 
-def test_system_prompts_are_no_part_of_the_talk(memory, scripted):
+def test_system_prompts_are_no_part_of_the_conversation(memory, scripted):
     agent = create_agent(scripted("ok"), [], middleware=[TranscriptMiddleware(memory, session_id="mine")])
     agent.invoke({"messages": [SystemMessage("Be kind."), HumanMessage("One.")]})
     assert [text for _, text in spoken(memory, "mine")] == ["One.", "ok"]
@@ -258,7 +258,7 @@ def test_a_run_without_a_thread_needs_the_name_of_a_session(memory, scripted):
         agent.invoke(says("One."))
 
 
-def test_a_transcript_that_cannot_be_written_is_told_once_and_breaks_no_run(memory, scripted, caplog):
+def test_a_transcript_that_cannot_be_written_is_reported_once_and_breaks_no_run(memory, scripted, caplog):
     (memory.workspace.root / "sessions").write_text("in the way")
     agent = create_agent(scripted("ok"), [], middleware=[TranscriptMiddleware(memory)], checkpointer=InMemorySaver())
     for text in ("One.", "Two."):

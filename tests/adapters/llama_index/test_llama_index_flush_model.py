@@ -6,7 +6,7 @@ from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMChat
 from llama_index_instrumentation.dispatcher import instrument_tags
 from llama_index_openclaw_memory import _flush_model
 from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
-from scripted_llm import tells_facts, writes_facts
+from scripted_llm import says_facts, writes_facts
 
 from openclaw_memory.flush import FLUSH_TAG
 from openclaw_memory.text.fence import fenced
@@ -70,7 +70,7 @@ def test_a_model_without_tools_is_asked_for_the_notes_themselves(held, noted, ki
         def metadata(self):
             return super().metadata.model_copy(update={"is_function_calling_model": False})
 
-    llm = Plain(script=tells_facts)
+    llm = Plain(script=says_facts)
     assert held(llm).outcome == "saved"
     assert "- the boiler code is 4711" in noted()
     assert "You have no tools here" in llm.seen[0][-1].content
@@ -158,7 +158,7 @@ def test_a_model_is_asked_in_the_one_way_that_it_knows(held, noted, kind, missin
         raise NotImplementedError
 
     only = type("Only", (kind,), dict.fromkeys(missing, refuse))
-    llm = only(script=writes_facts if kind is ScriptedLLM else tells_facts)
+    llm = only(script=writes_facts if kind is ScriptedLLM else says_facts)
     assert held(llm).outcome == "saved"
     assert "the boiler code is 4711" in noted()
 
@@ -168,13 +168,13 @@ def test_a_model_that_cannot_be_asked_at_all_is_one_that_fails(held):
         raise NotImplementedError
 
     only = type("Never", (TextOnlyLLM,), dict.fromkeys(["chat", "stream_chat", "achat"], refuse))
-    assert held(only(script=tells_facts)).outcome == "kept"
+    assert held(only(script=says_facts)).outcome == "kept"
 
 
 @pytest.mark.parametrize("kind", [ScriptedLLM, TextOnlyLLM])
 def test_what_does_not_fit_is_shown_in_parts_and_nothing_is_left_out(held, noted, kind):
     talk = [ChatMessage(f"Please remember: fact {number} of many.\n" + "filler " * 40) for number in range(40)]
-    llm = kind(script=writes_facts if kind is ScriptedLLM else tells_facts)
+    llm = kind(script=writes_facts if kind is ScriptedLLM else says_facts)
     assert held(llm, talk, room=600).outcome == "saved"
     assert all(f"fact {number} of many" in noted() for number in range(40))
     assert all(count(messages[0].content) < 1_000 for messages in llm.seen)

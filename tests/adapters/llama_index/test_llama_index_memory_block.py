@@ -11,7 +11,7 @@ from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock
 from llama_index.core.utils import get_tokenizer
 from llama_index_openclaw_memory import OpenClawMemoryBlock
 from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
-from scripted_llm import tells_facts, writes_facts
+from scripted_llm import says_facts, writes_facts
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import CompactionConfig, EmbeddingConfig
@@ -76,19 +76,6 @@ def test_what_is_ejected_is_in_the_transcript_at_once_with_secrets_masked(memory
     assert kept("s1")[0].startswith("The key is ")
 
 
-def test_messages_that_read_the_same_are_each_kept(memory, kept):
-    block = OpenClawMemoryBlock(memory)
-    put(block, [user("Yes."), user("Yes.")], "s1")
-    put(block, [user("Yes.")], "s1")
-    assert kept("s1") == ["Yes."] * 3
-
-
-def test_the_messages_of_memory_are_left_as_they_are(memory):
-    message = user("Hi.")
-    put(OpenClawMemoryBlock(memory), [message], "s1")
-    assert message == user("Hi.")
-
-
 @pytest.mark.parametrize(
     ("key", "session", "name"),
     [(None, None, "main"), (None, "s1", "s1"), ("agent:main:main", "s1", "agent:main:main")],
@@ -103,15 +90,6 @@ def test_the_transcript_is_the_one_that_openclaw_has_for_the_key(memory):
     memory.flush("agent:main:main", session_id="b7").compacted()
     put(OpenClawMemoryBlock(memory, session_key="agent:main:main"), [user("Hi.")], "s1")
     assert [text_of(message) for message in memory.session_log("b7").messages()] == ["Hi."]
-
-
-def test_of_a_message_that_no_transcript_can_hold_the_words_are_kept(memory, kept):
-    long = reply("The code is 4711. " + "lorem ipsum " * 750_000)
-    put(OpenClawMemoryBlock(memory), [user("One."), long, user("Two.")], "s1")
-    one, in_part, two = kept("s1")
-    assert (one, two) == ("One.", "Two.")
-    assert in_part.startswith("The code is 4711. lorem")
-    assert "[not all is kept: it has" in in_part
 
 
 def test_a_message_that_cannot_be_read_costs_none_of_the_others(memory, kept):
@@ -228,7 +206,7 @@ def test_where_the_memory_wants_no_flush_none_is_held(tmp_path):
 
 @pytest.mark.parametrize("session", [None, "s1"])
 def test_the_end_of_a_session_flushes_what_is_left(memory, noted, session):
-    block = OpenClawMemoryBlock(memory, llm=TextOnlyLLM(script=tells_facts))
+    block = OpenClawMemoryBlock(memory, llm=TextOnlyLLM(script=says_facts))
     put(block, facts(1), "s1")
     asyncio.run(block.aflush(session))
     assert "fact 1 is here" in noted()
@@ -262,8 +240,11 @@ def test_of_a_long_transcript_that_was_never_flushed_the_end_alone_is_shown(memo
 
 @pytest.mark.parametrize(
     "answer",
-    [ConnectionError("hung up"), "I cannot do that.", "", calling("memory_append"), calling("rm", path="/")],
-    ids=["hangs up", "refuses", "says nothing", "calls without a text", "calls something else"],
+    [
+        *[ConnectionError("hung up"), RecursionError("deep"), "I cannot do that.", ""],
+        *[calling("memory_append"), calling("rm", path="/")],
+    ],
+    ids=["hangs up", "fails oddly", "refuses", "says nothing", "calls without a text", "calls something else"],
 )
 def test_a_model_that_fails_loses_nothing_and_raises_nothing(memory, kept, answer):
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=saying(answer)), flush_tokens=1)
@@ -301,10 +282,6 @@ def test_what_is_relevant_to_the_latest_message_of_the_user_is_recalled_in_a_fen
 @pytest.mark.parametrize("messages", [[], [reply("Hi.")], [user("")], [user(" \n")]], ids=str)
 def test_without_a_question_nothing_is_recalled(recalling, messages):
     assert get(recalling, *messages) == ""
-
-
-def test_a_block_that_is_asked_without_messages_recalls_nothing(recalling):
-    assert asyncio.run(recalling.aget()) == ""
 
 
 def test_of_a_long_message_the_question_is_looked_up(recalling):

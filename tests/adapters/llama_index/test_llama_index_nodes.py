@@ -133,10 +133,6 @@ def test_an_index_node_keeps_what_it_leads_to():
     assert (back.index_id, back.text) == ("inner", "summary")
 
 
-def test_dates_become_text_as_where_llama_index_stores_a_node():
-    assert written_of(TextNode(metadata={"day": datetime.date(2026, 1, 2)})).metadata == {"day": "2026-01-02"}
-
-
 @pytest.mark.parametrize(
     ("node", "named"),
     [

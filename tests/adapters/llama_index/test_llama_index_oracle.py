@@ -1,6 +1,5 @@
 """The vector store beside LlamaIndex's own `SimpleVectorStore`: the same nodes, similarities and order."""
 
-import shutil
 import tempfile
 
 import numpy as np
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import (
     FilterCondition,
-    FilterOperator,
     MetadataFilter,
     MetadataFilters,
     VectorStoreQuery,
@@ -128,44 +126,3 @@ def test_what_is_left_after_deleting_and_adding_again_is_the_same(nodes, calls, 
         assert sorted(one.node_id for one in ours.get_nodes()) == sorted(theirs.data.embedding_dict)
         for vector in questions:
             assert_same(ours.query(VectorStoreQuery(vector, 9)), theirs.query(VectorStoreQuery(vector, 9)))
-
-
-@needs_all_filters
-def test_every_operator_finds_what_it_finds_there(tmp_path):
-    nodes = [
-        node("one", embedding=[1.0, 0.0], n=1, word="A Boat", tags=["red", "green"]),
-        node("two", embedding=[0.0, 1.0], n=2, word="a mill", tags=["blue"]),
-        node("none", embedding=[1.0, 1.0], n=3, word="", tags=[]),
-    ]
-    table = [
-        ("n", 2, "== > < != >= <="),
-        ("n", [1, 3], "in nin"),
-        ("tags", ["red", "green"], "any all"),
-        ("tags", "blue", "contains"),
-        ("word", "a", "text_match text_match_insensitive"),
-        ("tags", None, "is_empty"),
-    ]
-    counted = 0
-    with Memory.open(tmp_path, embedder=None) as memory:
-        ours, theirs = filled(memory, nodes)
-        for key, value, kinds in table:
-            for kind in kinds.split():
-                for condition in FilterCondition:
-                    leaf = MetadataFilter(key=key, value=value, operator=FilterOperator(kind))
-                    query = VectorStoreQuery(
-                        [1.0, 0.5], 3, filters=MetadataFilters(filters=[leaf], condition=condition)
-                    )
-                    assert ours.query(query).ids == theirs.query(query).ids, (key, kind, condition)
-                    counted += 1
-    assert counted == 3 * len(FilterOperator)
-
-
-def test_the_files_alone_give_the_same_answers(tmp_path):
-    random = np.random.default_rng(7)
-    nodes = [node(f"n{at}", f"text {at}", embedding=random.normal(size=8).tolist()) for at in range(9)]
-    query = VectorStoreQuery(random.normal(size=8).tolist(), 5)
-    with Memory.open(tmp_path, embedder=None) as memory:
-        _, theirs = filled(memory, nodes)
-    shutil.rmtree(tmp_path / ".memory")
-    with Memory.open(tmp_path, embedder=None) as memory:
-        assert_same(OpenClawVectorStore(memory).query(query), theirs.query(query))

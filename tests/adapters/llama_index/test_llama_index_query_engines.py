@@ -1,10 +1,7 @@
 """Query engines, chat engines and fusions over the retriever: they show the model its lines, and the user where from."""
 
-import asyncio
-
 import pytest
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine
-from llama_index.core.postprocessor import LongContextReorder, SimilarityPostprocessor
 from llama_index.core.query_engine import CitationQueryEngine, RetrieverQueryEngine
 from llama_index.core.response_synthesizers import ResponseMode
 from llama_index.core.retrievers import QueryFusionRetriever
@@ -101,21 +98,3 @@ async def test_a_fusion_finds_lines_that_several_questions_found_once(household,
         assert len(ids) == len(set(ids))
         assert {"memory/household.md#L1-L3", "MEMORY.md#L1-L4"} <= set(ids), ids
         assert [node.score for node in found] == sorted((node.score for node in found), reverse=True)
-
-
-async def test_postprocessors_choose_and_order_the_lines(retriever, llm):
-    scores = [node.score for node in retriever.retrieve("boiler")]
-    assert len(scores) > 1
-    best = SimilarityPostprocessor(similarity_cutoff=scores[0])
-    engine = RetrieverQueryEngine.from_args(retriever, llm=llm, node_postprocessors=[best, LongContextReorder()])
-    for response in (engine.query("boiler"), await engine.aquery("boiler")):
-        assert [node.score for node in response.source_nodes] == scores[:1]
-
-
-def test_several_questions_at_once_share_one_engine(retriever, llm):
-    engine = RetrieverQueryEngine.from_args(retriever, llm=llm)
-
-    async def ask():
-        return await asyncio.gather(*(engine.aquery(QUESTION) for _ in range(8)))
-
-    assert {tuple(citations(response)) for response in asyncio.run(ask())} == {tuple(citations(engine.query(QUESTION)))}

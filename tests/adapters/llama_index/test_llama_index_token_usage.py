@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse
-from llama_index_openclaw_memory._token_usage import reported_tokens
+from llama_index_openclaw_memory.event_handler import reported_tokens
 
 USAGE = {
     "OpenAI": ({"usage": {"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100}}, {}),

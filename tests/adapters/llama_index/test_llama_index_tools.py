@@ -4,8 +4,6 @@ import json
 from typing import ClassVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from llama_index.core.memory import Memory as ChatMemory
 from llama_index.core.tools import FunctionTool, ToolMetadata, ToolOutput
 from llama_index.core.tools.calling import acall_tool, call_tool
@@ -17,7 +15,7 @@ from pydantic import BaseModel
 from openclaw_memory import Memory
 from openclaw_memory import tools as core
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.tools.schemas import TOOL_DESCRIPTIONS, TOOL_SCHEMAS
+from openclaw_memory.tools.handlers import TOOL_DESCRIPTIONS, TOOL_SCHEMAS
 
 QUESTION = "Who services the boiler?"
 LINE = {"path": "memory/household.md", "from": 3, "lines": 1}
@@ -110,36 +108,6 @@ async def test_what_a_model_can_mend_is_an_answer(tools, name, arguments, status
         assert answer["error"]
         assert output.is_error
         assert getattr(output, "exception", None) is None  # older versions have none
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
-    max_leaves=3,
-)
-NAMES = st.sampled_from(["query", "path", "from", "lines", "maxResults", "self", "ctx", "args", "name"]) | st.text()
-
-
-# One memory is for all examples: they write nothing.
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(arguments=st.dictionaries(NAMES, VALUES, max_size=4), name=st.sampled_from(["memory_search", "memory_get"]))
-def test_whatever_a_model_sends_it_gets_an_answer(tools, arguments, name):
-    output = tools[name].call(**arguments)
-    assert output.is_error == (json.loads(output.content)["status"] != "ok")
-    assert getattr(output, "exception", None) is None  # older versions have none
-
-
-def test_a_closed_memory_is_an_answer_too(tools, memory):
-    memory.close()
-    assert tools["memory_search"](query=QUESTION).raw_output["status"] == "unavailable"
-
-
-def test_lines_are_read_changed_and_removed(tools, notes):
-    seen = tools["memory_get"](**LINE).raw_output["hash"]
-    changed = tools["memory_edit"](**LINE, hash=seen, text="Van Dam retired.").raw_output
-    assert (notes / "memory/household.md").read_text() == "# Household\n\nVan Dam retired.\n"
-    assert tools["memory_forget"](**LINE, hash=changed["hash"]).raw_output["status"] == "ok"
-    assert "retired" not in (notes / "memory/household.md").read_text()
 
 
 GROUP = "agent:main:telegram:group:7"

@@ -1,27 +1,93 @@
-"""The contract of a store, as a check."""
+"""The contracts of an embedder and of a store, as checks."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import EmbedderError, StoreError, SyncBusyError
-from openclaw_memory.types import SOURCES, CandidateRequest, Chunk, ChunkRow, FileRecord, IndexMeta, Store
+from openclaw_memory.types import SOURCES, CandidateRequest, Chunk, ChunkRow, Embedder, FileRecord, IndexMeta, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Future
 
     from openclaw_memory.types import Matrix, Source, Where
     from openclaw_memory.types.where import Scalar
 
+SAMPLE_TEXTS = (
+    "The database index is rebuilt every night at three.",
+    "Caroline went to the pottery class on Thursday.",
+    "Het recept vraagt om twee eieren en een kop bloem.",
+)
+ODD_TEXTS = ("", " \n\t", "🦄🎉", "a\x00b", "\ud800 lone surrogate", "ab " * 3334, "x" * 10_000)
+# What keys of well-known services begin with, and what stands before one in a header.
+SECRET = re.compile(r"(?:\bsk-|\bAIza|\bpa-|\bhf_|Bearer\s+)[\w-]{12,}")
 _DIMS = 8
 
 # What SQLite's full-text syntax, SQL, UTF-8 or C strings would stumble over.
 _HOSTILE_TERMS = ('"', "'", "*", "AND", "OR NOT", "terms:x", "a\x00b", "\ud800", "-", "(", "x" * 5000)
+
+
+def check_embedder(embedder: Embedder) -> None:
+    """Check that an embedder keeps the contract of `types.Embedder`. About twenty texts are embedded.
+
+    Vectors are float32 of one length for questions and documents alike, of unit length (a text without words may have
+    the zero vector), the same for the same text in any company, and different for different texts.
+
+    Args:
+        embedder: The embedder.
+
+    Raises:
+        AssertionError: It breaks the contract; the message says where.
+    """
+    assert isinstance(embedder, Embedder), f"{embedder!r} lacks a name or a method of the Embedder protocol"
+    _check_names(embedder)
+    documents = embedder.embed_documents(list(SAMPLE_TEXTS))
+    _check_rows(documents, SAMPLE_TEXTS)
+    for text, row in zip(SAMPLE_TEXTS, documents, strict=True):
+        query = embedder.embed_query(text)
+        assert query.shape == row.shape, f"a question has shape {query.shape}, a document {row.shape}; they must agree"
+        _check_rows(query[None], [text])
+        alone, again = embedder.embed_documents([text])[0], embedder.embed_documents(list(SAMPLE_TEXTS))
+        assert alone @ row > 0.999, f"{text!r} has another vector alone than in company"
+        assert (again * documents).sum(axis=1).min() > 0.999, "the same texts had other vectors the second time"
+        nearest = int((documents @ query).argmax())
+        assert SAMPLE_TEXTS[nearest] == text, f"{text!r} as a question is nearer to {SAMPLE_TEXTS[nearest]!r}"
+    likeness = documents @ documents.T
+    assert likeness[0, 1] < 0.999, "different texts have the same vector"
+    nothing = embedder.embed_documents([])
+    assert nothing.ndim == 2, f"no texts must give shape (0, dims), not {nothing.shape}"
+    assert len(nothing) == 0, f"no texts must give no vectors, not {len(nothing)}"
+    odd = embedder.embed_documents(list(ODD_TEXTS))
+    assert odd.shape == (len(ODD_TEXTS), documents.shape[1]), f"odd texts gave shape {odd.shape}"
+    _check_rows(odd, ODD_TEXTS, may_be_zero=True)
+    for text in ODD_TEXTS:
+        _check_rows(embedder.embed_query(text)[None], [text], may_be_zero=True)
+
+
+def _check_names(embedder: Embedder) -> None:
+    for name in ("provider", "model", "identity"):
+        value = getattr(embedder, name)
+        assert isinstance(value, str), f"{name} must be a string, not {value!r}"
+        assert value, f"{name} must not be empty"
+        assert not SECRET.search(value), f"{name} holds what looks like a key; leave secrets out of it"
+    leaves = embedder.leaves_machine
+    assert isinstance(leaves, bool), f"leaves_machine must be True or False, not {leaves!r}"
+
+
+def _check_rows(rows: Matrix, texts: Sequence[str], *, may_be_zero: bool = False) -> None:
+    """Assert shape (len(texts), dims), float32, and rows of length 1 (or 0 where that is allowed)."""
+    assert rows.ndim == 2, f"vectors must have shape (n, dims), not {rows.shape}"
+    assert len(rows) == len(texts), f"{len(texts)} texts gave {len(rows)} vectors"
+    assert rows.dtype == "float32", f"vectors must be float32, not {rows.dtype}"
+    for text, length in zip(texts, (rows.astype("float64") ** 2).sum(axis=1) ** 0.5, strict=True):
+        unit_or_zero = abs(length - 1) < 1e-3 or (may_be_zero and length == 0)
+        assert unit_or_zero, f"{text[:40]!r} has a vector of length {length}; normalise it"
 
 
 def check_store(open_store: Callable[[], Store]) -> None:
@@ -226,22 +292,7 @@ def _check_text(store: Store) -> None:
 
 def _check_terms(store: Store) -> None:
     _rebuilt(store, _made_meta())
-    terms = [
-        "geo-1000",
-        "snake_case",
-        "c++",
-        "a.b/c",
-        "数据",
-        "ça",
-        "it's",
-        "#tag",
-        "x=1",
-        "[1]",
-        "a:b",
-        "(p)",
-        "q*",
-        "^r",
-    ]
+    terms = "geo-1000 snake_case c++ a.b/c 数据 ça it's #tag x=1 [1] a:b (p) q* ^r".split()
     rows = [_made_row(at, term) for at, term in enumerate(terms, start=1)]
     context = _made_row(len(rows) + 1, "other", context_terms="heading")
     store.replace_files([(_made_record("memory/terms.md"), [*rows, context])])
@@ -428,7 +479,6 @@ def _check_builds(store: Store) -> None:
 
 
 def _check_locks(store: Store) -> None:
-    """One thread at a time holds a lock, and the store says so."""
     from concurrent.futures import ThreadPoolExecutor
 
     store.set_meta("name", "text")  # so that there is a place for the lock
@@ -440,26 +490,24 @@ def _check_locks(store: Store) -> None:
     def notify(reason: str) -> None:
         raise ValueError(reason)
 
-    def is_ended_by_notify() -> bool:
-        try:
-            with store.lock("sync", 10, notify):
-                return False
-        except ValueError:
-            return True
+    def wait_for_long() -> None:
+        with store.lock("sync", 10, notify):
+            pass
 
     with ThreadPoolExecutor(1) as other, store.lock("sync") as alone:
         assert alone, "a lock that is free must be taken"
         assert "sync" in store.describe(counts=False).locked, "describe must name a lock that is held"
         assert not taken("sync"), "a thread must not wait for itself, and a second lock is none"
         assert other.submit(taken, "watch").result(), "locks of other names must not keep each other out"
-        assert _is_busy(lambda: other.submit(taken, "sync").result()), "a lock that is held must keep threads out"
-        assert other.submit(is_ended_by_notify).result(), "notify must be called, and what it raises end the waiting"
+        busy = _refuses(lambda: other.submit(taken, "sync").result(), SyncBusyError)
+        assert busy, "a lock that is held must keep threads out"
+        ended = _refuses(lambda: other.submit(wait_for_long).result(), ValueError)
+        assert ended, "notify must be called, and what it raises end the waiting"
     assert "sync" not in store.describe(counts=False).locked, "a lock that was let go must not be named"
     assert taken("sync"), "a lock that was let go must be free"
 
 
 def _check_recovery(store: Store) -> None:
-    """An empty index takes the place of a damaged one."""
     _filled(store)
     assert store.recover("a test says so"), "recover must say what it did"
     assert store.meta() is None, "after recover the index must be empty and new"
@@ -537,7 +585,6 @@ def _check_documents(store: Store) -> None:
     assert store.search_vector(query, 5, identity=other, source="sessions") == [], "source must hold for rows as well"
     assert _refuses(lambda: store.search_vector(vectors[0], 5, identity=other)), "other dimensions must be refused"
     assert store.describe().chunks == 23, f"rows with an identity are no chunks: 23, not {store.describe().chunks}"
-    assert store.describe().chunks == 23, "rows with an identity must not be counted as chunks"
     assert len(store.search_vector(vectors[0], 100)) == 20, "rows with an identity must not be found among chunks"
     assert len(store.file_chunks("memory/document0.md")) == 1, "rows with an identity must not be among a file's chunks"
     (row_there,) = store.file_chunks("memory/document0.md", other)
@@ -556,27 +603,22 @@ def _check_documents(store: Store) -> None:
 
 
 def _made_meta(identity: str = "check/model") -> IndexMeta:
-    """What an index of this model says of itself."""
     return IndexMeta("check", "model", identity, None, {"style": "headings", "max_chars": 700}, schema_version=1)
 
 
 def _made_record(path: str, source: Source = "memory", *, content: str = "") -> FileRecord:
-    """The record of a file with this content."""
     return FileRecord(path, source, _made_key(content), size=len(content), mtime_ns=1 << 60, inode=7, checked_ns=9)
 
 
 def _made_row(line: int, terms: str, *, context_terms: str = "", key: str | None = None) -> ChunkRow:
-    """A chunk of one line with these terms."""
     return ChunkRow(Chunk(line, line, line * 10, terms, context_terms), terms, context_terms, key)
 
 
 def _made_key(text: object) -> str:
-    """The key of a vector."""
     return hashlib.sha256(str(text).encode()).hexdigest()
 
 
 def _made_vectors(count: int, dims: int = _DIMS, seed: int = 0) -> Matrix:
-    """Random unit vectors, shape (count, dims)."""
     import numpy as np
 
     rows = np.random.default_rng(seed).normal(size=(count, dims)).astype(np.float32)
@@ -585,7 +627,6 @@ def _made_vectors(count: int, dims: int = _DIMS, seed: int = 0) -> Matrix:
 
 
 def _rebuilt(store: Store, meta: IndexMeta) -> None:
-    """Build an index without files in the place of the one that is there."""
     store.begin_build(meta).publish()
 
 
@@ -609,20 +650,12 @@ def _ids_of(store: Store, path: str) -> list[int]:
     return [chunk.id for chunk in found if chunk.path == path]
 
 
-def _is_busy(call: Callable[[], object]) -> bool:
-    """Whether a call raises the error of a lock that is held."""
+def _refuses(
+    call: Callable[[], object], errors: type[Exception] | tuple[type[Exception], ...] = (EmbedderError, StoreError)
+) -> bool:
     try:
         call()
-    except SyncBusyError:
-        return True
-    return False
-
-
-def _refuses(call: Callable[[], object]) -> bool:
-    """Whether a call raises one of the errors that a store may raise."""
-    try:
-        call()
-    except (EmbedderError, StoreError):
+    except errors:
         return True
     return False
 
