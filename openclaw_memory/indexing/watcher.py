@@ -262,7 +262,6 @@ class Watcher:
         self._retry_seconds = min(2 * self._retry_seconds, longest)
 
     def _is_alone(self) -> bool:
-        """Return whether no other watcher is at work on this index, as far as that is known."""
         if not self._has_lock:
             try:
                 self._has_lock = self._lock.enter_context(self._take_lock())
@@ -351,7 +350,7 @@ def folders_of(workspace: Workspace) -> dict[str, bool]:
             flat.append(os.path.dirname(path))
         else:
             trees.append(path)
-    outer = [path for path in trees if not any(_is_below(path, tree) for tree in trees)]
+    outer = [path for path in trees if not any(path.startswith(tree.rstrip(os.sep) + os.sep) for tree in trees)]
     return {**dict.fromkeys(flat, False), **dict.fromkeys(outer, True)}
 
 
@@ -420,10 +419,6 @@ def _reader_has_ended() -> bool:
     module = sys.modules.get("watchdog.observers.inotify_c")
     reader = getattr(getattr(module, "InotifyFD", None), "_instance", None)
     return reader is not None and not reader.is_alive()
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def _identity(path: str) -> _Identity | None:

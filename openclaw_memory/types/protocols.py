@@ -404,7 +404,6 @@ def gather_candidates(
 
 
 def _hits(store: Store, request: CandidateRequest, source: Source | None) -> SourceHits:
-    """Return what keyword and vector search find in one source; None searches all."""
     from openclaw_memory.types.index import SourceHits
 
     where = request.where
@@ -423,7 +422,6 @@ def _hits(store: Store, request: CandidateRequest, source: Source | None) -> Sou
 
 
 def _cosines(query: Vector, vectors: Mapping[int, Vector]) -> dict[int, float]:
-    """Return the cosine of each vector with that of the query."""
     if not vectors:
         return {}
     import numpy as np

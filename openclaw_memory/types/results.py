@@ -393,7 +393,6 @@ def _inline(table: Mapping[str, Any]) -> str:
 
 
 def _near(path: str) -> str:
-    """Return a path relative to the current folder if it is below it."""
     try:
         below = os.path.relpath(path)
     except (OSError, ValueError):  # the current folder is gone, or on another drive

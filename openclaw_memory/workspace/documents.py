@@ -277,7 +277,6 @@ def _with_embedding(fields: Mapping[str, Any], text: str, old: FrontMatter) -> M
 
 
 def _check_comparable(vectors: tuple[str, int], root: Path, rules: FilesConfig, cache: DocumentCache) -> None:
-    """Raise EmbedderError if other documents came with vectors of another model, or of other dimensions."""
     model, dims = vectors
     listed = (cache.listed(path, info).vectors for path, info in notes_below(root, DOCUMENTS_FOLDER, rules))
     others = sorted({one for one in listed if one is not None and one != vectors})
