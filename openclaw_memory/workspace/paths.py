@@ -27,6 +27,7 @@ NOTES_FOLDER = "memory"
 DOCUMENTS_FOLDER = f"{NOTES_FOLDER}/notes"  # what programs add
 TRANSCRIPTS = "sessions"  # what a transcript's path begins with, wherever its folder lies
 TRANSCRIPT_SUFFIX = ".jsonl"
+_BELOW_TRANSCRIPTS = f"{TRANSCRIPTS}/"
 
 # A conversation fills some megabytes. A larger file is not one, and would take seconds to read.
 MAX_TRANSCRIPT_BYTES = 1 << 30
@@ -94,7 +95,7 @@ def is_memory(root: Path, rules: FilesConfig, path: str) -> bool:
 
 def is_transcript(path: str) -> bool:
     """Return whether the path of a memory file is that of a transcript."""
-    return path.startswith(f"{TRANSCRIPTS}/") and path.endswith(TRANSCRIPT_SUFFIX)
+    return path.startswith(_BELOW_TRANSCRIPTS) and path.endswith(TRANSCRIPT_SUFFIX)
 
 
 def transcripts_place(root: Path, sessions: SessionsConfig) -> Place:
@@ -180,6 +181,8 @@ def why_left_out(info: os.stat_result, rules: FilesConfig, path: str = "") -> st
 
 def is_unicode(path: str) -> bool:
     """Return whether a path is text that can be stored: names on disk may be any bytes, read as lone surrogates."""
+    if path.isascii():
+        return True
     try:
         path.encode()
     except UnicodeEncodeError:
