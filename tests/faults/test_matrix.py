@@ -75,7 +75,7 @@ FAULTS = (
         f"{UPKEEP}::test_a_lock_is_no_damage",
         f"{STORE}::test_a_damaged_index_gives_typed_errors_and_never_wrong_rows",
         f"{STORE}::test_a_file_that_is_no_database_is_reported_as_damaged_and_left_alone",
-        "cli/test_cli.py::test_a_damaged_index_is_told_and_built_again",
+        "cli/test_cli.py::test_a_damaged_index_is_reported_and_built_again",
     )),
     Fault(6, "one bit of the index is flipped", "no wrong text is returned", "300 bits, and 6 through a search (100 nightly)", (
         "indexing/test_recovery.py::test_a_flipped_bit_gives_the_right_rows_or_an_error_that_says_damage",
@@ -197,7 +197,7 @@ FAULTS = (
         f"{LAWS}::test_a_decision_is_what_its_parts_say",
         f"{FLUSH}::test_a_flush_is_due_at_176_000_of_200_000_tokens_and_once_a_cycle",
         f"{FLUSH}::test_what_is_marked_is_the_count_before_the_compaction",
-        f"{FLUSH}::test_a_state_that_cannot_be_read_is_known_to_all_flushes_of_a_program_and_told_once",
+        f"{FLUSH}::test_a_state_that_cannot_be_read_is_known_to_all_flushes_of_a_program_and_reported_once",
     )),
     Fault(28, "`NO_REPLY` in any case, streamed in any pieces", "reaches nobody", "24 forms, every split into three", (
         f"{SILENT}::test_of_a_reply_the_token_is_taken_and_whatever_declines_shows_nothing_however_it_is_split",
@@ -217,7 +217,7 @@ FAULTS = (
         f"{FLUSH}::test_flushes_at_the_same_time_lose_nothing_and_write_nothing_twice",
         f"{FLUSH}::test_flushes_of_a_program_hold_one_turn_at_a_time_and_of_several_too",
         f"{FLUSH}::test_a_cycle_that_another_process_flushes_is_taken_over_once_that_must_be_dead",
-        "flush/test_note_writer.py::test_afterwards_each_line_stands_in_its_place",
+        "flush/test_note_writer.py::test_afterwards_each_line_is_in_its_place",
         f"{LAWS}::test_wherever_a_flush_dies_the_next_one_writes_no_line_twice",
     )),
     Fault(31, "a text that forges the fence of recalled memory, with look-alikes", "cannot close it", "100 texts (5,000 nightly)", (
