@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from llama_index_openclaw_memory import _flush_model
-from llama_index_openclaw_memory._messages import as_text
+from llama_index_openclaw_memory._messages import as_text, estimated
 from openclaw_memory.conversation import Message, compaction_threshold, cut, estimated_tokens
 from openclaw_memory.errors import StoreError
 from openclaw_memory.flush import Flush, messages_since, run_flush, transcribed
@@ -277,7 +277,7 @@ class Ejected:
 
         def drive(turn: FlushTurn) -> None:
             room = compaction_threshold(_flush_model.window_of(llm), self._memory.config.compaction)
-            _flush_model.flush(turn, llm, as_text(messages), room=room, count=_estimated)
+            _flush_model.flush(turn, llm, as_text(messages), room=room, count=estimated)
             flush.compacted(log_bytes=end)
 
         return run_flush(flush.key, begin, drive)
@@ -287,7 +287,3 @@ def _looked_at(flush: Flush) -> int:
     """The byte of the transcript to which some program has flushed it."""
     done = flush.state.compacted_bytes
     return done if done <= flush.log.size else 0
-
-
-def _estimated(text: str) -> int:
-    return estimated_tokens([{"role": "user", "content": text}])

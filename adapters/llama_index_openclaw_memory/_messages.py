@@ -170,3 +170,8 @@ def _text(value: object) -> str:
 
 def _blocks(text: str) -> list[dict[str, Any]]:
     return [{"type": "text", "text": text}] if text else []
+
+
+def estimated(text: str) -> int:
+    """The tokens of a text by OpenClaw's estimate: four characters are one."""
+    return -(-len(text) // 4)

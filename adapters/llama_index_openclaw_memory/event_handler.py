@@ -27,7 +27,7 @@ from pydantic import Field, PrivateAttr
 
 from llama_index_openclaw_memory._eviction import Workers
 from llama_index_openclaw_memory._flush_model import flush, window_of
-from llama_index_openclaw_memory._messages import as_text, calls_of, openclaw_messages
+from llama_index_openclaw_memory._messages import as_text, calls_of, estimated, openclaw_messages
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import compaction_threshold
@@ -130,7 +130,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
             "llm": llm,
             "window": size,
             "session_key": session_key,
-            "token_counter": token_counter or _about,
+            "token_counter": token_counter or estimated,
         }
         super().__init__(**fields)
         self._detector = ConversationDetector(
@@ -256,11 +256,6 @@ class MemoryFlushEventHandler(BaseEventHandler):
 
 def _text(conversation: Sequence[ChatMessage]) -> str:
     return as_text(openclaw_messages(conversation))
-
-
-def _about(text: str) -> int:
-    """The estimate of OpenClaw: four characters are a token."""
-    return -(-len(text) // 4)
 
 
 def reported_tokens(response: Any) -> int:

@@ -145,8 +145,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         """Flush what was ejected since the last flush, at the end of a session.
 
         A running flush of the session is waited for, for up to a minute if another thread holds it. What `Memory` has
-        not
-        ejected is not included: hand it to `aput` first if the conversation is over.
+        not ejected is not included: hand it to `aput` first if the conversation is over.
 
         Args:
             session_id: The session. Default: all of them.

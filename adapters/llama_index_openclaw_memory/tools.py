@@ -146,8 +146,8 @@ def memory_tools(
     Args:
         memory: The memory.
         session_key: Where the agent speaks: less is shown in groups and channels. Default: that of each run,
-            `session_key`
-            in the store of its `Context` or in its state (`initial_state`), else the `session_id` of its `Memory`.
+            `session_key` in the store of its `Context` or in its state (`initial_state`), else the `session_id` of its
+            `Memory`.
         edit: Whether to add `memory_edit` and `memory_forget`. Default: no.
         append: Whether to add `memory_append`. Default: yes.
         source: "memory" for notes alone, "sessions" for transcripts alone. Default: both.
@@ -197,7 +197,6 @@ def _arguments(tool: Tool, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[
 
 
 def _described(tool: MemoryTool, metadata: ToolMetadata | None) -> MemoryTool:
-    """The tool as a program wants it to be called."""
     if metadata is None:
         return tool
     # DefaultToolFnSchema is what ToolMetadata has without a schema of its own.
@@ -207,7 +206,6 @@ def _described(tool: MemoryTool, metadata: ToolMetadata | None) -> MemoryTool:
 
 
 def _taken_context(kwargs: dict[str, Any]) -> Context[Any] | None:
-    """Return the context among the arguments, which the model did not pass."""
     return kwargs.pop(CONTEXT) if isinstance(kwargs.get(CONTEXT), Context) else None
 
 

@@ -130,8 +130,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
         Args:
             nodes: The nodes. Those without an embedding are embedded here if a model is available, and are otherwise
-                found by their
-                words.
+                found by their words.
             kwargs: None are taken.
 
         Raises:

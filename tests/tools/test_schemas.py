@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.tools.schemas import TOOL_DESCRIPTIONS as TEXTS
-from openclaw_memory.tools.schemas import TOOL_SCHEMAS as SCHEMAS
-from openclaw_memory.tools.schemas import checked_arguments
+from openclaw_memory.tools.handlers import TOOL_DESCRIPTIONS as TEXTS
+from openclaw_memory.tools.handlers import TOOL_SCHEMAS as SCHEMAS
+from openclaw_memory.tools.handlers import checked_arguments
 from openclaw_memory.workspace.safe_read import DEFAULT_LINES
 
 EDIT = {"path": "memory/a.md", "from": 3, "lines": 1, "text": "new", "hash": "0123456789ab"}

@@ -13,7 +13,7 @@ from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, callin
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from openclaw_memory import Memory
-from openclaw_memory.tools.schemas import TOOL_DESCRIPTIONS
+from openclaw_memory.tools.handlers import TOOL_DESCRIPTIONS
 
 # An agent that is made looks at every attribute of itself, also at those that pydantic warns of.
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from openclaw_memory import Memory
 from openclaw_memory import tools as core
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.tools.schemas import TOOL_DESCRIPTIONS, TOOL_SCHEMAS
+from openclaw_memory.tools.handlers import TOOL_DESCRIPTIONS, TOOL_SCHEMAS
 
 QUESTION = "Who services the boiler?"
 LINE = {"path": "memory/household.md", "from": 3, "lines": 1}
