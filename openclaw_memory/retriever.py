@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig, SearchConfig
 from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
-from openclaw_memory.errors import EmbedderError, IndexReplacedError
+from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.indexing.staleness import BUILDING, NOTHING_YET
 from openclaw_memory.types import IndexMeta, Source, Store, WordVectorEmbedder
@@ -30,7 +29,6 @@ class Retriever:
     ) -> None:
         self._workspace, self._service, self._embedders, self._config = workspace, service, embedders, config
         self._words: WordVectors | None = None
-        self._complete = False  # whether the index was complete in the last search
         self._making = threading.Lock()
 
     def answer(
@@ -43,30 +41,16 @@ class Retriever:
         now: datetime.datetime | None = None,
     ) -> SearchResults:
         """Return the results of a search; a damaged index is built again first."""
-        found = partial(self._found, query, rules, source, explain=explain, now=now)
-        results, recovered = self._service.recovering(found)
-        return replace(results, reason=_joined(recovered, results.reason))
-
-    def _found(
-        self, query: str, rules: SearchConfig, source: Source | None, *, explain: bool, now: datetime.datetime | None
-    ) -> SearchResults:
         from openclaw_memory.search import SearchResults
 
         if not (self._config.sync.before_search or self._service.has_index()):
             return SearchResults((), query, "keyword", "none", "", stale=True, reason=NOTHING_YET)
-        known = self._complete
-        rebuilt = None if known else self._service.make_searchable()
-        with self._service.priority.searching(), self._service.store().snapshot() as frozen:
-            stored = frozen.meta()
-            self._complete = stored is not None and stored.complete
-            if stored is None and not known and self._service.builds_before_search:
-                raise IndexReplacedError("the index was deleted when it had just been built; search again")
-            if self._complete or not known:
-                results = self._results(frozen, stored, query, rules, source, explain=explain, now=now)
-                building = BUILDING if stored is not None and not stored.complete else None
-                return replace(results, reason=_joined(rebuilt, building, results.reason))
-        # The index was emptied since the last search.
-        return self._found(query, rules, source, explain=explain, now=now)
+
+        def found(store: Store, stored: IndexMeta | None) -> SearchResults:
+            return self._results(store, stored, query, rules, source, explain=explain, now=now)
+
+        results, done = self._service.reading(found)
+        return replace(results, reason=_joined(done, results.reason))
 
     def _results(
         self,
@@ -97,7 +81,8 @@ class Retriever:
         )
         if not (results or results.filtered or store.files()):
             reason = _joined(reason, self._workspace.advice(len(self._workspace.scan().files)))
-        return replace(results, stale=stale, reason=results.reason or reason)
+        building = BUILDING if stored is not None and not stored.complete else None
+        return replace(results, stale=stale, reason=_joined(building, results.reason or reason))
 
     def _word_vectors(self, embedder: CircuitBreakerEmbedder) -> WordVectors:
         """Return vectors of words, to compare lines with: the embedder's own, or those of the bundled model."""

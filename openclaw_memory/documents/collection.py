@@ -30,7 +30,6 @@ from openclaw_memory.documents.validation import (
 from openclaw_memory.documents.vectors import DocumentVectors, row_identity, vector_of_file
 from openclaw_memory.errors import (
     EmbedderError,
-    IndexReplacedError,
     InvalidInputError,
     QueryError,
     StoreError,
@@ -39,7 +38,7 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.text.terms import query_terms
-from openclaw_memory.types import Document, Embedder, Source, Store, StoredChunk, VectorSource
+from openclaw_memory.types import Document, Embedder, IndexMeta, Source, Store, StoredChunk, VectorSource
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.document_cache import DocumentCache, check_names_no_file, cited_lines, document_of
 from openclaw_memory.workspace.documents import Fields, Upserted
@@ -522,17 +521,11 @@ class Documents:
     def _reading(self, work: Callable[[Store], _Result]) -> _Result:
         """Return what `work` returns for the index as it is now, built first if missing and rebuilt if damaged."""
 
-        def read() -> _Result:
-            self._service.make_searchable()
-            self._service.is_behind()
-            with self._service.store().snapshot() as frozen:
-                stored = frozen.meta()
-                is_partial = stored is None or (not stored.complete and self._service.is_syncing)
-                if is_partial and self._service.builds_before_search:
-                    raise IndexReplacedError("the index was deleted when it had just been built; search again")
-                return work(frozen)
+        def read(store: Store, _: IndexMeta | None) -> _Result:
+            self._service.is_behind()  # begins a sync in the background where files have changed
+            return work(store)
 
-        return self._service.recovering(read)[0]
+        return self._service.reading(read)[0]
 
     def _near(self, query: str, k: int, where: Where | None) -> list[tuple[Document, float]]:
         """Return what is near to a question by its vector alone; nothing if the index has no such vectors."""

@@ -95,6 +95,11 @@ class Run:
     _groups: deque[Group] = field(default_factory=deque)
     _asked: set[str] = field(default_factory=set)
     _lacks: dict[str, str] = field(default_factory=dict)  # why files lack vectors of which a piece has been written
+    _limits: tuple[int, int] = field(init=False)  # how many files, or chunks, make a group
+
+    def __post_init__(self) -> None:
+        remote = asks_service(self.embedder)
+        self._limits = (FILES_WITH_SERVICE, CHUNKS_WITH_SERVICE) if remote else (FILES_PER_WRITE, CHUNKS_PER_WRITE)
 
     def over(self, files: Sequence[MemoryFile], progress: Callable[[Progress], None] | None) -> None:
         """Bring the rows of these files up to date; `progress` is called between transactions."""
@@ -169,7 +174,7 @@ class Run:
             yield Piece(record, found, embedding=embedding)
 
     def _transcript(self, file: MemoryFile) -> Iterator[Piece | FileRecord]:
-        vectors, size = self.embedder is not None, self._limits()[1]
+        vectors, size = self.embedder is not None, self._limits[1]
         known = None if self.rebuilding else self._known_transcript(file)
         for piece in transcript_pieces(self.workspace, file, known, self.chunking, vectors=vectors, size=size):
             yield piece
@@ -183,13 +188,8 @@ class Run:
             return known
         return replace(known, vectors_missing=str(self.embedder)) if isinstance(self.embedder, EmbedderError) else None
 
-    def _limits(self) -> tuple[int, int]:
-        """Return how many files, or chunks, make a group."""
-        remote = asks_service(self.embedder)
-        return (FILES_WITH_SERVICE, CHUNKS_WITH_SERVICE) if remote else (FILES_PER_WRITE, CHUNKS_PER_WRITE)
-
     def _is_full(self, batch: Sequence[Piece]) -> bool:
-        files, chunks = self._limits()
+        files, chunks = self._limits
         return len(batch) >= files or sum(len(piece.rows) for piece in batch) >= chunks
 
     def _opened(self, batch: list[Piece], done: int) -> Iterator[tuple[str, str]]:
@@ -227,7 +227,9 @@ class Run:
             for piece in pieces:
                 if piece.from_line > 1:
                     self.store.extend_file(piece.record, piece.rows, piece.from_line, self.meta)
-                if piece.last:
+                # A new file without a line that could be read is reported as left out, and not as added.
+                is_unreadable = piece.left_out and piece.from_line == 1 and not piece.rows
+                if piece.last and not (is_unreadable and piece.record.path not in self.before):
                     self._count(piece.record)
             report(group.done)
 

@@ -26,7 +26,7 @@ from openclaw_memory.indexing.background import Background, SearchPriority
 from openclaw_memory.indexing.changes import missing_vectors
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of, record_of_error
 from openclaw_memory.indexing.staleness import Staleness
-from openclaw_memory.types import FileRecord, Progress, Store, StoreInfo, SyncReport
+from openclaw_memory.types import FileRecord, IndexMeta, Progress, Store, StoreInfo, SyncReport
 
 if TYPE_CHECKING:
     from openclaw_memory.indexing.watcher import Watcher
@@ -77,6 +77,7 @@ class IndexService:
         self._sync_thread: int | None = None  # the thread in which a sync is at work here
         self._closed = False
         self._had_index = False
+        self._complete = False  # whether the index was complete when it was last read
         self._recovered: str | None = None  # what was done to a damaged index, until a sync has reported it
         self._watcher_state = ""
         self._missing: Mapping[str, int] | None = None  # as the store says; None after a sync, until it is asked again
@@ -149,6 +150,30 @@ class IndexService:
         if watcher is not None:
             watcher.stop()
         self._background.stop()
+
+    def reading(self, work: Callable[[Store, IndexMeta | None], _Result]) -> tuple[_Result, str | None]:
+        """Return the result of `work` for a snapshot of the index and its meta, and what was done to the index first.
+
+        A missing index is built first, unless searches build none, and a damaged one is recovered. An index that is
+        deleted meanwhile, or is built again by a thread here, is read again.
+
+        Raises:
+            CorruptIndexError, IndexReplacedError: As `recovering`.
+        """
+
+        def read() -> tuple[_Result, str | None]:
+            known = self._complete
+            rebuilt = None if known else self.make_searchable()
+            with self.priority.searching(), self.store().snapshot() as frozen:
+                stored = frozen.meta()
+                self._complete = stored is not None and stored.complete
+                is_partial = stored is None or (not stored.complete and self.is_syncing)
+                if not self._complete and (known or (is_partial and self.builds_before_search)):
+                    raise IndexReplacedError("the index was deleted when it had just been built; search again")
+                return work(frozen, stored), rebuilt
+
+        (result, rebuilt), recovered = self.recovering(read)
+        return result, "; ".join(filter(None, (recovered, rebuilt))) or None
 
     def recovering(self, work: Callable[[], _Result]) -> tuple[_Result, str | None]:
         """Return the result of `work`, which reads the index, and what was done if a damaged index was recovered first.
@@ -249,8 +274,9 @@ class IndexService:
                 raise
             if (words := recovered or self._recovered) is not None:
                 report, self._recovered = replace(report, rebuilt=words), None
-            self.last, self.last_error, self._missing, self._had_index = report, None, None, True
-            self._note(LAST_SYNC, record_of(report, reason, started))
+            self.last, self.last_error, self._had_index = report, None, True
+            self._missing = {} if report.ok and not report.skipped else None  # what was skipped may lack vectors
+            self._note(LAST_SYNC, record_of(report, reason, started), exists=True)
             self._staleness.record_sync(report, written)
             return report
 
@@ -356,10 +382,10 @@ class IndexService:
             embedder.record_success()
         return report
 
-    def _note(self, name: str, record: str) -> None:
-        """Store a note for other processes, if the index can be written."""
+    def _note(self, name: str, record: str, *, exists: bool = False) -> None:
+        """Store a note for other processes, if the index exists (a sync has just seen it) and can be written."""
         with suppress(OpenClawMemoryError, OSError):
-            if self.has_index():
+            if exists or self.has_index():
                 self.store().set_meta(name, record)
 
     def _notify(self, progress: Callable[[Progress], None] | None) -> Callable[[str], None]:
@@ -375,7 +401,7 @@ class IndexService:
         watcher = self.watcher
         if watcher is not None and watcher.state != self._watcher_state:
             self._watcher_state = watcher.state
-            self._note(WATCHING, watcher.state)
+            self._note(WATCHING, watcher.state, exists=True)
         return report
 
     def _known_files(self) -> Mapping[str, FileRecord]:

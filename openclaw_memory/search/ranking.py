@@ -235,11 +235,6 @@ class Likeness:
         return len(first & second) / len(first | second)
 
 
-def text_similarity(one: str, other: str) -> float:
-    """Return the Jaccard similarity of two texts, 0..1."""
-    return Likeness([one, other]).between(0, 1)
-
-
 def mmr_words(text: str) -> frozenset[str]:
     """Return the ASCII words of a text, and its Chinese, Japanese and Korean characters and pairs of characters."""
     low = _normal(text)

@@ -30,7 +30,7 @@ class SearchResults(Sequence[SearchResult]):
         provider: The provider of the embedder.
         model: Its model.
         filtered: How many results the threshold `min_score` removed.
-        stale: Whether files have changed since the index was built.
+        stale: Whether the index is known to be behind: files have changed since, or lack vectors.
         reason: Why the mode is less than hybrid, unless that was asked for.
         min_score: The threshold.
         rejected: The removed results, if the search explains itself.
@@ -102,7 +102,7 @@ class SearchResults(Sequence[SearchResult]):
             more = f"{self.filtered} more below the minimum score of {self.min_score:g}"
             words.append(more if self else f"{more}, which min_score=0 shows")
         if self.stale:
-            words.append("stale: files have changed since they were indexed")
+            words.append("stale: the index is behind")
         return "; ".join([*words, *([self.reason] if self.reason else [])])
 
 

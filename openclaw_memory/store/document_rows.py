@@ -22,8 +22,19 @@ if TYPE_CHECKING:
 # What was read of document rows, by the state that it was read in (`CHANGE`) and what it is; `_cached` fills it.
 Cache: TypeAlias = dict[tuple[str | None, object], Any]
 
-SINCE_SCHEMA = 4  # tables of older versions have none
 CHANGE = "document_vectors_change"  # the row of meta that has another value after each change of rows or their vectors
+# Made by the first row: an empty table with its indexes would take three pages of every index. `key` is the whole
+# SHA-256.
+MAKE = """
+CREATE TABLE IF NOT EXISTS document_vectors (
+  id INTEGER PRIMARY KEY,
+  file_id INTEGER NOT NULL,
+  model_id INTEGER NOT NULL,
+  key BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS document_vectors_by_file ON document_vectors (file_id);
+CREATE INDEX IF NOT EXISTS document_vectors_by_model ON document_vectors (model_id);
+"""
 NO_TEXT = Chunk(1, 1, 0, "")
 ADD = "INSERT INTO document_vectors (file_id, model_id, key) SELECT id, ?, ? FROM files WHERE path = ?"
 REMOVE = "DELETE FROM document_vectors WHERE file_id IN (SELECT id FROM files WHERE path = ?) RETURNING id"
@@ -52,6 +63,8 @@ BY_PATH = f"{STORED} JOIN models ON models.id = model_id WHERE path = ? AND iden
 def add(db: apsw.Connection, path: str, rows: Iterable[ChunkRow]) -> None:
     """Add the rows of a file that have an identity; `rows.add_file` adds the others."""
     wanted = [row for row in rows if row.identity is not None and row.vector_key is not None]
+    if wanted:
+        make(db)
     for row in wanted:
         model_id = vector_cache.add_model(db, str(row.identity))
         db.execute(ADD, (model_id, vector_cache.digest(str(row.vector_key)), path))
@@ -61,8 +74,7 @@ def add(db: apsw.Connection, path: str, rows: Iterable[ChunkRow]) -> None:
 
 def remove(db: apsw.Connection, paths: Iterable[str]) -> None:
     """Remove the rows of these files, which still exist themselves."""
-    gone = [row for path in paths for row in fetch(db, REMOVE, (path,))]
-    if gone:
+    if are_there(db) and [row for path in paths for row in fetch(db, REMOVE, (path,))]:
         changed(db)
 
 
@@ -105,12 +117,12 @@ def nearest(
     ids, matrix = _cached(db, cache, (identity, source), read, ([], None))
     if not ids:
         return []
-    scores = np.clip(matrix @ asked, -1, 1)
+    scores = matrix @ asked
     top = np.arange(len(ids))
     if k < len(ids):  # all that are as near as the k-th: equal ones in the order of their ids
         top = np.flatnonzero(scores >= np.partition(scores, len(ids) - k)[len(ids) - k])
     best = top[np.argsort(-scores[top], kind="stable")][:k]
-    return [Hit(-ids[at], float(scores[at])) for at in best.tolist()]
+    return [Hit(-ids[at], min(1.0, max(-1.0, float(scores[at])))) for at in best.tolist()]
 
 
 def vectors(db: apsw.Connection, ids: Iterable[int]) -> Mapping[int, Vector]:
@@ -146,15 +158,24 @@ def _own(ids: Iterable[int]) -> list[int]:
     return [-one for one in ids if one < 0]
 
 
+def make(db: apsw.Connection) -> None:
+    """Make the table of these rows, unless there is one."""
+    fetch(db, MAKE)
+
+
+def count(db: apsw.Connection) -> int:
+    """Return how many rows there are."""
+    return int(fetch(db, "SELECT count(*) FROM document_vectors")[0][0]) if are_there(db) else 0
+
+
 def are_there(db: apsw.Connection) -> bool:
-    """Whether the schema of this index has the table of these rows."""
-    ((version,),) = fetch(db, "PRAGMA user_version")
-    return bool(version >= SINCE_SCHEMA)
+    """Whether this index has the table of these rows."""
+    return bool(fetch(db, "SELECT 1 FROM sqlite_schema WHERE name = 'document_vectors'"))
 
 
 def _cached(db: apsw.Connection, cache: Cache, what: object, read: Callable[[], Any], nothing: Any) -> Any:
     """Return what `read` returns, read again only if rows or their vectors have changed; `nothing` without rows."""
-    known = fetch(db, "SELECT value FROM meta WHERE key = ?", (CHANGE,)) if are_there(db) else []
+    known = fetch(db, "SELECT value FROM meta WHERE key = ?", (CHANGE,))
     if not known:
         return nothing
     key = (known[0][0], what)

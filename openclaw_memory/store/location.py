@@ -7,7 +7,7 @@ from pathlib import Path
 
 DERIVED_FOLDER = ".memory"
 INDEX_NAME = "index.sqlite"
-# SQLite keeps its journal in files next to the database; left behind, they would be replayed into the new one.
+# The files in which SQLite keeps its journal next to the database.
 COMPANIONS = ("-wal", "-shm", "-journal")
 
 

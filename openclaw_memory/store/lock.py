@@ -49,10 +49,10 @@ def file_lock(path: Path, wait: float | None = None, notify: Callable[[str], Non
 
 def is_locked(path: Path) -> bool:
     """Return whether any thread or process holds the lock at `path` now; False where that is unknown."""
+    if _holder(path) is None:  # a killed holder has left its name, a live one has signed
+        return False
     import filelock
 
-    if not path.exists():
-        return False
     lock = _lock(path)
     try:
         lock.acquire(timeout=0)

@@ -129,8 +129,9 @@ def chunks(db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
     Raises:
         CorruptIndexError: One of them is not what was written.
     """
-    wanted = (json.dumps(sorted(set(ids))),)
-    return list(checked(db, fetch(db, CHUNKS.format(more=_more_columns(db)), wanted)))
+    if not (wanted := sorted(set(ids))):
+        return []
+    return list(checked(db, fetch(db, CHUNKS.format(more=_more_columns(db)), (json.dumps(wanted),))))
 
 
 def file_chunks(db: apsw.Connection, path: str) -> list[StoredChunk]:

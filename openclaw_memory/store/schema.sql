@@ -1,5 +1,6 @@
 -- The index of one memory. Everything here is derived from the Markdown files and may be deleted at any time.
--- A reset makes the tables again, except those that are made IF NOT EXISTS.
+-- A reset makes the tables again, except those that are made IF NOT EXISTS. The table document_vectors is made by the
+-- first row of it (document_rows.py): most memories have none.
 
 -- 'memory_index_meta_v1': what the index was built with, as JSON.
 -- 'vectors_clock': the latest turn of last_used.
@@ -47,17 +48,6 @@ CREATE TABLE IF NOT EXISTS vectors (
   embedding BLOB NOT NULL,
   UNIQUE (model_id, key)
 );
-
--- The vectors that came with documents, each under the model that it came from. A row names its vector by model and key,
--- and is found as soon as that vector is stored; `key` is the whole SHA-256.
-CREATE TABLE document_vectors (
-  id INTEGER PRIMARY KEY,
-  file_id INTEGER NOT NULL,
-  model_id INTEGER NOT NULL,
-  key BLOB NOT NULL
-);
-CREATE INDEX document_vectors_by_file ON document_vectors (file_id);
-CREATE INDEX document_vectors_by_model ON document_vectors (model_id);
 
 -- When vectors last lost a chunk: what is in no chunk's use was last used then, or else when it was added. Turns and
 -- ids of vectors are counted by one clock. Written with chunks, never by a search.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     import apsw
 
 SUFFIX = ".rebuild-"
+# A search holds the index that it began with for a few hundredths of a second; so often, and so long, it is waited for.
+SETTLE_TRIES, SETTLE_PAUSE = 20, 0.02
 
 
 def copied(live: Connections, extension: str | None) -> Connections:
@@ -53,10 +56,16 @@ def copy(source: apsw.Connection, target: apsw.Connection) -> None:
 
 def settle(db: apsw.Connection) -> None:
     """Move what was committed from the log into the file, and onto the disk, without blocking other processes."""
-    fetch(db, "PRAGMA wal_checkpoint(PASSIVE)")
+    for _ in range(SETTLE_TRIES):
+        ((_, logged, moved),) = fetch(db, "PRAGMA wal_checkpoint(PASSIVE)")
+        if moved == logged:
+            break
+        time.sleep(SETTLE_PAUSE)  # a reader is still in the old index
+    else:
+        return  # a later commit moves it
     db.set_busy_timeout(0)
     try:
-        # Nothing is left to be moved, but for what a reader still holds: the log, as large as the index, is cut.
+        # Nothing is left to be moved, which would be done under the write lock: the log, as large as the index, is cut.
         fetch(db, "PRAGMA wal_checkpoint(TRUNCATE)")
     finally:
         db.set_busy_timeout(BUSY_TIMEOUT_MS)

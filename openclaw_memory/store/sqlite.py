@@ -27,7 +27,6 @@ from openclaw_memory.store.connection import (
     prepare_file,
     transaction,
 )
-from openclaw_memory.store.location import COMPANIONS
 from openclaw_memory.store.lock import file_lock, is_locked
 from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.types import (
@@ -124,11 +123,7 @@ class SqliteStore:
         """Return a connection to the file, which is made where missing, with readable tables."""
         read_only = self._is_read_only()
         if not read_only:
-            left = [file for name in COMPANIONS if (file := Path(f"{self.path}{name}")).exists()]
-            if left and is_missing(self.path):  # the log of a deleted index would be read into the new one
-                for file in left:
-                    file.unlink(missing_ok=True)
-            prepare_file(self.path)
+            prepare_file(self.path)  # an empty file; SQLite removes the log that a deleted index has left next to it
             self._sweep()
         elif not self.path.is_file():
             raise StoreError(f"{self.path}: there is no index here to read; sync first")
@@ -313,10 +308,12 @@ class SqliteStore:
             if vector_cache.count(db) <= max_entries:
                 return 0
             schema.check(db)
-            if not vector_cache.has_many_unused(db):
+            rows_with_vectors = _count(db, "SELECT count(*) FROM chunks") + document_rows.count(db)
+            if not vector_cache.has_many_unused(db, rows_with_vectors):
                 return 0
         with self._connections.write() as db:
             schema.check(db)
+            document_rows.make(db)  # it is asked what its rows use
             return vector_cache.prune(db, max_entries)
 
     def candidates(self, request: CandidateRequest) -> Candidates:
@@ -387,7 +384,7 @@ class SqliteStore:
         """Return these chunks, in ascending order of id; unknown ids are left out."""
         with self._connections.read() as db:
             wanted = list(ids)
-            return [*document_rows.stored(db, wanted), *rows.chunks(db, wanted)]
+            return [*document_rows.stored(db, wanted), *rows.chunks(db, [one for one in wanted if one > 0])]
 
     @contextmanager
     def snapshot(self) -> Iterator[Self]:

@@ -59,8 +59,7 @@ DELETE FROM vectors WHERE id IN (
   ORDER BY coalesce(turn, id), id LIMIT ?1
 ) RETURNING id
 """
-LARGE = 4096  # rows: fewer are looked through in a millisecond
-ROWS = "SELECT (SELECT count(*) FROM chunks) + (SELECT count(*) FROM document_vectors)"
+QUICK_ROWS = 4096  # fewer are looked through in a millisecond
 PRUNE_TURNS = "DELETE FROM last_used WHERE vector_id IN (SELECT value FROM json_each(?))"
 PRUNE_MODELS = f"""
 DELETE FROM models WHERE identity IS NOT {CURRENT_IDENTITY}
@@ -170,10 +169,9 @@ def count(db: apsw.Connection) -> int:
     return int(vectors)
 
 
-def has_many_unused(db: apsw.Connection) -> bool:
-    """Return whether so many vectors are unused that it is worth looking through all chunks for them."""
-    ((rows,),) = fetch(db, ROWS)
-    return rows < LARGE or count(db) > int(rows) + int(rows) // 64
+def has_many_unused(db: apsw.Connection, rows: int) -> bool:
+    """Return whether so many vectors are not those of `rows` rows that it is worth looking through these."""
+    return rows < QUICK_ROWS or count(db) > rows + rows // 64
 
 
 def prune(db: apsw.Connection, max_entries: int) -> int:

@@ -31,6 +31,7 @@ from openclaw_memory.flush import Flush, FlushTurn
 from openclaw_memory.search.ranking import (
     TEXT_SCORE,
     VECTOR_SCORE,
+    Likeness,
     bm25_to_score,
     boosted_keyword_score,
     decayed,
@@ -38,7 +39,6 @@ from openclaw_memory.search.ranking import (
     mmr_words,
     ranked,
     selected,
-    text_similarity,
     weighted_sum,
 )
 from openclaw_memory.text.utf16 import truncate_utf16
@@ -262,7 +262,7 @@ GROUPS: Mapping[str, Callable[[Any], Any]] = {
     "temporalDecayScore": lambda given: decayed(*map(number, (given["score"], given["ageInDays"], given["halfLifeDays"]))),
     "mmrRerank": reranked,
     "mmrTokenize": lambda given: sorted(mmr_words(given)),
-    "textSimilarity": lambda given: text_similarity(*given),
+    "textSimilarity": lambda given: Likeness(given).between(0, 1),
     "mergeHybridResults": merged,
     "selectHybridSearchResults": chosen,
     "normalizeSessionText": collapsed,

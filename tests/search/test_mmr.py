@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.search.ranking import mmr, mmr_words, text_similarity
+from openclaw_memory.search.ranking import Likeness, mmr, mmr_words
 
 ITEMS = st.lists(st.tuples(st.floats(), st.text(alphabet="ab 東京", max_size=8)), max_size=12)
 
@@ -46,9 +46,10 @@ def test_a_score_that_is_no_number_is_last(odd):
 
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_likeness_is_the_same_both_ways_and_one_with_itself(one, other):
-    assert 0 <= text_similarity(one, other) <= 1
-    assert text_similarity(one, other) == text_similarity(other, one)
-    assert text_similarity(one, one) == 1
+    likeness = Likeness([one, other, one])
+    assert 0 <= likeness.between(0, 1) <= 1
+    assert likeness.between(0, 1) == likeness.between(1, 0)
+    assert likeness.between(0, 2) == 1
 
 
 def test_cjk_is_compared_by_characters_and_pairs():

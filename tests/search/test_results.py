@@ -52,6 +52,6 @@ def test_results_read_as_what_was_found():
     )
     assert repr(nothing) == (
         "SearchResults('q': nothing found, keyword search, none; 3 more below the minimum score of 0.2, which min_score=0 shows; "
-        "stale: files have changed since they were indexed; no <embedder>)"
+        "stale: the index is behind; no <embedder>)"
     )
     assert "no &lt;embedder&gt;" in nothing._repr_html_()

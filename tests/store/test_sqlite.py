@@ -77,3 +77,19 @@ def test_without_the_package_the_scan_takes_over_and_says_why(path, monkeypatch)
     assert store.describe().vector_path == "scan"
     assert store.describe().vector_error == "the package sqlite-vec is not installed"
     store.close()
+
+
+def test_only_an_index_with_vectors_of_documents_has_a_table_for_them(store, path, build):
+    def tables():
+        db = apsw.Connection(str(path))
+        try:
+            return db.execute("SELECT count(*) FROM sqlite_schema WHERE tbl_name = 'document_vectors'").fetchall()
+        finally:
+            db.close()
+
+    build.fill(store, build.units(3))
+    assert (tables(), store.identities(), store.prune(0)) == ([(0,)], {}, 0)
+    row = ChunkRow(Chunk(1, 1, 0, ""), "", "", build.key(9), "another/model#32")
+    store.replace_files([(build.record("memory/notes/a.md"), [row])])
+    assert tables() == [(3,)]
+    assert store.identities() == {"another/model#32": (1, 0)}
