@@ -227,7 +227,9 @@ class Run:
             for piece in pieces:
                 if piece.from_line > 1:
                     self.store.extend_file(piece.record, piece.rows, piece.from_line, self.meta)
-                if piece.last:
+                # A new file without a line that could be read is reported as left out, and not as added.
+                is_unreadable = piece.left_out and piece.from_line == 1 and not piece.rows
+                if piece.last and not (is_unreadable and piece.record.path not in self.before):
                     self._count(piece.record)
             report(group.done)
 

@@ -232,7 +232,6 @@ class Watcher:
             self._succeed(sync())
 
     def _differs(self, due: set[Source]) -> bool:
-        """Return whether files of these sources differ from the index by enough for a sync."""
         if (known_now := self._known()) is None:
             return False
         known, scan = known_now(), self._workspace.scan()

@@ -29,10 +29,7 @@ def writing(root: Path, path: str) -> Iterator[None]:
     Raises:
         PathNotAllowedError, WriteError: As `locked`.
     """
-    try:
-        make_folder(root, NOTES_FOLDER)
-    except OSError as error:
-        raise refused(error, path) from error
+    make_folders(root, (NOTES_FOLDER,), path)
     with locked(root / NOTES_FOLDER / ".lock", path):
         yield
 
@@ -89,17 +86,42 @@ def make_folder(base: Path, name: str) -> None:
         flush_folder(str(base), (), name)
 
 
-def open_to_append(base: str, parts: Sequence[str]) -> tuple[int, bool]:
-    """Open a file to read and append, never through a symlink; returns its descriptor and whether it is new (0600).
+def make_folders(base: Path, parts: Sequence[str], path: str) -> None:
+    """Create the folders `parts` below the trusted folder `base`, as `make_folder` does, to write `path` there.
+
+    Raises:
+        PathNotAllowedError, WriteError: As `locked`.
+    """
+    try:
+        for depth, part in enumerate(parts):
+            make_folder(base.joinpath(*parts[:depth]), part)
+    except OSError as error:
+        raise refused(error, path) from error
+
+
+@contextmanager
+def opened_to_append(base: str, parts: Sequence[str], path: str) -> Iterator[int]:
+    """Yield the descriptor of a file to read and append, never through a symlink; a new one (0600) stays on success.
 
     Raises:
         OSError: ELOOP where a part is a symlink, otherwise as open(2) raises it.
+        WriteError: The disk did not confirm the name of a new file.
     """
-    flags = os.O_RDWR | os.O_APPEND
+    flags, is_new = os.O_RDWR | os.O_APPEND, False
     try:
-        return open_at(base, parts, flags), False
+        descriptor = open_at(base, parts, flags)
     except FileNotFoundError:
-        return open_at(base, parts, flags | os.O_CREAT | os.O_EXCL), True
+        descriptor, is_new = open_at(base, parts, flags | os.O_CREAT | os.O_EXCL), True
+    done = False
+    try:
+        yield descriptor
+        done = True
+    finally:
+        os.close(descriptor)
+        if is_new and not done:
+            os.unlink(os.path.join(base, *parts))
+    if is_new:
+        flush_folder(base, parts[:-1], path)
 
 
 def read_whole(descriptor: int) -> bytes:

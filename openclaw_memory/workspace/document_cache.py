@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -31,10 +30,9 @@ from openclaw_memory.text.front_matter import (
 )
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Document, Source
-from openclaw_memory.types.files import citation
-from openclaw_memory.workspace.atomic import read_whole
+from openclaw_memory.types.files import citation, cited
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, locate
-from openclaw_memory.workspace.safe_read import decode, opened
+from openclaw_memory.workspace.safe_read import decode, read_place
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace import Workspace
@@ -145,21 +143,22 @@ class DocumentCache:
         place = locate(self._root, self._rules, path)
         now = time.time_ns()
         try:
-            with opened(place, self._rules) as descriptor:
-                info = os.fstat(descriptor)
-                text = decode(read_whole(descriptor), place.path)
+            data, info = read_place(place, self._rules)
         except NotFoundError:
             self.forget({path, place.path})
             return _NOTHING
+        try:
+            text = decode(data, place.path)
         except UndecodableError:
             self.unread.pop(place.path, None)
             seen, size = _NOTHING, 0
         else:
             matter = parse(text)
             seen = self._seen(place.path, matter)._replace(line=text.count("\n", 0, front_matter_end(text)) + 1)
+            size = 0 if matter is None else info.st_size
             if matter is not None and (embedding := embedding_of(text, matter.fields)) is not None:
+                size -= len(embedding.vector or "")
                 seen = seen._replace(embedding=embedding._replace(vector=embedding.vector and SHOWN_VECTOR))
-            size = 0 if matter is None else info.st_size - len(vector_in(matter.fields) or "")
         if _is_settled(info, now):
             self._keep(path, _stamp(info), size + _BYTES_BESIDE, seen)
         return seen
@@ -201,7 +200,6 @@ class DocumentCache:
                 self._bytes -= self._kept.pop(oldest)[1]
 
     def _stamp_at(self, path: str) -> _Stamp | None:
-        """Return the stamp of the file at a path now, without opening it."""
         try:
             return _stamp(os.lstat(os.path.join(self._base, path)))
         except (OSError, ValueError):
@@ -222,13 +220,6 @@ def without_vector(fields: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(embedding, dict) or VECTOR not in embedding:
         return dict(fields)
     return {**fields, EMBEDDING: {**embedding, VECTOR: SHOWN_VECTOR}}
-
-
-def vector_in(fields: Mapping[str, Any]) -> str | None:
-    """Return the vector in the fields of a document, in base64, or None."""
-    embedding = fields.get(EMBEDDING)
-    vector = embedding.get(VECTOR) if isinstance(embedding, dict) else None
-    return vector if isinstance(vector, str) else None
 
 
 def masked(value: Any) -> Any:
@@ -257,24 +248,19 @@ def _is_settled(info: os.stat_result, now: int) -> bool:
     return now - last > (_TICK_NS if last % 1_000_000_000 else _COARSE_TICK_NS)
 
 
-_CITATION = re.compile(r"(.+?)(?:#L([1-9]\d*)(?:-L([1-9]\d*))?)?", re.DOTALL)
-
-
 def document_of(path: str, start: int, end: int, text: str, source: Source) -> Document:
     """Return lines of a person's file as a document: from `start` to `end`, both counted from 1 and included."""
-    cited = citation(path, start, end)
-    metadata = {"path": path, "start_line": start, "end_line": end, "source": source, "citation": cited}
-    return Document(cited, text, metadata, path, line=start)
+    doc_id = citation(path, start, end)
+    metadata = {"path": path, "start_line": start, "end_line": end, "source": source, "citation": doc_id}
+    return Document(doc_id, text, metadata, path, line=start)
 
 
 def cited_lines(workspace: Workspace, doc_id: str) -> Document | None:
     """Return the lines that an id cites, with secrets masked; None if it is not a citation of lines that exist."""
-    match = _CITATION.fullmatch(doc_id)
-    if match is None or match[2] is None:
+    if cited(doc_id) is None:
         return None
-    start = int(match[2])
     try:
-        lines = workspace.excerpt(match[1], start, int(match[3] or start) - start + 1)
+        lines = workspace.excerpt(doc_id)
     except (NotFoundError, PathNotAllowedError, InvalidInputError):
         return None
     source: Source = "sessions" if lines.path.startswith("sessions/") else "memory"
@@ -287,8 +273,8 @@ def check_names_no_file(workspace: Workspace, cache: DocumentCache, doc_id: str)
     Raises:
         PathNotAllowedError: It is: the message says how to delete what it names.
     """
-    match = _CITATION.fullmatch(doc_id)
-    path = match[1] if match else doc_id
+    place = cited(doc_id)
+    path = place[0] if place else doc_id
     seen = cache.try_load(path)
     if seen is not None and seen.content is not None:
         raise PathNotAllowedError(

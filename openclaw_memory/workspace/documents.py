@@ -23,9 +23,7 @@ from openclaw_memory.errors import (
 from openclaw_memory.text.front_matter import EMBEDDING, Embedding, FrontMatter, embedding_of, parse, render
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.workspace.atomic import (
-    make_folder,
-    read_whole,
-    refused,
+    make_folders,
     remove_file,
     replace_files,
     writing,
@@ -33,7 +31,7 @@ from openclaw_memory.workspace.atomic import (
 from openclaw_memory.workspace.document_cache import DocumentCache, without_vector
 from openclaw_memory.workspace.journal import checked_text, day_path
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, NOTES_FOLDER, Place, locate, note_date
-from openclaw_memory.workspace.safe_read import decode, opened
+from openclaw_memory.workspace.safe_read import decode, read_place
 from openclaw_memory.workspace.scan import notes_below
 
 _NAME_CHARS = 80
@@ -264,7 +262,7 @@ def _write(
         planned.setdefault(place.parts[:-1], []).append((place.parts[-1], data, file.info))
         written.append(place.path)
     for folder, files in planned.items():
-        _make_folders(root, folder)
+        make_folders(root, folder, "/".join(folder))
         replace_files(base, folder, files)
     return written
 
@@ -350,9 +348,7 @@ def check_no_secret(value: Any, where: str) -> None:
 
 def _file(place: Place, rules: FilesConfig) -> _File:
     try:
-        with opened(place, rules) as descriptor:
-            info = os.fstat(descriptor)
-            data = read_whole(descriptor)
+        data, info = read_place(place, rules)
     except NotFoundError:
         return _File(place, None, "", None)
     try:
@@ -404,11 +400,3 @@ def _free(name: str, taken: set[str]) -> str:
     free = next(one for one in numbered if one not in taken)
     taken.add(free)
     return free
-
-
-def _make_folders(root: Path, parts: Sequence[str]) -> None:
-    try:
-        for depth, part in enumerate(parts):
-            make_folder(root.joinpath(*parts[:depth]), part)
-    except OSError as error:
-        raise refused(error, "/".join(parts)) from error

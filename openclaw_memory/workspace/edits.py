@@ -21,7 +21,7 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.text.front_matter import front_matter_end, with_vector
 from openclaw_memory.types import Excerpt
-from openclaw_memory.workspace.atomic import read_whole, replace_file, writing
+from openclaw_memory.workspace.atomic import replace_file, writing
 from openclaw_memory.workspace.journal import checked_text, find_block
 from openclaw_memory.workspace.paths import Place, is_of_the_agent, locate, long_term_path
 from openclaw_memory.workspace.safe_read import (
@@ -29,7 +29,7 @@ from openclaw_memory.workspace.safe_read import (
     hash_of,
     is_utf16,
     masked_lines,
-    opened,
+    read_place,
     shown_lines,
     split_lines,
 )
@@ -148,7 +148,6 @@ def promote(
 def _changed(
     root: Path, path: str, start: int, end: int, text: str, seen: str | Excerpt, rules: FilesConfig
 ) -> Excerpt:
-    """Replace the lines by those of `text`; remove them where it is empty."""
     place = _writable(root, path, rules)
     with writing(root, place.path):
         note = _read(place, rules)
@@ -173,9 +172,7 @@ def _writable(root: Path, path: str, rules: FilesConfig) -> Place:
 
 
 def _read(place: Place, rules: FilesConfig) -> _Note:
-    with opened(place, rules) as descriptor:
-        info = os.fstat(descriptor)
-        data = read_whole(descriptor)
+    data, info = read_place(place, rules)
     if is_utf16(data):
         raise WriteError(f"{place.path} is UTF-16: save it as UTF-8 first")
     try:

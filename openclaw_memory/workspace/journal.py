@@ -20,7 +20,7 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Excerpt
-from openclaw_memory.workspace.atomic import flush_folder, open_to_append, read_whole, write_whole, writing
+from openclaw_memory.workspace.atomic import opened_to_append, read_whole, write_whole, writing
 from openclaw_memory.workspace.paths import NOTES_FOLDER, Place, counts, long_term_path, why_left_out
 from openclaw_memory.workspace.safe_read import decode, excerpt_of_lines, is_utf16, read_place, split_lines
 
@@ -123,7 +123,6 @@ def _timeless(line: str) -> str:
 
 
 def _entry(text: str, title: str | None, now: datetime.datetime) -> list[str]:
-    """Return the lines of an entry, the heading first."""
     lines = checked_text(text, "the text to append").strip("\n").split("\n")
     if not text.strip():
         raise InvalidInputError("the text to append is empty: give at least one word")
@@ -135,14 +134,11 @@ def _entry(text: str, title: str | None, now: datetime.datetime) -> list[str]:
 def _append_locked(
     root: Path, path: str, entry: list[str], date: datetime.date, rules: FilesConfig, skip_existing: bool
 ) -> Excerpt:
-    parts = tuple(path.split("/"))
-    descriptor, is_new = open_to_append(str(root), parts)
-    done = False
-    try:
+    with opened_to_append(str(root), path.split("/"), path) as descriptor:
         before = _checked_content(descriptor, path, rules)
-        if skip_existing and (excerpt := _existing(before, path, entry)):
-            done = True
-            return excerpt
+        lines = _lines(before)
+        if skip_existing and (first := find_block(lines, entry)) is not None:
+            return excerpt_of_lines(path, lines, first, len(entry), existed=True)
         head, first_line = _joint(before, entry, date)
         data = (head + "\n".join(entry) + "\n").encode()
         if len(before) + len(data) > rules.max_bytes:
@@ -151,20 +147,7 @@ def _append_locked(
                 "append less, or to another date"
             )
         write_whole(descriptor, data, len(before), path)
-        done = True
-    finally:
-        os.close(descriptor)
-        if is_new and not done:
-            os.unlink(root.joinpath(*parts))
-    if is_new:
-        flush_folder(str(root), (NOTES_FOLDER,), path)
     return excerpt_of_lines(path, _lines(before + data), first_line - 1, len(entry))
-
-
-def _existing(before: bytes, path: str, entry: list[str]) -> Excerpt | None:
-    lines = _lines(before)
-    first = find_block(lines, entry)
-    return None if first is None else excerpt_of_lines(path, lines, first, len(entry), existed=True)
 
 
 def _lines(note: bytes) -> list[str]:
@@ -242,7 +225,7 @@ def bootstrap(root: Path, *, private: bool, max_chars: int, today: datetime.date
 
 def _file(root: Path, path: str, max_chars: int, rules: FilesConfig, *, keep_end: bool) -> BootstrapFile | None:
     try:
-        data = read_place(Place(path, str(root), tuple(path.split("/"))), rules)
+        data, _ = read_place(Place(path, str(root), tuple(path.split("/"))), rules)
         text = redact(decode(data, path)).strip("\n")
     except NotFoundError:
         return None

@@ -9,7 +9,7 @@ import re
 import stat
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,9 +79,10 @@ def locate(root: Path, rules: FilesConfig, path: str, sessions: SessionsConfig |
             raise PathNotAllowedError(
                 f"{path!r} is not a memory file but the agent's own: to have it read, name it in files.extra_paths"
             )
+        also = f", {TRANSCRIPTS}/*{TRANSCRIPT_SUFFIX}" if sessions and sessions.index else ""
         raise PathNotAllowedError(
             f"{path!r} is not a memory file: allowed are MEMORY.md (or memory.md where it is missing), USER.md, "
-            f"memory/**/*.md{_also(sessions)} and what files.extra_paths names"
+            f"memory/**/*.md{also} and what files.extra_paths names"
         )
     if not counts(rules, place.path):
         raise PathNotAllowedError(f"{path!r} is left out by files.include or files.exclude: change them to read it")
@@ -100,14 +101,7 @@ def is_transcript(path: str) -> bool:
 
 def transcripts_place(root: Path, sessions: SessionsConfig) -> Place:
     """Return the transcripts' folder: walked from the workspace where it is inside, else from the folder around it."""
-    absolute = os.path.normpath(os.path.join(root, os.path.expanduser(sessions.folder.strip() or TRANSCRIPTS)))
-    relative = _relative(root, absolute)
-    if relative == ".":
-        return Place(TRANSCRIPTS, str(root), ())
-    if _is_inside(relative):
-        return Place(TRANSCRIPTS, str(root), tuple(relative.split("/")))
-    folder, name = os.path.split(absolute)
-    return Place(TRANSCRIPTS, folder, (name,) if name else ())
+    return replace(_configured(root, sessions.folder.strip() or TRANSCRIPTS), path=TRANSCRIPTS)
 
 
 def long_term_path(root: Path) -> str:
@@ -118,18 +112,7 @@ def long_term_path(root: Path) -> str:
 
 def extra_places(root: Path, rules: FilesConfig) -> Iterator[Place]:
     """Return the places that `files.extra_paths` names: `~` is expanded, relative ones are taken from the workspace."""
-    for given in rules.extra_paths:
-        if not given.strip():
-            continue
-        absolute = os.path.normpath(os.path.join(root, os.path.expanduser(given.strip())))
-        relative = _relative(root, absolute)
-        if relative == ".":
-            yield Place(relative, str(root), ())
-        elif _is_inside(relative):
-            yield Place(relative, str(root), tuple(relative.split("/")))
-        else:
-            folder, name = os.path.split(absolute)
-            yield Place(relative, folder, (name,) if name else ())
+    return (_configured(root, given.strip()) for given in rules.extra_paths if given.strip())
 
 
 def is_of_the_agent(root: Path, path: str) -> bool:
@@ -267,8 +250,14 @@ def _transcript(root: Path, sessions: SessionsConfig | None, relative: str) -> P
     return Place(f"{TRANSCRIPTS}/{name}", folder.base, (*folder.parts, name))
 
 
-def _also(sessions: SessionsConfig | None) -> str:
-    return f", {TRANSCRIPTS}/*{TRANSCRIPT_SUFFIX}" if sessions and sessions.index else ""
+def _configured(root: Path, given: str) -> Place:
+    """Return the place of a path in the settings: walked from the workspace, or from the folder around it outside."""
+    absolute = os.path.normpath(os.path.join(root, os.path.expanduser(given)))
+    relative = _relative(root, absolute)
+    if relative == "." or _is_inside(relative):
+        return Place(relative, str(root), () if relative == "." else tuple(relative.split("/")))
+    folder, name = os.path.split(absolute)
+    return Place(relative, folder, (name,) if name else ())
 
 
 def _below(relative: str, folder: str) -> tuple[str, ...] | None:

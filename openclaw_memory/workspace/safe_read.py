@@ -44,18 +44,25 @@ def read_bytes(root: Path, path: str, rules: FilesConfig) -> bytes:
         NotFoundError: There is no such file.
         WorkspaceError: It cannot be read.
     """
-    place = locate(root, rules, path)
-    return read_place(place, rules)
+    return read_place(locate(root, rules, path), rules)[0]
 
 
-def read_place(place: Place, rules: FilesConfig) -> bytes:
-    """Return the content of the file at a place. What is checked is what is read: the open file, not its name.
+def read_place(place: Place, rules: FilesConfig) -> tuple[bytes, os.stat_result]:
+    """Return the content of the file at a place, and its stat before it was read.
 
     Raises:
         PathNotAllowedError, NotFoundError, WorkspaceError: As `read_bytes`.
     """
+    blocks: list[bytes] = []
+    room = rules.max_bytes + 1
     with opened(place, rules) as descriptor:
-        return _content(descriptor, place.path, rules)
+        info = os.fstat(descriptor)
+        while room > 0 and (block := os.read(descriptor, min(room, 1 << 20))):
+            blocks.append(block)
+            room -= len(block)
+    if room <= 0:
+        raise PathNotAllowedError(f"{place.path} grew beyond files.max_bytes ({rules.max_bytes:,}) while it was read")
+    return b"".join(blocks), info
 
 
 @contextmanager
@@ -211,17 +218,6 @@ def refusal(error: OSError, path: str) -> OpenClawMemoryError:
     if error.errno in {errno.ENXIO, errno.EISDIR, errno.ENODEV}:
         return PathNotAllowedError(f"{path} is not a regular file: name a Markdown file")
     return WorkspaceError(f"{path} cannot be read: {error.strerror}; fix its permissions")
-
-
-def _content(descriptor: int, path: str, rules: FilesConfig) -> bytes:
-    blocks: list[bytes] = []
-    room = rules.max_bytes + 1
-    while room > 0 and (block := os.read(descriptor, min(room, 1 << 20))):
-        blocks.append(block)
-        room -= len(block)
-    if room <= 0:
-        raise PathNotAllowedError(f"{path} grew beyond files.max_bytes ({rules.max_bytes:,}) while it was read")
-    return b"".join(blocks)
 
 
 def _step(part: str, flags: int, mode: int, folder: int) -> int:

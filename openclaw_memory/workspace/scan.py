@@ -66,6 +66,7 @@ class Scan:
 
 # A path, and what is there: its stat, the reason why it does not count, or the error that kept us from looking.
 _Found: TypeAlias = tuple[str, os.stat_result | str | OSError]
+_MISSING = (FileNotFoundError, NotADirectoryError)
 
 
 def scan(root: Path, rules: FilesConfig, sessions: SessionsConfig | None = None) -> Scan:
@@ -113,13 +114,10 @@ def notes_below(root: Path, folder: str, rules: FilesConfig) -> Iterator[tuple[s
         ConfigError: A glob of the rules is invalid.
     """
     place = Place(folder, str(root), tuple(folder.split("/")))
-    try:
-        info = _stat_at(place)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except OSError as error:
-        raise WorkspaceError(f"{folder} cannot be looked at: {error.strerror}; fix its permissions") from error
-    if info is None or not stat.S_ISDIR(info.st_mode):
+    info = _stat_at(place)
+    if isinstance(info, OSError) and not isinstance(info, _MISSING):
+        raise WorkspaceError(f"{folder} cannot be looked at: {info.strerror}; fix its permissions") from info
+    if not _is_folder(info):
         return
     for path, found in _walk(os.path.join(place.base, *place.parts), folder):
         if isinstance(found, OSError):
@@ -171,23 +169,16 @@ def _extra(place: Place) -> Iterator[_Found]:
     if not NEVER_ENTERED.isdisjoint(place.parts):
         yield place.path, "lies in a folder that is never indexed"
         return
-    current = os.path.join(place.base, *place.parts)
-    try:
-        info = _stat_at(place)
-    except (FileNotFoundError, NotADirectoryError):
+    found = _stat_at(place)
+    if isinstance(found, _MISSING):
         yield place.path, "does not exist: correct files.extra_paths, or create it"
-        return
-    except OSError as error:
-        yield place.path, error
-        return
-    if info is None:
-        yield place.path, _SYMLINK
-    elif stat.S_ISDIR(info.st_mode):
-        yield from _walk(current, "" if place.path == "." else place.path, is_passed_over)
-    elif place.path.endswith(".md"):
-        yield place.path, info
-    else:
+    elif _is_folder(found):
+        path = "" if place.path == "." else place.path
+        yield from _walk(os.path.join(place.base, *place.parts), path, is_passed_over)
+    elif isinstance(found, os.stat_result) and not place.path.endswith(".md"):
         yield place.path, "is neither a folder nor a .md file"
+    else:
+        yield place.path, found
 
 
 def _transcripts(root: Path, sessions: SessionsConfig | None) -> Iterator[_Found]:
@@ -195,34 +186,39 @@ def _transcripts(root: Path, sessions: SessionsConfig | None) -> Iterator[_Found
     if sessions is None or not sessions.index:
         return
     place = transcripts_place(root, sessions)
-    try:
-        info = _stat_at(place)
-        if info is None or not stat.S_ISDIR(info.st_mode):
-            yield TRANSCRIPTS, _SYMLINK if info is None else "is not a folder: correct sessions.folder"
-            return
-        with os.scandir(os.path.join(place.base, *place.parts)) as listing:
-            entries = sorted(listing, key=lambda entry: entry.name)
-    except (FileNotFoundError, NotADirectoryError):
-        if sessions.folder != SessionsConfig().folder:
-            yield TRANSCRIPTS, f"does not exist ({sessions.folder}): correct sessions.folder, or create it"
-        return
-    except OSError as error:
-        yield TRANSCRIPTS, error
-        return
+    found, entries = _stat_at(place), []
+    if _is_folder(found):
+        try:
+            with os.scandir(os.path.join(place.base, *place.parts)) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError as error:
+            found = error
     for entry in entries:
         if entry.name.endswith(TRANSCRIPT_SUFFIX):
             yield from _look(entry, f"{TRANSCRIPTS}/{entry.name}", TRANSCRIPT_SUFFIX)
+    if isinstance(found, _MISSING):
+        if sessions.folder != SessionsConfig().folder:
+            yield TRANSCRIPTS, f"does not exist ({sessions.folder}): correct sessions.folder, or create it"
+    elif not _is_folder(found):
+        yield TRANSCRIPTS, "is not a folder: correct sessions.folder" if isinstance(found, os.stat_result) else found
 
 
-def _stat_at(place: Place) -> os.stat_result | None:
-    """Return the stat of a place; None where a part of the way there is a symlink."""
-    current, info = place.base, os.stat(place.base)
-    for part in place.parts:
-        current = os.path.join(current, part)
-        info = os.lstat(current)
-        if stat.S_ISLNK(info.st_mode):
-            return None
+def _stat_at(place: Place) -> os.stat_result | str | OSError:
+    """Return the stat of a place, or as in `_Found` what is wrong with the way there."""
+    try:
+        current, info = place.base, os.stat(place.base)
+        for part in place.parts:
+            current = os.path.join(current, part)
+            info = os.lstat(current)
+            if stat.S_ISLNK(info.st_mode):
+                return _SYMLINK
+    except OSError as error:
+        return error
     return info
+
+
+def _is_folder(found: os.stat_result | str | OSError) -> bool:
+    return isinstance(found, os.stat_result) and stat.S_ISDIR(found.st_mode)
 
 
 def _walk(folder: str, path: str, is_left_out: Callable[[str], bool] = NEVER_ENTERED.__contains__) -> Iterator[_Found]:
@@ -276,7 +272,7 @@ def _printable(path: str) -> str:
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-# --- what does not count ------------------------------------------------------------------------------------
+# --- what does not count -----------------------------------------------------------------------------------------
 
 
 class Overlooked(NamedTuple):

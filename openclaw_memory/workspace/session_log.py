@@ -15,7 +15,7 @@ from typing import Any
 
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
-from openclaw_memory.workspace.atomic import flush_folder, locked, make_folder, open_to_append, refused, write_whole
+from openclaw_memory.workspace.atomic import locked, make_folders, opened_to_append, write_whole
 from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS, Place, why_left_out
 from openclaw_memory.workspace.safe_read import opened
 from openclaw_memory.workspace.transcript_records import message_of, parse
@@ -116,23 +116,13 @@ class SessionLog:
         if not entries:
             return []
         place = self._place()
-        try:
-            self._make_folders()
-        except OSError as error:
-            raise refused(error, self.path) from error
-        with locked(Path(place.base, *self.folder.parts, ".lock"), self.path):
-            descriptor, is_new = open_to_append(place.base, place.parts)
-            done = False
-            try:
-                ids = self._append_locked(descriptor, entries)
-                done = True
-            finally:
-                os.close(descriptor)
-                if is_new and not done:
-                    os.unlink(os.path.join(place.base, *place.parts))
-            if is_new:
-                flush_folder(place.base, place.parts[:-1], self.path)
-            return ids
+        base = Path(place.base)
+        make_folders(base, self.folder.parts, self.path)
+        with (
+            locked(base.joinpath(*self.folder.parts, ".lock"), self.path),
+            opened_to_append(place.base, place.parts, self.path) as descriptor,
+        ):
+            return self._append_locked(descriptor, entries)
 
     def entries(self, start: int = 0) -> Iterator[dict[str, Any]]:
         """Yield every readable entry, the header first; nothing if nothing was written yet.
@@ -186,12 +176,6 @@ class SessionLog:
 
     def _place(self) -> Place:
         return Place(self.path, self.folder.base, (*self.folder.parts, log_name(self.session_id)))
-
-    def _make_folders(self) -> None:
-        base = Path(self.folder.base)
-        for name in self.folder.parts:
-            make_folder(base, name)
-            base /= name
 
     def _append_locked(self, descriptor: int, entries: Sequence[Mapping[str, Any]]) -> list[str]:
         info = os.fstat(descriptor)

@@ -19,18 +19,8 @@ _HEARTBEAT = "heartbeat"
 _LATEST_MS = 8.64e15  # JavaScript knows no later time
 
 _TYPES = frozenset(
-    {
-        "session",
-        "message",
-        "compaction",
-        "branch_summary",
-        "custom",
-        "custom_message",
-        "label",
-        "model_change",
-        "session_info",
-        "thinking_level_change",
-    }
+    "session message compaction branch_summary custom custom_message label model_change session_info "
+    "thinking_level_change".split()
 )
 
 _BLANKS = re.compile("[\\s\ufeff]+")
@@ -128,20 +118,15 @@ def collapsed(text: str) -> str:
 
 def day(record: Mapping[str, Any]) -> datetime.date | None:
     """Return the day a message was written, in the zone of its timestamp; None if unknown."""
-    for value in _timestamps(record):
-        if isinstance(value, str):
-            if when := _moment(value):
-                return when.date()
-        elif found := _milliseconds(value):
-            try:
+    for value in (message_of(record).get("timestamp"), record.get("timestamp")):
+        try:
+            if isinstance(value, str):
+                return datetime.datetime.fromisoformat(value.strip()).date()
+            if found := _milliseconds(value):
                 return datetime.datetime.fromtimestamp(found / 1000, datetime.UTC).date()
-            except (ValueError, OverflowError, OSError):  # a year beyond 9999
-                continue
+        except (ValueError, OverflowError, OSError):  # no date, or a year beyond 9999
+            continue
     return None
-
-
-def _timestamps(record: Mapping[str, Any]) -> tuple[object, object]:
-    return message_of(record).get("timestamp"), record.get("timestamp")
 
 
 def _milliseconds(value: object) -> float:
@@ -150,14 +135,6 @@ def _milliseconds(value: object) -> float:
         return 0
     found = value * 1000 if 0 < value < 1e11 else value
     return int(found) if 0 < found <= _LATEST_MS else 0
-
-
-def _moment(value: str) -> datetime.datetime | None:
-    try:
-        when = datetime.datetime.fromisoformat(value.strip())
-    except ValueError:
-        return None
-    return when if when.tzinfo else when.replace(tzinfo=datetime.UTC)
 
 
 def _is_text(block: object) -> bool:

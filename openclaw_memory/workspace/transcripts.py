@@ -109,15 +109,11 @@ class _Open:
         self.chars += len(text) + 1
 
     def part(self, mark: Mark) -> Part:
-        return Part(
-            self.begin.line,
-            self.begin.char,
-            self.day,
-            "".join(f"{line}\n" for line in self.lines),
-            mark,
-            self.unreadable,
-            self.first_unreadable,
-        )
+        text = "".join(f"{line}\n" for line in self.lines)
+        return Part(self.begin.line, self.begin.char, self.day, text, mark, self.unreadable, self.first_unreadable)
+
+    def following(self, end: int, muted: bool) -> Mark:
+        return Mark(self.begin.line + len(self.lines), end, self.begin.char + self.chars, muted, end, 0, "")
 
 
 def read_parts(file: BinaryIO, mark: str | None = None, part_bytes: int = PART_BYTES) -> Iterator[Part]:
@@ -202,21 +198,15 @@ def _parts(file: BinaryIO, begin: Mark, part_bytes: int) -> Iterator[Part]:
         text, muted_after = said(record, muted) if record is not None else ("", muted)
         when = day(record) if record is not None and (text or record.get("type") == "session") else None
         if text and part.has_text and when and part.day and when != part.day:
-            following = _following(part, end, muted)
-            yield part.part(following)
+            yield part.part(following := part.following(end, muted))
             part = _Open(following, [])
         part.add(text, when, readable=record is not None or (line is not None and not line.strip()))
         muted, end = muted_after, end + size
         if is_ended and end - part.begin.offset >= part_bytes:
-            following = _following(part, end, muted)
-            yield part.part(following)
+            yield part.part(following := part.following(end, muted))
             part = _Open(following, [])
     if part.lines:
         yield part.part(replace(part.begin, end=end))
-
-
-def _following(part: _Open, end: int, muted: bool) -> Mark:
-    return Mark(part.begin.line + len(part.lines), end, part.begin.char + part.chars, muted, end, 0, "")
 
 
 def _lines(file: BinaryIO, offset: int) -> Iterator[tuple[bytes | None, int, bool]]:
@@ -260,7 +250,6 @@ def _check(file: BinaryIO, mark: Mark) -> str:
 
 
 def _crc(file: BinaryIO, start: int, end: int, crc: int = 0) -> int:
-    """Return the CRC-32 of some bytes, continued from `crc`, that of the bytes before them."""
     for piece in _bytes(file, start, end):
         crc = crc32(piece, crc)
     return crc
@@ -296,13 +285,8 @@ def read_excerpt(file: BinaryIO, path: str, start: int, lines: int) -> tuple[Exc
     if before < start - 1:  # the last line has no newline: it was not skipped
         text, before = "", start - 1
     excerpt = excerpt_of(path, text, 1, lines)
-    placed = replace(
-        excerpt,
-        start_line=start,
-        end_line=excerpt.end_line + before,
-        next_start=excerpt.next_start and excerpt.next_start + before,
-    )
-    return placed, count
+    following = excerpt.next_start and excerpt.next_start + before
+    return replace(excerpt, start_line=start, end_line=excerpt.end_line + before, next_start=following), count
 
 
 def _skipped(file: BinaryIO, lines: int) -> Mark:

@@ -174,14 +174,14 @@ def test_a_file_that_is_no_document_any_more_is_left_out_of_what_is_found(indexe
 
 
 def test_a_file_that_cannot_be_read_keeps_no_other_from_being_found(indexed, monkeypatch):
-    opened = document_cache.opened
+    read_place = document_cache.read_place
 
     def refuses(place, rules):
         if place.parts[-1] == "walrus.md":
             raise WorkspaceError("walrus.md cannot be read")
-        return opened(place, rules)
+        return read_place(place, rules)
 
-    monkeypatch.setattr(document_cache, "opened", refuses)
+    monkeypatch.setattr(document_cache, "read_place", refuses)
     fresh = indexed.documents
     (indexed.workspace.root / "memory/notes/walrus.md").touch()
     assert ids(fresh.search("walrus", 2)) == ["mill"]

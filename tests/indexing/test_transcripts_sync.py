@@ -393,10 +393,28 @@ def test_once_it_is_one_of_openclaws_it_is_indexed(place):
     assert (place.sync().added, place.sync().skipped) == ((PATH,), ())
 
 
+def test_a_new_transcript_without_a_record_is_skipped_and_not_added(place):
+    transcript(place, "no JSON\n{]\n\n[1]\n")
+    report = place.sync()
+    assert (report.added, report.changed, [file.path for file in report.skipped]) == ((), (), [PATH])
+    assert report.skipped[0].reason.startswith("3 lines are no JSON object")
+    place.say(PATH, "memo apple")
+    assert place.sync().changed == (PATH,)
+
+
+def test_a_transcript_that_lost_all_its_records_is_changed_and_skipped(place):
+    place.say(PATH, "memo apple")
+    place.sync()
+    transcript(place, "no JSON\n")
+    report = place.sync()
+    assert (report.changed, [file.path for file in report.skipped]) == ((PATH,), [PATH])
+    assert place.rows() == []
+
+
 @pytest.mark.parametrize(
     "beginning",
-    ["", "\n", '{"type": "user", "mess', '{"type": "session", "id": "s"}\n{"kind": "odd"}\n'],
-    ids=["empty", "blank", "half written", "the header of OpenClaw"],
+    ["", "\n", "half a line", '{"type": "user", "mess', '{"type": "session", "id": "s"}\n{"kind": "odd"}\n'],
+    ids=["empty", "blank", "no JSON yet", "half written", "the header of OpenClaw"],
 )
 def test_a_transcript_that_may_yet_be_one_of_openclaws_is_not_skipped(place, beginning):
     transcript(place, beginning)

@@ -224,8 +224,8 @@ def test_only_what_was_there_is_removed(tmp_path):
 @pytest.fixture
 def reads(monkeypatch):
     """The paths of files that are really read."""
-    opened, paths = known_module.opened, []
-    monkeypatch.setattr(known_module, "opened", lambda place, rules: paths.append(place.path) or opened(place, rules))
+    read, paths = known_module.read_place, []
+    monkeypatch.setattr(known_module, "read_place", lambda place, rules: paths.append(place.path) or read(place, rules))
     return paths
 
 
