@@ -59,6 +59,7 @@ nitpick_ignore = [
     ("py:class", "openclaw_memory.flush.state.FlushRegistry"),
     ("py:class", "openclaw_memory.flush.state.SessionState"),
     ("py:class", "openclaw_memory.embeddings.selection.T"),
+    ("py:class", "openclaw_memory.embeddings.remote.service.BatchApi"),
     ("py:class", "openclaw_memory.aio.T"),
     ("py:class", "openclaw_memory.testing.fakes.State"),
     ("py:class", "openclaw_memory.store.connection.Connections"),

@@ -1,4 +1,4 @@
-"""Scripts for `ScriptedChatModel`: models that flush what they are asked to remember, and agents that look things up."""
+"""What the tests of agents say, the scripts by which models answer and flush it, and the notes there are of it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from collections.abc import Sequence
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langchain_openclaw_memory.testing import Reply, Request, calling
 
-FACT = re.compile(r"remember(?: that)?:? (.+)", re.IGNORECASE)
+from openclaw_memory import Memory
+
+ASKED = re.compile(r"remember(?: that)?:? (.+)", re.IGNORECASE)
+FACT = "Please remember: the boiler code is 4711."
 SUMMARY = "SUMMARY of what was said before"
 
 
 def facts_in(messages: Sequence[BaseMessage]) -> list[str]:
     """What the messages ask to be remembered, each once, in order."""
-    said = (fact for message in messages for fact in FACT.findall(message.text))
+    said = (fact for message in messages for fact in ASKED.findall(message.text))
     return list(dict.fromkeys(said))
 
 
@@ -39,3 +42,12 @@ def asks_memory(request: Request) -> Reply:
     if isinstance(last, HumanMessage) and last.text.endswith("?") and "memory_search" in request.tools:
         return calling("memory_search", f"search-{len(request.messages)}", query=last.text)
     return f"Noted, that was message {len(request.messages)}."
+
+
+def says(text: str) -> dict[str, list[BaseMessage]]:
+    return {"messages": [HumanMessage(text)]}
+
+
+def notes(memory: Memory) -> str:
+    """All daily notes, one after another."""
+    return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))

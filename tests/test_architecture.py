@@ -32,46 +32,16 @@ SALT = "text/fence.py"  # a fence draws a random mark, its one use of the system
 PUBLIC_MODULES = {
     f"openclaw_memory{name}"
     for name in (
-        "",
-        ".aio",
-        ".backend",
-        ".config",
-        ".embeddings",
-        ".errors",
-        ".evaluation",
-        ".jupyter",
-        ".conversation",
-        ".documents",
-        ".flush",
-        ".search",
-        ".store",
-        ".testing",
-        ".tools",
-        ".types",
+        "", ".aio", ".backend", ".config", ".embeddings", ".errors", ".evaluation", ".jupyter", ".conversation",
+        ".documents", ".flush", ".search", ".store", ".testing", ".tools", ".types",
     )
-}
+}  # fmt: skip
 ENVIRONMENT = {"config", "embeddings"}
 FRAMEWORKS = {"langchain", "langchain_core", "langgraph", "llama_index", "mcp"}
 HEAVY = FRAMEWORKS | {
-    "numpy",
-    "apsw",
-    "sqlite_vec",
-    "click",
-    "asyncio",
-    "filelock",
-    "watchdog",
-    "logging",
-    "tenacity",
-    "IPython",
-    "matplotlib",
-    "pandas",
-    "tqdm",
-    "sentence_transformers",
-    "openai",
-    "httpx",
-    "torch",
-    "pydantic",
-}
+    "numpy", "apsw", "sqlite_vec", "click", "asyncio", "filelock", "watchdog", "logging", "tenacity", "IPython",
+    "matplotlib", "pandas", "tqdm", "sentence_transformers", "openai", "httpx", "torch", "pydantic",
+}  # fmt: skip
 LONGEST_FILE = 800  # lines; a guide: what belongs together stays together
 
 MODULES = sorted(path for path in CORE.rglob("*.py"))

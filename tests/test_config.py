@@ -144,15 +144,10 @@ def test_a_part_of_another_kind_is_refused():
 @pytest.mark.parametrize(
     ("vector", "text", "expected"),
     [
-        (0.7, 0.3, (0.7, 0.3)),
-        (7.0, 3.0, (0.7, 0.3)),
-        (1, 0, (1, 0)),
-        (0, 2, (0, 1)),
-        (0, 0, (0.5, 0.5)),
-        (float("inf"), 1, (0.5, 0.5)),
-        (-1, 1, (0, 1)),
+        (0.7, 0.3, (0.7, 0.3)), (7.0, 3.0, (0.7, 0.3)), (1, 0, (1, 0)), (0, 2, (0, 1)), (0, 0, (0.5, 0.5)),
+        (float("inf"), 1, (0.5, 0.5)), (-1, 1, (0, 1)),
     ],
-)
+)  # fmt: skip
 def test_weights_sum_to_one(vector, text, expected):
     config = MemoryConfig(search=SearchConfig(vector_weight=vector, text_weight=text))
     assert (config.search.vector_weight, config.search.text_weight) == pytest.approx(expected)

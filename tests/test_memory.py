@@ -171,21 +171,12 @@ def test_an_agent_id_that_could_lead_elsewhere_is_refused(agent):
 @pytest.mark.parametrize(
     "wishes",
     [
-        {"query": 7},
-        {"query": None},
-        {"max_results": 0},
-        {"max_results": -3},
-        {"max_results": 2.5},
-        {"max_results": True},
-        {"min_score": -0.1},
-        {"min_score": 1.1},
-        {"min_score": float("nan")},
-        {"min_score": "0.5"},
-        {"source": "notes"},
-        {"source": ["memory"]},
+        {"query": 7}, {"query": None}, {"max_results": 0}, {"max_results": -3}, {"max_results": 2.5},
+        {"max_results": True}, {"min_score": -0.1}, {"min_score": 1.1}, {"min_score": float("nan")},
+        {"min_score": "0.5"}, {"source": "notes"}, {"source": ["memory"]},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_a_wish_that_cannot_be_met_is_a_query_error_that_names_the_value(memory, wishes):
     (name, value), *_ = wishes.items()
     with pytest.raises(QueryError, match=name):

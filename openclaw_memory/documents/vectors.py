@@ -117,6 +117,8 @@ class DocumentVectors:
         return models.most_common(1)[0][0] if models else None
 
     def _missing(self, there: Mapping[str, tuple[int, int]]) -> dict[str, int]:
+        if len(there) < 2 and all(rows == found for rows, found in there.values()):
+            return {}
         model, counts = self._model(there), Counter[str]()
         own = row_identity(there, model)
         for identity, (rows, found) in there.items():

@@ -117,7 +117,8 @@ def nearest(
     ids, matrix = _cached(db, cache, (identity, source), read, ([], None))
     if not ids:
         return []
-    scores = matrix @ asked
+    with np.errstate(invalid="ignore"):  # OpenBLAS sets the flag for lanes past the end of a short vector
+        scores = matrix @ asked
     top = np.arange(len(ids))
     if k < len(ids):  # all that are as near as the k-th: equal ones in the order of their ids
         top = np.flatnonzero(scores >= np.partition(scores, len(ids) - k)[len(ids) - k])

@@ -47,18 +47,11 @@ def test_lines_fall_into_blocks(text, kinds):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("# One", (1, "One")),
-        ("   ### Three ##", (3, "Three")),
-        ("###### Six\r", (6, "Six")),
-        ("#", (1, "")),
-        ("## ##", (2, "")),
-        ("# C#", (1, "C#")),
-        ("\ufeff# Marked", (1, "Marked")),
-        ("#tag", None),
-        ("####### seven", None),
-        ("    # code", None),
+        ("# One", (1, "One")), ("   ### Three ##", (3, "Three")), ("###### Six\r", (6, "Six")), ("#", (1, "")),
+        ("## ##", (2, "")), ("# C#", (1, "C#")), ("\ufeff# Marked", (1, "Marked")), ("#tag", None),
+        ("####### seven", None), ("    # code", None),
     ],
-)
+)  # fmt: skip
 def test_a_heading_has_a_level_and_a_title(line, expected):
     assert heading(line) == expected
 

@@ -15,22 +15,11 @@ from openclaw_memory.config import ChunkingConfig
 
 MARKDOWN = (
     *(
-        "",
-        " ",
-        "\r",
-        "# One",
-        "## Two",
-        "### Three ##",
-        "---",
-        "title: Rome",
-        "```",
-        "~~~sh",
-        "- item",
-        "  - inner",
+        "", " ", "\r", "# One", "## Two", "### Three ##", "---", "title: Rome", "```", "~~~sh", "- item", "  - inner",
         "* x",
     ),
     *("| a | b |", "|---|---|", "1. first", "数据库迁移。", "👨\u200d👩\u200d👧" * 30, "word " * 40, "One. Two! " * 15),
-)
+)  # fmt: skip
 LINES = st.one_of(st.sampled_from(MARKDOWN), st.text(alphabet="ab #-`|.。é😀\u0301\r\t\u2028", max_size=200))
 NOTES = st.lists(LINES, max_size=30).map("\n".join)
 RULES = st.builds(

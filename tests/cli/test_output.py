@@ -77,14 +77,10 @@ def test_what_can_be_cited_shows_its_citation_in_json(value, citation):
 @pytest.mark.parametrize(
     ("count", "text"),
     [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1.0 kB"),
-        (1_500_000, "1.5 MB"),
-        (2 * 10**9, "2.0 GB"),
+        (0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (1_500_000, "1.5 MB"), (2 * 10**9, "2.0 GB"),
         (10**16, "10000.0 TB"),
     ],
-)
+)  # fmt: skip
 def test_a_size_is_reported_in_the_unit_that_suits_it(count, text):
     assert size(count) == text
 

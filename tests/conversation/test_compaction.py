@@ -111,21 +111,12 @@ def test_the_fewest_last_messages_that_have_the_tokens_are_kept(keep, at):
         ([user(), call("a"), call("b"), result("b"), user(), result("a"), user()], 3, 1),
     ],
     ids=[
-        "one call",
-        "two calls, the later answered first",
-        "two calls, cut at an answer",
-        "two calls after each other",
-        "OpenAI's shape",
-        "talk between call and answer",
-        "an id used twice",
-        "an answer to no call",
-        "an answer without an id",
-        "a call without an answer",
-        "a call that is still to be answered",
-        "all tied together",
-        "a call between another and its answer",
+        "one call", "two calls, the later answered first", "two calls, cut at an answer",
+        "two calls after each other", "OpenAI's shape", "talk between call and answer", "an id used twice",
+        "an answer to no call", "an answer without an id", "a call without an answer",
+        "a call that is still to be answered", "all tied together", "a call between another and its answer",
     ],
-)
+)  # fmt: skip
 def test_a_call_and_its_answers_are_on_one_side(messages, keep, at):
     assert cut(messages, keep, one_each) == at
 
@@ -184,14 +175,10 @@ def test_a_summary_is_summarised_with_what_followed():
         [user(), user(), reply(), reply()],
     ],
     ids=[
-        "none",
-        "one",
-        "all recent",
-        "only a summary before",
-        "only a summary and the question before",
+        "none", "one", "all recent", "only a summary before", "only a summary and the question before",
         "as many as a summary and the question are",
     ],
-)
+)  # fmt: skip
 def test_where_there_is_nothing_to_summarise_nothing_happens_and_it_is_said(messages):
     done = compact(messages, refuse, rules=keeping(3), count=one_each, before=refuse, after=refuse)
     assert done.messages == messages

@@ -8,27 +8,12 @@ from openclaw_memory.conversation import SilentStream, is_silent, without_silent
 from openclaw_memory.conversation.silent_reply import declines
 
 SILENT = [
-    "NO_REPLY",
-    "no_reply",
-    "No_Reply",
-    " \n NO_REPLY\t\n",
-    "**NO_REPLY**",
-    "`NO_REPLY`.",
-    '"NO_REPLY"',
-    "_NO_REPLY_",
-    "> NO_REPLY",
-    "NO_REPLY\n\nNO_REPLY",
-    "<think>Nothing new: NO_REPLY?</think>\nNO_REPLY",
-    "<thinking>x</thinking>NO_REPLY",
-    '{"action": "NO_REPLY"}',
-    '{\n  "action": "no_reply"\n}',
-    "\ufeffNO_REPLY",
-    "(NO_REPLY)",
-    "- NO_REPLY",
-    "# NO_REPLY",
-    "<THINK>x</THINK>NO_REPLY",
+    "NO_REPLY", "no_reply", "No_Reply", " \n NO_REPLY\t\n", "**NO_REPLY**", "`NO_REPLY`.", '"NO_REPLY"', "_NO_REPLY_",
+    "> NO_REPLY", "NO_REPLY\n\nNO_REPLY", "<think>Nothing new: NO_REPLY?</think>\nNO_REPLY",
+    "<thinking>x</thinking>NO_REPLY", '{"action": "NO_REPLY"}', '{\n  "action": "no_reply"\n}', "\ufeffNO_REPLY",
+    "(NO_REPLY)", "- NO_REPLY", "# NO_REPLY", "<THINK>x</THINK>NO_REPLY",
     "<think>a</think>\n<thinking>b</thinking>NO_REPLY",
-]
+]  # fmt: skip
 # What is said besides shows nothing either, though a program may want to know that it was said.
 SAYS_NOTHING = [
     "NO_REPLY: nothing to say",
@@ -66,24 +51,10 @@ SHOWN = {
 }
 PIECES = st.sampled_from(
     [
-        "NO_REPLY",
-        "no_reply",
-        "NO",
-        "_",
-        "REPLY",
-        "\n",
-        " ",
-        "*",
-        ".",
-        "a",
-        "<think>",
-        "</think>",
-        "é",
-        "nothing",
-        "- ",
-        "(",
+        "NO_REPLY", "no_reply", "NO", "_", "REPLY", "\n", " ", "*", ".", "a", "<think>", "</think>", "é", "nothing",
+        "- ", "(",
     ]
-)
+)  # fmt: skip
 
 
 def streamed(*pieces: str) -> str:
@@ -154,19 +125,12 @@ def test_a_reply_declines_by_the_token_and_at_most_a_line_that_says_nothing(repl
 @pytest.mark.parametrize(
     "reply",
     [
-        "",
-        "Done!",
-        "I would say NO_REPLY, but",
-        "NO_REPLYING",
-        "NOREPLY",
-        "Nothing to store.",
-        "All saved. NO_REPLY",
-        "No, the key is behind the clock. NO_REPLY",
-        "- Anna moved the launch.\n- It is in the mill.\n\nNO_REPLY",
-        "Nothing new.\nNothing to save. NO_REPLY",
+        "", "Done!", "I would say NO_REPLY, but", "NO_REPLYING", "NOREPLY", "Nothing to store.",
+        "All saved. NO_REPLY", "No, the key is behind the clock. NO_REPLY",
+        "- Anna moved the launch.\n- It is in the mill.\n\nNO_REPLY", "Nothing new.\nNothing to save. NO_REPLY",
         "NO_REPLY is not right here: the key hangs behind the clock, please store it",
         "NO_REPLY nothing nothing nothing nothing nothing nothing",
     ],
-)
+)  # fmt: skip
 def test_a_reply_that_says_anything_else_does_not_decline(reply):
     assert not declines(reply)

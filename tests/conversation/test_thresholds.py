@@ -15,19 +15,11 @@ BIG = RULES.force_flush_bytes
 @pytest.mark.parametrize(
     ("window", "free", "flush", "compaction"),
     [
-        (200_000, 20_000, 176_000, 180_000),
-        (1_000_000, 20_000, 976_000, 980_000),
-        (32_000, 8_000, 20_000, 24_000),
-        (16_000, 4_000, 8_000, 12_000),
-        (8_192, 2_048, 3_072, 6_144),
-        (1_024, 256, 384, 768),
-        (100, 25, None, 75),
-        (1, 0, None, 1),
-        (0, 20_000, None, None),
-        (-5, 20_000, None, None),
-        (None, 20_000, None, None),
+        (200_000, 20_000, 176_000, 180_000), (1_000_000, 20_000, 976_000, 980_000), (32_000, 8_000, 20_000, 24_000),
+        (16_000, 4_000, 8_000, 12_000), (8_192, 2_048, 3_072, 6_144), (1_024, 256, 384, 768), (100, 25, None, 75),
+        (1, 0, None, 1), (0, 20_000, None, None), (-5, 20_000, None, None), (None, 20_000, None, None),
     ],
-)
+)  # fmt: skip
 def test_the_thresholds_of_a_window(window, free, flush, compaction):
     assert reserve(window, RULES) == free
     assert flush_threshold(window, RULES) == flush

@@ -119,15 +119,10 @@ def test_a_server_that_refuses_base64_is_asked_for_numbers_from_then_on(connect,
 @pytest.mark.parametrize(
     "body",
     [
-        b"[]",
-        b"{}",
-        b'{"data": null}',
-        b'{"data": [1]}',
-        b'{"data": []}',
-        b'{"data": [{"embedding": [1.0]}]}',
+        b"[]", b"{}", b'{"data": null}', b'{"data": [1]}', b'{"data": []}', b'{"data": [{"embedding": [1.0]}]}',
         b'{"data": [{"index": 0, "embedding": "not base64!"}]}',
     ],
-)
+)  # fmt: skip
 def test_an_answer_of_another_shape_is_an_error(body, connect, server):
     server.always(lambda _asked, _answer: Answer(200, body))
     with pytest.raises(EmbedderError, match=server.base_url("openai")):
@@ -207,15 +202,9 @@ def test_without_the_sdk_the_error_says_how_to_get_it(connect, monkeypatch):
 
 def test_the_identity_tells_apart_what_makes_other_vectors(connect):
     options = [
-        {},
-        {"model": "m"},
-        {"dimensions": 8},
-        {"query_prefix": "q"},
-        {"document_prefix": "q"},
-        {"headers": {"x": ""}},
-        {"base_url": "http://localhost:1/v1"},
-        {"max_input_tokens": 100},
-    ]
+        {}, {"model": "m"}, {"dimensions": 8}, {"query_prefix": "q"}, {"document_prefix": "q"},
+        {"headers": {"x": ""}}, {"base_url": "http://localhost:1/v1"}, {"max_input_tokens": 100},
+    ]  # fmt: skip
     assert len({connect(**each).identity for each in options}) == len(options)
 
 

@@ -64,14 +64,10 @@ def test_any_text_is_a_query(memory, query):
 @pytest.mark.parametrize(
     ("wish", "value"),
     [
-        ("max_results", 0),
-        ("max_results", -1),
-        ("min_score", -0.1),
-        ("min_score", 1.1),
-        ("min_score", "nan"),
+        ("max_results", 0), ("max_results", -1), ("min_score", -0.1), ("min_score", 1.1), ("min_score", "nan"),
         ("source", "notes"),
     ],
-)
+)  # fmt: skip
 def test_a_wish_out_of_range_is_named_with_what_would_do(run, notes, wish, value):
     option = f"--{wish.replace('_', '-')}"
     outcome = run("search", "-w", notes, f"{option}={value}", "boiler")
@@ -137,17 +133,10 @@ def test_a_workspace_that_may_not_be_looked_into_is_named(run, notes, monkeypatc
 @pytest.mark.parametrize(
     "path",
     [
-        "../notes/MEMORY.md",
-        "~/MEMORY.md",
-        "memory/../../x.md",
-        "/etc/passwd",
-        "memory",
-        "",
-        "\0",
-        "MEMORY.md\0.md",
+        "../notes/MEMORY.md", "~/MEMORY.md", "memory/../../x.md", "/etc/passwd", "memory", "", "\0", "MEMORY.md\0.md",
         ".memory/index.sqlite",
     ],
-)
+)  # fmt: skip
 def test_a_path_that_is_no_memory_file_is_refused_at_the_command_line(run, notes, path):
     outcome = run("get", "-w", notes, path)
     assert outcome.code == 2

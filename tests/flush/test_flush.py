@@ -444,16 +444,12 @@ def test_the_next_flush_that_goes_well_clears_the_error(flush):
 @pytest.mark.parametrize(
     "reply",
     [
-        "",
-        None,
-        "Everything is saved.",
-        "I cannot do that.",
+        "", None, "Everything is saved.", "I cannot do that.",
         "- Anna moved the launch to Friday.\n- The venue is the old mill.\n\nNO_REPLY",
-        "I will remember: the key hangs behind the clock. NO_REPLY",
-        "The key hangs there. NO_REPLY",
+        "I will remember: the key hangs behind the clock. NO_REPLY", "The key hangs there. NO_REPLY",
         "NO_REPLY is not right here: the key hangs behind the clock",
     ],
-)
+)  # fmt: skip
 def test_a_reply_that_is_neither_a_note_nor_silent_is_a_failure(flush, reply):
     turn = flush.due(176_000, messages=lambda: CONVERSATION)
     for _ in range(3):

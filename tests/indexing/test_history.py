@@ -70,19 +70,10 @@ def test_words_that_are_no_note_are_an_error_of_an_unknown_time():
 @pytest.mark.parametrize(
     "text",
     [
-        None,
-        "",
-        "{",
-        "[]",
-        "3",
-        '{"error": "no time"}',
-        '{"at": 5}',
-        '{"at": "noon"}',
-        '{"at": "2026-11-22"}',
-        '"at"',
-        "\udcff",
+        None, "", "{", "[]", "3", '{"error": "no time"}', '{"at": 5}', '{"at": "noon"}', '{"at": "2026-11-22"}',
+        '"at"', "\udcff",
     ],
-)
+)  # fmt: skip
 def test_what_is_no_note_tells_nothing(text):
     assert sync_record(text) is None
 

@@ -178,19 +178,12 @@ def chosen_of(kinds, limit, max_share, min_score=0.0):
 @pytest.mark.parametrize(
     ("kinds", "limit", "max_share", "chosen"),
     [
-        ("ttttttnnnnnn", 6, 0.34, "ttnnnn"),
-        ("nntntnttnnnn", 6, 0.34, "nntntn"),
-        ("nnnnnnnttt", 6, 0.34, "nnnnnn"),
-        ("ttttttnnn", 6, 0.34, "tttnnn"),
-        ("tttttt", 6, 0.34, "tttttt"),
-        ("ttnn", 1, 0.34, "t"),
-        ("ttnn", 2, 0.34, "tn"),
-        ("ttttnnnn", 4, 0.5, "ttnn"),
-        ("ttnn", 2, 1.0, "tt"),
-        ("ttnn", 2, 0.0, "nn"),
+        ("ttttttnnnnnn", 6, 0.34, "ttnnnn"), ("nntntnttnnnn", 6, 0.34, "nntntn"), ("nnnnnnnttt", 6, 0.34, "nnnnnn"),
+        ("ttttttnnn", 6, 0.34, "tttnnn"), ("tttttt", 6, 0.34, "tttttt"), ("ttnn", 1, 0.34, "t"),
+        ("ttnn", 2, 0.34, "tn"), ("ttttnnnn", 4, 0.5, "ttnn"), ("ttnn", 2, 1.0, "tt"), ("ttnn", 2, 0.0, "nn"),
         ("tttn", 2, 0.0, "tn"),
     ],
-)
+)  # fmt: skip
 def test_transcripts_have_their_share_of_the_places_and_what_the_notes_leave_over(kinds, limit, max_share, chosen):
     assert chosen_of(kinds, limit, max_share) == chosen
 

@@ -39,14 +39,10 @@ def test_what_a_note_says_is_left_out_of_the_transcript_however_it_was_written_d
 @pytest.mark.parametrize(
     "written",
     [
-        "The spare key is with Mrs. Groen",
-        "The key is with Mrs. Groen.",
-        "",
-        "- ",
-        "with Mrs. Groen.",
+        "The spare key is with Mrs. Groen", "The key is with Mrs. Groen.", "", "- ", "with Mrs. Groen.",
         "key: with Groen",
     ],
-)
+)  # fmt: skip
 def test_what_a_note_says_otherwise_or_in_part_stays(written):
     assert left(written, SAID) == [SAID]
 

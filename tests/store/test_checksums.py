@@ -18,22 +18,16 @@ def change(path, statement):
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE chunks SET text = 'text 8' WHERE id = 8",
-        "UPDATE chunks SET text = CAST(x'ff' AS TEXT) WHERE id = 8",
-        "UPDATE chunks SET text = CAST(text AS BLOB) WHERE id = 8",
-        "UPDATE chunks SET start_line = 1 WHERE id = 8",
-        "UPDATE chunks SET end_line = 9 WHERE id = 8",
-        "UPDATE chunks SET start_char = 9 WHERE id = 8",
-        "UPDATE chunks SET section = 9 WHERE id = 8",
-        "UPDATE chunks SET context = 'x' WHERE id = 8",
-        "UPDATE chunks SET checksum = checksum + 1 WHERE id = 8",
-        "UPDATE chunks SET id = 1000 WHERE id = 8",
-        "UPDATE chunks SET file_id = 2 WHERE id = 8",
-        "UPDATE chunks SET file_id = 999 WHERE id = 8",
+        "UPDATE chunks SET text = 'text 8' WHERE id = 8", "UPDATE chunks SET text = CAST(x'ff' AS TEXT) WHERE id = 8",
+        "UPDATE chunks SET text = CAST(text AS BLOB) WHERE id = 8", "UPDATE chunks SET start_line = 1 WHERE id = 8",
+        "UPDATE chunks SET end_line = 9 WHERE id = 8", "UPDATE chunks SET start_char = 9 WHERE id = 8",
+        "UPDATE chunks SET section = 9 WHERE id = 8", "UPDATE chunks SET context = 'x' WHERE id = 8",
+        "UPDATE chunks SET checksum = checksum + 1 WHERE id = 8", "UPDATE chunks SET id = 1000 WHERE id = 8",
+        "UPDATE chunks SET file_id = 2 WHERE id = 8", "UPDATE chunks SET file_id = 999 WHERE id = 8",
         "UPDATE files SET path = 'memory/9.md' WHERE path = 'memory/0.md'",
         "UPDATE files SET source = 'sessions' WHERE path = 'memory/0.md'",
     ],
-)
+)  # fmt: skip
 def test_a_chunk_that_is_not_what_was_written_is_damage(store, path, build, statement):
     build.fill(store, build.units(100))
     change(path, statement)

@@ -49,6 +49,13 @@ def filled(store, build, word, count=300):
     store.replace_files([(build.record("memory/all.md"), texts)])
 
 
+def next_index(store, build, word, count=300):
+    """An index beside that is filled and awaits its publishing."""
+    next_one = store.begin_build(store.meta(), keep_rows=True)
+    filled(next_one.store, build, word, count)
+    return next_one
+
+
 def first_words(store):
     return {
         found.chunk.text.split()[0] for found in store.chunks(hit.chunk_id for hit in store.search_text(["all"], 9))
@@ -73,9 +80,8 @@ def test_what_is_written_beside_is_seen_only_when_it_is_published(store, path, b
 
 def test_what_is_discarded_leaves_the_index_as_it_was_and_no_file(store, path, build):
     filled(store, build, "old")
-    next_one = store.begin_build(store.meta(), keep_rows=True)
+    next_one = next_index(store, build, "new")
     built = next_one.store
-    filled(built, build, "new")
     for _ in range(2):
         next_one.abort()
     assert (first_words(store), names(path)) == ({"old"}, [])
@@ -106,19 +112,13 @@ def test_a_note_that_was_written_meanwhile_stays(store, build):
 def test_chunks_of_the_next_index_have_ids_of_their_own(store, build):
     filled(store, build, "old")
     old = {hit.chunk_id for hit in store.search_text(["all"], 5000)}
-    next_one = store.begin_build(store.meta(), keep_rows=True)
-    built = next_one.store
-    filled(built, build, "new")
-    next_one.publish()
+    next_index(store, build, "new").publish()
     assert old.isdisjoint(hit.chunk_id for hit in store.search_text(["all"], 5000))
 
 
 def test_the_log_does_not_stay_as_large_as_the_index(store, path, build):
     filled(store, build, "old", count=2000)
-    next_one = store.begin_build(store.meta(), keep_rows=True)
-    built = next_one.store
-    filled(built, build, "new", count=2000)
-    next_one.publish()
+    next_index(store, build, "new", count=2000).publish()
     assert path.with_name("index.sqlite-wal").stat().st_size == 0
     assert path.stat().st_size > 1_000_000
 
@@ -129,10 +129,7 @@ def test_readers_in_another_process_see_the_old_index_or_the_new_one(store, path
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
         assert reader.stdout.readline() == "reading\n"
         for word in ("old", "old", "new"):
-            next_one = store.begin_build(store.meta(), keep_rows=True)
-            built = next_one.store
-            filled(built, build, word)
-            next_one.publish()
+            next_index(store, build, word).publish()
         told = reader.stdout.read().split()
     assert reader.returncode == 0
     assert told[2] == "True", "the old index came back"
@@ -142,10 +139,7 @@ def test_a_statement_that_was_prepared_before_reads_the_new_index(store, path, b
     filled(store, build, "old")
     other = SqliteStore.open(path)
     before = (first_words(other), len(other.search_vector(build.units(1)[0], 9)))
-    next_one = store.begin_build(store.meta(), keep_rows=True)
-    built = next_one.store
-    filled(built, build, "new")
-    next_one.publish()
+    next_index(store, build, "new").publish()
     assert (before, first_words(other), len(other.search_vector(build.units(1)[0], 9))) == (({"old"}, 9), {"new"}, 9)
     filled(other, build, "newer")
     assert (first_words(store), store.verify()) == ({"newer"}, ())
@@ -156,19 +150,14 @@ def test_a_reader_in_the_midst_of_an_old_index_keeps_it_until_it_is_done(store, 
     filled(store, build, "old")
     with store.snapshot() as frozen:
         assert first_words(frozen) == {"old"}
-        next_one = store.begin_build(store.meta(), keep_rows=True)
-        built = next_one.store
-        filled(built, build, "new")
-        next_one.publish()
+        next_index(store, build, "new").publish()
         assert (first_words(frozen), first_words(store)) == ({"old"}, {"new"})
     assert first_words(store) == {"new"}
 
 
 def test_publishing_waits_for_a_writer_of_another_process(store, path, build):
     filled(store, build, "old", count=3)
-    next_one = store.begin_build(store.meta(), keep_rows=True)
-    built = next_one.store
-    filled(built, build, "new", count=3)
+    next_one = next_index(store, build, "new", count=3)
     other = apsw.Connection(str(path))
     other.execute("BEGIN IMMEDIATE")
 
@@ -188,9 +177,7 @@ def test_a_writer_that_never_ends_is_named_and_the_old_index_stays(path, build, 
     monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 100)
     store = SqliteStore.open(path)
     filled(store, build, "old", count=3)
-    next_one = store.begin_build(store.meta(), keep_rows=True)
-    built = next_one.store
-    filled(built, build, "new", count=3)
+    next_one = next_index(store, build, "new", count=3)
     other = apsw.Connection(str(path))
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(IndexLockedError):

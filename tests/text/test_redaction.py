@@ -67,21 +67,15 @@ HINTS = [hint for _, tokens in _TOKENS for hint, _ in tokens]
 
 HARMLESS = [
     "The task-force-of-2026 met; sk-learn-contrib-extensions is a package.",
-    "commit 3f786850e387550fdab836ed7e6dc881de23001b fixed it",
-    "id 0b6ad4f2-9f0e-4a51-bb0e-7a2f6d0f8b11 in the log",
+    "commit 3f786850e387550fdab836ed7e6dc881de23001b fixed it", "id 0b6ad4f2-9f0e-4a51-bb0e-7a2f6d0f8b11 in the log",
     "sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
-    "Bearer of bad news, the messenger arrived at 10:30.",
-    "The secret: never give up.",
-    "My password is in the blue notebook.",
-    "The token economy of 2026 was discussed.",
+    "Bearer of bad news, the messenger arrived at 10:30.", "The secret: never give up.",
+    "My password is in the blue notebook.", "The token economy of 2026 was discussed.",
     "Basic training starts in the morning; basic understanding suffices.",
-    "https://example.org/path?page=2&sort=desc#L3",
-    "ratio 16:9, call at 123456789:30",
-    "SKU SK1234 and HF_HOME, npm_config and hf_hub are names",
-    "The key: C minor; keyboard=qwerty",
-    "ssh user@host.example and mail ana@example.org",
-    "secretary = Ines, monkey: 7, tokens=4000",
-]
+    "https://example.org/path?page=2&sort=desc#L3", "ratio 16:9, call at 123456789:30",
+    "SKU SK1234 and HF_HOME, npm_config and hf_hub are names", "The key: C minor; keyboard=qwerty",
+    "ssh user@host.example and mail ana@example.org", "secretary = Ines, monkey: 7, tokens=4000",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)

@@ -22,14 +22,8 @@ def memory(memory):
 
 
 QUESTIONS = [
-    "trains",
-    "spare key",
-    "birthday October",
-    "salary October",
-    "MEMORY.md",
-    "USER.md",
-    "sessions/monday.jsonl",
-]
+    "trains", "spare key", "birthday October", "salary October", "MEMORY.md", "USER.md", "sessions/monday.jsonl",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("query", QUESTIONS)
@@ -63,15 +57,10 @@ def test_a_direct_chat_finds_them(call, query):
 @pytest.mark.parametrize(
     "path",
     [
-        "MEMORY.md",
-        "./MEMORY.md",
-        "memory/../MEMORY.md",
-        " MEMORY.md",
-        "MEMORY.md#L1",
-        "USER.md",
+        "MEMORY.md", "./MEMORY.md", "memory/../MEMORY.md", " MEMORY.md", "MEMORY.md#L1", "USER.md",
         "sessions/monday.jsonl",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("name", ["memory_get", "memory_edit", "memory_forget"])
 def test_no_tool_reads_or_changes_them(notes, memory, call, name, path):
     before = {file: file.read_bytes() for file in notes.glob("*.md")}

@@ -317,19 +317,12 @@ def test_what_a_model_can_fix_is_an_answer_with_the_remedy(call, name, arguments
 @pytest.mark.parametrize(
     ("kind", "status"),
     [
-        (NotFoundError, "not_found"),
-        (PathNotAllowedError, "not_allowed"),
-        (ConflictError, "stale"),
-        (InvalidInputError, "invalid"),
-        (StoreError, "unavailable"),
-        (CorruptIndexError, "unavailable"),
-        (SyncBusyError, "unavailable"),
-        (EmbedderError, "unavailable"),
-        (UndecodableError, "unavailable"),
-        (ConfigError, "unavailable"),
-        (WriteError, "failed"),
+        (NotFoundError, "not_found"), (PathNotAllowedError, "not_allowed"), (ConflictError, "stale"),
+        (InvalidInputError, "invalid"), (StoreError, "unavailable"), (CorruptIndexError, "unavailable"),
+        (SyncBusyError, "unavailable"), (EmbedderError, "unavailable"), (UndecodableError, "unavailable"),
+        (ConfigError, "unavailable"), (WriteError, "failed"),
     ],
-)
+)  # fmt: skip
 def test_every_error_has_its_status(kind, status):
     assert next(word for base, word in STATUSES if issubclass(kind, base)) == status
 

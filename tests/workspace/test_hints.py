@@ -43,13 +43,9 @@ def is_readable(root: Path, rules: FilesConfig, path: str) -> bool:
 
 VAULT = ("Welcome.md", "Projects/bridge.md", "memory/2026-11-21.md")
 NOT_NOTES = (
-    ".obsidian/x.md",
-    ".trash/gone.md",
-    "code/.venv/lib/x.md",
-    "code/node_modules/left-pad/README.md",
-    "code/venv/lib/x.md",
-    "lib/site-packages/numpy/x.md",
-)
+    ".obsidian/x.md", ".trash/gone.md", "code/.venv/lib/x.md", "code/node_modules/left-pad/README.md",
+    "code/venv/lib/x.md", "lib/site-packages/numpy/x.md",
+)  # fmt: skip
 
 
 def test_the_whole_workspace_as_an_extra_path_leaves_out_hidden_folders_and_those_of_programs(tmp_path):

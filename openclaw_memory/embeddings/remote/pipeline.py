@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from random import uniform
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -121,33 +120,20 @@ class RequestPipeline:
 
     def call(self, seconds: float, call: Callable[[], T], *, as_query: bool, tries: int | None = None) -> T:
         """Return what `call` returns within `seconds`, or raise ServiceError after the last of its tries."""
-        policy, attempt = self.policy, 1
-        while True:
-            try:
-                return self._within(seconds, call)
-            except ServiceError as error:
-                is_busy = error.kind is FailureKind.BUSY and not as_query
-                most = tries or (policy.busy_tries if is_busy else policy.tries)
-                if error.kind not in {FailureKind.PASSING, FailureKind.BUSY} or attempt >= most:
-                    raise
-                first = policy.busy_first_wait if is_busy else policy.first_wait
-                longest = policy.busy_longest_wait if is_busy else policy.longest_wait
-                backoff = first * 2 ** (attempt - 1) + uniform(0, JITTER * first)  # noqa: S311 - it keeps no secret
-                wait = error.retry_after if is_busy and error.retry_after is not None else backoff
-            sleep(min(wait, longest))
-            attempt += 1
-
-    def _within(self, seconds: float, call: Callable[[], T]) -> T:
         origin = self.service.origin
-        try:
-            with deadline(seconds):
-                return call()
-        except Exception as error:
-            seconds_left()  # where the whole request is over, or cancelled, it is not this try that failed
-            if any("Timeout" in type(reason).__name__ for reason in reasons(error)):  # ours, or of an HTTP library
-                message = f"{origin} gave no whole answer within {seconds:g} s; the next sync asks again"
-                raise ServiceError(message, FailureKind.PASSING) from error
-            raise failure(error, origin, self.service.secrets) from error
+
+        def once() -> T:
+            try:
+                with deadline(seconds):
+                    return call()
+            except Exception as error:
+                seconds_left()  # where the whole request is over, or cancelled, it is not this try that failed
+                if any("Timeout" in type(reason).__name__ for reason in reasons(error)):  # ours, or of an HTTP library
+                    message = f"{origin} gave no whole answer within {seconds:g} s; the next sync asks again"
+                    raise ServiceError(message, FailureKind.PASSING) from error
+                raise failure(error, origin, self.service.secrets) from error
+
+        return retried(self.policy, once, as_query=as_query, tries=tries)
 
     def _pack(self, texts: Sequence[str], places: list[int], as_query: bool) -> list[Answer]:
         """Ask for texts that should fit one request; where they do not, or one is refused, ask for half of them."""
@@ -284,3 +270,29 @@ def same_dims(matrices: Iterable[Matrix], origin: str) -> int:
         message = f"{origin} sent {first} dimensions and then {others[0]}; ask again, or check the model"
         raise ServiceError(message, FailureKind.PASSING)
     return first
+
+
+def retried(policy: RetryPolicy, call: Callable[[], T], *, as_query: bool, tries: int | None) -> T:
+    """Return what `call` returns, called as often as the policy allows, or `tries` times; raise its last error."""
+    from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
+
+    def failed(state: RetryCallState) -> tuple[bool, float | None]:
+        """Return whether the service is asked too often, and the wait that it asked for."""
+        error = state.outcome.exception() if state.outcome is not None else None
+        busy = not as_query and isinstance(error, ServiceError) and error.kind is FailureKind.BUSY
+        return busy, error.retry_after if busy and isinstance(error, ServiceError) else None
+
+    def enough(state: RetryCallState) -> bool:
+        return state.attempt_number >= (tries or (policy.busy_tries if failed(state)[0] else policy.tries))
+
+    def wait(state: RetryCallState) -> float:
+        busy, asked_for = failed(state)
+        first = policy.busy_first_wait if busy else policy.first_wait
+        longest = policy.busy_longest_wait if busy else policy.longest_wait
+        backoff = wait_exponential_jitter(first, longest, jitter=JITTER * first)
+        return min(backoff(state) if asked_for is None else asked_for, longest)
+
+    def passes(error: BaseException) -> bool:
+        return isinstance(error, ServiceError) and error.kind in {FailureKind.PASSING, FailureKind.BUSY}
+
+    return Retrying(retry=retry_if_exception(passes), stop=enough, wait=wait, sleep=sleep, reraise=True)(call)

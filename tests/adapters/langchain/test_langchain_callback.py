@@ -13,16 +13,11 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, get_
 from langchain_openclaw_memory import MemoryFlushCallback
 from langchain_openclaw_memory.testing import calling
 from langgraph.checkpoint.memory import InMemorySaver
-from scripted_chat import SUMMARY, writes_facts
+from scripted_chat import FACT, SUMMARY, notes, writes_facts
 
 from openclaw_memory.errors import ConfigError
 
-FACT = "Please remember: the boiler code is 4711."
 WINDOW = 4_000  # flushed from 1,500 tokens on: a quarter is reserved, and half of the rest is soft at most
-
-
-def notes(memory):
-    return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
 
 
 def words(tokens):

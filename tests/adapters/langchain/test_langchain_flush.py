@@ -14,27 +14,18 @@ from langchain_openclaw_memory import MemoryFlushMiddleware
 from langchain_openclaw_memory.testing import calling
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from scripted_chat import SUMMARY, asks_memory, says_facts, writes_facts
+from scripted_chat import FACT, SUMMARY, asks_memory, notes, says, says_facts, writes_facts
 
 # Clauses came with a later version than the lowest that is supported.
 needs_clauses = pytest.mark.skipif(
     not hasattr(summarization, "TriggerClause"), reason="this version of LangChain has no clauses of triggers"
 )
 
-FACT = "Please remember: the boiler code is 4711."
 QUESTION = "What is the boiler code?"
 
 
 def thread(name="tuesday", **more):
     return {"configurable": {"thread_id": name}, **more}
-
-
-def says(text):
-    return {"messages": [HumanMessage(text)]}
-
-
-def notes(memory):
-    return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
 
 
 class Reported:

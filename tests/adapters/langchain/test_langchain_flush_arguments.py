@@ -3,21 +3,10 @@
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
-from langchain_core.messages import HumanMessage
 from langchain_openclaw_memory import MemoryFlushMiddleware
-from scripted_chat import SUMMARY, writes_facts
+from scripted_chat import FACT, SUMMARY, notes, says, writes_facts
 
 from openclaw_memory.errors import ConfigError
-
-FACT = "Please remember: the boiler code is 4711."
-
-
-def says(text):
-    return {"messages": [HumanMessage(text)]}
-
-
-def notes(memory):
-    return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
 
 
 def test_a_window_that_is_unknown_is_an_error_that_says_what_to_do(memory, scripted):

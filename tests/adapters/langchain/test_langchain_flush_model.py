@@ -17,12 +17,11 @@ from langchain_openclaw_memory._messages import openclaw_message, without_loose_
 from langchain_openclaw_memory._trigger import reached
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling
 from pydantic import Field
-from scripted_chat import says_facts, writes_facts
+from scripted_chat import FACT, notes, says_facts, writes_facts
 
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG
 
-FACT = "Please remember: the boiler code is 4711."
 CONVERSATION = (HumanMessage(FACT),)
 
 
@@ -141,10 +140,6 @@ def test_a_fraction_of_a_window_that_is_unknown_is_never_reached():
 )
 def test_a_message_of_langchain_as_one_of_openclaw(message, expected):
     assert openclaw_message(message) == expected
-
-
-def notes(memory):
-    return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
 
 
 def kept(memory):

@@ -23,24 +23,14 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_config
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
-from scripted_chat import SUMMARY, writes_facts
+from scripted_chat import FACT, SUMMARY, notes, says, writes_facts
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import CompactionConfig, EmbeddingConfig
 
-FACT = "Please remember: the boiler code is 4711."
-
 
 def thread(name="tuesday", **more):
     return {"configurable": {"thread_id": name, **more}}
-
-
-def says(text):
-    return {"messages": [HumanMessage(text)]}
-
-
-def notes(memory):
-    return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
 
 
 def sessions(memory):

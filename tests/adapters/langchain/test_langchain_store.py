@@ -128,15 +128,11 @@ def test_any_names_are_safe_and_distinct_file_names(store, memory):
 @pytest.mark.parametrize(
     "value",
     [
-        {"at": datetime.now(UTC)},
-        {"n": float("nan")},
-        {1: "a"},
-        {"s": {1, 2}},
-        {"s": "\ud800"},
+        {"at": datetime.now(UTC)}, {"n": float("nan")}, {1: "a"}, {"s": {1, 2}}, {"s": "\ud800"},
         {"a": [{"b": object()}]},
     ],
     ids=["datetime", "nan", "key", "set", "surrogate", "object"],
-)
+)  # fmt: skip
 def test_what_is_not_json_is_refused_and_nothing_of_the_batch_is_written(store, memory, value):
     with pytest.raises(InvalidInputError):
         store.batch([PutOp(USERS, "good", {"n": 1}), PutOp(USERS, "bad", value)])

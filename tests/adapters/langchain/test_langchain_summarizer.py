@@ -12,7 +12,7 @@ from langchain_core.messages import HumanMessage
 from langchain_openclaw_memory import flushing_summarizer
 from langchain_openclaw_memory import summarizer as module
 from langgraph.checkpoint.memory import InMemorySaver
-from scripted_chat import SUMMARY, writes_facts
+from scripted_chat import FACT, SUMMARY, notes, writes_facts
 
 from openclaw_memory.errors import ConfigError
 
@@ -22,12 +22,7 @@ needs_the_hook = pytest.mark.skipif(
     reason="this version of LangChain has no summarizer=",
 )
 
-FACT = "Please remember: the boiler code is 4711."
 THREAD = {"configurable": {"thread_id": "tuesday"}}
-
-
-def notes(memory):
-    return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
 
 
 def summarization(model, summarizer):

@@ -7,16 +7,12 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_openclaw_memory import MemoryFlushMiddleware, TranscriptMiddleware
 from langchain_openclaw_memory.testing import calling, saying
 from langgraph.checkpoint.memory import InMemorySaver
-from scripted_chat import SUMMARY
+from scripted_chat import SUMMARY, says
 
 from openclaw_memory.conversation import conversation, text_of
 from openclaw_memory.errors import ConfigError
 
 THREAD = {"configurable": {"thread_id": "tuesday"}}
-
-
-def says(text):
-    return {"messages": [HumanMessage(text)]}
 
 
 def weather(place: str) -> str:

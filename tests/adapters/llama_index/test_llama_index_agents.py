@@ -36,14 +36,14 @@ def tools(memory):
 
 
 @pytest.fixture
-async def talk():
+async def conversation():
     """A conversation of a group, whose connection is closed at the end."""
     engine = create_async_engine("sqlite+aiosqlite:///:memory:")
     yield ChatMemory.from_defaults(session_id=GROUP, async_engine=engine)
     await engine.dispose()
 
 
-async def told(agent, question, **wishes):
+async def reported(agent, question, **wishes):
     """What an agent answers, and the outputs of the tools that it called."""
     handler = agent.run(question, **wishes)
     outputs = [event.tool_output async for event in handler.stream_events() if isinstance(event, ToolCallResult)]
@@ -68,7 +68,7 @@ def reads_what_it_finds(messages, _tools):
 @pytest.mark.parametrize("streaming", [True, False])
 async def test_an_agent_searches_and_reads(tools, streaming):
     llm = ScriptedLLM(script=reads_what_it_finds)
-    answer, (found, read) = await told(FunctionAgent(tools=tools, llm=llm, streaming=streaming), QUESTION)
+    answer, (found, read) = await reported(FunctionAgent(tools=tools, llm=llm, streaming=streaming), QUESTION)
     assert found.raw_output["results"][0]["citation"] == "MEMORY.md#L1-L4"
     assert read.raw_output["citation"] == "MEMORY.md#L4"
     assert "The spare key is with Mrs. Groen." in answer
@@ -80,14 +80,14 @@ async def test_an_agent_searches_and_reads(tools, streaming):
 async def test_an_agent_writes_what_the_next_one_finds(tools, notes, memory):
     note = calling("memory_append", text="The piano tuner comes on Thursdays.")
     writer = FunctionAgent(tools=tools, llm=ScriptedLLM(script=saying(note, "Noted.")))
-    answer, (output,) = await told(writer, "Remember that the piano tuner comes on Thursdays.")
+    answer, (output,) = await reported(writer, "Remember that the piano tuner comes on Thursdays.")
     assert answer == "Noted."
     assert not output.is_error
     assert "The piano tuner comes on Thursdays." in written(notes)
     memory.sync()
     search = calling("memory_search", query="When does the piano tuner come?")
     reader = FunctionAgent(tools=tools, llm=ScriptedLLM(script=saying(search, "On Thursdays.")))
-    _, (output,) = await told(reader, "When does the piano tuner come?")
+    _, (output,) = await reported(reader, "When does the piano tuner come?")
     assert "Thursdays" in output.raw_output["results"][0]["snippet"]
 
 
@@ -95,7 +95,7 @@ async def test_calls_at_the_same_time_are_all_answered(tools, notes):
     facts = [f"Fact number {number} is worth a line." for number in range(5)]
     blocks = [ToolCallBlock(tool_call_id=f, tool_name="memory_append", tool_kwargs={"text": f}) for f in facts]
     llm = ScriptedLLM(script=saying(ChatMessage(role=MessageRole.ASSISTANT, blocks=[*blocks, *SEARCH.blocks]), "Done."))
-    _, outputs = await told(FunctionAgent(tools=tools, llm=llm), "Remember all of it.")
+    _, outputs = await reported(FunctionAgent(tools=tools, llm=llm), "Remember all of it.")
     assert [output.is_error for output in outputs] == [False] * 6
     assert all(fact in written(notes) for fact in facts)
 
@@ -103,7 +103,7 @@ async def test_calls_at_the_same_time_are_all_answered(tools, notes):
 async def test_an_agent_goes_on_after_a_call_that_was_wrong(tools):
     wrong = [calling("memory_get", path="nowhere.md"), calling("memory_search"), calling("memory_get", input="?")]
     llm = ScriptedLLM(script=saying(*wrong, SEARCH, "With Mrs. Groen."))
-    answer, outputs = await told(FunctionAgent(tools=tools, llm=llm), QUESTION)
+    answer, outputs = await reported(FunctionAgent(tools=tools, llm=llm), QUESTION)
     assert answer == "With Mrs. Groen."
     assert [output.raw_output["status"] for output in outputs[1:]] == ["invalid", "invalid", "ok"]
     assert [output.is_error for output in outputs] == [True, True, True, False]
@@ -121,7 +121,7 @@ REACT = (
 @pytest.mark.filterwarnings("ignore:is_running called from within a step")  # by ReActAgent itself
 async def test_a_model_that_cannot_call_tools_reasons_its_way_through_them(tools, notes):
     llm = TextOnlyLLM(script=saying(*REACT))
-    answer, (read, noted) = await told(ReActAgent(tools=tools, llm=llm), QUESTION)
+    answer, (read, noted) = await reported(ReActAgent(tools=tools, llm=llm), QUESTION)
     assert answer == "With Mrs. Groen."
     assert "Mrs. Groen" in read.raw_output["text"]
     assert not noted.is_error
@@ -146,7 +146,7 @@ async def test_agents_of_a_workflow_share_a_memory(memory, notes):
         tools=OpenClawToolSpec(memory).to_tool_list(["memory_append"]),
         llm=ScriptedLLM(script=saying(note, "Noted.")),
     )
-    answer, outputs = await told(AgentWorkflow(agents=[reader, writer], root_agent="reader"), QUESTION)
+    answer, outputs = await reported(AgentWorkflow(agents=[reader, writer], root_agent="reader"), QUESTION)
     assert answer == "Noted."
     assert [output.tool_name for output in outputs] == ["memory_search", "handoff", "memory_append"]
     assert "The key was handed over." in written(notes)
@@ -166,15 +166,15 @@ def paths(output) -> set[str]:
 
 @pytest.mark.parametrize("make", [agent, workflow])
 @pytest.mark.parametrize("way", ["state", "store", "talk", "spec", "nothing"])
-async def test_an_agent_in_a_group_is_shown_less(memory, talk, make, way):
+async def test_an_agent_in_a_group_is_shown_less(memory, conversation, make, way):
     tools = memory_tools(memory, session_key=GROUP if way == "spec" else None)
     llm = ScriptedLLM(script=saying(SEARCH, "I do not know."))
     made = make(tools, llm, **({"initial_state": {"session_key": GROUP}} if way == "state" else {}))
-    wishes = {"memory": talk} if way == "talk" else {}
+    wishes = {"memory": conversation} if way == "talk" else {}
     if way == "store":
         wishes["ctx"] = Context(made)
         await wishes["ctx"].store.set("session_key", GROUP)
-    _, (output,) = await told(made, QUESTION, **wishes)
+    _, (output,) = await reported(made, QUESTION, **wishes)
     assert ("MEMORY.md" in paths(output)) is (way == "nothing")
 
 
@@ -185,10 +185,10 @@ async def test_a_run_that_called_a_tool_can_be_saved_and_goes_on(tools):
     made = agent(tools, llm)
     context = Context(made)
     await context.store.set("session_key", GROUP)
-    await told(made, QUESTION, ctx=context)
+    await reported(made, QUESTION, ctx=context)
     saved = json.loads(json.dumps(context.to_dict(serializer=JsonSerializer())))
     again = Context.from_dict(made, saved, serializer=JsonSerializer())
-    answer, (output,) = await told(made, "And now?", ctx=again)
+    answer, (output,) = await reported(made, "And now?", ctx=again)
     assert answer == "Still with Mrs. Groen."
     assert "MEMORY.md" not in paths(output)
 
@@ -197,7 +197,7 @@ async def test_a_tool_that_ends_the_run_ends_it_with_a_good_answer_alone(memory)
     last = {"memory_search": ToolMetadata("Look it up.", "memory_search", return_direct=True)}
     tools = OpenClawToolSpec(memory).to_tool_list(func_to_metadata_mapping=last)
     llm = ScriptedLLM(script=saying(calling("memory_search", query=""), SEARCH, "never said"))
-    answer, outputs = await told(agent(tools, llm), QUESTION)
+    answer, outputs = await reported(agent(tools, llm), QUESTION)
     assert [output.is_error for output in outputs] == [True, False]
     assert "Mrs. Groen" in answer
     assert len(llm.seen) == 2

@@ -11,7 +11,7 @@ MODES = ["default", "hybrid", "text_search", "sparse", "mmr"]
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_is_found_cites_the_lines_where_its_text_stands(own, static_memory, mode):
+def test_what_is_found_cites_the_lines_where_its_text_is(own, static_memory, mode):
     own.add([node("poem", "The heron waits.\n\nThe heron waits still.", page=3)])
     (found,) = own.query(asking("The heron waits", 1, mode)).nodes
     path, _, lines = found.metadata["citation"].partition("#L")
@@ -69,13 +69,13 @@ def test_a_citation_of_the_nodes_own_stays(own, citation, excluded):
     assert own.query(asking("The otter dives", node_ids=["own"])).nodes == [one]
 
 
-def test_a_citation_engine_says_where_an_added_node_stands(own):
+def test_a_citation_engine_says_where_an_added_node_is(own):
     response = CitationQueryEngine.from_args(own.as_index(), llm=MockLLM()).query("Who cooks for forty people?")
     assert response.source_nodes[0].metadata["citation"].startswith("memory/notes/cook.md#L")
 
 
 @pytest.mark.usefixtures("own", "note")
-def test_the_retriever_tells_what_the_metadata_of_added_nodes_say(static_memory):
+def test_the_retriever_says_what_the_metadata_of_added_nodes_say(static_memory):
     found = {one.metadata["path"]: one for one in OpenClawRetriever(static_memory, min_score=0.0).retrieve("Anna cook")}
     added, a_persons = found["memory/notes/cook.md"], found["memory/boat.md"]
     assert added.metadata["n"] == 3

@@ -122,16 +122,20 @@ def test_callbacks_and_events_hear_of_each_batch(static, events):
     assert len(debug.get_event_pairs(CBEventType.EMBEDDING)) == 3
     ends = [event for event in events if event.class_name() == "EmbeddingEndEvent"]
     assert [event.chunks for event in ends] == [TEXTS[:2], TEXTS[2:], ["mill"]]
-    (told,) = {json.dumps(event.model_dict) for event in events if event.class_name() == "EmbeddingStartEvent"}
-    assert json.loads(told)["model_name"] == static.model
+    (reported,) = {json.dumps(event.model_dict) for event in events if event.class_name() == "EmbeddingStartEvent"}
+    assert json.loads(reported)["model_name"] == static.model
 
 
 def test_a_dump_is_plain_names_and_makes_the_same_again(static):
     ours = OpenClawEmbedding(static, embed_batch_size=7)
-    told = json.loads(json.dumps(ours.to_dict()))
-    assert told["class_name"] == "OpenClawEmbedding"
-    assert (told["provider"], told["model_name"], told["identity"]) == ("static", static.model, static.identity)
-    again = OpenClawEmbedding.from_dict(told)
+    reported = json.loads(json.dumps(ours.to_dict()))
+    assert reported["class_name"] == "OpenClawEmbedding"
+    assert (reported["provider"], reported["model_name"], reported["identity"]) == (
+        "static",
+        static.model,
+        static.identity,
+    )
+    again = OpenClawEmbedding.from_dict(reported)
     assert (again.identity, again.embed_batch_size) == (ours.identity, 7)
     assert again.get_query_embedding("mill") == ours.get_query_embedding("mill")
 
@@ -148,30 +152,30 @@ def test_no_option_is_part_of_a_dump():
     ours = OpenClawEmbedding("openai", "mine", api_key="sk-0123456789abcdefghij", base_url="http://127.0.0.1:9/v1")
     # Older versions of LlamaIndex have no payloads.
     payload = str(ours.to_payload()) if hasattr(ours, "to_payload") else ""
-    for told in (ours.to_json(), repr(ours), payload):
-        assert "sk-0123456789" not in told
+    for reported in (ours.to_json(), repr(ours), payload):
+        assert "sk-0123456789" not in reported
     # In another process there would be no such embedder: it is told before it gets there.
     with pytest.raises(ConfigError, match=r"(?s)hand over the embedder(?!.*sk-)"):
         pickle.dumps(ours)
 
 
-def test_what_its_names_do_not_lead_back_to_is_told_and_can_be_handed_over():
+def test_what_its_names_do_not_lead_back_to_is_reported_and_can_be_handed_over():
     def embed(texts):
         return [[1.0, float(len(text))] for text in texts]
 
     embedder = from_callable(embed, "lengths")
-    told = OpenClawEmbedding(embedder).to_dict()
+    reported = OpenClawEmbedding(embedder).to_dict()
     with pytest.raises(ConfigError, match=r"hand over the embedder that makes the vectors of 'callable:lengths'"):
-        OpenClawEmbedding.from_dict(told)
-    assert OpenClawEmbedding.from_dict(told, embedder=embedder).embedder is embedder
+        OpenClawEmbedding.from_dict(reported)
+    assert OpenClawEmbedding.from_dict(reported, embedder=embedder).embedder is embedder
     with pytest.raises(ConfigError, match="'callable:others' makes others"):
-        OpenClawEmbedding.from_dict(told, embedder=from_callable(embed, "others"))
+        OpenClawEmbedding.from_dict(reported, embedder=from_callable(embed, "others"))
 
 
 def test_names_that_lead_to_other_vectors_are_refused():
-    told = OpenClawEmbedding("hashing").to_dict() | {"identity": "hashing:other"}
+    reported = OpenClawEmbedding("hashing").to_dict() | {"identity": "hashing:other"}
     with pytest.raises(ConfigError, match="hashing:other"):
-        OpenClawEmbedding.from_dict(told)
+        OpenClawEmbedding.from_dict(reported)
 
 
 def test_a_copy_shares_the_embedder(static):
@@ -208,7 +212,7 @@ def test_an_embedding_needs_an_embedder(wrong):
         OpenClawEmbedding(**wrong)
 
 
-def test_a_memory_that_has_no_embedder_is_told_what_to_name(memory):
+def test_a_memory_that_has_no_embedder_is_reported_what_to_name(memory):
     with pytest.raises(ConfigError, match="searches by keywords alone has none: name a provider"):
         OpenClawEmbedding(memory.embedder)
 
@@ -219,7 +223,7 @@ def test_an_embedder_that_is_there_takes_no_options(static, wrong):
         OpenClawEmbedding(static, **wrong)
 
 
-def test_a_wrong_field_of_llama_index_is_told_by_its_name(static):
+def test_a_wrong_field_of_llama_index_is_reported_by_its_name(static):
     with pytest.raises(ValidationError, match="embed_batch_size"):
         OpenClawEmbedding(static, embed_batch_size=0)
 
@@ -336,7 +340,7 @@ def test_a_user_names_model_and_identity():
     assert (embedder.provider, embedder.model, embedder.identity) == ("llama-index", "mine", "llama-index:house-7")
 
 
-def test_a_model_around_another_is_told_apart_by_the_one_inside():
+def test_a_model_around_another_is_kept_apart_by_the_one_inside():
     def around(inner):
         outer = Service()
         outer._inner = inner
@@ -355,7 +359,7 @@ def test_what_is_no_vector_for_each_text_is_refused(answer):
         LlamaIndexEmbedder(Service(answer=answer)).embed_documents(["one", "two"])
 
 
-def test_an_error_of_theirs_is_told_as_ours():
+def test_an_error_of_theirs_is_reported_as_ours():
     def fails(_texts):
         raise RuntimeError("out of quota")
 

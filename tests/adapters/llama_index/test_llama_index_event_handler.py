@@ -74,19 +74,19 @@ async def streamed(pieces):
     return last
 
 
-async def ask(llm, talk, how):
+async def ask(llm, conversation, how):
     """The reply of an LLM to a talk, in each of the ways that it can be asked."""
     match how:
         case "chat":
-            return (await asyncio.to_thread(llm.chat, talk)).message
+            return (await asyncio.to_thread(llm.chat, conversation)).message
         case "chat in a loop":
-            return llm.chat(talk).message
+            return llm.chat(conversation).message
         case "achat":
-            return (await llm.achat(talk)).message
+            return (await llm.achat(conversation)).message
         case "stream_chat":
-            return (await asyncio.to_thread(lambda: list(llm.stream_chat(talk))))[-1].message
+            return (await asyncio.to_thread(lambda: list(llm.stream_chat(conversation))))[-1].message
         case "astream_chat":
-            return (await streamed(await llm.astream_chat(talk))).message
+            return (await streamed(await llm.astream_chat(conversation))).message
 
 
 WAYS = ["chat", "chat in a loop", "achat", "stream_chat", "astream_chat"]
@@ -95,15 +95,15 @@ WAYS = ["chat", "chat in a loop", "achat", "stream_chat", "astream_chat"]
 @pytest.mark.parametrize("how", WAYS)
 async def test_a_conversation_is_flushed_once_and_again_after_it_was_compacted(watching, memory, flush_llm, how):
     handler, llm = watching(flush_llm, window=WINDOW), scripted("ok")
-    talk = [ChatMessage("Be kind.", role="system"), ChatMessage(FACT)]
+    conversation = [ChatMessage("Be kind.", role="system"), ChatMessage(FACT)]
     for number in range(6):
-        talk = [*talk, await ask(llm, talk, how), ChatMessage(f"Number {number}: {words(500)}")]
+        conversation = [*conversation, await ask(llm, conversation, how), ChatMessage(f"Number {number}: {words(500)}")]
         await handler.asettle()
     assert flushes(flush_llm) == 1
     assert "4711" in notes(memory)
-    talk = [ChatMessage("What was said before, in short."), *talk[-3:]]
+    conversation = [ChatMessage("What was said before, in short."), *conversation[-3:]]
     for number in range(6, 10):
-        talk = [*talk, await ask(llm, talk, how), ChatMessage(f"Number {number}: {words(500)}")]
+        conversation = [*conversation, await ask(llm, conversation, how), ChatMessage(f"Number {number}: {words(500)}")]
         await handler.asettle()
     assert flushes(flush_llm) == 2
 
@@ -252,9 +252,9 @@ def test_a_model_that_takes_text_is_watched_too(watching, memory, flush_llm):
 @pytest.mark.parametrize("how", WAYS)
 async def test_a_chat_that_is_put_as_text_is_heard_of_once(watching, flush_llm, how):
     handler = watching(flush_llm, window=WINDOW)
-    talk = [ChatMessage("Be kind.", role="system"), ChatMessage(FACT), ChatMessage(words(2_000))]
+    conversation = [ChatMessage("Be kind.", role="system"), ChatMessage(FACT), ChatMessage(words(2_000))]
     for number in range(3):
-        talk = [*talk, await ask(Completes(), talk, how), ChatMessage(f"Number {number}.")]
+        conversation = [*conversation, await ask(Completes(), conversation, how), ChatMessage(f"Number {number}.")]
         await handler.asettle()
     assert flushes(flush_llm) == 1
     (session,) = handler._detector.known.values()
@@ -266,8 +266,8 @@ async def test_a_chat_that_is_put_as_text_is_heard_of_once(watching, flush_llm, 
 async def test_its_own_calls_are_not_watched(watching, memory, is_async):
     llm = scripted(writes_facts, usage=lambda _: 3_000)
     handler = watching(llm, window=WINDOW)
-    talk = [ChatMessage(FACT), ChatMessage("Go on.")]
-    await ask(llm, talk, "achat" if is_async else "chat")
+    conversation = [ChatMessage(FACT), ChatMessage("Go on.")]
+    await ask(llm, conversation, "achat" if is_async else "chat")
     await handler.asettle()
     assert len(llm.seen) == 3  # the talk, the call of the tool, the end
     assert "4711" in notes(memory)
@@ -284,7 +284,7 @@ async def test_calls_of_a_flush_keep_the_tags_of_the_conversation(watching, even
     assert active_instrument_tags.get() == {}
 
 
-async def test_sessions_are_told_by_their_tag(watching, memory, flush_llm):
+async def test_sessions_are_reported_by_their_tag(watching, memory, flush_llm):
     handler = watching(flush_llm, window=WINDOW)
     for name in ("one", "two"):
         with instrument_tags({"session_key": name}):
@@ -298,13 +298,13 @@ async def test_sessions_are_told_by_their_tag(watching, memory, flush_llm):
 
 def test_a_handler_of_one_session_leaves_the_calls_of_others_alone(watching, memory, flush_llm):
     watching(flush_llm, window=WINDOW, session_key="one")
-    talk = [ChatMessage(FACT), ChatMessage(words(2_000))]
+    conversation = [ChatMessage(FACT), ChatMessage(words(2_000))]
     with instrument_tags({"session_key": "two"}):
-        scripted("ok").chat(talk)
+        scripted("ok").chat(conversation)
     assert flush_llm.seen == []
     with instrument_tags({"session_key": "one"}):
-        scripted("ok").chat(talk)
-    scripted("ok").chat([*talk, ChatMessage("ok", role=ASSISTANT), ChatMessage("Go on.")])
+        scripted("ok").chat(conversation)
+    scripted("ok").chat([*conversation, ChatMessage("ok", role=ASSISTANT), ChatMessage("Go on.")])
     assert flushes(flush_llm) == 1
     assert '"one"' in (memory.workspace.root / "sessions" / "sessions.json").read_text()
 
@@ -432,9 +432,9 @@ async def test_where_no_thread_can_be_had_the_loop_waits(watching, memory, flush
     def no_more(_thread):
         raise RuntimeError("can't start new thread")
 
-    handler, talk = watching(flush_llm, window=WINDOW), [ChatMessage(FACT), ChatMessage(words(2_000))]
+    handler, conversation = watching(flush_llm, window=WINDOW), [ChatMessage(FACT), ChatMessage(words(2_000))]
     monkeypatch.setattr(threading.Thread, "start", no_more)
-    await scripted("ok").achat(talk)
+    await scripted("ok").achat(conversation)
     monkeypatch.undo()
     assert "4711" in notes(memory)
     handler.settle()
@@ -442,8 +442,8 @@ async def test_where_no_thread_can_be_had_the_loop_waits(watching, memory, flush
 
 def test_what_a_buffer_drops_below_the_threshold_is_not_noticed(watching, flush_llm):
     watching(flush_llm, window=200_000)
-    talk = [ChatMessage(FACT), ChatMessage("Noted.", role=ASSISTANT), ChatMessage("Go on.")]
-    for shown in (talk, talk[2:]):
+    conversation = [ChatMessage(FACT), ChatMessage("Noted.", role=ASSISTANT), ChatMessage("Go on.")]
+    for shown in (conversation, conversation[2:]):
         scripted("ok").chat(shown)
     assert flush_llm.seen == []
 

@@ -100,7 +100,7 @@ async def test_the_agent_waits_for_no_model(memory, held):
     assert memory.flush("s1").is_held
 
 
-def test_where_no_thread_is_to_be_had_all_is_done_at_once(memory, noted, monkeypatch):
+def test_where_no_thread_is_available_all_is_done_at_once(memory, noted, monkeypatch):
     def refuse(_):
         raise RuntimeError("can't start new thread")
 
@@ -195,7 +195,7 @@ def test_the_end_of_a_session_waits_for_the_flush_that_is_under_way(memory, held
     assert noted(1, 2, 3) == [1, 1, 1]
 
 
-def test_the_end_of_a_session_waits_for_a_turn_that_somebody_else_holds(memory, noted):
+def test_the_end_of_a_session_waits_for_a_turn_that_another_process_holds(memory, noted):
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts))
     put(block, facts(1))
     others = memory.flush("s1").due(1, compacting=True, messages=list)
@@ -206,7 +206,7 @@ def test_the_end_of_a_session_waits_for_a_turn_that_somebody_else_holds(memory, 
     assert noted(1) == [1]
 
 
-def test_a_turn_of_somebody_else_that_does_not_end_is_told(memory, caplog, monkeypatch, noted):
+def test_a_turn_of_another_process_that_does_not_end_is_reported(memory, caplog, monkeypatch, noted):
     monkeypatch.setattr(_eviction, "_PATIENCE_SECONDS", 0.0)
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts))
     put(block, facts(1))

@@ -12,7 +12,7 @@ from openclaw_memory.flush import FLUSH_TAG
 from openclaw_memory.text.fence import fenced
 
 FACT = "Please remember: the boiler code is 4711."
-TALK = (ChatMessage("Be kind.", role="system"), ChatMessage(FACT), ChatMessage("Noted.", role="assistant"))
+CONVERSATION = (ChatMessage("Be kind.", role="system"), ChatMessage(FACT), ChatMessage("Noted.", role="assistant"))
 
 
 def count(text):
@@ -23,9 +23,9 @@ def count(text):
 def held(memory):
     """Holds a turn, and gives it back."""
 
-    def hold(llm, talk=TALK, room=None):
+    def hold(llm, conversation=CONVERSATION, room=None):
         turn = memory.flush("talk").due(100, compacting=True, messages=lambda: [{"role": "user", "content": FACT}])
-        _flush_model.flush(turn, llm, talk, room=room, count=count)
+        _flush_model.flush(turn, llm, conversation, room=room, count=count)
         return turn
 
     return hold
@@ -48,9 +48,9 @@ def test_a_model_writes_with_the_one_tool_what_should_last(held, noted):
 def test_a_model_is_shown_the_conversation_between_the_two_prompts(held):
     llm = ScriptedLLM(script=saying("NO_REPLY"))
     assert held(llm).outcome == "nothing"
-    system, *talk, prompt = llm.seen[0]
+    system, *conversation, prompt = llm.seen[0]
     assert (system.role, prompt.role) == (MessageRole.SYSTEM, MessageRole.USER)
-    assert [message.content for message in talk] == [FACT, "Noted."]
+    assert [message.content for message in conversation] == [FACT, "Noted."]
     assert "NO_REPLY" in prompt.content
 
 
@@ -111,7 +111,7 @@ def test_a_model_that_calls_without_end_is_stopped(held, noted):
     assert noted().count("4711") == 1
 
 
-def test_a_call_of_another_tool_is_told_so_and_the_model_goes_on(held, noted):
+def test_a_call_of_another_tool_is_answered_so_and_the_model_goes_on(held, noted):
     llm = ScriptedLLM(script=saying(calling("search", q="x"), calling("memory_append", text="It is 4711."), "NO_REPLY"))
     assert held(llm).outcome == "saved"
     assert "memory_append is the only one" in llm.seen[1][-1].content
@@ -128,7 +128,7 @@ def test_a_call_of_another_tool_is_told_so_and_the_model_goes_on(held, noted):
 )
 def test_a_conversation_with_loose_ends_is_shown_as_text_in_one_message(held, loose):
     llm = ScriptedLLM(script=writes_facts)
-    assert held(llm, (*TALK, loose)).outcome == "saved"
+    assert held(llm, (*CONVERSATION, loose)).outcome == "saved"
     (only,) = llm.seen[0]
     assert only.role == MessageRole.USER
     assert f"User: {FACT}\nAssistant: Noted." in only.content
@@ -139,7 +139,7 @@ RECALLED = f"{fenced('The spare key is with Mrs. Groen.', 'memory')}\nHi."
 
 def test_what_was_recalled_into_a_conversation_is_not_shown(held):
     llm = ScriptedLLM(script=writes_facts)
-    assert held(llm, (*TALK, ChatMessage(RECALLED))).outcome == "saved"
+    assert held(llm, (*CONVERSATION, ChatMessage(RECALLED))).outcome == "saved"
     (only,) = llm.seen[0]
     assert f"User: {FACT}\nAssistant: Noted.\nUser: Hi." in only.content
     assert "Groen" not in only.content
@@ -147,7 +147,7 @@ def test_what_was_recalled_into_a_conversation_is_not_shown(held):
 
 def test_what_was_recalled_for_the_program_costs_the_conversation_nothing(held):
     llm = ScriptedLLM(script=writes_facts)
-    held(llm, (ChatMessage(RECALLED, role="system"), *TALK))
+    held(llm, (ChatMessage(RECALLED, role="system"), *CONVERSATION))
     assert [message.content for message in llm.seen[0][1:-1]] == [FACT, "Noted."]
 
 
@@ -173,9 +173,9 @@ def test_a_model_that_cannot_be_asked_at_all_is_one_that_fails(held):
 
 @pytest.mark.parametrize("kind", [ScriptedLLM, TextOnlyLLM])
 def test_what_does_not_fit_is_shown_in_parts_and_nothing_is_left_out(held, noted, kind):
-    talk = [ChatMessage(f"Please remember: fact {number} of many.\n" + "filler " * 40) for number in range(40)]
+    conversation = [ChatMessage(f"Please remember: fact {number} of many.\n" + "filler " * 40) for number in range(40)]
     llm = kind(script=writes_facts if kind is ScriptedLLM else says_facts)
-    assert held(llm, talk, room=600).outcome == "saved"
+    assert held(llm, conversation, room=600).outcome == "saved"
     assert all(f"fact {number} of many" in noted() for number in range(40))
     assert all(count(messages[0].content) < 1_000 for messages in llm.seen)
 
@@ -183,6 +183,6 @@ def test_what_does_not_fit_is_shown_in_parts_and_nothing_is_left_out(held, noted
 def test_the_calls_of_a_flush_bear_its_tag_and_those_of_the_run_around_it(held, events):
     with instrument_tags({"run": "7"}):
         held(ScriptedLLM(script=writes_facts))
-        ScriptedLLM(script=saying("Hi.")).chat(list(TALK))
+        ScriptedLLM(script=saying("Hi.")).chat(list(CONVERSATION))
     calls = [event.tags for event in events if isinstance(event, LLMChatStartEvent | LLMChatEndEvent)]
     assert calls == [{"run": "7", FLUSH_TAG: True}] * 4 + [{"run": "7"}] * 2

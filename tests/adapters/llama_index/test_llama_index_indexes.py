@@ -84,7 +84,7 @@ async def test_an_index_goes_on_from_the_store_alone(index):
 
 
 @pytest.mark.parametrize("mode", [ChatMode.CONTEXT, ChatMode.CONDENSE_PLUS_CONTEXT, ChatMode.CONDENSE_QUESTION])
-async def test_a_chat_engine_is_told_what_was_found(own, mode):
+async def test_a_chat_engine_is_reported_what_was_found(own, mode):
     index = own.as_index()
     index.insert(documents()[2])
     engine = index.as_chat_engine(chat_mode=mode, llm=MockLLM(), similarity_top_k=1)
@@ -331,6 +331,6 @@ def test_what_was_persisted_stays_one_index(own, tmp_path):
     assert load_index_from_storage(context, embed_model=own.embedding).index_id == index.index_id
 
 
-def test_an_index_is_told_where_to_name_another_model(own):
+def test_an_index_is_reported_where_to_name_another_model(own):
     with pytest.raises(ConfigError, match=r"OpenClawVectorStore\(memory, embed_model=...\)"):
         own.as_index(embed_model=WORDS)

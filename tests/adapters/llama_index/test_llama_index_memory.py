@@ -57,9 +57,9 @@ def turns(count, name="s1"):
         yield ChatMessage("Noted.", role="assistant")
 
 
-async def ejected(talk):
+async def ejected(chat):
     """The messages that `Memory` has archived, as OpenClaw writes them, with secrets masked."""
-    return masked(openclaw_messages(await talk.aget_all(status=MessageStatus.ARCHIVED)))
+    return masked(openclaw_messages(await chat.aget_all(status=MessageStatus.ARCHIVED)))
 
 
 @pytest.fixture
@@ -77,10 +77,10 @@ async def test_of_300_turns_each_ejected_message_is_kept_once_and_the_facts_are_
     memory, conversation, noted, kept
 ):
     llm = ScriptedLLM(script=writes_facts)
-    talk = conversation(OpenClawMemoryBlock(memory, llm=llm, flush_tokens=FLUSH_TOKENS))
+    chat = conversation(OpenClawMemoryBlock(memory, llm=llm, flush_tokens=FLUSH_TOKENS))
     for message in turns(TURNS):
-        await talk.aput(message)
-    archived = await ejected(talk)
+        await chat.aput(message)
+    archived = await ejected(chat)
     assert len(archived) > 500
     assert kept() == archived
     assert SECRET not in json.dumps(kept()) + noted()
@@ -94,12 +94,12 @@ async def test_of_300_turns_each_ejected_message_is_kept_once_and_the_facts_are_
 async def test_a_flush_is_held_for_many_ejections_and_shown_each_message_once(memory, conversation):
     llm = ScriptedLLM(script=saying("NO_REPLY"))
     block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=FLUSH_TOKENS)
-    talk = conversation(block)
+    chat = conversation(block)
     for message in turns(TURNS):
-        await talk.aput(message)
+        await chat.aput(message)
     await block.aflush()
     shown = "\n".join(asked[0].content for asked in llm.seen)
-    archived = await ejected(talk)
+    archived = await ejected(chat)
     assert all(shown.count(text_of(message)) == 1 for message in archived if " locker " in text_of(message))
     chars = sum(len(json.dumps(message)) for message in archived)
     assert 2 < len(llm.seen) < chars / FLUSH_TOKENS / 3
@@ -110,39 +110,39 @@ def test_without_a_loop_the_conversation_goes_on_in_a_new_one_for_each_call(
 ):
     llm = TextOnlyLLM(script=says_facts)
     database = f"sqlite+aiosqlite:///{tmp_path}/talk.sqlite"
-    talk = conversation(OpenClawMemoryBlock(memory, llm=llm, flush_tokens=200), async_database_uri=database)
+    chat = conversation(OpenClawMemoryBlock(memory, llm=llm, flush_tokens=200), async_database_uri=database)
     for message in turns(20):
-        talk.put(message)
-    talk.put_messages(list(turns(20, "other")))
+        chat.put(message)
+    chat.put_messages(list(turns(20, "other")))
     memory.sync()
-    assert "item3." in talk.get(input="What holds item3?")[0].content
-    assert kept() == masked(openclaw_messages(talk.get_all(status=MessageStatus.ARCHIVED)))
+    assert "item3." in chat.get(input="What holds item3?")[0].content
+    assert kept() == masked(openclaw_messages(chat.get_all(status=MessageStatus.ARCHIVED)))
     assert "item1." in noted()
-    asyncio.run(talk.sql_store._async_engine.dispose())
+    asyncio.run(chat.sql_store._async_engine.dispose())
 
 
 async def test_the_calls_without_await_work_in_a_running_loop_too(memory, conversation, tmp_path, kept):
     database = f"sqlite+aiosqlite:///{tmp_path}/talk.sqlite"
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=200)
-    talk = conversation(block, async_database_uri=database)
-    talk.put_messages(list(turns(30)))
-    assert kept() == masked(openclaw_messages(talk.get_all(status=MessageStatus.ARCHIVED)))
-    await talk.sql_store._async_engine.dispose()
+    chat = conversation(block, async_database_uri=database)
+    chat.put_messages(list(turns(30)))
+    assert kept() == masked(openclaw_messages(chat.get_all(status=MessageStatus.ARCHIVED)))
+    await chat.sql_store._async_engine.dispose()
 
 
 async def test_two_conversations_in_one_memory_have_a_transcript_each(memory, conversation, noted, kept):
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=300)
-    talks = {name: conversation(block, session_id=name) for name in ("red", "blue")}
-    for pair in zip(*(turns(60, name) for name in talks), strict=True):
-        await asyncio.gather(*(talk.aput(message) for talk, message in zip(talks.values(), pair, strict=True)))
+    conversations = {name: conversation(block, session_id=name) for name in ("red", "blue")}
+    for pair in zip(*(turns(60, name) for name in conversations), strict=True):
+        await asyncio.gather(*(chat.aput(message) for chat, message in zip(conversations.values(), pair, strict=True)))
     await block.aflush()
-    for name, talk in talks.items():
-        assert kept(name) == await ejected(talk)
+    for name, chat in conversations.items():
+        assert kept(name) == await ejected(chat)
         assert memory.flush(name).state.compaction_count > 1
         assert f"the {name} locker 3 holds item3." in noted()
 
 
-async def test_beside_another_block_each_gets_every_message(memory, conversation, kept):
+async def test_next_to_another_block_each_gets_every_message(memory, conversation, kept):
     class Heard(BaseMemoryBlock[str]):
         count: int = 0
 
@@ -153,9 +153,9 @@ async def test_beside_another_block_each_gets_every_message(memory, conversation
             self.count += len(messages)
 
     heard = Heard(name="heard")
-    talk = conversation(heard, OpenClawMemoryBlock(memory))
+    chat = conversation(heard, OpenClawMemoryBlock(memory))
     for message in turns(60):
-        await talk.aput(message)
+        await chat.aput(message)
     assert heard.count == len(kept()) > 50
 
 
@@ -169,24 +169,24 @@ async def test_a_block_that_is_too_long_is_made_shorter_where_memory_may(memory,
     asked = ChatMessage("What was the boiler code on that day?")
     whole = await block.aget([asked])
     limit = len(words(whole)) - 40
-    talk = conversation(block, token_limit=limit, insert_method=method, tokenizer_fn=words)
-    await talk.aput(asked)
-    shown = "\n".join(message.content for message in await talk.aget())
+    chat = conversation(block, token_limit=limit, insert_method=method, tokenizer_fn=words)
+    await chat.aput(asked)
+    shown = "\n".join(message.content for message in await chat.aget())
     assert ("471" in shown) is True
     assert (shown.count("boiler code was") == whole.count("boiler code was")) is (priority == 0)
     assert shown.count("<recalled-memory id=") == shown.count("</recalled-memory id=") == 1
 
 
 async def test_a_block_without_content_can_be_asked_for_less(memory, conversation):
-    talk = conversation(OpenClawMemoryBlock(memory, priority=1), token_limit=20, chat_history_token_ratio=1.0)
-    await talk.aput(ChatMessage("word " * 60))
-    assert len(await talk.aget()) == 1
+    chat = conversation(OpenClawMemoryBlock(memory, priority=1), token_limit=20, chat_history_token_ratio=1.0)
+    await chat.aput(ChatMessage("word " * 60))
+    assert len(await chat.aget()) == 1
 
 
-async def test_an_agent_talks_with_the_memory_and_recalls_what_was_ejected(memory, conversation, noted, kept):
+async def test_an_agent_conversations_with_the_memory_and_recalls_what_was_ejected(memory, conversation, noted, kept):
     flush_model = ScriptedLLM(script=writes_facts)
     block = OpenClawMemoryBlock(memory, llm=flush_model, flush_tokens=100)
-    talk = conversation(block, token_limit=120, token_flush_size=20)
+    chat = conversation(block, token_limit=120, token_flush_size=20)
 
     def script(messages, _tools):
         if messages[-1].role == "tool":
@@ -198,9 +198,9 @@ async def test_an_agent_talks_with_the_memory_and_recalls_what_was_ejected(memor
     llm = ScriptedLLM(script=script)
     agent = FunctionAgent(llm=llm, tools=memory_tools(memory), system_prompt="Be kind.")
     for number in range(30):
-        await agent.run(f"Please remember: locker {number} holds item{number}.", memory=talk)
+        await agent.run(f"Please remember: locker {number} holds item{number}.", memory=chat)
     memory.sync()
-    reply = await agent.run("What holds item3?", memory=talk)
+    reply = await agent.run("What holds item3?", memory=chat)
     assert "locker 3 holds item3" in str(reply)
     shown = [asked for asked in llm.seen if "What holds item3?" in str(asked[-1].content) or asked[-1].role == "tool"]
     blocks = [next(m.content for m in asked if "<recalled-memory" in (m.content or "")) for asked in shown]

@@ -123,7 +123,7 @@ def test_a_block_that_takes_no_short_term_memory_takes_none(memory, kept, accept
     assert kept("s1")[-1:] == ["By hand."]
 
 
-def test_what_a_full_disk_refuses_is_told_in_the_status_and_written_later(memory, kept, full_disk):
+def test_what_a_full_disk_refuses_is_reported_in_the_status_and_written_later(memory, kept, full_disk):
     block = OpenClawMemoryBlock(memory)
     put(block, [user("One.")], "s1")
     full_disk(True)
@@ -146,7 +146,7 @@ def test_what_waits_for_room_on_the_disk_is_written_by_a_flush_too(memory, kept,
     assert kept("s1") == ["One."]
 
 
-def test_something_in_the_way_of_the_transcript_is_told_once_in_the_log(memory, caplog):
+def test_something_in_the_way_of_the_transcript_is_reported_once_in_the_log(memory, caplog):
     (memory.workspace.root / memory.session_log("s1").path).mkdir(parents=True)
     block = OpenClawMemoryBlock(memory)
     for number in range(3):
@@ -253,7 +253,7 @@ def test_a_model_that_fails_loses_nothing_and_raises_nothing(memory, kept, answe
     assert "3 attempts" in memory.status().flush["s1"]
 
 
-def test_a_model_whose_window_nobody_can_tell_loses_nothing(memory, kept):
+def test_a_model_whose_window_no_one_can_say_loses_nothing(memory, kept):
     class Broken(ScriptedLLM):
         @property
         def metadata(self):
@@ -300,10 +300,10 @@ def test_the_block_stays_the_same_until_the_message_is_answered(recalling, memor
 
 def test_the_same_question_is_looked_up_again_once_the_answer_is_out_of_view(memory):
     block = OpenClawMemoryBlock(memory)
-    told, asked = [user("The boiler code is 4711."), reply("Noted.")], user("What is the boiler code?")
-    put(block, told, "s1")
+    reported, asked = [user("The boiler code is 4711."), reply("Noted.")], user("What is the boiler code?")
+    put(block, reported, "s1")
     memory.sync()
-    assert get(block, *told, asked, session="s1") == ""
+    assert get(block, *reported, asked, session="s1") == ""
     assert "4711" in get(block, user("Tell me a joke."), reply("Ha."), asked, session="s1")
 
 
@@ -323,7 +323,7 @@ def test_of_a_message_with_an_image_the_words_are_looked_up(recalling):
     assert "4711" in get(recalling, shown)
 
 
-def test_what_stands_in_view_is_not_recalled_again(memory):
+def test_what_is_in_view_is_not_recalled_again(memory):
     block = OpenClawMemoryBlock(memory)
     put(block, [user("The boiler code is 4711."), reply("Noted.")], "s1")
     memory.sync()
@@ -357,7 +357,7 @@ def test_the_arguments_of_the_search_are_those_of_the_block(memory):
     [({"max_results": 0}, QueryError), ({"min_score": 2}, QueryError), ({"source": "notes"}, ConfigError)],
     ids=str,
 )
-def test_a_wrong_argument_of_the_search_is_told_at_the_first_recall(memory, wrong, error):
+def test_a_wrong_argument_of_the_search_is_reported_at_the_first_recall(memory, wrong, error):
     with pytest.raises(error):
         get(OpenClawMemoryBlock(memory, **wrong), user("What?"))
 
@@ -417,7 +417,7 @@ def test_a_block_of_which_all_is_to_be_saved_is_none(long_block):
     ],
     ids=str,
 )
-def test_a_wrong_argument_is_told_where_the_block_is_made(memory, arguments, words):
+def test_a_wrong_argument_is_reported_where_the_block_is_made(memory, arguments, words):
     with pytest.raises(ConfigError, match=words):
         OpenClawMemoryBlock(memory=memory, **arguments)
 

@@ -126,7 +126,7 @@ def test_calls_are_read_where_older_integrations_put_them(given, expected):
     assert calls_of(older(given)) == [expected]
 
 
-def test_a_call_that_stands_in_both_places_is_one():
+def test_a_call_that_is_in_both_places_is_one():
     both = call(at="sky")
     both.additional_kwargs["tool_calls"] = [Call()]
     assert calls_of(both) == [("a", "look", {"at": "sky"})]
@@ -171,9 +171,9 @@ def test_a_conversation_is_whole_where_every_call_has_its_answer(messages, expec
 
 
 def test_a_model_reads_who_said_what_and_what_tools_were_asked_and_found():
-    talk = openclaw_messages([ChatMessage("Hi."), call("a", text="Let me.", at="sky"), answer("a"), ChatMessage("")])
+    chat = openclaw_messages([ChatMessage("Hi."), call("a", text="Let me.", at="sky"), answer("a"), ChatMessage("")])
     assert (
-        as_text(talk).splitlines()
+        as_text(chat).splitlines()
         == ["User: Hi.", 'Assistant: Let me. [calls look {"at": "sky"}]', "Tool look: found", "User: "][:3]
     )
 
@@ -191,7 +191,7 @@ MESSAGES = st.lists(
 
 @settings(max_examples=60)
 @given(MESSAGES)
-def test_no_message_of_a_talk_is_lost_and_all_can_be_written(messages):
+def test_no_message_of_a_conversation_is_lost_and_all_can_be_written(messages):
     converted = openclaw_messages(messages)
     assert len(converted) == len(messages)
     assert json.loads(json.dumps(converted)) == converted

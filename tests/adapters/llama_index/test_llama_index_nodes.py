@@ -182,7 +182,7 @@ def test_what_a_person_has_damaged_is_left_out_and_said(damaged, caplog):
 
 
 @pytest.mark.parametrize("odd", ["words", ["TextNode"], {"class_name": "Unknown"}, {"class_name": 3}], ids=str)
-def test_a_class_that_nobody_knows_is_a_text_node(odd):
+def test_a_class_that_is_unknown_is_a_text_node(odd):
     document = Written("a", "text", {}, "memory/notes/a.md", {FIELD: odd})
     assert node_of(document) == TextNode(id_="a", text="text")
     assert value_of(document, "_node_type") == "TextNode"

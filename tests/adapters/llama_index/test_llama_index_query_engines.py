@@ -58,7 +58,7 @@ async def test_a_citation_engine_numbers_sources_that_say_their_lines(retriever,
         assert first.text.startswith("Source 1:\n# Household\n\nThe boiler is serviced each October by Van Dam.")
         assert first.metadata["citation"] == LINES
         assert first.node.ref_doc_id == "memory/household.md"
-        assert LINES in {told["citation"] for told in response.metadata.values()}
+        assert LINES in {reported["citation"] for reported in response.metadata.values()}
     assert f"citation: {LINES}\n\nSource 1:\n# Household" in shown(llm)
 
 

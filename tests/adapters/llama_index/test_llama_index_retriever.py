@@ -95,17 +95,11 @@ def test_its_settings_are_kept(household):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"similarity_top_k": 0},
-        {"similarity_top_k": 1001},
-        {"similarity_top_k": "3"},
-        {"similarity_top_k": True},
-        {"min_score": 2},
-        {"min_score": "high"},
-        {"source": "web"},
-        {"similarity_topk": 3},
+        {"similarity_top_k": 0}, {"similarity_top_k": 1001}, {"similarity_top_k": "3"}, {"similarity_top_k": True},
+        {"min_score": 2}, {"min_score": "high"}, {"source": "web"}, {"similarity_topk": 3},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_a_wrong_setting_is_told_at_once_by_its_name(household, wrong):
     name, value = next(iter(wrong.items()))
     with pytest.raises(ConfigError, match=f"{name}(.* {value!r}|: leave it out)"):

@@ -98,7 +98,7 @@ MENDABLE = [
 
 
 @pytest.mark.parametrize(("name", "arguments", "status"), MENDABLE)
-async def test_what_a_model_can_mend_is_an_answer(tools, name, arguments, status):
+async def test_what_a_model_can_fix_is_an_answer(tools, name, arguments, status):
     tool = tools[name]
     outputs = [tool(**arguments), tool.call(**arguments), await tool.acall(**arguments)]
     outputs += [call_tool(tool, arguments), await acall_tool(tool, arguments)]
@@ -133,11 +133,11 @@ class Empty(Workflow):
         return StopEvent()
 
 
-async def context_with(talk=None, **store) -> Context:
-    """The context of a run, and in it the conversation `talk`."""
+async def context_with(conversation=None, **store) -> Context:
+    """The context of a run, and in it the `conversation`."""
     context = Context(Empty())
-    if talk is not None:
-        store["memory"] = ChatMemory.from_defaults(session_id=talk)
+    if conversation is not None:
+        store["memory"] = ChatMemory.from_defaults(session_id=conversation)
     for path, value in store.items():
         await context.store.set(path, value)
     return context
@@ -146,10 +146,10 @@ async def context_with(talk=None, **store) -> Context:
 RUNS = [
     ({"session_key": GROUP}, False),
     ({"state": {"session_key": GROUP}}, False),
-    ({"talk": GROUP}, False),
-    ({"session_key": "main", "state": {"session_key": GROUP}, "talk": GROUP}, True),
-    ({"state": {"session_key": "main"}, "talk": GROUP}, True),
-    ({"talk": "5f0c1d8e-9a53-4f3e-8b4d-7d3c2f7a1b10"}, True),
+    ({"conversation": GROUP}, False),
+    ({"session_key": "main", "state": {"session_key": GROUP}, "conversation": GROUP}, True),
+    ({"state": {"session_key": "main"}, "conversation": GROUP}, True),
+    ({"conversation": "5f0c1d8e-9a53-4f3e-8b4d-7d3c2f7a1b10"}, True),
     ({"state": "busy", "memory": None}, True),
     ({}, True),
 ]

@@ -35,7 +35,7 @@ def test_vectors_of_a_model_that_is_named_have_its_identity(static_memory):
 
 
 @pytest.mark.parametrize("dims", [256, 64], ids=["other", "theirs"])
-def test_vectors_of_a_model_that_nobody_knows_are_given(static_memory, dims):
+def test_vectors_of_a_model_that_is_unknown_are_given(static_memory, dims):
     store = OpenClawVectorStore(static_memory)
     store.add([node("a", "Piotr cooks.", embedding=WordEmbedding(dims=dims).vector("Piotr cooks."))])
     assert identity(static_memory) == "given"
@@ -78,7 +78,7 @@ def test_nodes_with_and_without_vectors_come_together_where_something_makes_thos
     assert own.query(asking("The mill has a new roof.", 1, mode)).ids == ["roof"]
 
 
-def test_nothing_is_written_where_some_lack_vectors_that_nobody_can_make(memory):
+def test_nothing_is_written_where_some_lack_vectors_that_no_one_can_make(memory):
     store = OpenClawVectorStore(memory)
     with pytest.raises(EmbedderError, match=r"'lacks' came without an embedding.*embed_model"):
         store.add([*facts(WORDS), node("lacks")])
@@ -104,7 +104,7 @@ def odd(request, static_memory):
     return one
 
 
-def test_a_node_that_tells_nothing_of_its_model_does_not_decide_for_the_others(static_memory, odd):
+def test_a_node_that_says_nothing_of_its_model_does_not_decide_for_the_others(static_memory, odd):
     store = OpenClawVectorStore(static_memory)
     store.add([odd])
     store.add([odd, *facts(store.embedding)])
@@ -115,7 +115,7 @@ def test_a_node_that_tells_nothing_of_its_model_does_not_decide_for_the_others(s
     assert dict(zip(found.ids, found.similarities, strict=True))["odd"] == 0.0
 
 
-def test_an_image_is_told_by_what_is_embedded_of_it(static_memory):
+def test_an_image_is_reported_by_what_is_embedded_of_it(static_memory):
     store = OpenClawVectorStore(static_memory)
     image = ImageNode(id_="image", image="aGk=", metadata={"file": "mill.png"})
     image.embedding = store.embedding.get_text_embedding(image.get_content("embed"))
@@ -123,14 +123,14 @@ def test_an_image_is_told_by_what_is_embedded_of_it(static_memory):
     assert identity(static_memory) == static_memory.embedder.identity
 
 
-def test_among_vectors_of_an_unknown_model_what_tells_nothing_is_one_more(static_memory):
+def test_among_vectors_of_an_unknown_model_what_says_nothing_is_one_more(static_memory):
     store = OpenClawVectorStore(static_memory)
     store.add(facts(WordEmbedding(dims=256)))
     store.add([node("odd", "", embedding=[0.0] * 256)])
     assert identity(static_memory) == "given"
 
 
-def test_what_tells_nothing_is_of_an_unknown_model_where_it_is_not_as_long(static_memory):
+def test_what_says_nothing_is_of_an_unknown_model_where_it_is_not_as_long(static_memory):
     OpenClawVectorStore(static_memory).add([node("odd", "", embedding=[0.0] * 64)])
     assert identity(static_memory) == "given"
 

@@ -1,0 +1,98 @@
+"""What importing the packages of the adapters loads, and what they say where their frameworks are missing."""
+
+import re
+
+import langchain_openclaw_memory
+import llama_index_openclaw_memory
+import pytest
+from uninstalled import run_without
+
+PACKAGES = [langchain_openclaw_memory, llama_index_openclaw_memory]
+OF_AGENTS = {"MemoryFlushMiddleware", "OpenClawStore", "RecallMiddleware", "TranscriptMiddleware"}
+LOADED = 'print(sorted({name.partition(".")[0] for name in sys.modules} & set(%r.split())))'
+
+
+@pytest.mark.parametrize(("package", "name"), [(package, name) for package in PACKAGES for name in package.__all__])
+def test_every_public_name_is_there_and_documented(package, name):
+    assert getattr(package, name).__doc__
+    assert name in dir(package)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_an_unknown_name_is_answered_with_those_there_are(package):
+    with pytest.raises(AttributeError, match="OpenClawRetriever"):
+        package.OpenClawRetriver  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "missing"),
+    [
+        ("langchain_openclaw_memory", "langchain", "langchain_core langchain langgraph"),
+        ("llama_index_openclaw_memory", "llama-index", "llama_index"),
+    ],
+)
+def test_without_the_framework_the_import_says_which_extra_to_install(package, extra, missing):
+    script = f"""
+try:
+    import {package}
+except MissingExtraError as error:
+    print(error)
+"""
+    assert f'"openclaw-memory-index[{extra}]"' in run_without(script, *missing.split())
+
+
+def test_without_agents_the_rest_works_and_each_name_says_which_extra_to_install():
+    script = """
+import langchain_openclaw_memory as package
+for name in package.__all__:
+    try:
+        getattr(package, name)
+    except MissingExtraError as error:
+        assert name in str(error), error
+        assert '"openclaw-memory-index[langchain-agents]"' in str(error), error
+        print(name)
+"""
+    needing = set(run_without(script, "langchain", "langgraph").split())
+    assert needing >= OF_AGENTS
+    assert not needing & {
+        "LangChainEmbedder", "MemoryFlushCallback", "OpenClawEmbeddings", "OpenClawRetriever", "OpenClawToolkit",
+        "OpenClawVectorStore", "memory_tools",
+    }  # fmt: skip
+
+
+def test_an_import_that_fails_for_another_reason_keeps_its_own_words():
+    script = """
+import langchain_openclaw_memory
+try:
+    langchain_openclaw_memory.OpenClawRetriever
+except ImportError as error:
+    print(type(error).__name__, error)
+"""
+    assert re.match("(?!MissingExtraError).*pydantic", run_without(script, "pydantic"))
+
+
+@pytest.mark.parametrize(
+    ("imported", "spared"),
+    [
+        ("import langchain_openclaw_memory", "langchain_core langchain langgraph numpy apsw"),
+        (
+            "from langchain_openclaw_memory import OpenClawRetriever, OpenClawToolkit",
+            "langchain langgraph apsw numpy",
+        ),
+        ("import llama_index_openclaw_memory", "pydantic numpy apsw asyncio"),
+    ],
+)
+def test_an_import_loads_neither_the_framework_nor_the_engine(imported, spared):
+    assert run_without(f"{imported}\n{LOADED % spared}") == "[]"
+
+
+def test_each_name_of_llama_index_loads_this_library_alone_and_not_its_engine():
+    script = """
+import llama_index.core
+before = set(sys.modules)
+import llama_index_openclaw_memory as package
+for name in package.__all__:
+    getattr(package, name)
+print(*sorted({module.partition(".")[0] for module in set(sys.modules) - before} - sys.stdlib_module_names))
+"""
+    assert set(run_without(script).split()) <= {"llama_index", "llama_index_openclaw_memory", "openclaw_memory"}
