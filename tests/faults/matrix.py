@@ -176,7 +176,7 @@ FAULTS = (
         "embeddings/test_http.py::test_an_endless_answer_is_cut_off",
     )),
     Fault(24, "an editor saves by renaming, a file is deleted and restored, 10,000 events come at once", "one sync, no file is dropped", "debounce + 1 s (in the benchmarks)", (
-        f"{WATCHER}::test_a_change_is_followed_by_one_sync_and_the_file_is_never_dropped",
+        f"{WATCHER}::test_a_change_is_found_by_one_sync_and_the_file_is_never_dropped",
         f"{WATCHER}::test_a_burst_of_thousands_of_events_is_followed_and_so_is_what_comes_after_it",
         f"{WATCHER}::test_any_sequence_of_changes_ends_with_an_index_that_follows_the_disk",
         f"{WATCHER}::test_what_is_written_is_found_in_the_index_a_moment_later",
