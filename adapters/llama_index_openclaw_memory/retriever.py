@@ -95,7 +95,8 @@ def nodes_of(found: SearchResults, about: Callable[[str], Mapping[str, Any]]) ->
 
     The metadata are plain JSON: `path`, `start_line` and `end_line` (from 1), `source`, `citation`, the `mode` of the
     search, whether the index was `stale`, and a `reason` if only keywords were searched. Lines of what a framework
-    added also have its metadata, which `about` returns by the path. A model is shown the citation alone.
+    added also have its metadata, which `about` returns by the path. A model is shown the text in a fence,
+    below its citation.
     """
     of_the_search = {"mode": found.mode, "stale": found.stale} | ({"reason": found.reason} if found.reason else {})
     nodes: dict[str, NodeWithScore] = {}
