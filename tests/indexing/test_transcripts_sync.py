@@ -297,7 +297,6 @@ def test_what_was_recalled_is_never_indexed_again(place):
         "memo after",
         "<relevant-memories>\nmemo quince\n</relevant-memories>",
         fenced("memo quince", "memory/a.md#L3").upper(),
-        json.dumps([fenced("memo quince", "memory/a.md#L3")]),
         "memo last",
         fenced("memo", "b")[:30],
         "memo of somebody else",
