@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 
 from openclaw_memory._log import warn
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
-from openclaw_memory.embeddings.remote.service import BatchApi, JobState
+from openclaw_memory.embeddings.remote.http import answers_within
+from openclaw_memory.embeddings.remote.service import BatchApi, JobState, longest_answer
 from openclaw_memory.embeddings.stream import remote
 from openclaw_memory.embeddings.vectors import checked_vectors, encodable, own_errors, packs, weight
 from openclaw_memory.errors import EmbedderError, StoreError
@@ -224,8 +225,14 @@ class Batch:
     def _store(self, job: Job, store: Store) -> int:
         import numpy as np
 
-        found = self.embedder.ask(self.api.results, job.name, seconds=REQUEST_SECONDS)
-        good = _good_vectors(job, found, self.embedder.service.settings.get("dimensions"))
+        dims = self.embedder.service.settings.get("dimensions")
+
+        def results(name: str) -> Mapping[str, Any]:
+            with answers_within(longest_answer(len(job.keys), dims)):
+                return self.api.results(name)
+
+        found = self.embedder.ask(results, job.name, seconds=REQUEST_SECONDS)
+        good = _good_vectors(job, found, dims)
         for pack in packs(good.items(), VECTORS_PER_WRITE, VECTORS_PER_WRITE, lambda _: 1):
             store.add_vectors([key for key, _ in pack], np.stack([row for _, row in pack]), self.embedder.identity)
         return len(good)
