@@ -210,7 +210,7 @@ def flushed(memory: Memory) -> Shown:
 def watch(place: Place) -> Shown:
     with opened(place) as memory:
         watcher = memory.watch()
-        ends = time.monotonic() + 20
+        ends = time.monotonic() + 5
         while watcher.syncs == 0 and time.monotonic() < ends:
             time.sleep(0.01)
         yield "terminal", repr(watcher)
@@ -239,7 +239,7 @@ def with_all_markdown(place: Place) -> Shown:
 
 
 def honest(place: Place) -> Shown:
-    """What an honest note says is found, whatever lies beside it."""
+    """What an honest note says is found, whatever lies beside it, or the question is refused in words."""
     with opened(place) as memory:
         memory.sync()
         hits = memory.search(QUESTIONS[0], max_results=100, min_score=0.0)
@@ -507,6 +507,7 @@ def meet(names: tuple[str, ...], base: str, seed: int, scale: int, only: tuple[s
                         problems += [f"{name}: {problem}" for problem in wrong(reader, text, place)]
             except OpenClawMemoryError as error:
                 said.append(str(error))
+                found += [TRUTH] if surface is honest else []  # refused in words, which is an answer too
                 problems += [f"{name}: {problem}" for problem in wrong("terminal", str(error), place)]
             except AssertionError as error:
                 problems.append(f"{name}: {error}")
@@ -557,13 +558,27 @@ class Records(logging.Handler):
         return taken
 
 
+@contextlib.contextmanager
+def a_path_for_preloading() -> Iterator[None]:
+    """Let the server of processes, which the first one starts, find what it is to load: Python 3.11 keeps the path from it."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    try:
+        yield
+    finally:
+        os.environ.pop("PYTHONPATH")
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
+
+
 def problems_of(names: tuple[str, ...], base: Path, *, seed: int = 0, scale: int = 1, only: tuple[str, ...] = ()) -> Found:
     """What goes wrong where these attacks are planted in `base`; `only` names the surfaces, by default all."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["faults.hostile_surfaces"])
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=meet, args=(names, str(base), seed, scale, only, theirs))
-    process.start()
+    with a_path_for_preloading():
+        process.start()
     theirs.close()
     surface, ends = "planting", time.monotonic() + HANGS_AFTER * scale
     try:
