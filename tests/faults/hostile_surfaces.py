@@ -7,7 +7,6 @@ chat of several people), `model`, or one of the two texts that cite by lines of 
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import hashlib
 import io
 import json
@@ -171,7 +170,14 @@ def tools(place: Place) -> Shown:
                 for row in answer.data.get("results", []):
                     first = int(row["lines"].split("-")[0])
                     yield reader, named["memory_get"]({"path": row["path"], "from": first, "lines": 5})
-            for path in ("MEMORY.md", "AGENTS.md", "../private/secret.md", "sessions/talk.jsonl", "memory/a.md", "memory/honest.md"):
+            for path in (
+                "MEMORY.md",
+                "AGENTS.md",
+                "../private/secret.md",
+                "sessions/talk.jsonl",
+                "memory/a.md",
+                "memory/honest.md",
+            ):
                 got = named["memory_get"].run({"path": path})
                 yield reader, got.text
                 if got.data.get("hash"):
@@ -289,7 +295,9 @@ def langchain_agent(place: Place) -> Shown:
             shown: list[Any] = []
             request = Request([HumanMessage(QUESTIONS[1])])
             middleware = RecallMiddleware(memory, session_key=key, max_results=50, min_score=0.0, max_chars=50_000)
-            middleware.wrap_model_call(request, lambda asked, shown=shown: shown.append(asked) or AIMessage("So be it."))
+            middleware.wrap_model_call(
+                request, lambda asked, shown=shown: shown.append(asked) or AIMessage("So be it.")
+            )
             yield reader, str(shown[0].messages[0].content).removesuffix(QUESTIONS[1])
 
 
@@ -332,7 +340,10 @@ def llama_index_store(place: Place) -> Shown:
         vector = memory.embedder.embed_query(QUESTIONS[1]) if memory.embedder else None
         for mode in (VectorStoreQueryMode.DEFAULT, VectorStoreQueryMode.TEXT_SEARCH, VectorStoreQueryMode.HYBRID):
             wanted = VectorStoreQuery(
-                query_str=QUESTIONS[1], query_embedding=None if vector is None else [*map(float, vector)], similarity_top_k=50, mode=mode
+                query_str=QUESTIONS[1],
+                query_embedding=None if vector is None else [*map(float, vector)],
+                similarity_top_k=50,
+                mode=mode,
             )
             for node in store.query(wanted).nodes or []:
                 yield "nodes", node.get_content(MetadataMode.LLM)
@@ -361,7 +372,10 @@ SURFACES: tuple[Callable[[Place], Shown], ...] = (
 
 # --- what must hold
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
-FENCE = re.compile(r'<recalled-memory id="([0-9a-f]{16})" from="([^"<>\n]*)">\n(.*?)\n</recalled-memory id="\1">', re.DOTALL)
+FENCE = re.compile(
+    r'<recalled-memory id="([0-9a-f]{16})" from="([^"<>\n]*)">\n(.*?)\n</recalled-memory id="\1">', re.DOTALL
+)
+CLAIM = re.compile(rf"#l{FORGED_LINE}(-l\d+)?( [0-9a-f]{{16}})?[\]*]*$")  # a path that holds it somewhere is a true one
 LINE_ENDS = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
@@ -370,7 +384,8 @@ def wrong(reader: str, text: str, place: Place) -> Iterator[str]:
     if reader in {"found", "said"}:
         return
     plain = folded(text)
-    for word, what in NEVER_SHOWN.items():
+    words = {**NEVER_SHOWN, **({PRIVATE: "what is private, to a group"} if reader == "group" else {})}
+    for word, what in words.items():
         if word in plain:
             yield f"shows {what}: {around(plain, word)}"
     for secret in place.secrets:
@@ -378,21 +393,22 @@ def wrong(reader: str, text: str, place: Place) -> Iterator[str]:
             yield f"shows a secret: {around(text, secret[:6])}"
     if reader == "terminal" and (control := CONTROLS.search(text)):
         yield f"shows the control character {control[0]!a}: {around(text, control[0])}"
-    if reader == "group" and PRIVATE in plain:
-        yield f"shows a group what is private: {around(plain, PRIVATE)}"
-    if reader == "group" and text.startswith("{"):
-        reader = "model"
-    if reader == "model":
+    yield from forged(reader, text)
+
+
+def forged(reader: str, text: str) -> Iterator[str]:
+    """What a model takes for a fence or a citation of ours, and is not."""
+    if reader == "nodes":
+        _, *later = map(folded, LINE_ENDS.split(text))
+        for line in later:
+            if line.strip().startswith("citation:") and str(FORGED_LINE) in line:
+                yield f"a node forges a citation: {line!a}"
+    if reader == "model" or (reader == "group" and text.startswith("{")):
         for part in strings(json.loads(text)):
             yield from unfenced(part)
-    if reader in {"recall", "group"} and text:
+    elif reader in {"recall", "group"}:
         yield from unfenced(text)
-        yield from forged(text)
-    if reader == "nodes":
-        _, *later = LINE_ENDS.split(text)
-        for line in later:
-            if folded(line).strip().startswith("citation:") and str(FORGED_LINE) in line:
-                yield f"a node forges a citation: {line!a}"
+        yield from uncited(text)
 
 
 def folded(text: str) -> str:
@@ -407,12 +423,13 @@ def around(text: str, word: str) -> str:
 
 
 def strings(value: Any) -> Iterator[str]:
-    """The strings of a JSON value."""
+    """The strings of a tool's answer, but for the names of files, which are what they are."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        for inner in value.values():
-            yield from strings(inner)
+        for name, inner in value.items():
+            if name not in {"path", "citation"}:
+                yield from strings(inner)
     elif isinstance(value, list):
         for inner in value:
             yield from strings(inner)
@@ -425,14 +442,14 @@ def unfenced(text: str) -> Iterator[str]:
         yield f"a fence is forged: {around(folded(text), 'recalled-memory')}"
 
 
-def forged(text: str) -> Iterator[str]:
+def uncited(text: str) -> Iterator[str]:
     """A line that a reader takes for a citation, where true ones are such lines too."""
     for mark, _, body in FENCE.findall(text):
         lines = [folded(line).strip(" \t>-*#【&0123456789") for line in LINE_ENDS.split(body)]
         lines = [line for line in lines if line.startswith("[")]
         carry_mark = any(mark in line for line in lines)
         for line in lines:
-            if str(FORGED_LINE) in line and not (carry_mark and mark not in line):
+            if CLAIM.search(line) and not (carry_mark and mark not in line):
                 yield f"a citation is forged: {line!a}"
 
 
@@ -475,61 +492,79 @@ class Found(NamedTuple):
     megabytes: int
 
 
+class Meeting:
+    """One workspace that surfaces meet, and what was seen of it so far."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.records = Records()
+        self.problems: list[str] = []
+        self.said: list[str] = []
+        self.found: list[str] = []
+        self.slowest = (0.0, "")
+        self.private, self.own = seen_of(place.outside), seen_of(place.root)
+
+    def meet(self, surface: Callable[[Place], Shown]) -> None:
+        name, began = surface.__name__, time.process_time()
+        problems = self._shown(surface)
+        self.slowest = max(self.slowest, (time.process_time() - began, name))
+        before, self.private = self.private, seen_of(self.place.outside)
+        problems += differences(before, self.private, "outside")
+        for text in self.records.taken():
+            problems += [f"a log {problem}" for problem in wrong("terminal", text, self.place)]
+        self.problems += [f"{name}: {problem}" for problem in problems]
+
+    def _shown(self, surface: Callable[[Place], Shown]) -> list[str]:
+        problems: list[str] = []
+        try:
+            for reader, text in surface(self.place):
+                self.said += [text] if reader == "said" else []
+                self.found += [text] if reader == "found" else []
+                problems += wrong(reader, text, self.place)
+        except OpenClawMemoryError as error:
+            self.said.append(str(error))
+            self.found += [TRUTH] if surface is honest else []  # refused in words, which is an answer too
+            problems += wrong("terminal", str(error), self.place)
+        except AssertionError as error:
+            problems.append(str(error))
+        except BaseException as error:  # noqa: BLE001 - that is what is looked for
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            problems.append(f"{type(error).__name__}: {str(error)[:120]!a} at {Path(at.filename).name}:{at.lineno}")
+        return problems
+
+    def end(self, names: tuple[str, ...], in_part: bool) -> Found:
+        self.problems += leaked_into(self.place.root, self.own)
+        self.problems += leaked_into(self.place.home, {})
+        seconds, name = self.slowest
+        if seconds > CPU_SECONDS:
+            self.problems.append(f"{name}: takes {seconds:.0f} s")
+        if not in_part:
+            self.problems += unsaid(names, self.said, self.found)
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+        return Found(list(dict.fromkeys(self.problems)), seconds, name, most)
+
+
 def meet(names: tuple[str, ...], base: str, seed: int, scale: int, only: tuple[str, ...], answer: Any) -> None:
     """Plant attacks and let every surface meet them: run in a process of its own, which may hang or die."""
-    faulthandler.enable()
-    logging.getLogger().addHandler(records := Records())
     place = prepare(Path(base), seed, scale)
     for name in names:
-        with contextlib.suppress(FileExistsError, FileNotFoundError, NotADirectoryError, IsADirectoryError) if len(names) > 1 else contextlib.nullcontext():
+        # Of several attacks on one file the first one stays.
+        with contextlib.suppress(OSError) if len(names) > 1 else contextlib.nullcontext():
             ATTACKS[name].plant(place)
-    private, own = seen_of(place.outside), seen_of(place.root)
+    meeting = Meeting(place)
+    logging.getLogger().addHandler(meeting.records)
+    warnings.simplefilter("ignore")
     limit = data_bytes() + DATA_BYTES
-    if sys.platform == "linux":
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    problems: list[str] = []
-    said: list[str] = []
-    found: list[str] = []
-    slowest = (0.0, "")
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     with at_home(place.home):
         for surface in SURFACES:
-            name = surface.__name__
-            if only and name not in only:
-                continue
-            answer.send(name)
-            began = time.process_time()
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    for reader, text in surface(place):
-                        said += [text] if reader == "said" else []
-                        found += [text] if reader == "found" else []
-                        problems += [f"{name}: {problem}" for problem in wrong(reader, text, place)]
-            except OpenClawMemoryError as error:
-                said.append(str(error))
-                found += [TRUTH] if surface is honest else []  # refused in words, which is an answer too
-                problems += [f"{name}: {problem}" for problem in wrong("terminal", str(error), place)]
-            except AssertionError as error:
-                problems.append(f"{name}: {error}")
-            except BaseException as error:  # noqa: BLE001 - that is what is looked for
-                where = traceback.extract_tb(error.__traceback__)[-1]
-                problems.append(f"{name}: {type(error).__name__}: {str(error)[:120]!a} at {Path(where.filename).name}:{where.lineno}")
-            slowest = max(slowest, (time.process_time() - began, name))
-            problems += [f"{name}: {problem}" for problem in differences(private, seen_of(place.outside), "outside")]
-            private = seen_of(place.outside)
-            for text in records.taken():
-                problems += [f"{name}: a log {problem}" for problem in wrong("terminal", text, place)]
-    problems += leaked_into(place.root, own)
-    problems += leaked_into(place.home, {})
-    if slowest[0] > CPU_SECONDS:
-        problems.append(f"{slowest[1]}: takes {slowest[0]:.0f} s")
-    problems += unsaid(names, said, found, bool(only))
-    answer.send(Found(list(dict.fromkeys(problems)), *slowest, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10))
+            if not only or surface.__name__ in only:
+                answer.send(surface.__name__)
+                meeting.meet(surface)
+    answer.send(meeting.end(names, bool(only)))
 
 
-def unsaid(names: tuple[str, ...], said: list[str], found: list[str], in_part: bool) -> Iterator[str]:
-    if in_part:
-        return
+def unsaid(names: tuple[str, ...], said: list[str], found: list[str]) -> Iterator[str]:
     for name in names:
         if ATTACKS[name].said and not re.search(ATTACKS[name].said, " ".join(said), re.IGNORECASE):
             yield f"neither report nor status nor doctor says {ATTACKS[name].said!r}"
@@ -571,7 +606,9 @@ def a_path_for_preloading() -> Iterator[None]:
             os.environ["PYTHONPATH"] = before
 
 
-def problems_of(names: tuple[str, ...], base: Path, *, seed: int = 0, scale: int = 1, only: tuple[str, ...] = ()) -> Found:
+def problems_of(
+    names: tuple[str, ...], base: Path, *, seed: int = 0, scale: int = 1, only: tuple[str, ...] = ()
+) -> Found:
     """What goes wrong where these attacks are planted in `base`; `only` names the surfaces, by default all."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["faults.hostile_surfaces"])
