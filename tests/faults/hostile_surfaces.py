@@ -498,7 +498,7 @@ class Meeting:
     def __init__(self, place: Place) -> None:
         self.place = place
         self.records = Records()
-        self.problems: list[str] = []
+        self.problems: dict[str, list[str]] = {}  # each with the surfaces that have it
         self.said: list[str] = []
         self.found: list[str] = []
         self.slowest = (0.0, "")
@@ -512,7 +512,8 @@ class Meeting:
         problems += differences(before, self.private, "outside")
         for text in self.records.taken():
             problems += [f"a log {problem}" for problem in wrong("terminal", text, self.place)]
-        self.problems += [f"{name}: {problem}" for problem in problems]
+        for problem in dict.fromkeys(problems):
+            self.problems.setdefault(problem, []).append(name)
 
     def _shown(self, surface: Callable[[Place], Shown]) -> list[str]:
         problems: list[str] = []
@@ -533,15 +534,14 @@ class Meeting:
         return problems
 
     def end(self, names: tuple[str, ...], in_part: bool) -> Found:
-        self.problems += leaked_into(self.place.root, self.own)
-        self.problems += leaked_into(self.place.home, {})
+        problems = [f"{problem} ({', '.join(surfaces)})" for problem, surfaces in self.problems.items()]
+        problems += [*leaked_into(self.place.root, self.own), *leaked_into(self.place.home, {})]
         seconds, name = self.slowest
         if seconds > CPU_SECONDS:
-            self.problems.append(f"{name}: takes {seconds:.0f} s")
+            problems.append(f"takes {seconds:.0f} s ({name})")
         if not in_part:
-            self.problems += unsaid(names, self.said, self.found)
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-        return Found(list(dict.fromkeys(self.problems)), seconds, name, most)
+            problems += unsaid(names, self.said, self.found)
+        return Found(problems, seconds, name, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
 
 
 def meet(names: tuple[str, ...], base: str, seed: int, scale: int, only: tuple[str, ...], answer: Any) -> None:
@@ -569,7 +569,7 @@ def unsaid(names: tuple[str, ...], said: list[str], found: list[str]) -> Iterato
         if ATTACKS[name].said and not re.search(ATTACKS[name].said, " ".join(said), re.IGNORECASE):
             yield f"neither report nor status nor doctor says {ATTACKS[name].said!r}"
     if all(ATTACKS[name].answers for name in names) and TRUTH.rstrip(".") not in " ".join(found):
-        yield "honest: an honest note is not found"
+        yield "an honest note is not found (honest)"
 
 
 def data_bytes() -> int:
@@ -624,10 +624,10 @@ def problems_of(
             if isinstance(answer, Found):
                 return answer
             surface = answer
-        return Found([f"{surface}: hangs"], 0.0, surface, 0)
+        return Found([f"hangs ({surface})"], 0.0, surface, 0)
     except EOFError:
         process.join()
-        return Found([f"{surface}: the process ended with {process.exitcode}"], 0.0, surface, 0)
+        return Found([f"the process ended with {process.exitcode} ({surface})"], 0.0, surface, 0)
     finally:
         process.kill()
         process.join()
