@@ -110,7 +110,7 @@ def read(place: Place) -> Shown:
                 yield from each(lambda path=path: [("program", memory.get(str(path.relative_to(place.root))).text)])
         for path in ("../private/secret.md", "memory/../../private/secret.md", ".memory/config.toml", "AGENTS.md"):
             yield from each(lambda path=path: [("program", memory.get(path).text)])
-        yield "start", str(memory.bootstrap())
+        yield "start", repr(memory.bootstrap())
 
 
 def each(work: Callable[[], Any]) -> Shown:
@@ -393,7 +393,7 @@ def wrong(reader: str, text: str, place: Place) -> Iterator[str]:
         # A mask may show a few characters of both ends.
         if any((part := secret[at : at + 12]) in text or part.casefold() in plain for at in range(len(secret) - 11)):
             yield f"shows a secret, {kind}"
-    if reader == "terminal" and (control := CONTROLS.search(text)):
+    if reader in {"terminal", "start"} and (control := CONTROLS.search(text)):
         yield f"shows the control character {control[0]!a}: {around(text, control[0])}"
     yield from forged(reader, text)
 
