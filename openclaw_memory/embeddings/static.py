@@ -83,9 +83,9 @@ class StaticEmbedder:
     """Vectors of `dims` (256) float32 without a network, a fraction of a millisecond a text, from any thread.
 
     Making one maps the file and checks its header; the rest is read where a text needs it. A text of which the model
-    knows nothing has the zero vector. `identity` covers every byte of the file, by the digest in its header. Of the file
-    that ships, all bytes are checked before the first vectors of documents are made, which are kept; a question begins
-    without those 11 ms.
+    knows nothing has the zero vector. `identity` covers every byte of the file, by the digest in its header. All bytes
+    of the file that ships are checked before the first vectors of documents are made, since those are kept; a question
+    does not wait for that (11 ms).
     """
 
     provider = "static"
