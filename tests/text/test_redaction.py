@@ -1,6 +1,7 @@
 """Secrets are masked, and what only looks like one is not."""
 
 import re
+import time
 
 import pytest
 import secret_samples
@@ -30,7 +31,7 @@ def test_a_token_known_by_its_prefix_is_masked(token, around):
 
 
 @pytest.mark.parametrize("one", FORMATS, ids=prefixes(FORMATS))
-def test_every_format_has_a_token(one):
+def test_every_pattern_has_a_token_that_only_it_masks(one):
     assert any(one.literal in token and re.search(one.pattern, token) for token in TOKENS.values())
 
 
@@ -119,3 +120,41 @@ def test_what_is_masked_stays_as_it_is_and_no_line_moves(text):
         safe = mask(text)
         assert mask(safe) == safe
         assert safe.count("\n") == text.count("\n") or mask is redact_session
+
+
+PIECES = [
+    *(one.literal for one in FORMATS), *TOKENS.values(), *secret_samples.NAMED.values(),
+    "password=", "a_", "A", "://a:", "-----BEGIN PRIVATE KEY-----", '"token":"', "Bearer ", "--token ", "sk-sk-",
+    "eyJaaaaaaaaaaa.", "1", "basic ", "key_", "token: ", "a-", "sk-1a", "aask-1a\n", "ghp_1a\n", "\n1a", "\u200b", "k\u200b",
+    "a1\n> ", "aws key ", "aws key=1a1a", "eyJ", "eyJhbGciO", "M1.", "=", ":", "= ", "sl.", "gl", "x" * 399 + "1a\n",
+]  # fmt: skip
+
+
+# Seconds for 100,000 characters, by all patterns together.
+BAR = 0.1
+
+
+def seconds(mask, text):
+    """Processor time; the least of three, since a first time compiles patterns, and others may have had the core."""
+    took = []
+    for _ in range(3):
+        start = time.process_time()
+        mask(text)
+        took.append(time.process_time() - start)
+        if took[-1] < BAR:
+            break
+    return min(took)
+
+
+@pytest.mark.parametrize("size", [3_000, pytest.param(100_000, marks=pytest.mark.nightly)])
+def test_no_text_takes_long(size):
+    worst, worst_of_talk = (0.0, ""), (0.0, "")
+    for piece in PIECES:
+        text = (piece * size)[:size]
+        for whole in (text, f"x.{'a1' * 20} {text}.", f"{text}{TOKENS['github']}"):
+            worst = max(worst, (seconds(redact, whole), piece[:40]))
+        whole = f"token key bearer basic :// @ {text}"
+        worst_of_talk = max(worst_of_talk, (seconds(redact_session, whole), piece[:40]))
+    print(f"at most {worst[0]:.3f} s for {size:,} characters ({worst[1]!r}), in talk {worst_of_talk}")
+    assert worst[0] <= BAR * 2  # on a machine half as fast
+    assert worst_of_talk[0] <= BAR * 8  # eight more patterns, for what is assigned
