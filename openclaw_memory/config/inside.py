@@ -57,7 +57,7 @@ def with_settings(config: MemoryConfig, text: str, origin: str) -> MemoryConfig:
         _check_keys(text, origin)
         tables = parse_toml(text, origin)
     except ConfigError as error:
-        return config.noting(f"{error}; until then it is ignored")
+        return config.noting(f"{error}; until then its settings are ignored")
     said: list[str] = []
     cuts_notes = False
     for part, key, value in _allowed(tables, config.files, said):

@@ -29,7 +29,7 @@ def with_settings_inside(root: Path, config: MemoryConfig) -> MemoryConfig:
     try:
         text = _text(root, origin)
     except OpenClawMemoryError as error:
-        return config.noting(f"{error}; until then it is ignored")
+        return config.noting(f"{error}; until then its settings are ignored")
     return config if text is None else with_settings(config, text, origin)
 
 
