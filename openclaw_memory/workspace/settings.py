@@ -6,6 +6,7 @@ import os
 import stat
 from pathlib import Path
 
+from openclaw_memory._links import link_to
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.config.inside import with_settings
 from openclaw_memory.errors import ConfigError, OpenClawMemoryError
@@ -51,6 +52,8 @@ def _text(root: Path, origin: str) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
+        if link := link_to(root.joinpath(*PLACE), root, hard=False):
+            raise ConfigError(f"{link} and is not followed: put the file itself into {PLACE[0]}") from error
         raise refusal(error, origin) from error
     if not is_file:
         raise ConfigError(f"{origin} is not a regular file: settings are a file of TOML")

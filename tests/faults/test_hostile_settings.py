@@ -185,7 +185,7 @@ def test_settings_are_not_read_through_a_folder_that_is_a_symlink(notes, tmp_pat
     (notes / ".memory").symlink_to(tmp_path / "theirs")
     config = with_settings_inside(notes, MemoryConfig())
     assert config.files == FilesConfig()
-    assert "symlink" in config.notices[0]
+    assert "symbolic link" in config.notices[0]
 
 
 def test_settings_below_a_workspace_that_is_itself_reached_through_a_symlink_count(notes, tmp_path):
