@@ -1,7 +1,8 @@
 """Every way by which a hostile workspace is met, and what must hold on each: a new one is one line in `SURFACES`.
 
-A surface is a function of a `Place` that yields what it shows, each with its reader: `program`, `terminal`, `group` (a
-chat of several people), `model`, or one of the two texts that cite by lines of their own, `recall` and `nodes`.
+A surface is a function of a `Place` that yields what it shows, each with its reader: `program`, `terminal`, `start` (of
+a session, where an agent reads its rules), `group` (a chat of several people), `model`, or one of the two texts that cite
+by lines of their own, `recall` and `nodes`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from faults.hostile_workspace import (
     OUTSIDE,
     PRIVATE,
     QUESTIONS,
+    RULES,
     TRUTH,
     Place,
     at_home,
@@ -60,7 +62,7 @@ GROUP = "agent:main:telegram:group:1"
 # What one surface may take of one attack: 10 MB of anything are to be read in 15 s and 500 MB.
 CPU_SECONDS = 15
 DATA_BYTES = 500 << 20
-HANGS_AFTER = 120  # seconds, of all surfaces together, on a machine that does other things too
+HANGS_AFTER = 60  # seconds, of all surfaces together, on a machine that does other things too
 
 
 def opened(place: Place, **options: Any) -> Memory:
@@ -108,8 +110,7 @@ def read(place: Place) -> Shown:
                 yield from each(lambda path=path: [("program", memory.get(str(path.relative_to(place.root))).text)])
         for path in ("../private/secret.md", "memory/../../private/secret.md", ".memory/config.toml", "AGENTS.md"):
             yield from each(lambda path=path: [("program", memory.get(path).text)])
-        start = memory.bootstrap()
-        yield "program", str(start)
+        yield "start", repr(memory.bootstrap())
 
 
 def each(work: Callable[[], Any]) -> Shown:
@@ -248,7 +249,7 @@ def honest(place: Place) -> Shown:
     """What an honest note says is found, whatever lies beside it, or the question is refused in words."""
     with opened(place) as memory:
         memory.sync()
-        hits = memory.search(QUESTIONS[0], max_results=100, min_score=0.0)
+        hits = memory.search("Is the kettle in the shed?", max_results=100, min_score=0.0)
         yield "found", " ".join(hit.snippet for hit in hits)
 
 
@@ -268,7 +269,7 @@ def commands(place: Place) -> Shown:
             except SystemExit as leaving:
                 code = leaving.code
         shown = out.getvalue() + err.getvalue()
-        yield "terminal", shown
+        yield ("start" if line[0] == "bootstrap" else "terminal"), shown
         assert code in {0, 1, 2}, f"openclaw-memory {line} ends with {code!r}: {shown[-300:]!a}"
         assert "Traceback" not in shown, f"openclaw-memory {line}: {shown[-300:]!a}"
         if line[0] in {"index", "status", "doctor"}:
@@ -386,12 +387,13 @@ def wrong(reader: str, text: str, place: Place) -> Iterator[str]:
     plain = folded(text)
     words = {**NEVER_SHOWN, **({PRIVATE: "what is private, to a group"} if reader == "group" else {})}
     for word, what in words.items():
-        if word in plain:
+        if word in plain and not (reader == "start" and word == RULES):
             yield f"shows {what}: {around(plain, word)}"
-    for secret in place.secrets:
-        if secret in text or secret.casefold() in plain:
-            yield f"shows a secret: {around(text, secret[:6])}"
-    if reader == "terminal" and (control := CONTROLS.search(text)):
+    for secret, kind in place.secrets.items():
+        # A mask may show a few characters of both ends.
+        if any((part := secret[at : at + 12]) in text or part.casefold() in plain for at in range(len(secret) - 11)):
+            yield f"shows a secret, {kind}"
+    if reader in {"terminal", "start"} and (control := CONTROLS.search(text)):
         yield f"shows the control character {control[0]!a}: {around(text, control[0])}"
     yield from forged(reader, text)
 

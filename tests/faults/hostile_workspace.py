@@ -51,7 +51,9 @@ class Place:
     base: Path
     rng: random.Random = field(default_factory=lambda: random.Random(0))
     scale: int = 1
-    secrets: list[str] = field(default_factory=list)  # further words that must never be shown
+    secrets: dict[str, str] = field(
+        default_factory=dict
+    )  # further words that must never be shown: how they are written
 
     @property
     def root(self) -> Path:
@@ -282,7 +284,7 @@ def config_is_a_link(place: Place) -> None:
     place.link(".memory/config.toml", "../../private/config.toml")
 
 
-@attack(said="link")
+@attack()
 def config_is_a_hard_link(place: Place) -> None:
     """`config.toml` is another's by a hard link: no message quotes it."""
     (place.root / ".memory").mkdir()
@@ -895,11 +897,11 @@ def session_state_is_nonsense(place: Place) -> None:
 
 
 # --- secrets, rules, names of the agent
-def _token(place: Place, prefix: str, length: int) -> str:
+def _token(place: Place, prefix: str, length: int, kind: str) -> str:
     letters = "".join(
         place.rng.choice("abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789") for _ in range(length)
     )
-    place.secrets.append(letters[8:-8])
+    place.secrets[letters[4:-4]] = f"{prefix} {kind}"
     return prefix + letters
 
 
@@ -911,7 +913,7 @@ def secrets_are_written_oddly(place: Place) -> None:
         for name, form in (
             ("plain", "{}"), ("letter", "x{}"), ("underscore", "key_{}"), ("cjk", "密钥{}です"), ("cyrillic", "ключ{}"), ("quoted", '"{}"'), ("url", "https://x.example/?t={}&a=b"),
         ):  # fmt: skip
-            text = form.format(_token(place, prefix, length))
+            text = form.format(_token(place, prefix, length, name))
             place.note(f"memory/secret-{number}-{name}.md", f"The kettle and the boiler nests: {text}\n")
             place.note(f"sessions/secret-{number}-{name}.jsonl", said_line(f"The boiler nests: {text}"))
         for name, joint in (
@@ -920,7 +922,7 @@ def secrets_are_written_oddly(place: Place) -> None:
             ("joiner", "\u2060"),
             ("bom", "\ufeff"),
         ):
-            token = _token(place, prefix, length)
+            token = _token(place, prefix, length, name)
             text = token[: len(token) // 2] + joint + token[len(token) // 2 :]
             place.note(f"memory/split-{number}-{name}.md", f"The kettle and the boiler nests: {text}\n")
 
