@@ -32,7 +32,7 @@ CHECKSUMS_SINCE, ORDINALS_SINCE = 3, 5  # versions of the tables; older ones hav
 COLUMNS = "chunks.id, files.path, files.source, start_line, end_line, start_char, text, context, section"
 ALL = f"SELECT {COLUMNS}, {{more}} FROM chunks LEFT JOIN files ON files.id = chunks.file_id"
 MOST_NAMED = 10  # as many as SQLite's own check is asked for
-FILE_COLUMNS = ("path", "source", "hash", "size", "mtime_ns", "inode", "checked_ns", "lacks")
+FILE_COLUMNS = ("path", "source", "hash", "size", "mtime_ns", "inode", "checked_ns", "lacks", "ctime_ns")
 CHUNKS = f"""
 SELECT {COLUMNS}, {{more}} FROM json_each(?) AS wanted
 CROSS JOIN chunks ON chunks.id = wanted.value
@@ -49,9 +49,9 @@ CONDITIONS = {
     "not in": FIELD.format(compared="NOT IN (SELECT atom FROM json_each(?))"),
 }
 JSON_TYPES = {"text": "'text'", "number": "'integer', 'real'", "bool": "'true', 'false'"}
-ADD_FILE = f"INSERT INTO files ({', '.join(FILE_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+ADD_FILE = f"INSERT INTO files ({', '.join(FILE_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 STAMP = """
-UPDATE files SET hash = ?3, size = ?4, mtime_ns = ?5, inode = ?6, checked_ns = ?7, lacks = ?8
+UPDATE files SET hash = ?3, size = ?4, mtime_ns = ?5, inode = ?6, checked_ns = ?7, lacks = ?8, ctime_ns = ?9
 WHERE path = ?1
 """
 ADD_CHUNK = """
@@ -269,7 +269,7 @@ def _record(db: apsw.Connection, row: tuple[Any, ...]) -> FileRecord:
     """
     path, source, digest, *rest = row
     record = FileRecord(path, source, digest.hex() if isinstance(digest, bytes) else digest, *rest)
-    numbers = (record.size, record.mtime_ns, record.inode, record.checked_ns)
+    numbers = (record.size, record.mtime_ns, record.inode, record.checked_ns, record.ctime_ns)
     sound = isinstance(path, str) and isinstance(record.hash, str) and set(map(type, numbers)) == {int}
     if source not in SOURCES or not sound or not isinstance(record.vectors_missing, str | None):
         raise damaged(db.filename, f"the record of {record.path!r} is odd")
@@ -302,7 +302,7 @@ def _chunk_columns(
     return chunk_id, file_id, vector_id, *place, ordinal, metadata, crc, chunk.context, chunk.text
 
 
-def _columns(record: FileRecord) -> tuple[str, str, str | bytes, int, int, int, int, str | None]:
+def _columns(record: FileRecord) -> tuple[str, str, str | bytes, int, int, int, int, str | None, int]:
     return (
         record.path,
         record.source,
@@ -312,6 +312,7 @@ def _columns(record: FileRecord) -> tuple[str, str, str | bytes, int, int, int, 
         record.inode,
         record.checked_ns,
         record.vectors_missing,
+        record.ctime_ns,
     )
 
 
