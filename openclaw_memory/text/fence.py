@@ -60,7 +60,7 @@ def fenced_results(results: Iterable[tuple[str, str]], label: str = "memory", ma
     Args:
         results: The citation and the text of each result.
         label: Where they are from; shown in the opening line.
-        mark: 16 hex digits that nobody knows; random where None.
+        mark: 16 hex digits that no note can hold; random where None.
 
     Raises:
         InvalidInputError: `mark` is not 16 hex digits.
@@ -73,7 +73,7 @@ def fenced_results(results: Iterable[tuple[str, str]], label: str = "memory", ma
 def results_in(block: str) -> tuple[str, list[str], str]:
     """Return the opening line of a fence, the results in it, and its closing line; no results for any other text.
 
-    Results without citations are told apart by paragraphs.
+    Results without citations are separated by paragraphs.
 
     Args:
         block: What `fenced_results` or `fenced` returned.

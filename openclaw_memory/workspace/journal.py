@@ -206,7 +206,7 @@ class Bootstrap:
     def text(self) -> str:
         """All files for a system prompt, each followed by its note; "" for no files.
 
-        SOUL.md stands below its path. The others are memory: each is in a fence that bears its path, so that nothing in
+        SOUL.md is shown below its path. The others are memory: each is in a fence with its path, so that nothing in
         a note can be taken for another file.
         """
         shown: list[str] = []
