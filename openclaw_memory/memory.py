@@ -99,7 +99,7 @@ class Memory:
                 embedder, a function from a list of texts to their vectors, or None for keyword search.
             config: The settings; the defaults where None.
             index_path: The file of the index; by default `<workspace>/.memory/index.sqlite`, or a file in the user's
-                cache folder where the workspace is read-only.
+                cache folder where the workspace is read-only or has a link there.
             store: "sqlite", `sqlite:///PATH`, the URL of a store that another package adds, a store, or a function
                 that makes one.
 

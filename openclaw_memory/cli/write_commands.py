@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from openclaw_memory._links import link_to
 from openclaw_memory.cli.options import INTERRUPTED, Followed, Place, placed, synced
 from openclaw_memory.cli.output import note, paint, plain, say, say_json
 from openclaw_memory.config import MemoryConfig
@@ -263,6 +264,8 @@ def take_all_markdown(folder: Path) -> list[str]:
     """
     Workspace.open(folder)  # a folder of notes is there: one that is not was misspelled
     settings = folder / SETTINGS
+    if link := link_to(settings, folder, hard=False):
+        raise WorkspaceError(f"{link} and is not followed: put a folder or a file of its own there, or move it away")
     with _as_workspace_error(folder, 'name a file with [defaults] and files.extra_paths = ["."] as --config'):
         _make_folder(settings.parent)
         # What lies there is of this machine, as the index is.

@@ -15,6 +15,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple, Self
 
+from openclaw_memory._links import link_to
 from openclaw_memory.config.sections import (
     PARTS,
     ChunkingConfig,
@@ -145,7 +146,8 @@ class MemoryConfig:
 
         Extra paths are added if they are inside, are not the agent's own rules, and do not lead into skipped folders.
         Its `exclude` adds to this one's, and brings back nothing; its `include` counts if this has none. What it may
-        not set is left as it was and named in `notices`. A missing file changes nothing.
+        not set is left as it was and named in `notices`. A missing file changes nothing, nor does one that
+        is a symbolic link, or lies in a folder that is one: `notices` says so.
 
         Args:
             path: The TOML file.
@@ -154,6 +156,10 @@ class MemoryConfig:
             ConfigError: The file is not TOML, or an allowed key has a wrong value.
             WorkspaceError: The folder of the file cannot be accessed.
         """
+        if link := link_to(path, path.parent.parent, hard=False):
+            return replace(
+                self, notices=(*self.notices, f"{link} and is not followed: the settings in {path} are ignored")
+            )
         try:
             if not path.is_file():
                 return self

@@ -416,7 +416,9 @@ def _left_out(unreadable: Sequence[tuple[int, int]]) -> str:
 def _record(file: MemoryFile, known: FileRecord | None = None) -> FileRecord:
     """Return the record of a file before it is read: its stamp now, with the content and gaps of `known`."""
     digest, lacks = (known.hash, known.vectors_missing) if known else ("", None)
-    return FileRecord(file.path, file.source, digest, file.size, file.mtime_ns, file.inode, time.time_ns(), lacks)
+    return FileRecord(
+        file.path, file.source, digest, file.size, file.mtime_ns, file.inode, time.time_ns(), lacks, file.ctime_ns
+    )
 
 
 def _rows(pieces: Iterable[Chunk], path: str, day: datetime.date | None, *, vectors: bool) -> list[ChunkRow]:

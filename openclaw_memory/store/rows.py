@@ -37,7 +37,7 @@ checksum
 ALL = f"SELECT {COLUMNS} FROM chunks LEFT JOIN files ON files.id = chunks.file_id"
 CHECKSUM_BYTES = 8  # what an INTEGER of SQLite holds: a text that was altered passes once in 2**64
 MOST_NAMED = 10  # as many as SQLite's own check is asked for
-FILE_COLUMNS = ("path", "source", "hash", "size", "mtime_ns", "inode", "checked_ns", "lacks")
+FILE_COLUMNS = ("path", "source", "hash", "size", "mtime_ns", "inode", "checked_ns", "lacks", "ctime_ns")
 CHUNKS = f"""
 SELECT {COLUMNS} FROM json_each(?) AS wanted
 CROSS JOIN chunks ON chunks.id = wanted.value
@@ -54,9 +54,9 @@ CONDITIONS = {
     "not in": FIELD.format(compared="NOT IN (SELECT atom FROM json_each(?))"),
 }
 JSON_TYPES = {"text": "'text'", "number": "'integer', 'real'", "bool": "'true', 'false'"}
-ADD_FILE = f"INSERT INTO files ({', '.join(FILE_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+ADD_FILE = f"INSERT INTO files ({', '.join(FILE_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 STAMP = """
-UPDATE files SET hash = ?3, size = ?4, mtime_ns = ?5, inode = ?6, checked_ns = ?7, lacks = ?8
+UPDATE files SET hash = ?3, size = ?4, mtime_ns = ?5, inode = ?6, checked_ns = ?7, lacks = ?8, ctime_ns = ?9
 WHERE path = ?1
 """
 ADD_CHUNK = """
@@ -281,7 +281,7 @@ def _record(db: apsw.Connection, row: tuple[Any, ...]) -> FileRecord:
     """
     path, source, digest, *rest = row
     record = FileRecord(path, source, digest.hex() if isinstance(digest, bytes) else digest, *rest)
-    numbers = (record.size, record.mtime_ns, record.inode, record.checked_ns)
+    numbers = (record.size, record.mtime_ns, record.inode, record.checked_ns, record.ctime_ns)
     sound = isinstance(path, str) and isinstance(record.hash, str) and set(map(type, numbers)) == {int}
     if source not in SOURCES or not sound or not isinstance(record.vectors_missing, str | None):
         raise damaged(db.filename, f"the record of {record.path!r} is odd")
@@ -310,7 +310,7 @@ def _chunk_columns(
     return chunk_id, file_id, vector_id, *place, ordinal, metadata, check, chunk.context, chunk.text
 
 
-def _columns(record: FileRecord) -> tuple[str, str, str | bytes, int, int, int, int, str | None]:
+def _columns(record: FileRecord) -> tuple[str, str, str | bytes, int, int, int, int, str | None, int]:
     return (
         record.path,
         record.source,
@@ -320,6 +320,7 @@ def _columns(record: FileRecord) -> tuple[str, str, str | bytes, int, int, int, 
         record.inode,
         record.checked_ns,
         record.vectors_missing,
+        record.ctime_ns,
     )
 
 

@@ -19,7 +19,8 @@ CREATE TABLE files (
   mtime_ns INTEGER NOT NULL,
   inode INTEGER NOT NULL,
   checked_ns INTEGER NOT NULL,
-  lacks TEXT -- why some of its chunks have no vectors yet; NULL when they have all
+  lacks TEXT, -- why some of its chunks have no vectors yet; NULL when they have all
+  ctime_ns INTEGER NOT NULL
 );
 
 -- AUTOINCREMENT: an id is never used twice, so that an old hit cannot come to name another chunk.

@@ -70,11 +70,14 @@ def sign(db: apsw.Connection) -> None:
         db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (ROW, value))
 
 
-def look(path: Path) -> Origin | None:
-    """Return who made the index at a path, which nothing is written to; None where that cannot be told here."""
+def look(path: Path, trusted: Path) -> Origin | None:
+    """Return who made the index at a path, which nothing is written to; None where that cannot be told here.
+
+    No link is followed below the folder `trusted`.
+    """
     with suppress(OSError, apsw.Error, OpenClawMemoryError, UnicodeDecodeError):
         if path.is_file() and path.stat().st_size:
-            with closing(connect(path, read_only=True, extension=None)) as db:
+            with closing(connect(path, read_only=True, extension=None, trusted=trusted)) as db:
                 return origin(db)
     return None
 

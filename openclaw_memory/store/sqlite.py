@@ -11,9 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
+from openclaw_memory._links import link_to
 from openclaw_memory.errors import CorruptIndexError, NewerIndexError, StoreError, SyncBusyError, remedy
 from openclaw_memory.store import document_rows, fts, integrity, rows, schema, shadow, signature, vector_cache
 from openclaw_memory.store.connection import (
+    COMPANIONS,
+    IN_MEMORY,
     READ,
     WRITE,
     Connections,
@@ -28,6 +31,7 @@ from openclaw_memory.store.connection import (
     is_missing,
     own_errors,
     prepare_file,
+    refuse_links,
     transaction,
 )
 from openclaw_memory.store.lock import file_lock, is_locked
@@ -67,7 +71,14 @@ class SqliteStore:
     than ten seconds) or StoreError (the disk is full or failing, or the store is closed).
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, vector_extension: bool = True) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        read_only: bool = False,
+        vector_extension: bool = True,
+        trusted: str | os.PathLike[str] | None = None,
+    ) -> None:
         """Name the index at `path`, which is opened at the first use and created by the first write, with its folders.
 
         A missing file is an empty index. An index on a read-only disk can still be read.
@@ -76,8 +87,10 @@ class SqliteStore:
             path: The index file.
             read_only: Never write.
             vector_extension: Use sqlite-vec where it is installed; otherwise all vectors are scanned.
+            trusted: A folder above the file, below which no link is followed; by default the folder of the file.
         """
         self.path = Path(path).expanduser()
+        self._trusted = self.path.parent if trusted is None else Path(trusted)
         self._read_only = read_only
         self._wants_extension = vector_extension
         self._connections = Connections(self._connect, self.path, self._first, self._empty, self._is_absent)
@@ -119,13 +132,14 @@ class SqliteStore:
         return self._extension[1]
 
     def _connect(self, path: Path) -> apsw.Connection:
-        return connect(path, read_only=self._is_read_only(), extension=self._extension[0])
+        return connect(path, read_only=self._is_read_only(), extension=self._extension[0], trusted=self._trusted)
 
     def _is_read_only(self) -> bool:
         return self._read_only or (self.path.is_file() and not os.access(self.path, os.W_OK))
 
     def _first(self) -> apsw.Connection:
         """Return a connection to the file, which is made where missing, with readable tables."""
+        refuse_links(self.path, self._trusted)
         read_only = self._is_read_only()
         if not read_only:
             prepare_file(self.path)  # an empty file; SQLite removes the log that a deleted index has left next to it
@@ -192,7 +206,7 @@ class SqliteStore:
         """Return why the file is not answered from; None where this user made it, or there is none."""
         if self._connections.are_open:
             return None
-        found = signature.look(self.path)
+        found = signature.look(self.path, self._trusted)
         return None if found is None or found.maker == "us" else found.why
 
     def _is_absent(self) -> bool:
@@ -201,7 +215,7 @@ class SqliteStore:
 
     def _empty(self) -> apsw.Connection:
         """Return a connection to an empty index, for readers where the file is missing."""
-        db = connect(Path(":memory:"), read_only=False, extension=None)
+        db = connect(Path(IN_MEMORY), read_only=False, extension=None)
         schema.create(db)
         return db
 
@@ -487,6 +501,7 @@ class SqliteStore:
 
         The holder of the lock `sync` first removes what killed builders have left.
         """
+        refuse_links(self.path, self._trusted, (*COMPANIONS, f".{name}-lock"))
         with file_lock(self._lock_path(name), wait, notify) as taken:
             if taken and name == "sync":
                 shadow.sweep(self.path)
@@ -502,19 +517,19 @@ class SqliteStore:
         including vectors that no chunk uses: they are a cache. `size_bytes` is the size on disk, including the
         write-ahead log.
         """
-        locked = frozenset(name for name in LOCKS if is_locked(self._lock_path(name)))
         there = not is_missing(self.path)
         planted = self._why_not_ours() if there else None
-        info = StoreInfo(
-            "sqlite",
-            str(self.path),
-            exists=there and planted is None,
-            planted=planted,
-            notices=tuple(filter(None, [secret().problem])) if counts else (),
-            locked=locked,
-            damaged=tuple(map(str, integrity.kept(self.path))),
-            unfinished=tuple(map(str, shadow.leftovers(self.path))),
-        )
+        info = StoreInfo("sqlite", str(self.path), exists=there and planted is None, planted=planted)
+        if counts:
+            refuse_links(self.path, self._trusted)
+            info = replace(info, notices=tuple(filter(None, [secret().problem])))
+        if link_to(self.path, self._trusted) is None:
+            info = replace(
+                info,
+                locked=frozenset(name for name in LOCKS if is_locked(self._lock_path(name))),
+                damaged=tuple(map(str, integrity.kept(self.path))),
+                unfinished=tuple(map(str, shadow.leftovers(self.path))),
+            )
         if not (counts and info.exists):
             return info
         with self._connections.read() as db:

@@ -39,13 +39,17 @@ def cited(text: str) -> tuple[str, int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
-    """A memory file found on disk. `path` is relative to the workspace, with forward slashes."""
+    """A memory file found on disk. `path` is relative to the workspace, with forward slashes.
+
+    `ctime_ns` is when the system last changed anything about it, which no program can set back; 0 if unknown.
+    """
 
     path: str
     source: Source
     size: int
     mtime_ns: int
     inode: int
+    ctime_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

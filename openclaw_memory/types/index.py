@@ -95,6 +95,7 @@ class FileRecord:
         inode: Its inode.
         checked_ns: When its content was last read, by the wall clock.
         vectors_missing: Why some of its rows have no vectors yet, or None when all have.
+        ctime_ns: When anything about it was last changed, by the system's own stamp; 0 if unknown.
     """
 
     path: str
@@ -105,6 +106,7 @@ class FileRecord:
     inode: int
     checked_ns: int
     vectors_missing: str | None = None
+    ctime_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def scan(root: Path, rules: FilesConfig, sessions: SessionsConfig | None = None)
             break
         else:
             source: Source = "sessions" if is_transcript(path) else "memory"
-            files[path] = MemoryFile(path, source, found.st_size, found.st_mtime_ns, found.st_ino)
+            files[path] = MemoryFile(path, source, found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)
     return Scan(tuple(files.values()), tuple(skipped), tuple(unreadable))
 
 

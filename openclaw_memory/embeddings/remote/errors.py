@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
@@ -124,6 +125,12 @@ def reasons(error: BaseException) -> Iterator[BaseException]:
     while reason is not None:
         yield reason
         reason = reason.__cause__
+
+
+def shows(error: BaseException, secrets: Sequence[str]) -> bool:
+    """Return whether a traceback of the error would show a secret, in its own words or in those it came from."""
+    words = "".join(traceback.format_exception(error))
+    return _without(secrets, words) != words
 
 
 def _kind_of(status: int, text: str, *, hinted: bool) -> FailureKind:
