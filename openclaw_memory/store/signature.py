@@ -25,13 +25,13 @@ SIGNATURE = re.compile("[0-9a-f]{32}(:[0-9a-f]{32}){3}")
 OF_SQLITE = re.compile(r"chunk_(terms|vectors)_\w+|sqlite_autoindex_\w+|sqlite_sequence")
 CODES = re.compile(r"CREATE VIRTUAL TABLE chunk_vectors USING vec0 \([\w\s,\[\]=]*\)\s*")
 
-Maker = Literal["us", "us elsewhere", "nobody", "another"]
+Maker = Literal["us", "us elsewhere", "unsigned", "another"]
 
 
 class Origin(NamedTuple):
     """Who made an index, and in words why it is not answered from; "" where it is ours.
 
-    "us elsewhere": for an index in another folder; "nobody": unsigned; "another": with another key.
+    "us elsewhere": for an index in another folder; "unsigned"; "another": with another key.
     """
 
     maker: Maker
@@ -50,9 +50,9 @@ def origin(db: apsw.Connection) -> Origin | None:
         return None
     names = {name for kind, name, _ in entries if kind == "table"}
     if fetch(db, "PRAGMA application_id") != [(APPLICATION_ID,)]:
-        return None if names else Origin("nobody", "it was made elsewhere")
+        return None if names else Origin("unsigned", "it was made elsewhere")
     if ("table", "meta", META) not in entries:
-        return Origin("nobody", "it was made elsewhere")
+        return Origin("unsigned", "it was made elsewhere")
     found = _signed(db)
     if found.maker in {"us", "us elsewhere"}:
         is_known = fetch(db, "PRAGMA user_version") == [(SCHEMA_VERSION,)]  # other versions have other tables
@@ -71,7 +71,7 @@ def sign(db: apsw.Connection) -> None:
 
 
 def look(path: Path, trusted: Path) -> Origin | None:
-    """Return who made the index at a path, which nothing is written to; None where that cannot be told here.
+    """Return who made the index at a path, which nothing is written to; None where that cannot be found out.
 
     No link is followed below the folder `trusted`.
     """
@@ -85,7 +85,7 @@ def look(path: Path, trusted: Path) -> Origin | None:
 def _signed(db: apsw.Connection) -> Origin:
     rows = fetch(db, "SELECT value FROM meta WHERE key = ?", (ROW,))
     if not rows or not isinstance(rows[0][0], str) or not SIGNATURE.fullmatch(rows[0][0]):
-        return Origin("nobody", "it was made elsewhere, or by an older version")
+        return Origin("unsigned", "it was made elsewhere, or by an older version")
     name, *tags = rows[0][0].split(":")
     by_key, *by_place = _tags(name, db.filename)
     if tags[0] != by_key:
