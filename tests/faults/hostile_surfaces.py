@@ -16,6 +16,7 @@ import multiprocessing
 import os
 import re
 import resource
+import sqlite3
 import stat
 import sys
 import time
@@ -550,8 +551,10 @@ def meet(names: tuple[str, ...], base: str, seed: int, scale: int, only: tuple[s
     """Plant attacks and let every surface meet them: run in a process of its own, which may hang or die."""
     place = prepare(Path(base), seed, scale)
     for name in names:
-        # Of several attacks on one file the first one stays.
-        with contextlib.suppress(OSError) if len(names) > 1 else contextlib.nullcontext():
+        # Of several attacks one may be in the way of another.
+        with (
+            contextlib.suppress(OSError, sqlite3.Error, AssertionError) if len(names) > 1 else contextlib.nullcontext()
+        ):
             ATTACKS[name].plant(place)
     meeting = Meeting(place)
     logging.getLogger().addHandler(meeting.records)
@@ -567,7 +570,7 @@ def meet(names: tuple[str, ...], base: str, seed: int, scale: int, only: tuple[s
 
 
 def unsaid(names: tuple[str, ...], said: list[str], found: list[str]) -> Iterator[str]:
-    for name in names:
+    for name in names if len(names) == 1 else ():
         if ATTACKS[name].said and not re.search(ATTACKS[name].said, " ".join(said), re.IGNORECASE):
             yield f"neither report nor status nor doctor says {ATTACKS[name].said!r}"
     if all(ATTACKS[name].answers for name in names) and TRUTH.rstrip(".") not in " ".join(found):
