@@ -20,6 +20,7 @@ from openclaw_memory.display import clean
 from openclaw_memory.errors import WorkspaceError, remedy
 from openclaw_memory.types.files import citation, cited
 from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.settings import with_settings_inside
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
@@ -272,7 +273,7 @@ def take_all_markdown(folder: Path) -> list[str]:
         _make_file(settings.with_name(".gitignore"), "*\n")
         if _make_file(settings, _ALL_MARKDOWN):
             return [SETTINGS]
-    if "." not in MemoryConfig().with_workspace_file(settings).files.extra_paths:
+    if "." not in with_settings_inside(folder, MemoryConfig()).files.extra_paths:
         raise WorkspaceError(f'{settings} is there already: add `extra_paths = ["."]` to its table [files]')
     return []
 

@@ -10,16 +10,12 @@ import stat
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from openclaw_memory.config import FilesConfig, SessionsConfig
 from openclaw_memory.config.config import OF_THE_AGENT, is_passed_over, may_be_of_the_agent
-from openclaw_memory.errors import ConfigError, NotFoundError, PathNotAllowedError
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+from openclaw_memory.config.globs import is_matched, read_globs
+from openclaw_memory.errors import NotFoundError, PathNotAllowedError
 
 ROOT_NOTES = ("MEMORY.md", "USER.md")
 LOWER_CASE_NOTE = "memory.md"  # counts only where there is no MEMORY.md
@@ -143,9 +139,9 @@ def counts(rules: FilesConfig, path: str) -> bool:
     Raises:
         ConfigError: a glob cannot be read.
     """
-    if rules.include and not _globs("files.include", rules.include).match_file(path):
+    if rules.include and not is_matched(read_globs("files.include", rules.include), path):
         return False
-    return not (rules.exclude and _globs("files.exclude", rules.exclude).match_file(path))
+    return not (rules.exclude and is_matched(read_globs("files.exclude", rules.exclude), path))
 
 
 def why_left_out(info: os.stat_result, rules: FilesConfig, path: str = "") -> str | None:
@@ -300,19 +296,6 @@ def _kind(mode: int) -> str:
         stat.S_IFCHR: "a character device",
     }
     return kinds.get(stat.S_IFMT(mode), "something special")
-
-
-@lru_cache(maxsize=16)
-def _globs(setting: str, patterns: tuple[str, ...]) -> GitIgnoreSpec:
-    from pathspec import GitIgnoreSpec
-
-    try:
-        return GitIgnoreSpec.from_lines(patterns)
-    except (ValueError, re.error) as error:
-        raise ConfigError(
-            f"{setting} holds a pattern that cannot be read: {error}; patterns are those of a .gitignore: correct it "
-            "in the settings, or in .memory/config.toml of the workspace"
-        ) from error
 
 
 def _folded(path: str) -> str:
