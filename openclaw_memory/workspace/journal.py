@@ -21,7 +21,7 @@ from openclaw_memory.errors import (
 from openclaw_memory.text.fence import fenced, harmless
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Excerpt
-from openclaw_memory.workspace.atomic import opened_to_append, read_whole, write_whole, writing
+from openclaw_memory.workspace.atomic import append_whole, opened_to_append, read_whole, writing
 from openclaw_memory.workspace.paths import NOTES_FOLDER, Place, counts, long_term_path, why_left_out
 from openclaw_memory.workspace.safe_read import decode, excerpt_of_lines, is_utf16, read_place, split_lines
 
@@ -72,10 +72,10 @@ def append(
 ) -> Excerpt:
     """Add `text` to `memory/<date>.md`, completely or not at all, and return its lines with secrets masked.
 
-    A new note begins with `# YYYY-MM-DD`; a `title` adds the heading `## H:MM - title` with the time of `now`. The
-    append
-    is one write(2) under a lock file, on disk before this returns. With `skip_existing` nothing is added where the note
-    already has the same lines, at whatever time: the excerpt shows them and has `existed` set.
+    A new note begins with `# YYYY-MM-DD`; a `title` adds the heading `## H:MM - title` with the time of `now`. It is
+    added under a lock file, and on disk before this returns: up to 4,096 bytes by one write(2), more by a file that
+    takes the place of the note, so that a killed process leaves all of it or nothing. With `skip_existing` nothing is
+    added where the note already has the same lines, at whatever time: the excerpt shows them and has `existed` set.
 
     Raises:
         InvalidInputError: The text is empty, or cannot be written as UTF-8.
@@ -147,7 +147,7 @@ def _append_locked(
                 f"{path} would grow beyond files.max_bytes ({rules.max_bytes:,}) and never be read again: "
                 "append less, or to another date"
             )
-        write_whole(descriptor, data, len(before), path)
+        append_whole(descriptor, str(root), path.split("/"), before, data)
     return excerpt_of_lines(path, _lines(before + data), first_line - 1, len(entry))
 
 
