@@ -172,9 +172,8 @@ def refuse_links(path: Path, trusted: Path, companions: Sequence[str] = COMPANIO
     Raises:
         StoreError: There is such a link.
     """
-    for name in (path.name, *(f"{path.name}{companion}" for companion in companions)):
-        if link := link_to(path.with_name(name), trusted):
-            raise StoreError(f"{link}, where the index file belongs, and is not followed; move it away")
+    if link := link_to(path, trusted, beside=companions):
+        raise StoreError(f"{link}, where the index file belongs, and is not followed; move it away")
 
 
 def create_file(path: Path, content: bytes = b"") -> None:

@@ -41,6 +41,7 @@ MADE, BAD = "faults/test_made_and_found.py", "faults/test_bad_input.py"
 FLUSH, LAWS, DUE = "flush/test_flush.py", "flush/test_flush_laws.py", "conversation/test_thresholds.py"
 SILENT, FENCE = "conversation/test_silent_reply.py", "text/test_fence.py"
 SETTINGS, LONG = "faults/test_hostile_settings.py", "faults/test_long_appends.py"
+PLANTED = "faults/test_planted_index.py"
 LINKS, ADDRESSES = "faults/test_links.py", "faults/test_hostile_services.py"
 REMOTE, SERVICES = "embeddings/test_remote.py", "faults/test_services.py"
 
@@ -291,6 +292,15 @@ FAULTS = (
         f"{SETTINGS}::test_settings_that_are_no_small_regular_file_are_not_read",
         f"{SETTINGS}::test_no_glob_keeps_a_path_waiting",
         f"{SETTINGS}::test_globs_say_what_they_say_to_git",
+    )),
+    Fault(48, "an index that another user planted: false text, triggers, views, a foreign signature", "not answered from and built again; what a schema says is not run; a text is checked when it is cited", "each", (
+        f"{PLANTED}::test_an_index_without_a_signature_is_not_answered_from_and_built_anew",
+        f"{PLANTED}::test_what_was_planted_in_an_index_of_our_own_is_not_run_and_costs_it",
+        f"{PLANTED}::test_an_index_of_another_key_is_left_alone_and_ours_is_in_the_cache",
+        f"{PLANTED}::test_a_text_that_was_altered_in_an_index_of_our_own_is_not_shown",
+        f"{PLANTED}::test_what_a_schema_says_is_not_run_by_any_connection",
+        f"{PLANTED}::test_users_who_share_a_workspace_build_no_index_twice",
+        f"{PLANTED}::test_processes_that_start_together_make_one_key",
     )),
     Fault(52, "a kill while a long text is appended", "all of it or nothing; of a transcript whole entries", "0.5 MB, 3 kills (nightly: 25 at 0.5 MB, 25 at 9 MB)", (
         f"{LONG}::test_a_kill_while_a_long_text_is_written_leaves_all_of_it_or_nothing",
