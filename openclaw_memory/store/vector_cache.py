@@ -56,7 +56,8 @@ ON vectors.model_id = document_vectors.model_id AND vectors.key = substr(documen
 """
 # The latest used ones first. Of a vector's row only the index of its key is read.
 UNUSED = f"""
-SELECT vectors.id, {BYTES} FROM vectors JOIN models ON models.id = model_id LEFT JOIN last_used ON vector_id = vectors.id
+SELECT vectors.id, {BYTES} FROM vectors
+JOIN models ON models.id = model_id LEFT JOIN last_used ON vector_id = vectors.id
 WHERE vectors.id NOT IN ({IN_USE}) {{more}} ORDER BY coalesce(turn, vectors.id) DESC, vectors.id DESC
 """
 NOT_OF_DOCUMENTS = f"AND vectors.id NOT IN ({IN_USE_OF_DOCUMENTS})"
