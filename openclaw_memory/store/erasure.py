@@ -1,7 +1,7 @@
 """What removed rows leave in the bytes of the file: noted when they go, and erased at the end of a sync.
 
 `PRAGMA secure_delete` is not enough: pages that SQLite balances keep copies of rows that have moved away. Only a file
-that is written anew holds nothing but what is in the index.
+that is written again from its rows holds nothing but what is in the index.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ def erase(db: apsw.Connection) -> bool:
         return False
     with transaction(db, "BEGIN IMMEDIATE"):
         fts.merge(db)
-    _write_anew(db)
+    _rewrite(db)
     if not shadow.settle(db, TRIES):
         return False
     db.execute("DELETE FROM meta WHERE key = ? AND value = ?", (ERASE, noted))
     return True
 
 
-def _write_anew(db: apsw.Connection) -> None:
+def _rewrite(db: apsw.Connection) -> None:
     # An index beyond the page cache would be in memory as a whole, did the copy go where temporary tables go.
     fetch(db, "PRAGMA temp_store = FILE")
     try:

@@ -395,9 +395,9 @@ class SqliteStore:
         vectors of indexed chunks always stay. Unused ones take at most the room of those in use, or 128 KiB. None
         removes no vector.
 
-        What a text that is gone has left is erased from the bytes of the file and of its log: the file is written
-        anew. Damaged indexes that were kept are deleted. What a reader holds is erased by the first call after it has
-        ended.
+        What a text that is gone has left is erased from the bytes of the file and of its log: the file is
+        rewritten. Damaged indexes that were kept are deleted. What a reader holds is erased by the first call after it
+        has ended.
         """
         with self._connections.read() as db:
             if not erasure.is_due(db, max_entries):
