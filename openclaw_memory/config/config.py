@@ -238,6 +238,14 @@ def colours() -> bool | None:
     return False if os.environ.get("NO_COLOR") else None
 
 
+def masks_listed_secrets() -> bool:
+    """Return whether tokens that public lists of formats know are masked: OPENCLAW_MEMORY_LISTED_SECRETS may be `off`.
+
+    A variable, since masking is the same in all of a process, and no file in a workspace may turn it off.
+    """
+    return os.environ.get("OPENCLAW_MEMORY_LISTED_SECRETS", "").strip().lower() not in {"off", "0", "false", "no"}
+
+
 def state_dir() -> Path:
     """Return OpenClaw's state folder: `OPENCLAW_STATE_DIR`, or `.openclaw` in `OPENCLAW_HOME` or the home folder."""
     if folder := os.environ.get("OPENCLAW_STATE_DIR"):

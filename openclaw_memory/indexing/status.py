@@ -81,7 +81,11 @@ def status(
     lacking = missing_vectors(known)
     last_sync = sync_record(store.get_meta(LAST_SYNC))
     failed, skipped = _named("failed", last, last_sync), _named("skipped", last, last_sync)
-    words = [*notices, *_state_in_words(stored, wanted, unavailable), *missing_in_words(lacking)]
+    words = [*notices, *stats.notices, *_state_in_words(stored, wanted, unavailable), *missing_in_words(lacking)]
+    if stats.planted is not None:
+        words.append(
+            f"nothing is read from the index {stats.location}, which the next sync builds again: {stats.planted}"
+        )
     words += [f"{path} could not be indexed: {reason}" for path, reason in failed.items()]
     words += [f"the flush of session {key!r} failed: {reason}" for key, reason in (flush or {}).items()]
     words += filter(None, [workspace.advice(len(scan.files))])

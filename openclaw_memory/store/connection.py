@@ -15,7 +15,6 @@ import apsw
 
 from openclaw_memory._links import link_to
 from openclaw_memory.errors import CorruptIndexError, IndexLockedError, IndexReplacedError, StoreError, remedy
-from openclaw_memory.store.location import COMPANIONS
 
 Identity: TypeAlias = tuple[int, int]
 
@@ -27,6 +26,8 @@ CACHE_KIB = 16_384
 # No mmap: it won 5 % at 100,000 chunks, and a file cut short beneath a mapping kills the process.
 OWN_FOLDER = ".memory"
 IN_MEMORY = ":memory:"
+# The files in which SQLite keeps its journal next to the database.
+COMPANIONS = ("-wal", "-shm", "-journal")
 
 # SQLite has one code for every statement that fails by itself. These words mean tables of ours that are missing or
 # make no sense; all others are a mistake of a statement, not of the file.
@@ -51,6 +52,13 @@ DAMAGE_WORDS = (
 )
 
 READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
+# The file may come from strangers: what its schema says is not run, and no statement can change the schema by hand.
+GUARDS = {
+    apsw.SQLITE_DBCONFIG_DEFENSIVE: 1,
+    apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_VIEW: 0,
+}
 PRAGMAS = f"""
 PRAGMA page_size = {PAGE_SIZE};
 PRAGMA synchronous = NORMAL;
@@ -164,9 +172,8 @@ def refuse_links(path: Path, trusted: Path, companions: Sequence[str] = COMPANIO
     Raises:
         StoreError: There is such a link.
     """
-    for name in (path.name, *(f"{path.name}{companion}" for companion in companions)):
-        if link := link_to(path.with_name(name), trusted):
-            raise StoreError(f"{link}, where the index file belongs, and is not followed; move it away")
+    if link := link_to(path, trusted, beside=companions):
+        raise StoreError(f"{link}, where the index file belongs, and is not followed; move it away")
 
 
 def create_file(path: Path, content: bytes = b"") -> None:
@@ -196,6 +203,8 @@ def connect(
         name, flags = f"{Path(name).absolute().as_uri()}?immutable=1", flags | apsw.SQLITE_OPEN_URI
     db = apsw.Connection(name, flags=flags)
     try:
+        for setting, value in GUARDS.items():
+            db.config(setting, value)
         db.set_busy_timeout(BUSY_TIMEOUT_MS)
         fetch(db, PRAGMAS)
         if not durable:
@@ -283,7 +292,8 @@ class Connections:
     """Connections to one index file, each lent to one thread at a time. A child process opens its own.
 
     An index that was deleted or replaced is opened again: `first` makes the file where it is missing, and returns a
-    connection to it after checking that it is an index. `empty` gives readers an empty index where there is no file.
+    connection to it after checking that it is an index. `empty` gives readers an empty index where `is_absent` says
+    that there is none.
     """
 
     def __init__(
@@ -292,11 +302,12 @@ class Connections:
         path: Path,
         first: Callable[[], apsw.Connection] | None = None,
         empty: Callable[[], apsw.Connection] | None = None,
+        is_absent: Callable[[], bool] = lambda: False,
     ) -> None:
         self.path = path
         self._connect = connect
         self._first = first or (lambda: connect(path))
-        self._empty = empty
+        self._empty, self._is_absent = empty, is_absent
         self._pool: Pool | None = None
         self._opening = RLock()
         self._was_open = False
@@ -344,7 +355,7 @@ class Connections:
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
         """Lend a connection inside a read transaction: all statements see one state of the index."""
-        if self._empty is not None and not self._closed and is_missing(self.path):
+        if self._empty is not None and not self._closed and self._is_absent():
             with own_errors(self.path), closing(self._empty()) as nothing:
                 yield nothing
             return
@@ -364,6 +375,12 @@ class Connections:
         """Lend a connection inside a write transaction, committed at the end and rolled back on any error."""
         with self.alone() as db, transaction(db, WRITE):
             yield db
+
+    @property
+    def are_open(self) -> bool:
+        """Whether this process has opened the file that is there now."""
+        pool = self._pool
+        return pool is not None and pool.pid == os.getpid() and pool.is_in_place
 
     def close(self) -> None:
         """Close every connection; those in use are closed when their work ends."""

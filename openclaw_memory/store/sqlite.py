@@ -12,17 +12,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from openclaw_memory._links import link_to
-from openclaw_memory.errors import CorruptIndexError, NewerIndexError, StoreError, SyncBusyError
-from openclaw_memory.store import document_rows, fts, integrity, rows, schema, shadow, vector_cache
+from openclaw_memory.errors import CorruptIndexError, NewerIndexError, StoreError, SyncBusyError, remedy
+from openclaw_memory.store import document_rows, fts, integrity, rows, schema, shadow, signature, vector_cache
 from openclaw_memory.store.connection import (
+    COMPANIONS,
     IN_MEMORY,
     READ,
+    WRITE,
     Connections,
+    Identity,
     Pinned,
     connect,
     damaged,
     fetch,
     find_extension,
+    identity_of,
     is_index,
     is_missing,
     own_errors,
@@ -30,9 +34,9 @@ from openclaw_memory.store.connection import (
     refuse_links,
     transaction,
 )
-from openclaw_memory.store.location import COMPANIONS
 from openclaw_memory.store.lock import file_lock, is_locked
 from openclaw_memory.store.schema import SCHEMA_VERSION
+from openclaw_memory.store.secret import secret
 from openclaw_memory.types import (
     SOURCES,
     Build,
@@ -89,7 +93,8 @@ class SqliteStore:
         self._trusted = self.path.parent if trusted is None else Path(trusted)
         self._read_only = read_only
         self._wants_extension = vector_extension
-        self._connections = Connections(self._connect, self.path, self._first, self._empty)
+        self._connections = Connections(self._connect, self.path, self._first, self._empty, self._is_absent)
+        self._has_replaced = False
         self._document_cache: document_rows.Cache = {}
 
     @classmethod
@@ -141,13 +146,72 @@ class SqliteStore:
             self._sweep()
         elif not self.path.is_file():
             raise StoreError(f"{self.path}: there is no index here to read; sync first")
+        file = identity_of(self.path)
         db = self._connect(self.path)
         try:
+            if not self._is_made_here(db, read_only):
+                db.close()
+                self._replace_planted(file)
+                db = self._connect(self.path)
             _check(db, self.path, read_only)
         except BaseException:
             db.close(True)
             raise
         return db
+
+    def _is_made_here(self, db: apsw.Connection, read_only: bool) -> bool:
+        """Return whether this user made the index, for this place; one for another place is emptied, but for vectors.
+
+        Raises:
+            StoreError: It is not, and cannot be built again.
+        """
+        schema.check_header(db)
+        found = signature.origin(db)
+        if found is None or found.maker == "us":
+            return True
+        if read_only:
+            raise StoreError(
+                f"the index {self.path} is not answered from: {found.why}, and it cannot be written here to build it "
+                "again; set XDG_CACHE_HOME to a folder of your own, or XDG_DATA_HOME to the one that its maker used"
+            )
+        if found.maker == "us elsewhere":
+            with transaction(db, WRITE):
+                self._clear(db)
+                rows.forget_meta(db)
+                signature.sign(db)
+            return True
+        if self._has_replaced:
+            raise StoreError(
+                f"{self.path} is made again and again by a process with another key (another user or home folder): "
+                "give each an index of its own by index_path, or both the same XDG_DATA_HOME"
+            )
+        return False
+
+    def _replace_planted(self, file: Identity | None) -> None:
+        """Put an empty file in the place of an index that others made, unless another process has just done so.
+
+        SQLite removes the log that is left.
+        """
+        self._has_replaced = True
+        try:
+            if identity_of(self.path) == file:
+                self.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"the index {self.path} was made elsewhere and cannot be removed ({error.strerror}): {remedy(error)}"
+            ) from error
+        prepare_file(self.path)
+
+    def _why_not_ours(self) -> str | None:
+        """Return why the file is not answered from; None where this user made it, or there is none."""
+        if self._connections.are_open:
+            return None
+        found = signature.look(self.path, self._trusted)
+        return None if found is None or found.maker == "us" else found.why
+
+    def _is_absent(self) -> bool:
+        """Return whether readers see an empty index: there is no file, or others made it."""
+        return is_missing(self.path) or self._why_not_ours() is not None
 
     def _empty(self) -> apsw.Connection:
         """Return a connection to an empty index, for readers where the file is missing."""
@@ -199,15 +263,19 @@ class SqliteStore:
         """Forget all files and chunks, store `meta`, and begin a build; return its name. Vectors are kept."""
         name = os.urandom(8).hex()
         with self._connections.write() as db:
-            if self._vector_error is None:
-                db.execute("DROP TABLE IF EXISTS chunk_vectors")
-            used = vector_cache.in_use(db)
-            schema.renew(db)
-            vector_cache.retire(db, used)
+            self._clear(db)
             rows.set_meta(db, replace(meta, building=name))
             vector_cache.add_model(db, meta.identity, meta.dims)
             vector_cache.say_dims(db)
         return name
+
+    def _clear(self, db: apsw.Connection) -> None:
+        """Make the tables of files and chunks again, empty; vectors are kept."""
+        if self._vector_error is None:
+            db.execute("DROP TABLE IF EXISTS chunk_vectors")
+        used = vector_cache.in_use(db)
+        schema.renew(db)
+        vector_cache.retire(db, used)
 
     def _finish(self, build: str) -> None:
         """Mark the build of this name as complete, unless another one has begun since."""
@@ -357,8 +425,6 @@ class SqliteStore:
     ) -> list[Hit]:
         """Return the k best chunks by BM25 over segmented terms, of which the first 64 count."""
         with self._connections.read() as db:
-            if where and not rows.has_metadata(db):
-                return []
             return fts.search(db, terms, k, match, source, where)
 
     def search_vector(
@@ -381,7 +447,7 @@ class SqliteStore:
             if identity is not None:
                 return document_rows.nearest(db, self._document_cache, vector, k, source, identity)
             dims = _dims(db)
-            if dims is None or (where and not rows.has_metadata(db)):
+            if dims is None:
                 return []
             return vectors.nearest(db, vector, dims, k, source, where, use_codes=self._vector_error is None)
 
@@ -451,9 +517,12 @@ class SqliteStore:
         including vectors that no chunk uses: they are a cache. `size_bytes` is the size on disk, including the
         write-ahead log.
         """
-        info = StoreInfo("sqlite", str(self.path), exists=not is_missing(self.path))
+        there = not is_missing(self.path)
+        planted = self._why_not_ours() if there else None
+        info = StoreInfo("sqlite", str(self.path), exists=there and planted is None, planted=planted)
         if counts:
             refuse_links(self.path, self._trusted)
+            info = replace(info, notices=tuple(filter(None, [secret().problem])))
         if link_to(self.path, self._trusted) is None:
             info = replace(
                 info,
@@ -471,7 +540,7 @@ class SqliteStore:
 
         The file is opened again for it. A flipped bit that leaves a vector finite is not found.
         """
-        if is_missing(self.path):
+        if self._is_absent():
             return ()
         found: list[str] = []
         try:
@@ -554,9 +623,8 @@ class _BuildInCopy:
 
 def _check(db: apsw.Connection, path: Path, read_only: bool) -> None:
     """Make the tables of a new index; refuse a file that is not an index, or has a newer version."""
-    schema.check_header(db)
     if not read_only:
-        schema.create(db)
+        schema.create(db, signature.sign)
     elif not is_index(db):
         raise StoreError(f"{path} is empty; sync first")
     meta = rows.meta(db)

@@ -16,6 +16,7 @@ import multiprocessing
 import os
 import re
 import resource
+import sqlite3
 import stat
 import sys
 import time
@@ -59,8 +60,8 @@ from openclaw_memory.types import Document
 Shown = Iterator[tuple[str, str]]
 GROUP = "agent:main:telegram:group:1"
 
-# What one surface may take of one attack: 10 MB of anything are to be read in 15 s and 500 MB.
-CPU_SECONDS = 15
+# What one surface may take: 10 MB of anything are to be read in 15 s and 500 MB, and it searches and reads them again.
+CPU_SECONDS = {1: 15, 10: 60}
 DATA_BYTES = 500 << 20
 HANGS_AFTER = 60  # seconds, of all surfaces together, on a machine that does other things too
 
@@ -89,12 +90,13 @@ def search(place: Place) -> Shown:
                 yield "terminal", str(found.explain())
                 for hit in found:
                     yield "program", hit.snippet
-                    yield "terminal", hit.citation
+                    yield "program", hit.citation
                     yield from cited(memory, hit)
 
 
 def cited(memory: Memory, hit: Any) -> Shown:
-    """A citation opens the lines that it names."""
+    """A citation is one line, and opens the lines that it names."""
+    assert not LINE_ENDS.search(hit.citation), f"the citation {hit.citation!a} is no line"
     excerpt = memory.get(hit.citation)
     yield "program", excerpt.text
     if hit.source == "memory" and not excerpt.cut:
@@ -376,7 +378,10 @@ CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u20
 FENCE = re.compile(
     r'<recalled-memory id="([0-9a-f]{16})" from="([^"<>\n]*)">\n(.*?)\n</recalled-memory id="\1">', re.DOTALL
 )
-CLAIM = re.compile(rf"#l{FORGED_LINE}(-l\d+)?( [0-9a-f]{{16}})?[\]*]*$")  # a path that holds it somewhere is a true one
+CLAIM = re.compile(
+    rf"#l{FORGED_LINE}(-l\d+)?( [0-9a-f]{{8,16}})?[\]*]*$"
+)  # a path that holds it somewhere is a true one
+CITES = re.compile(r"#l\d+(-l\d+)?( [0-9a-f]{8,16})?[\]*]*$")
 LINE_ENDS = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
@@ -401,14 +406,14 @@ def wrong(reader: str, text: str, place: Place) -> Iterator[str]:
 def forged(reader: str, text: str) -> Iterator[str]:
     """What a model takes for a fence or a citation of ours, and is not."""
     if reader == "nodes":
-        _, *later = map(folded, LINE_ENDS.split(text))
+        first, *later = map(folded, LINE_ENDS.split(text))
         for line in later:
-            if line.strip().startswith("citation:") and str(FORGED_LINE) in line:
+            if first.startswith("citation:") and line.strip().startswith("citation:") and str(FORGED_LINE) in line:
                 yield f"a node forges a citation: {line!a}"
     if reader == "model" or (reader == "group" and text.startswith("{")):
         for part in strings(json.loads(text)):
             yield from unfenced(part)
-    elif reader in {"recall", "group"}:
+    elif reader in {"recall", "group", "nodes"}:
         yield from unfenced(text)
         yield from uncited(text)
 
@@ -448,10 +453,12 @@ def uncited(text: str) -> Iterator[str]:
     """A line that a reader takes for a citation, where true ones are such lines too."""
     for mark, _, body in FENCE.findall(text):
         lines = [folded(line).strip(" \t>-*#【&0123456789") for line in LINE_ENDS.split(body)]
-        lines = [line for line in lines if line.startswith("[")]
-        carry_mark = any(mark in line for line in lines)
+        lines = [line for line in lines if line.startswith("[") and CITES.search(line)]
+        true = [line for line in lines if not CLAIM.search(line)]
+        short = mark[:8]  # so many digits of it are in a citation, and no note can know them
+        marked = all(short in line for line in true)
         for line in lines:
-            if CLAIM.search(line) and not (carry_mark and mark not in line):
+            if true and CLAIM.search(line) and not (marked and short not in line):
                 yield f"a citation is forged: {line!a}"
 
 
@@ -539,7 +546,7 @@ class Meeting:
         problems = [f"{problem} ({', '.join(surfaces)})" for problem, surfaces in self.problems.items()]
         problems += [*leaked_into(self.place.root, self.own), *leaked_into(self.place.home, {})]
         seconds, name = self.slowest
-        if seconds > CPU_SECONDS:
+        if seconds > CPU_SECONDS[self.place.scale]:
             problems.append(f"takes {seconds:.0f} s ({name})")
         if not in_part:
             problems += unsaid(names, self.said, self.found)
@@ -550,8 +557,10 @@ def meet(names: tuple[str, ...], base: str, seed: int, scale: int, only: tuple[s
     """Plant attacks and let every surface meet them: run in a process of its own, which may hang or die."""
     place = prepare(Path(base), seed, scale)
     for name in names:
-        # Of several attacks on one file the first one stays.
-        with contextlib.suppress(OSError) if len(names) > 1 else contextlib.nullcontext():
+        # Of several attacks one may be in the way of another.
+        with (
+            contextlib.suppress(OSError, sqlite3.Error, AssertionError) if len(names) > 1 else contextlib.nullcontext()
+        ):
             ATTACKS[name].plant(place)
     meeting = Meeting(place)
     logging.getLogger().addHandler(meeting.records)
@@ -567,7 +576,7 @@ def meet(names: tuple[str, ...], base: str, seed: int, scale: int, only: tuple[s
 
 
 def unsaid(names: tuple[str, ...], said: list[str], found: list[str]) -> Iterator[str]:
-    for name in names:
+    for name in names if len(names) == 1 else ():
         if ATTACKS[name].said and not re.search(ATTACKS[name].said, " ".join(said), re.IGNORECASE):
             yield f"neither report nor status nor doctor says {ATTACKS[name].said!r}"
     if all(ATTACKS[name].answers for name in names) and TRUTH.rstrip(".") not in " ".join(found):
@@ -619,7 +628,7 @@ def problems_of(
     with a_path_for_preloading():
         process.start()
     theirs.close()
-    surface, ends = "planting", time.monotonic() + HANGS_AFTER * scale
+    surface, ends = "planting", time.monotonic() + HANGS_AFTER * min(scale, 5)
     try:
         while ours.poll(max(0.0, ends - time.monotonic())):
             answer = ours.recv()

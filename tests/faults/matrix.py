@@ -40,6 +40,8 @@ READING, SYNC, STORE = "workspace/test_safe_read.py", "indexing/test_sync.py", "
 MADE, BAD = "faults/test_made_and_found.py", "faults/test_bad_input.py"
 FLUSH, LAWS, DUE = "flush/test_flush.py", "flush/test_flush_laws.py", "conversation/test_thresholds.py"
 SILENT, FENCE = "conversation/test_silent_reply.py", "text/test_fence.py"
+SETTINGS, LONG = "faults/test_hostile_settings.py", "faults/test_long_appends.py"
+PLANTED = "faults/test_planted_index.py"
 LINKS, ADDRESSES = "faults/test_links.py", "faults/test_hostile_services.py"
 REMOTE, SERVICES = "embeddings/test_remote.py", "faults/test_services.py"
 
@@ -283,6 +285,33 @@ FAULTS = (
         f"{LINKS}::test_linked_settings_are_ignored_and_named",
         f"{LINKS}::test_a_link_in_the_place_of_a_lock_of_the_notes_is_not_written_through",
         f"{LINKS}::test_what_leads_to_the_workspace_or_to_a_named_index_may_be_links",
+    )),
+    Fault(47, "settings inside a workspace that are nested, endless, sparse, no file, or full of stars", "our errors and notices only; globs match in bounded time", "27 hostile files, 200 fuzzed ones (10,000 nightly), <= 50 ms each", (
+        f"{SETTINGS}::test_a_memory_opens_and_answers_whatever_its_folder_says",
+        f"{SETTINGS}::test_fuzzed_settings_open_within_fifty_milliseconds_of_a_processor",
+        f"{SETTINGS}::test_settings_that_are_no_small_regular_file_are_not_read",
+        f"{SETTINGS}::test_no_glob_keeps_a_path_waiting",
+        f"{SETTINGS}::test_globs_say_what_they_say_to_git",
+    )),
+    Fault(48, "an index that another user planted: false text, triggers, views, a foreign signature", "not answered from and built again; what a schema says is not run; a text is checked when it is cited", "each", (
+        f"{PLANTED}::test_an_index_without_a_signature_is_not_answered_from_and_built_anew",
+        f"{PLANTED}::test_what_was_planted_in_an_index_of_our_own_is_not_run_and_costs_it",
+        f"{PLANTED}::test_an_index_of_another_key_is_left_alone_and_ours_is_in_the_cache",
+        f"{PLANTED}::test_a_text_that_was_altered_in_an_index_of_our_own_is_not_shown",
+        f"{PLANTED}::test_what_a_schema_says_is_not_run_by_any_connection",
+        f"{PLANTED}::test_users_who_share_a_workspace_build_no_index_twice",
+        f"{PLANTED}::test_processes_that_start_together_make_one_key",
+    )),
+    Fault(52, "a kill while a long text is appended", "all of it or nothing; of a transcript whole entries", "0.5 MB, 3 kills (nightly: 25 at 0.5 MB, 25 at 9 MB)", (
+        f"{LONG}::test_a_kill_while_a_long_text_is_written_leaves_all_of_it_or_nothing",
+        f"{LONG}::test_of_entries_of_a_transcript_a_kill_leaves_whole_ones",
+        f"{LONG}::test_what_another_program_appends_meanwhile_is_kept",
+    )),
+    Fault(53, "secrets inside words of any script, of further formats, or cut by invisible characters and line ends", "masked, and look-alikes left alone", "<= 2 of 30 look-alikes", (
+        "faults/test_hidden_secrets.py::test_a_hidden_token_is_masked",
+        "faults/test_hidden_secrets.py::test_lookalikes_are_left_alone",
+        "faults/test_hidden_secrets.py::test_no_hidden_token_is_in_the_index_or_in_what_is_shown",
+        "text/test_redaction.py::test_what_only_the_lists_know_is_masked_unless_that_is_switched_off",
     )),
     Fault(58, "a file changes behind its stamps: the same size, and its mtime set back", "noticed: the ctime counts", "each kind of file", (
         "faults/test_stamps.py::test_a_change_of_equal_size_with_a_restored_mtime_is_synced",

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 from openclaw_memory.errors import EmbedderError
+from openclaw_memory.text.redaction import redact
 
 
 class FailureKind(Enum):
@@ -115,7 +116,7 @@ def failure(error: Exception, origin: str, secrets: Sequence[str] = ()) -> Servi
     retry_after = _retry_after(getattr(response, "headers", {}), text)
     kind = FailureKind.PASSING if status is None else _kind_of(status, text, hinted=retry_after is not None)
     what = f"answered {status}" if status else "cannot be reached or answered nonsense"
-    shown = KEY.sub(r"\1***", _without(secrets, text))[:LONGEST_MESSAGE]
+    shown = KEY.sub(r"\1***", redact(_without(secrets, text)))[:LONGEST_MESSAGE]
     return ServiceError(f"{origin} {what}: {shown}; {REMEDIES[kind]}", kind, retry_after)
 
 
