@@ -330,7 +330,7 @@ def hasher() -> blake2b:
 
 
 def checksum(keyed: blake2b, stored: StoredChunk, metadata: str | None) -> int:
-    """Return the keyed hash of a chunk, its id, its file and its place: without the key it cannot be made for another text."""
+    """Return the keyed hash of a chunk, its id, file and place; without the key none can be made for another text."""
     chunk, hashed = stored.chunk, keyed.copy()
     place = f"{stored.id}\0{stored.path}\0{stored.source}\0{chunk.start_line}\0{chunk.end_line}\0{chunk.start_char}"
     said = f"{chunk.section}\0{stored.ordinal}\0{len(chunk.context)}\0{chunk.context}\0{metadata}\0{chunk.text}"
