@@ -53,7 +53,7 @@ class Retriever:
         return self._checked(replace(results, reason=_joined(done, results.reason)))
 
     def _checked(self, results: SearchResults) -> SearchResults:
-        """Return the results that the files bear out; those of which they say something else are read again soon."""
+        """Return the results whose text is in the files; files with another text are indexed again soon."""
         from openclaw_memory.search.citations import checked
 
         kept, lost = checked(results.results, self._workspace, lambda: self._service.store().files())

@@ -24,7 +24,7 @@ MASK = re.compile(r"\*\*\*|…")  # what `redact` leaves of a secret
 def checked(
     results: Sequence[SearchResult], workspace: Workspace, known: Callable[[], Mapping[str, FileRecord]]
 ) -> tuple[list[SearchResult], list[SearchResult]]:
-    """Return the results that their files bear out, and those that they do not.
+    """Return the results whose text is in their files, and the others.
 
     A text that has moved within its note since it was indexed is cited by its present lines.
 
@@ -33,7 +33,13 @@ def checked(
         workspace: The files.
         known: Returns what the index knows of the files; asked only where a text is not simply there.
     """
-    read, records = cache(workspace.read), cache(known)
+    records = cache(known)
+
+    @cache  # a large note brings several results
+    def read(path: str) -> tuple[str, str]:
+        text = workspace.read(path)
+        return text, text.replace("\r\n", "\n") if "\r" in text else text
+
     kept: list[SearchResult] = []
     lost: list[SearchResult] = []
     for result in results:
@@ -42,7 +48,7 @@ def checked(
                 lines = workspace.said(result.path, result.start_line, result.end_line)
                 found = result if _says(lines, result.snippet) else None
             else:
-                found = _in_note(result, read(result.path), records)
+                found = _in_note(result, *read(result.path), records)
         except (OpenClawMemoryError, OSError):  # what cannot be read cannot be cited
             found = None
         if found is None:
@@ -52,10 +58,12 @@ def checked(
     return kept, lost
 
 
-def _in_note(result: SearchResult, text: str, known: Callable[[], Mapping[str, FileRecord]]) -> SearchResult | None:
-    """Return the result as the text bears it out; None where it does not."""
+def _in_note(
+    result: SearchResult, text: str, plain: str, known: Callable[[], Mapping[str, FileRecord]]
+) -> SearchResult | None:
+    """Return the result if its text is in the note, which is given with CR and without; else None."""
     nearest = None
-    for line in _lines_with(text.replace("\r\n", "\n"), result.snippet):
+    for line in _lines_with(plain, result.snippet):
         if line == result.start_line:
             return result
         if nearest is None or abs(line - result.start_line) < abs(nearest - result.start_line):
