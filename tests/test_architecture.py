@@ -17,7 +17,7 @@ CORE = ROOT / "openclaw_memory"
 
 # Lower may not import higher. Names on one line may import each other.
 LAYERS = (
-    {"types", "errors", "_log", "_lazy", "_links", "display"},
+    {"types", "errors", "_log", "_lazy", "_links", "_safe", "display"},
     {"config"},
     {"text", "chunking", "workspace"},
     {"embeddings", "store"},

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from openclaw_memory._links import link_to
+from openclaw_memory._safe import clean
 from openclaw_memory.cli.options import INTERRUPTED, Followed, Place, placed, synced
 from openclaw_memory.cli.output import note, paint, plain, say, say_json
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.display import clean
 from openclaw_memory.errors import WorkspaceError, remedy
 from openclaw_memory.types.files import citation, cited
 from openclaw_memory.workspace import Workspace

@@ -149,9 +149,11 @@ class RecallConfig:
     """What a model is shown of the memory: by the tools, and by what is recalled before it is asked.
 
     `citations` are shown always (`on`), never (`off`), or in direct chats alone (`auto`). At most `max_chars`
-    characters of notes go into one answer.
+    characters of notes go into one answer. With `assume_direct = false`, a session counts as a group unless its key
+    names the main session or a direct message, or `sessions.json` says that its chat is direct.
     """
 
+    assume_direct: bool = True
     citations: Citations = "auto"
     max_chars: int = 4_000
 

@@ -12,6 +12,7 @@ from openclaw_memory.errors import EmbedderError, OpenClawMemoryError, StoreErro
 from openclaw_memory.indexing.changes import compare, missing_vectors
 from openclaw_memory.indexing.fingerprint import outdated
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, MOST_FILES, sync_failure, sync_record
+from openclaw_memory.indexing.pipeline import IN_PART
 from openclaw_memory.indexing.staleness import NOTHING_YET
 from openclaw_memory.types import (
     Embedder,
@@ -112,7 +113,11 @@ def status(
         dirty=dirty,
         skipped=(
             *scan.skipped,
-            *(Skipped(path, why) for path, why in skipped.items() if path in dirty and path not in seen),
+            *(
+                Skipped(path, why)
+                for path, why in skipped.items()
+                if (path in dirty or why.startswith(IN_PART)) and path not in seen
+            ),
         ),
         vector=vector,
         fts=_fts(store if stats.exists else None, try_it=deep),

@@ -76,9 +76,7 @@ def fetch(db: apsw.Connection, statement: str, values: Sequence[Any] = ()) -> li
 
 def damaged(path: Path | str, what: object) -> CorruptIndexError:
     """Return the error of a damaged index, with its remedy."""
-    error = CorruptIndexError(
-        f"{path} is damaged ({what}). Sync again: the damaged file is kept and the index is built again from the notes."
-    )
+    error = CorruptIndexError(f"{path} is damaged ({what}). Sync again: the index is built again from the notes.")
     error.found = str(what)
     return error
 
@@ -172,9 +170,8 @@ def refuse_links(path: Path, trusted: Path, companions: Sequence[str] = COMPANIO
     Raises:
         StoreError: There is such a link.
     """
-    for name in (path.name, *(f"{path.name}{companion}" for companion in companions)):
-        if link := link_to(path.with_name(name), trusted):
-            raise StoreError(f"{link}, where the index file belongs, and is not followed; move it away")
+    if link := link_to(path, trusted, beside=companions):
+        raise StoreError(f"{link}, where the index file belongs, and is not followed; move it away")
 
 
 def create_file(path: Path, content: bytes = b"") -> None:

@@ -57,7 +57,7 @@ def _link_in(folder: Path) -> str | None:
         names = [name for name in os.listdir(folder) if name.startswith(INDEX_NAME) and ".damaged-" not in name]
     except OSError:
         return None
-    return next(filter(None, (link_to(folder / name, folder) for name in sorted(names))), None)
+    return link_to(folder / INDEX_NAME, folder, beside=[name.removeprefix(INDEX_NAME) for name in sorted(names)])
 
 
 def _can_be_made(path: Path) -> bool:

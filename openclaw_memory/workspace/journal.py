@@ -18,6 +18,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
     WriteError,
 )
+from openclaw_memory.text.fence import fenced, harmless
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.atomic import append_whole, opened_to_append, read_whole, writing
@@ -203,11 +204,17 @@ class Bootstrap:
 
     @property
     def text(self) -> str:
-        """All files as Markdown for a system prompt, each below its path and followed by its note; "" for no files."""
-        return "\n\n".join(
-            "\n\n".join(filter(None, (f"## {file.path}", file.text, file.note and f"({file.note})")))
-            for file in self.files
-        )
+        """All files for a system prompt, each followed by its note; "" for no files.
+
+        SOUL.md is shown below its path. The others are memory: each is in a fence with its path, so that nothing in
+        a note can be taken for another file.
+        """
+        shown: list[str] = []
+        for file in self.files:
+            shown += [f"## {file.path}"] if file.path == SOUL else []
+            text = harmless(file.text) if file.path == SOUL or not file.text else fenced(file.text, file.path)
+            shown += filter(None, (text, file.note and f"({file.note})"))
+        return "\n\n".join(shown)
 
 
 def bootstrap(root: Path, *, private: bool, max_chars: int, today: datetime.date, rules: FilesConfig) -> Bootstrap:

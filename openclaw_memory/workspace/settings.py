@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from shlex import quote
 
 from openclaw_memory._links import link_to
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.config.inside import with_settings
-from openclaw_memory.errors import ConfigError, OpenClawMemoryError
+from openclaw_memory.errors import ConfigError, OpenClawMemoryError, WorkspaceError
 from openclaw_memory.workspace.safe_read import open_at, refusal
 
 PLACE = (".memory", "config.toml")
@@ -25,8 +26,19 @@ def with_settings_inside(root: Path, config: MemoryConfig) -> MemoryConfig:
     Args:
         root: The folder of the workspace.
         config: The settings of whoever opens it.
+
+    Raises:
+        WorkspaceError: The folder of the file cannot be accessed.
     """
-    origin = str(root.joinpath(*PLACE))
+    path = root.joinpath(*PLACE)
+    origin = str(path)
+    try:
+        path.is_file()
+    except OSError as error:  # where the folder cannot be entered, no index can be either
+        raise WorkspaceError(
+            f"{path} cannot be looked at: {error.strerror}; give yourself the right to, "
+            f"as with `chmod u+rwx {quote(str(path.parent))}`"
+        ) from error
     try:
         text = _text(root, origin)
     except OpenClawMemoryError as error:

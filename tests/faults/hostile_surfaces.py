@@ -60,10 +60,10 @@ from openclaw_memory.types import Document
 Shown = Iterator[tuple[str, str]]
 GROUP = "agent:main:telegram:group:1"
 
-# What one surface may take of one attack: 10 MB of anything are to be read in 15 s and 500 MB.
-CPU_SECONDS = 15
+# What one surface may take: 10 MB of anything are to be read in 15 s and 500 MB, and it searches and reads them again.
+CPU_SECONDS = {1: 15, 10: 60}
 DATA_BYTES = 500 << 20
-HANGS_AFTER = 60  # seconds, of all surfaces together, on a machine that does other things too
+HANGS_AFTER = 180  # seconds, of all surfaces together, on a machine that does other things too
 
 
 def opened(place: Place, **options: Any) -> Memory:
@@ -546,7 +546,7 @@ class Meeting:
         problems = [f"{problem} ({', '.join(surfaces)})" for problem, surfaces in self.problems.items()]
         problems += [*leaked_into(self.place.root, self.own), *leaked_into(self.place.home, {})]
         seconds, name = self.slowest
-        if seconds > CPU_SECONDS:
+        if seconds > CPU_SECONDS[self.place.scale]:
             problems.append(f"takes {seconds:.0f} s ({name})")
         if not in_part:
             problems += unsaid(names, self.said, self.found)
@@ -628,7 +628,7 @@ def problems_of(
     with a_path_for_preloading():
         process.start()
     theirs.close()
-    surface, ends = "planting", time.monotonic() + HANGS_AFTER * scale
+    surface, ends = "planting", time.monotonic() + HANGS_AFTER * min(scale, 5)
     try:
         while ours.poll(max(0.0, ends - time.monotonic())):
             answer = ours.recv()

@@ -41,6 +41,8 @@ MADE, BAD = "faults/test_made_and_found.py", "faults/test_bad_input.py"
 FLUSH, LAWS, DUE = "flush/test_flush.py", "flush/test_flush_laws.py", "conversation/test_thresholds.py"
 SILENT, FENCE = "conversation/test_silent_reply.py", "text/test_fence.py"
 SETTINGS, LONG = "faults/test_hostile_settings.py", "faults/test_long_appends.py"
+PLANTED, FORGED = "faults/test_planted_index.py", "faults/test_forged_citations.py"
+LARGE, NAMES, READERS = "faults/test_large_notes.py", "faults/test_unsafe_names.py", "faults/test_who_reads_along.py"
 LINKS, ADDRESSES = "faults/test_links.py", "faults/test_hostile_services.py"
 REMOTE, SERVICES = "embeddings/test_remote.py", "faults/test_services.py"
 
@@ -117,9 +119,11 @@ FAULTS = (
         f"{READING}::test_a_folder_that_turns_into_a_symlink_between_two_steps_never_leaks",
         f"{BAD}::test_a_path_that_is_no_memory_file_is_refused_at_the_command_line",
     )),
-    Fault(14, "hostile queries", "answered, no exception", "61 queries in 4 set-ups, and generated ones", (
+    Fault(14, "hostile queries", "answered, no exception", "61 queries in 4 set-ups, and generated ones; <= 100 ms of processor time each", (
         f"{BAD}::test_a_hostile_query_is_answered_and_harms_nothing",
         f"{BAD}::test_any_text_is_a_query",
+        f"{BAD}::test_a_query_of_many_characters_of_one_kind_is_answered",
+        f"{BAD}::test_no_query_takes_a_tenth_of_a_second_of_a_processor",
     )),
     Fault(15, "text made to keep the masking of secrets busy", "linear", "100 KB a pattern, <= 0.1 s each", (
         "text/test_redaction.py::test_no_text_takes_long",
@@ -292,6 +296,23 @@ FAULTS = (
         f"{SETTINGS}::test_no_glob_keeps_a_path_waiting",
         f"{SETTINGS}::test_globs_say_what_they_say_to_git",
     )),
+    Fault(48, "an index that another user planted: false text, triggers, views, a foreign signature", "not answered from and built again; what a schema says is not run; a text is checked when it is cited", "each", (
+        f"{PLANTED}::test_an_index_without_a_signature_is_not_answered_from_and_built_anew",
+        f"{PLANTED}::test_what_was_planted_in_an_index_of_our_own_is_not_run_and_costs_it",
+        f"{PLANTED}::test_an_index_of_another_key_is_left_alone_and_ours_is_in_the_cache",
+        f"{PLANTED}::test_a_text_that_was_altered_in_an_index_of_our_own_is_not_shown",
+        f"{PLANTED}::test_what_a_schema_says_is_not_run_by_any_connection",
+        f"{PLANTED}::test_users_who_share_a_workspace_build_no_index_twice",
+        f"{PLANTED}::test_processes_that_start_together_make_one_key",
+    )),
+    Fault(49, "a note, or the name of a file, forges the citations and fences that a model is shown", "true citations carry digits of the fence's random id, which no note can know", "generated texts and names (10,000 nightly), 0 taken for one", (
+        f"{FORGED}::test_what_is_recalled_holds_the_citations_of_the_results_and_no_others",
+        f"{FORGED}::test_no_text_and_no_name_is_taken_for_a_citation",
+        f"{FORGED}::test_none_of_10_000_texts_and_names_is_taken_for_a_citation",
+        f"{FORGED}::test_what_the_tools_show_is_in_a_fence_that_bears_the_citation",
+        f"{FORGED}::test_no_note_is_taken_for_another_file_at_the_start_of_a_session",
+        f"{FORGED}::test_a_query_engine_is_shown_lines_in_fences_that_the_lines_cannot_close",
+    )),
     Fault(52, "a kill while a long text is appended", "all of it or nothing; of a transcript whole entries", "0.5 MB, 3 kills (nightly: 25 at 0.5 MB, 25 at 9 MB)", (
         f"{LONG}::test_a_kill_while_a_long_text_is_written_leaves_all_of_it_or_nothing",
         f"{LONG}::test_of_entries_of_a_transcript_a_kill_leaves_whole_ones",
@@ -302,6 +323,26 @@ FAULTS = (
         "faults/test_hidden_secrets.py::test_lookalikes_are_left_alone",
         "faults/test_hidden_secrets.py::test_no_hidden_token_is_in_the_index_or_in_what_is_shown",
         "text/test_redaction.py::test_what_only_the_lists_know_is_masked_unless_that_is_switched_off",
+    )),
+    Fault(54, "10 MB of anything in one note, and front matter that is nested", "20,000 chunks of a file at most, and the report says how far; no deeper values are read", "10 MB: <= 15 s of processor time, <= 500 MB", (
+        f"{LARGE}::test_ten_megabytes_of_anything_take_a_bounded_time_and_memory",
+        f"{LARGE}::test_a_note_of_more_chunks_than_are_made_is_indexed_in_part_and_the_report_says_how_far",
+        f"{LARGE}::test_values_that_are_nested_too_deeply_in_front_matter_are_not_read",
+        f"{LARGE}::test_the_settings_of_a_workspace_do_not_change_how_many_chunks_a_file_has_at_most",
+        f"{LARGE}::test_ten_megabytes_of_prose_are_indexed_whole",
+    )),
+    Fault(55, "several people read along, and a key or a state says so in an odd way", "what is private is hidden by tools, retrievers and stores alike; a setting fails closed", "each part of both adapters", (
+        f"{READERS}::test_what_langchain_retrieves_is_what_the_readers_of_the_run_may_see",
+        f"{READERS}::test_what_llama_index_retrieves_is_what_the_readers_of_the_run_may_see",
+        f"{READERS}::test_a_setting_hides_what_is_private_wherever_nothing_says_that_the_user_alone_reads",
+        f"{READERS}::test_a_chat_type_of_a_wrong_type_is_no_direct_chat",
+        f"{READERS}::test_a_program_that_searches_by_itself_sees_everything",
+        "tools/test_groups.py::test_no_search_finds_them",
+    )),
+    Fault(56, "names of files and text with control and bidirectional characters", "reach no terminal, `repr`, page, log or error; a name that would tear a citation apart is skipped with a word", "each", (
+        f"{NAMES}::test_nothing_that_is_shown_holds_a_control_or_turns_the_text_around",
+        f"{NAMES}::test_a_name_that_would_tear_a_citation_apart_is_refused_with_a_word",
+        f"{NAMES}::test_every_other_name_has_a_citation_that_leads_back",
     )),
     Fault(58, "a file changes behind its stamps: the same size, and its mtime set back", "noticed: the ctime counts", "each kind of file", (
         "faults/test_stamps.py::test_a_change_of_equal_size_with_a_restored_mtime_is_synced",
@@ -315,6 +356,10 @@ FAULTS = (
         f"{ADDRESSES}::test_an_answer_of_more_dimensions_is_refused",
         f"{ADDRESSES}::test_an_endless_answer_is_cut_off_by_what_was_asked_for",
         f"{ADDRESSES}::test_an_endless_first_answer_is_cut_off",
+    )),
+    Fault(62, "the model that ships is exchanged for another", "found out by a SHA-256 in the code before a vector is kept", "the whole file", (
+        "faults/test_planted_model.py::test_the_file_that_ships_is_the_one_that_the_package_knows",
+        "faults/test_planted_model.py::test_an_exchanged_model_makes_no_vector_that_is_kept",
     )),
 )
 # fmt: on
