@@ -12,6 +12,10 @@ test *arguments:
 nightly *arguments:
     pytest -n 2 -m nightly {{arguments}}
 
+# Print which faults the library survives, by which figures: `just faults --run` runs the proofs first.
+faults *arguments:
+    python tests/faults/matrix.py {{arguments}}
+
 # Check style and types.
 lint:
     ruff check .

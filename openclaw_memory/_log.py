@@ -5,4 +5,6 @@ def warn(message: str) -> None:
     """Log one line, which Python shows on stderr where logging is not set up."""
     import logging
 
-    logging.getLogger("openclaw_memory").warning(message)
+    from openclaw_memory._safe import clean
+
+    logging.getLogger("openclaw_memory").warning("%s", clean(message))

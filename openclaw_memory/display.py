@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.errors import MissingExtraError
 
 if TYPE_CHECKING:
     import pandas
 
-# Notes come from anywhere: C0 and C1 controls could drive a terminal, bidirectional controls could make it show another
-# text than the one that is there, and lone surrogates cannot be written at all.
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 # Okabe and Ito chose them so that everybody can distinguish them; the plots have the same two.
 KEYWORD_COLOUR, VECTOR_COLOUR = "#0072b2", "#e69f00"
 _CELL = "text-align:left;vertical-align:top;padding:4px 10px"
 _BAR = "height:4px"
 _BAR_WIDTH = 72  # pixels for a value of 1
-
-
-def clean(text: str) -> str:
-    """Return `text` with all controls and direction marks as U+FFFD; tabs and line feeds stay."""
-    return _UNSAFE.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 class Markup(str):
@@ -45,7 +37,7 @@ def table(caption: str | Markup, columns: Sequence[str], rows: Iterable[Sequence
 
 def code(text: str) -> Markup:
     """Return a place or a name, in one piece."""
-    return Markup(f'<code style="white-space:nowrap">{_text(text)}</code>')
+    return Markup(f'<code style="white-space:nowrap">{escape(clean_line(text))}</code>')
 
 
 def lines(text: str) -> Markup:

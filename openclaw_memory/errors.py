@@ -29,6 +29,8 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable
 
+from openclaw_memory._safe import clean
+
 __all__ = [
     "ConfigError",
     "ConflictError",
@@ -83,7 +85,13 @@ def remedy(error: OSError) -> str:
 
 
 class OpenClawMemoryError(Exception):
-    """Root of every error that this library raises on purpose."""
+    """Root of every error that this library raises on purpose.
+
+    Its text is safe to print: paths in it may be those of a folder that came from anywhere.
+    """
+
+    def __str__(self) -> str:
+        return clean(super().__str__())
 
 
 class ConfigError(OpenClawMemoryError, ValueError):

@@ -97,7 +97,8 @@ class Memory:
     ) -> Self:
         """Return the memory of the workspace folder `path`, with the usual parts. Nothing is read or written yet.
 
-        `<workspace>/.memory/config.toml` may set chunking, ignore patterns, debounce, and extra paths inside.
+        `<workspace>/.memory/config.toml` may set chunking, ignore patterns, debounce, and extra paths inside. What is
+        wrong in it is ignored, and named in `status().notices`.
 
         Args:
             path: An existing folder of notes.
@@ -105,22 +106,21 @@ class Memory:
                 embedder, a function from a list of texts to their vectors, or None for keyword search.
             config: The settings; the defaults where None.
             index_path: The file of the index; by default `<workspace>/.memory/index.sqlite`, or a file in the user's
-                cache folder where the workspace is read-only.
+                cache folder where the workspace is read-only or has a link there.
             store: "sqlite", `sqlite:///PATH`, the URL of a store that another package adds, a store, or a function
                 that makes one.
 
         Raises:
             WorkspaceError: `path` is missing or is not a folder.
-            ConfigError: The workspace's own configuration is wrong, the provider or the store is unknown, or an
-                argument has a wrong type.
+            ConfigError: The provider or the store is unknown, or an argument has a wrong type.
         """
-        from openclaw_memory.store.location import DERIVED_FOLDER
         from openclaw_memory.store.registry import store_of
         from openclaw_memory.workspace import Workspace
+        from openclaw_memory.workspace.settings import with_settings_inside
 
         settings = settings_of(config)
         workspace = Workspace.open(path, settings.files)
-        settings = settings.with_workspace_file(workspace.root / DERIVED_FOLDER / "config.toml")
+        settings = with_settings_inside(workspace.root, settings)
         chosen, notices = store_of(store, workspace.root, index_path)
         return cls(
             replace(workspace, rules=settings.files, sessions=settings.sessions, journal=settings.journal),

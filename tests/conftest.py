@@ -56,6 +56,14 @@ def open_store(store_name):
     return lambda path: kept.setdefault(path, InMemoryStore())
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_key(tmp_path_factory):
+    """Keep the key that signs indexes away from the user's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        yield
+
+
 def pytest_report_header() -> str:
     return "parts: " + ", ".join(f"{part} {version(part)}" for part in PARTS)
 

@@ -1,7 +1,6 @@
 """Settings: what is clamped with a word, what is refused, and which file may set what."""
 
 import dataclasses
-import errno
 import re
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,9 @@ import pytest
 from openclaw_memory.chunking import STYLES
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig, FilesConfig, MemoryConfig, SearchConfig, SyncConfig
 from openclaw_memory.config.config import settings_of, state_dir
+from openclaw_memory.config.inside import BOUNDS, MOST_CHARS, MOST_ENTRIES, with_settings
 from openclaw_memory.config.sections import CHOICES, PARTS, RANGES
-from openclaw_memory.errors import ConfigError, WorkspaceError
+from openclaw_memory.errors import ConfigError
 from openclaw_memory.search.candidates import FUSIONS
 from openclaw_memory.search.passages import ANSWERS
 
@@ -20,6 +20,10 @@ from openclaw_memory.search.passages import ANSWERS
 def get(config: MemoryConfig, name: str) -> Any:
     part, key = name.split(".")
     return getattr(getattr(config, part), key)
+
+
+def tell(notices: tuple[str, ...]) -> None:
+    raise ConfigError("; ".join(notices))
 
 
 def toml(folder: Path, text: str) -> Path:
@@ -126,7 +130,7 @@ KEY = "sk-proj-4rX9kQ7zAb12Cd34Ef56"
         lambda file: MemoryConfig.from_toml(file(f'[defaults]\nembedding.providers.openai = "{KEY}"\n')),
         lambda file: MemoryConfig.from_toml(file(f'defaults = "{KEY}{KEY}"\n')),
         lambda file: MemoryConfig.from_toml(file(f'[agents]\na = {{ key = "{KEY}" }}\n'), agent="a"),
-        lambda file: MemoryConfig().with_workspace_file(file(f'[chunking]\nstyle = {{ key = "{KEY}" }}\n')),
+        lambda file: tell(of_workspace(MemoryConfig(), file(f'[chunking]\nstyle = {{ key = "{KEY}" }}\n')).notices),
     ],
 )  # fmt: skip
 def test_no_message_about_settings_shows_a_key(tmp_path, wrong):
@@ -276,9 +280,13 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 
 
 # --- a file inside a workspace
+def of_workspace(config, file):
+    return with_settings(config, file.read_text(encoding="utf-8"), str(file))
+
+
 def test_a_workspace_may_set_chunking_globs_and_debounce(tmp_path):
     text = '[chunking]\nmax_chars = 300\n[files]\ninclude = ["a/*"]\nexclude = ["b"]\n[sync]\ndebounce_seconds = 3\n'
-    config = MemoryConfig().with_workspace_file(toml(tmp_path, text))
+    config = of_workspace(MemoryConfig(), toml(tmp_path, text))
     assert config.chunking == ChunkingConfig(max_chars=300)
     assert (config.files.include, config.files.exclude) == (("a/*",), ("b",))
     assert config.sync == SyncConfig(debounce_seconds=3)
@@ -311,7 +319,7 @@ def test_a_workspace_may_set_chunking_globs_and_debounce(tmp_path):
     ],
 )
 def test_a_workspace_may_set_nothing_that_leads_out_and_is_told_so(tmp_path, text, named):
-    config = MemoryConfig().with_workspace_file(toml(tmp_path, text))
+    config = of_workspace(MemoryConfig(), toml(tmp_path, text))
     assert dataclasses.replace(config, notices=()) == MemoryConfig()
     assert any(f": {named} may not be set" in notice for notice in config.notices)
 
@@ -343,17 +351,17 @@ def test_a_workspace_may_set_nothing_that_leads_out_and_is_told_so(tmp_path, tex
 )
 def test_the_globs_of_a_workspace_leave_out_more_and_never_less(tmp_path, files, text, expected, refused):
     file = toml(tmp_path, f"[files]\n{text}\n")
-    config = MemoryConfig(files=files).with_workspace_file(file)
+    config = of_workspace(MemoryConfig(files=files), file)
     assert config.files == expected
     assert [refused] == [refused for notice in config.notices if f": {refused}" in notice] or not refused
     assert bool(config.notices) is bool(refused)
-    again = config.with_workspace_file(file)
+    again = of_workspace(config, file)
     assert (again.files, again.notices) == (config.files, config.notices)
 
 
 @pytest.mark.parametrize("path", ["docs", "./docs/", "a.b/c", "ア　イ", "memory", "docs/AGENTS.md", "plan.md"])
 def test_a_workspace_may_add_what_lies_inside_and_is_named_by_itself(tmp_path, path):
-    config = MemoryConfig().with_workspace_file(toml(tmp_path, f'[files]\nextra_paths = ["{path}"]\n'))
+    config = of_workspace(MemoryConfig(), toml(tmp_path, f'[files]\nextra_paths = ["{path}"]\n'))
     assert (config.files.extra_paths, config.notices) == ((path,), ())
 
 
@@ -363,27 +371,65 @@ def test_no_path_holds_a_nul(part):
         MemoryConfig().updated(part)
 
 
-def test_what_a_workspace_may_set_is_checked_and_clamped_like_the_rest(tmp_path):
-    config = MemoryConfig().with_workspace_file(toml(tmp_path, "[chunking]\nmax_chars = 1\n"))
-    assert config.chunking.max_chars == RANGES["chunking.max_chars"][0]
+@pytest.mark.parametrize(
+    ("wished", "given"),
+    [
+        ("max_chars = 1", ChunkingConfig(max_chars=BOUNDS["max_chars"][0])),
+        ("max_chars = 1000000", ChunkingConfig(max_chars=BOUNDS["max_chars"][1])),
+        ("max_chars = 0x" + "f" * 5000, ChunkingConfig(max_chars=BOUNDS["max_chars"][1])),
+        ("overlap_lines = 20", ChunkingConfig(overlap_lines=BOUNDS["overlap_lines"][1])),
+        ("tokens = 8", ChunkingConfig(tokens=40, overlap_tokens=20)),
+        ("overlap_tokens = 100000", ChunkingConfig(overlap_tokens=200)),
+    ],
+    ids=lambda value: value[:30] if isinstance(value, str) else None,
+)
+def test_the_chunks_of_a_workspace_are_neither_tiny_nor_repeated_over_and_over(tmp_path, wished, given):
+    config = of_workspace(MemoryConfig(), toml(tmp_path, f"[chunking]\n{wished}\n"))
+    assert config.chunking == given
     assert config.notices
-    for wrong in ("[chunking]\nmax_chars = 'x'\n", "[chunking]\nsize = 1\n", "[chunking"):
-        with pytest.raises(ConfigError):
-            MemoryConfig().with_workspace_file(toml(tmp_path, wrong))
 
 
-def test_a_folder_that_may_not_be_looked_into_is_named(tmp_path, monkeypatch):
-    def refuse(path):
-        raise PermissionError(errno.EACCES, "Permission denied", str(path))
-
-    monkeypatch.setattr(Path, "is_file", refuse)
-    with pytest.raises(WorkspaceError, match=r"none\.toml cannot be looked at: Permission denied"):
-        MemoryConfig().with_workspace_file(tmp_path / "none.toml")
+def test_whoever_opens_a_workspace_may_ask_for_other_chunks_than_it_may():
+    chunking = ChunkingConfig(max_chars=80, overlap_lines=20)
+    config = MemoryConfig(chunking=chunking)
+    assert config.noting() is config
+    assert with_settings(config, "files.exclude = ['a']", "here").chunking == chunking
 
 
-def test_no_file_in_the_workspace_changes_nothing(tmp_path):
-    config = MemoryConfig(search=SearchConfig(max_results=2))
-    assert config.with_workspace_file(tmp_path / "none.toml") is config
+def test_a_workspace_names_so_many_globs_and_no_longer_ones(tmp_path):
+    globs = [f"{number}/" for number in range(MOST_ENTRIES + 2)]
+    config = of_workspace(MemoryConfig(), toml(tmp_path, f"files.exclude = {['x' * MOST_CHARS + 'y', *globs]}\n"))
+    assert config.files.exclude == tuple(globs[:MOST_ENTRIES])
+    assert [words in notice for words, notice in zip(("xxx", "2 entries"), config.notices, strict=True)] == [True] * 2
+
+
+def test_a_folder_that_a_workspace_names_in_many_ways_is_walked_once(tmp_path):
+    config = of_workspace(MemoryConfig(), toml(tmp_path, "files.extra_paths = ['a', './a', 'a/', ' a ', './/a']\n"))
+    assert config.files.extra_paths == ("a",)
+
+
+def test_of_many_settings_that_are_ignored_the_first_are_named_and_the_others_counted(tmp_path):
+    config = of_workspace(MemoryConfig(), toml(tmp_path, "".join(f"key{number} = 1\n" for number in range(500))))
+    assert len(config.notices) < 20
+    assert "490 more" in config.notices[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("[chunking]\nmax_chars = 'x'\n", "chunking.max_chars must be a whole number"),
+        ("[chunking]\nsize = 1\n", "chunking.size may not be set"),
+        ("[chunking", "cannot be read as TOML"),
+        ('[files]\nexclude = "b"', "files.exclude must be a list"),
+        ('[files]\nexclude = ["a", 1]', "files.exclude must be a list"),
+        ('[files]\nexclude = ["[z-a]"]', r"files.exclude holds a pattern that cannot be read: '\[z-a\]'"),
+    ],
+)
+def test_what_is_wrong_in_a_workspace_is_ignored_and_the_rest_counts(tmp_path, text, named):
+    config = of_workspace(MemoryConfig(), toml(tmp_path, f"sync.debounce_seconds = 3\n{text}"))
+    assert config.sync.debounce_seconds == (1.5 if text == "[chunking" else 3)
+    assert dataclasses.replace(config, notices=(), sync=SyncConfig()) == MemoryConfig()
+    assert [re.search(named, notice) is not None for notice in config.notices] == [True]
 
 
 # --- the environment

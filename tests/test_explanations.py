@@ -9,7 +9,7 @@ import pytest
 from openclaw_memory.config import SearchConfig, SessionsConfig
 from openclaw_memory.search import candidates, line_features, passages
 from openclaw_memory.search.passages import HYBRID, KEYWORD, Weights
-from openclaw_memory.search.search import MAX_QUESTION_CHARS
+from openclaw_memory.search.query import MAX_QUESTION_CHARS
 
 RANKING = (Path(__file__).parents[1] / "docs" / "explanation" / "ranking.md").read_text(encoding="utf-8")
 # What turns a value into a score, and is no weight of a line.

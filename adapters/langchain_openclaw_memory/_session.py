@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables.config import ensure_config, var_child_runnable_config
+
 if TYPE_CHECKING:
+    from langchain_core.documents import Document
     from langchain_core.runnables import RunnableConfig
 
 RunKind: TypeAlias = Literal["chat", "heartbeat", "cli"]
@@ -54,9 +60,30 @@ def kind_of(config: RunnableConfig | None) -> RunKind:
 
 def run_config() -> RunnableConfig | None:
     """Return the configuration of the current run; None outside of a run."""
-    from langchain_core.runnables.config import var_child_runnable_config
-
     return var_child_runnable_config.get()
+
+
+class InSession(BaseRetriever):
+    """A retriever that knows the configuration it is invoked with, while it searches."""
+
+    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002
+        with _in_run(config):
+            return super().invoke(input, config, **kwargs)
+
+    async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002
+        with _in_run(config):
+            return await super().ainvoke(input, config, **kwargs)
+
+
+@contextmanager
+def _in_run(config: RunnableConfig | None) -> Iterator[None]:
+    # LangChain hands the configuration of a run to tools, and sets it around the steps of a chain, but keeps it from
+    # what a retriever does.
+    token = var_child_runnable_config.set(ensure_config(config))
+    try:
+        yield
+    finally:
+        var_child_runnable_config.reset(token)
 
 
 def _configurable(config: RunnableConfig | None) -> dict[str, Any]:

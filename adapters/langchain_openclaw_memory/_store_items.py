@@ -134,13 +134,13 @@ def item_in(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
             value = _with(value, keys, _saved(text).removeprefix(fields.get("text_after", "")))
         elif "index" in fields and _saved(text) != _saved(_listed(value, fields["index"])):
             _LOG.warning(
-                "%s was edited below its front matter, where searches look, and the item is unchanged: its text is "
+                "%r was edited below its front matter, where searches look, and the item is unchanged: its text is "
                 "in several fields, so edit `value` above the text instead",
                 path,
             )
         created_at, updated_at = (_moment(fields[name]) for name in ("created_at", "updated_at"))
     except (KeyError, TypeError, ValueError):
-        _LOG.warning("%s is skipped: fix its front matter, where `value` must be a JSON object on one line", path)
+        _LOG.warning("%r is skipped: fix its front matter, where `value` must be a JSON object on one line", path)
         return None
     return Item(value=value, key=key, namespace=namespace, created_at=created_at, updated_at=updated_at)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema  # noqa: TC002 - pydantic reads the annotation at run time
 
+from langchain_openclaw_memory._session import InSession, run_config, session_of
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import QueryError
+from openclaw_memory.tools import search_for
 from openclaw_memory.types import Source
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from openclaw_memory import SearchResults
 
 
-class OpenClawRetriever(BaseRetriever):
+class OpenClawRetriever(InSession):
     """Retrieve the lines of a memory that answer a question, each with its citation.
 
     The fields but `memory` may differ for one call: `retriever.invoke(question, k=1)`. The metadata of a document are
@@ -31,6 +32,8 @@ class OpenClawRetriever(BaseRetriever):
         k: The most documents to return, 1..1000.
         min_score: The lowest score, 0..1, by default that of the memory's configuration.
         source: "memory" for notes, "sessions" for transcripts, None for both.
+        session_key: Where the answer is read: in groups and channels less is shown, see `memory_tools`. By default that
+            of the run: `configurable["session_key"]`, else the `thread_id`.
 
     Raises:
         pydantic.ValidationError: A field has a wrong type or is out of range.
@@ -42,6 +45,7 @@ class OpenClawRetriever(BaseRetriever):
     k: int = Field(default=6, ge=1, le=1000)
     min_score: float | None = Field(default=None, ge=0, le=1)
     source: Source | None = None
+    session_key: str | None = None
 
     def _get_relevant_documents(
         self,
@@ -54,8 +58,10 @@ class OpenClawRetriever(BaseRetriever):
     ) -> list[Document]:
         if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
             raise QueryError(f"k must be a whole number of at least 1, not {k!r}")
-        found = self.memory.search(
+        found = search_for(
+            self.memory,
             query,
+            session_key=session_of(self.session_key, run_config()),
             max_results=self.k if k is None else k,
             min_score=self.min_score if min_score is None else min_score,
             source=self.source if source is None else source,

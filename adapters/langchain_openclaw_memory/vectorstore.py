@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from langchain_core.documents import Document
-from langchain_core.vectorstores import VectorStore
+from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
 from langchain_openclaw_memory._filters import matching
+from langchain_openclaw_memory._session import InSession, run_config, session_of
 from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.embeddings import unguarded
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError
+from openclaw_memory.tools import is_shown
 from openclaw_memory.types import Document as Written
 
 if TYPE_CHECKING:
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from openclaw_memory.types import Embedder, Source
+
+
+class _StoreRetriever(InSession, VectorStoreRetriever):
+    """A retriever over a store that knows the session of its run."""
+
 
 # Metadata that must be the same or pass operators, or a function that says of a document whether it counts.
 Filter: TypeAlias = Mapping[str, Any] | Callable[[Document], bool]
@@ -37,11 +44,13 @@ class OpenClawVectorStore(VectorStore):
     lines of them, whose id is the citation. These are never changed or deleted from here.
     """
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, session_key: str | None = None) -> None:
         """Make a store over an open memory.
 
         Args:
             memory: The memory.
+            session_key: Where its answers are read: in groups and channels less is shown, see `memory_tools`. By
+                default that of each run: `configurable["session_key"]`, else the `thread_id`.
 
         Raises:
             TypeError: `memory` is not a `Memory`.
@@ -51,7 +60,7 @@ class OpenClawVectorStore(VectorStore):
                 f"OpenClawVectorStore takes a Memory, not {_named(memory)}: OpenClawVectorStore(Memory.open(PATH)), or "
                 "OpenClawVectorStore.from_texts(texts, embedding, workspace=PATH)"
             )
-        self.memory = memory
+        self.memory, self.session_key = memory, session_key
         self._documents = memory.documents
 
     def __deepcopy__(self, _memo: object) -> Self:
@@ -172,7 +181,8 @@ class OpenClawVectorStore(VectorStore):
         Args:
             ids: The ids of the documents.
         """
-        return [_shown(one) for one in self._documents.get(ids)]
+        where = self._where(None)
+        return [_shown(one) for one in self._documents.get(ids) if where is None or where(one)]
 
     # --- by what they say ----------------------------------------------------------------------------------------
 
@@ -214,7 +224,7 @@ class OpenClawVectorStore(VectorStore):
             QueryError: An argument has a wrong type or value.
         """
         _refuse(kwargs, "similarity_search")
-        found = self._documents.search(query, k, where=_where(filter), min_score=min_score, source=source)
+        found = self._documents.search(query, k, where=self._where(filter), min_score=min_score, source=source)
         return [(_shown(one), score) for one, score in found]
 
     def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
@@ -241,7 +251,7 @@ class OpenClawVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[Written]:
         _refuse(kwargs, "a search by a vector")
-        where = _where(filter)
+        where = self._where(filter)
         if source not in {None, "memory", "sessions"}:
             raise QueryError(f"source must be 'memory', 'sessions' or None, not {source!r}")
 
@@ -254,6 +264,22 @@ class OpenClawVectorStore(VectorStore):
             for one, cosine in self._documents.vector_search(embedding, k, where=counts)
             if not 0 < min_score > cosine
         ]
+
+    def _where(self, wanted: Filter | None) -> Callable[[Written], bool] | None:
+        """Return which documents count: those that pass the filter, and that the readers of the run may be shown."""
+        passes, shown = _where(wanted), is_shown(self.memory, session_of(self.session_key, run_config()))
+        if shown is None:
+            return passes
+        return lambda document: shown(document.path) and (passes is None or passes(document))
+
+    def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
+        """Return a retriever over this store, which reads the session of the run that it is invoked in.
+
+        Args:
+            **kwargs: As LangChain's `VectorStore.as_retriever` takes them.
+        """
+        tags = [*(kwargs.pop("tags", None) or []), *self._get_retriever_tags()]
+        return _StoreRetriever(vectorstore=self, tags=tags, **kwargs)
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         return _within_bounds

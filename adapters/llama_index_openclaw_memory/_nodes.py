@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
 from llama_index.core.schema import (
@@ -23,6 +25,7 @@ from llama_index.core.schema import (
 from pydantic_core import to_jsonable_python
 
 from openclaw_memory.errors import InvalidInputError
+from openclaw_memory.tools import fenced_results
 from openclaw_memory.types import Document as Written
 
 # The field above the text that holds what only LlamaIndex knows: the class, relationships, templates.
@@ -40,6 +43,8 @@ _EXCLUDED_FROM = ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys")
 _ELSEWHERE = {"id_", "embedding", "metadata", "text"}
 _SOURCE = NodeRelationship.SOURCE.value
 _CITATION = "citation"
+_KEY = os.urandom(32)
+_FENCE = "<recalled-memory "
 _CITED_NOTE = re.compile(r"memory/.+#L\d+(-L\d+)?", re.DOTALL)
 
 
@@ -126,6 +131,8 @@ def _json(value: Any, name: str, node: BaseNode) -> Any:
             f"node {node.node_id!r} cannot be written, as {name} is not JSON ({error}): turn what it holds into text, "
             "numbers, lists and dicts"
         ) from error
+    if str(dumped.get("text_template")).startswith(_FENCE):  # of lines that were found: a fence is made for each answer
+        del dumped["text_template"]
     return {name: kept for name, kept in dumped.items() if kept is not None and name not in _ELSEWHERE}
 
 
@@ -160,7 +167,7 @@ def node_of(document: Written) -> BaseNode:
     try:
         return kind.from_dict({**fields, **_text_of(kind, fields, document.text), **same})
     except (TypeError, ValueError) as error:  # pydantic's is a ValueError; an IndexNode may lack its `index_id`
-        _log.warning(f"what {FIELD} says above the text of {document.path} cannot be read, and is left out: {error}")
+        _log.warning(f"what {FIELD} says above the text of {document.path!r} cannot be read, and is left out: {error}")
         return TextNode(text=document.text, **same)
 
 
@@ -177,11 +184,16 @@ def _text_of(kind: type[BaseNode], fields: Mapping[str, Any], text: str) -> dict
 def cited_node(node_id: str, text: str, metadata: Mapping[str, Any]) -> TextNode:
     """Lines of a person's file as a node, whose id is their citation; the file, `metadata["path"]`, is its source.
 
-    An LLM is shown the citation alone, an embedding model none of the metadata.
+    An LLM is shown the text in a fence, below its citation, an embedding model none of the metadata.
     """
+    # The same for the same lines, so that nodes can be compared; nobody outside of this process knows it.
+    mark = blake2b(f"{node_id}\n{text}".encode("utf-8", "surrogatepass"), key=_KEY, digest_size=8).hexdigest()
+    block = fenced_results([(str(metadata["citation"]), "")], mark=mark).replace("{", "{{").replace("}", "}}")
+    head, closing = block.rsplit("\n", 1)
     return TextNode(
         id_=node_id,
         text=text,
+        text_template=f"{head}{{content}}\n{closing}",
         metadata=dict(metadata),
         relationships={
             NodeRelationship.SOURCE: RelatedNodeInfo(node_id=metadata["path"], node_type=ObjectType.DOCUMENT)

@@ -28,8 +28,10 @@ _MMR_CANDIDATES = 1000
 _ALPHA = 0.7
 
 
-def answer(origins: VectorOrigins, query: VectorStoreQuery) -> Found:
+def answer(origins: VectorOrigins, query: VectorStoreQuery, is_shown: Callable[[str], bool] | None = None) -> Found:
     """Return the documents that answer a query in its mode, best first, with their similarities.
+
+    With `is_shown` those alone whose path it allows.
 
     Raises:
         QueryError: The mode is not in `_MODES`, an argument is missing or has a wrong value, or a filter is not valid.
@@ -44,10 +46,17 @@ def answer(origins: VectorOrigins, query: VectorStoreQuery) -> Found:
     k = query.similarity_top_k
     if not isinstance(k, int) or isinstance(k, bool) or k < 0:
         raise QueryError(f"similarity_top_k must be a whole number of at least 0, not {k!r}")
-    where = _where(query)
+    asked = where = _where(query)
+    if is_shown is not None:
+        where = lambda document: is_shown(document.path) and (asked is None or asked(document))  # noqa: E731
     if k == 0:
         return []
-    if where is not None and query.query_embedding is None and not (query.query_str or "").strip():
+    if (
+        asked is not None
+        and where is not None
+        and query.query_embedding is None
+        and not (query.query_str or "").strip()
+    ):
         return _listed(origins, query, where)
     return find(origins, query, where)
 

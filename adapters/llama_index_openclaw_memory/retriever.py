@@ -10,9 +10,10 @@ from llama_index.core.schema import NodeWithScore
 from llama_index.core.settings import Settings
 
 from llama_index_openclaw_memory._nodes import cited_node
+from llama_index_openclaw_memory._session import session_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.tools import checked_memory
+from openclaw_memory.tools import checked_memory, search_for
 from openclaw_memory.types import SOURCES
 
 if TYPE_CHECKING:
@@ -38,8 +39,9 @@ class OpenClawRetriever(BaseRetriever):
     `similarity_top_k` is the most nodes that are returned, 1..1000; `min_score` the least score, 0..1, by default that
     of the memory's configuration; `source` is "memory" for notes, "sessions" for transcripts, None for both. What is
     searched for is the `query_str` of a query; a vector that comes with it is left alone. See `nodes_of` for what a
-    node holds. `callback_manager` is that of LlamaIndex's `Settings` by default; `options` are those of its
-    `BaseRetriever`.
+    node holds. `session_key` says where the answer is read, as for `memory_tools`; in groups less is shown. By default
+    it is the `session_key` of LlamaIndex's `instrument_tags` around the call. `callback_manager` is by default that of
+    LlamaIndex's `Settings`; `options` are those of its `BaseRetriever`.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class OpenClawRetriever(BaseRetriever):
         min_score: float | None = None,
         source: Source | None = None,
         callback_manager: CallbackManager | None = None,
+        session_key: str | None = None,
         **options: Any,
     ) -> None:
         """Search `memory`.
@@ -68,11 +71,17 @@ class OpenClawRetriever(BaseRetriever):
             raise ConfigError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
         self.similarity_top_k, self.min_score = similarity_top_k, min_score
         self.source: Source | None = source
+        self.session_key = session_key
         super().__init__(callback_manager=callback_manager or Settings.callback_manager, **options)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = self.memory.search(
-            query_bundle.query_str, max_results=self.similarity_top_k, min_score=self.min_score, source=self.source
+        found = search_for(
+            self.memory,
+            query_bundle.query_str,
+            session_key=session_of(self.session_key),
+            max_results=self.similarity_top_k,
+            min_score=self.min_score,
+            source=self.source,
         )
         return nodes_of(found, self._about)
 
@@ -95,7 +104,8 @@ def nodes_of(found: SearchResults, about: Callable[[str], Mapping[str, Any]]) ->
 
     The metadata are plain JSON: `path`, `start_line` and `end_line` (from 1), `source`, `citation`, the `mode` of the
     search, whether the index was `stale`, and a `reason` if only keywords were searched. Lines of what a framework
-    added also have its metadata, which `about` returns by the path. A model is shown the citation alone.
+    added also have its metadata, which `about` returns by the path. A model is shown the text in a fence,
+    below its citation.
     """
     of_the_search = {"mode": found.mode, "stale": found.stale} | ({"reason": found.reason} if found.reason else {})
     nodes: dict[str, NodeWithScore] = {}

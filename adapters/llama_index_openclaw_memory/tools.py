@@ -14,6 +14,7 @@ from llama_index.core.tools.types import DefaultToolFnSchema, ToolMetadata, Tool
 from llama_index.core.workflow import Context
 from pydantic import BaseModel, ConfigDict, create_model
 
+from llama_index_openclaw_memory._session import session_of
 from openclaw_memory import tools as core
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError
@@ -56,14 +57,14 @@ class MemoryTool(FunctionTool):
         key = self.session_key
         if key is None and context is not None:
             key = asyncio_run(_session_of(context))
-        return self._output(key, args, kwargs)
+        return self._output(session_of(key), args, kwargs)
 
     async def acall(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
         context = _taken_context(kwargs)
         key = self.session_key
         if key is None and context is not None:
             key = await _session_of(context)
-        return await in_thread(self._output, key, args, kwargs)
+        return await in_thread(self._output, session_of(key), args, kwargs)
 
     def _output(self, key: str | None, args: Sequence[Any], kwargs: dict[str, Any]) -> ToolOutput:
         tool = self.tool_for(key)

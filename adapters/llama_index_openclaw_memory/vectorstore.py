@@ -18,12 +18,13 @@ from llama_index.core.vector_stores.types import (
 from llama_index_openclaw_memory._filters import matching
 from llama_index_openclaw_memory._nodes import found_node, is_cited, node_of, source_of, written_of
 from llama_index_openclaw_memory._query_modes import answer
+from llama_index_openclaw_memory._session import session_of
 from llama_index_openclaw_memory._vector_origin import VectorOrigins
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError
-from openclaw_memory.tools import checked_memory
+from openclaw_memory.tools import checked_memory, is_shown
 
 if TYPE_CHECKING:
     from llama_index.core.indices.vector_store.base import VectorStoreIndex
@@ -47,6 +48,9 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     embed_model: BaseEmbedding | None = Field(
         default=None, exclude=True, description="What makes the vectors, where that is not the memory's own embedder."
     )
+    session_key: str | None = Field(
+        default=None, exclude=True, description="Where its answers are read; less is shown in groups and channels."
+    )
 
     def __init__(self, memory: Memory, embed_model: BaseEmbedding | None = None, **fields: Any) -> None:
         """Make a store over an open memory.
@@ -56,7 +60,8 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             embed_model: The model that makes the vectors of nodes, if it is not the memory's own embedder. It makes
                 them again for a file that a person has changed, and when the index is gone. Vectors of a model that is
                 not named are kept in the files.
-            fields: Further fields of the pydantic class.
+            fields: Further fields of the pydantic class: `session_key` says where answers are read, as for
+                `memory_tools`; by default it is the `session_key` of LlamaIndex's `instrument_tags` around each call.
 
         Raises:
             ConfigError: `memory` is not a memory, `embed_model` is not an embedding of LlamaIndex, or a field is
@@ -240,7 +245,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         _refuse({name: value for name, value in kwargs.items() if name != "mmr_threshold"}, "query")
         if kwargs.get("mmr_threshold") is not None:
             query = replace(query, mmr_threshold=kwargs["mmr_threshold"])
-        found = answer(self._origins, query)
+        found = answer(self._origins, query, is_shown(self.memory, session_of(self.session_key)))
         return VectorStoreQueryResult(
             nodes=[found_node(document) for document, _ in found],
             similarities=[score for _, score in found],
@@ -252,7 +257,9 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         documents = self.memory.documents
         if node_ids is None:
             return list(documents.iterate(where=where))
-        return [document for document in documents.get(node_ids) if where is None or where(document)]
+        shown = is_shown(self.memory, session_of(self.session_key))
+        found = (one for one in documents.get(node_ids) if shown is None or shown(one.path))
+        return [document for document in found if where is None or where(document)]
 
     # --- async ---------------------------------------------------------------------------------------------------
 

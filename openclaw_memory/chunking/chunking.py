@@ -6,9 +6,10 @@ A new chunker is one function of the shape `Chunker` and one entry in `STYLES`, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
+from itertools import islice
 from typing import TypeAlias
 
 from openclaw_memory.chunking.headings import chunk_headings
@@ -17,18 +18,23 @@ from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.text.front_matter import front_matter_end
 from openclaw_memory.types import Chunk
 
-Chunker: TypeAlias = Callable[[str, str, ChunkingConfig, date | None], list[Chunk]]
+Chunker: TypeAlias = Callable[[str, str, ChunkingConfig, date | None], Iterator[Chunk]]
 
 STYLES: Mapping[str, Chunker] = {
     "headings": chunk_headings,
     "tokens": chunk_sliding_window,
 }
 
+# 10 MiB of prose, the largest file that is read by default, are 15,000 chunks of the default size. A file of as many
+# headings as fit would be 2.6 million, and fill the index by itself.
+MOST_CHUNKS = 20_000
+
 
 def chunk(text: str, path: str, rules: ChunkingConfig, *, note_date: date | None = None) -> list[Chunk]:
     """Cut the text of one file into chunks, in the order of its lines; a blank file has none.
 
     Lines are 1-based and end at line feeds only. The front matter of a document that a program wrote is in no chunk.
+    What follows the first `MOST_CHUNKS` is in none either.
 
     Args:
         text: The text of the file.
@@ -38,7 +44,8 @@ def chunk(text: str, path: str, rules: ChunkingConfig, *, note_date: date | None
         note_date: The day that the note is about; it becomes part of `Chunk.context`.
     """
     above = front_matter_end(text)
-    pieces = [piece for piece in STYLES[rules.style](text[above:], path, rules, note_date) if piece.text.strip()]
+    found = (piece for piece in STYLES[rules.style](text[above:], path, rules, note_date) if piece.text.strip())
+    pieces = list(islice(found, MOST_CHUNKS))
     return [moved_down(piece, text.count("\n", 0, above), above) for piece in pieces] if above else pieces
 
 

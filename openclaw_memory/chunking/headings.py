@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import accumulate
+from itertools import accumulate, chain, groupby
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from openclaw_memory.chunking.blocks import Block, blocks, front_matter, is_fence, title_of
@@ -17,6 +20,8 @@ from openclaw_memory.types import Chunk
 # The context is embedded with every chunk: longer, it would drown the text.
 MAX_CONTEXT = 200
 MAX_CONTEXT_PART = 80
+# A title and tags stand among the first lines of the front matter.
+MAX_MATTER = 1000
 
 # A cut looks this far back at most for a place that parts no combined character.
 MAX_CLUSTER = 32
@@ -38,11 +43,14 @@ class _File:
 
 
 class _Section(NamedTuple):
-    """Blocks under one heading. `above` are the outer titles; `title` is its own, "" for text before any heading."""
+    """Blocks under one heading. `above` are the outer titles; `title` is its own, "" for text before any heading.
+
+    `head` is the first block, often the heading.
+    """
 
     above: tuple[str, ...]
     title: str
-    blocks: list[Block]
+    head: Block
 
 
 class _Span(NamedTuple):
@@ -54,62 +62,70 @@ class _Span(NamedTuple):
     end_char: int
 
 
-def chunk_headings(text: str, _path: str, rules: ChunkingConfig, note_date: date | None) -> list[Chunk]:
-    """Return chunks of at most `rules.max_chars` characters that never cross a heading.
+def chunk_headings(text: str, _path: str, rules: ChunkingConfig, note_date: date | None) -> Iterator[Chunk]:
+    """Yield chunks of at most `rules.max_chars` characters that never cross a heading.
 
     Front matter is a chunk of its own. A block that is too large is cut between lines, a line that is too large at the
     end of a sentence, else at a space. A chunk that continues its section begins with the last `rules.overlap_lines`
     lines of the previous one if they fit. `text[c.start_char:][:len(c.text)] == c.text`.
     """
     lines = text.split("\n")
-    file = _File(text, lines, [0, *accumulate(len(line) + 1 for line in lines)])
-    found = list(blocks(lines))
-    headers = {line: block.first for block in found if block.kind == "table" for line in range(*block[1:])}
-    matter = _matter(lines, found)
+    # A list of numbers takes four times the memory, and there may be ten million lines.
+    file = _File(text, lines, array("Q", chain((0,), accumulate(len(line) + 1 for line in lines))))
     day = note_date.isoformat() if note_date else ""
-    chunks: list[Chunk] = []
-    for section in _sections(lines, found):
-        about = matter if section.blocks[0].kind != "front" else ()
-        for span in _pack(file, section, rules):
+    matter = _matter(lines)
+    for section, placed in groupby(_sections(lines), key=itemgetter(0)):
+        about = matter if section.head.kind != "front" else ()
+        tables: list[Block] = []
+        for span in _pack(file, section, _noting_tables((block for _, block in placed), tables), rules):
             body = text[span.start_char : span.end_char].rstrip("\r\n")
             context = _context(day, about, section, span.first, body)
-            if (header := headers.get(span.first, span.first)) != span.first:
+            if (header := _header(tables, span.first)) is not None:
                 context = _line([context, _cells(lines[header][:MAX_CONTEXT])])
-            chunks.append(Chunk(span.first + 1, span.stop, span.start_char, body, context, section.blocks[0].first + 1))
-    return chunks
+            yield Chunk(span.first + 1, span.stop, span.start_char, body, context, section.head.first + 1)
 
 
 # --- sections ----------------------------------------------------------------------------------------------------
 
 
-def _sections(lines: Sequence[str], found: Sequence[Block]) -> Iterator[_Section]:
+def _sections(lines: Sequence[str]) -> Iterator[tuple[_Section, Block]]:
+    """Yield each block with its section."""
     titles: list[tuple[int, str]] = []
-    section = _Section((), "", [])
-    for block in found:
+    section: _Section | None = None
+    for block in blocks(lines):
         if block.kind == "heading":
             level, title = title_of(lines, block)
             title = title[:MAX_CONTEXT_PART]
             titles = [outer for outer in titles if outer[0] < level]
-            if section.blocks:
-                yield section
-            section = _Section(tuple(outer[1] for outer in titles), title, [])
+            section = _Section(tuple(outer[1] for outer in titles), title, block)
             titles.append((level, title))
-        section.blocks.append(block)
+        section = section or _Section((), "", block)
+        yield section, block
         if block.kind == "front":
-            yield section
-            section = _Section((), "", [])
-    if section.blocks:
-        yield section
+            section = None
+
+
+def _noting_tables(found: Iterable[Block], tables: list[Block]) -> Iterator[Block]:
+    for block in found:
+        if block.kind == "table":
+            tables.append(block)
+        yield block
+
+
+def _header(tables: Sequence[Block], line: int) -> int | None:
+    """Return the first line of the table that a line continues, or None."""
+    at = bisect_left(tables, line, key=attrgetter("first")) - 1
+    return tables[at].first if at >= 0 and line < tables[at].stop else None
 
 
 # --- packing -----------------------------------------------------------------------------------------------------
 
 
-def _pack(file: _File, section: _Section, rules: ChunkingConfig) -> Iterator[_Span]:
+def _pack(file: _File, section: _Section, found: Iterable[Block], rules: ChunkingConfig) -> Iterator[_Span]:
     """Fill chunks greedily with the units of a section."""
     limit = rules.max_chars
     begin = end = -1  # lines of the chunk being filled; begin < 0: none
-    for first, stop in _units(file, section, limit):
+    for first, stop in _units(file, found, limit):
         if begin >= 0 and file.size(begin, stop) <= limit:
             end = stop
         elif file.size(first, stop) <= limit:
@@ -119,7 +135,7 @@ def _pack(file: _File, section: _Section, rules: ChunkingConfig) -> Iterator[_Sp
             end = stop
         else:
             # The first piece of a long line takes its heading along, when that leaves half of the room.
-            joins = begin >= 0 and end == begin + 1 and section.blocks[0] == ("heading", begin, end)
+            joins = begin >= 0 and end == begin + 1 and section.head == ("heading", begin, end)
             joins = joins and file.starts[first] - file.starts[begin] <= limit // 2
             if begin >= 0 and not joins:
                 yield _whole(file, begin, end)
@@ -129,10 +145,10 @@ def _pack(file: _File, section: _Section, rules: ChunkingConfig) -> Iterator[_Sp
         yield _whole(file, begin, end)
 
 
-def _units(file: _File, section: _Section, limit: int) -> Iterator[tuple[int, int]]:
+def _units(file: _File, found: Iterable[Block], limit: int) -> Iterator[tuple[int, int]]:
     """Yield line ranges to keep whole: blocks, and the lines of a block too large for one chunk with its heading."""
     anchor = -1
-    for kind, first, stop in section.blocks:
+    for kind, first, stop in found:
         if file.size(first if anchor < 0 else anchor, stop) <= limit:
             yield first, stop
         else:
@@ -202,15 +218,17 @@ def _joined_to_previous(text: str, index: int) -> bool:
 # --- context -----------------------------------------------------------------------------------------------------
 
 
-def _matter(lines: Sequence[str], found: Sequence[Block]) -> tuple[str, str]:
+def _matter(lines: Sequence[str]) -> tuple[str, str]:
     """Return the title and the tags of the front matter, each "" if it has none."""
-    values = front_matter(lines[1 : found[0].stop - 1]) if found and found[0].kind == "front" else {}
+    first = next(blocks(lines), None)
+    stop = min(first.stop, MAX_MATTER) if first and first.kind == "front" else 0
+    values = front_matter(lines[1 : stop - 1]) if stop else {}
     return values.get("title", "")[:MAX_CONTEXT_PART], values.get("tags", "")[:MAX_CONTEXT_PART]
 
 
 def _context(day: str, about: Sequence[str], section: _Section, first: int, body: str) -> str:
     """Return date, title and tags of the file and the titles above line `first`, without a date that a title says."""
-    kind, heading_line, _ = section.blocks[0]
+    kind, heading_line, _ = section.head
     opens = kind == "heading" and first == heading_line
     titles = section.above if opens else (*section.above, section.title)
     said = (*titles, body.partition("\n")[0]) if opens else titles

@@ -67,14 +67,14 @@ class _Piece(NamedTuple):
     weight: int
 
 
-def chunk_sliding_window(text: str, path: str, rules: ChunkingConfig, _note_date: date | None) -> list[Chunk]:
-    """Return chunks as OpenClaw makes them: curated files entry by entry, annotations removed, without context."""
+def chunk_sliding_window(text: str, path: str, rules: ChunkingConfig, _note_date: date | None) -> Iterator[Chunk]:
+    """Yield chunks as OpenClaw makes them: curated files entry by entry, annotations removed, without context."""
     chunks = chunk_tokens(text, rules.tokens, rules.overlap_tokens, per_entry=path in CURATED_PATHS)
-    return [Chunk(c.start_line, c.end_line, c.start_char, strip_annotations(c.text)) for c in chunks]
+    return (Chunk(c.start_line, c.end_line, c.start_char, strip_annotations(c.text)) for c in chunks)
 
 
-def chunk_tokens(text: str, tokens: int, overlap: int, *, per_entry: bool = False) -> list[Chunk]:
-    """Return chunks that weigh at most max(32, 4 * tokens).
+def chunk_tokens(text: str, tokens: int, overlap: int, *, per_entry: bool = False) -> Iterator[Chunk]:
+    """Yield chunks that weigh at most max(32, 4 * tokens).
 
     Blank chunks are kept, and an empty text is one empty chunk.
 
@@ -88,14 +88,12 @@ def chunk_tokens(text: str, tokens: int, overlap: int, *, per_entry: bool = Fals
     overlap_chars = max(0, overlap * CHARS_PER_TOKEN)
     lines = text.split("\n")
     spans = entries(text) if per_entry else [Entry(1, len(lines), False)]
-    chunks: list[Chunk] = []
     offset = 0
     for span in spans:
         own_lines = lines[span.start_line - 1 : span.end_line]
         pieces = _pieces(own_lines, span.start_line, offset, max_chars)
-        chunks.extend(_joined(window) for window in _windows(pieces, max_chars, overlap_chars))
+        yield from map(_joined, _windows(pieces, max_chars, overlap_chars))
         offset += sum(map(len, own_lines)) + len(own_lines)
-    return chunks
 
 
 def entries(text: str) -> list[Entry]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from openclaw_memory import __version__
+from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.cli import write_commands
 from openclaw_memory.cli.options import Followed, Place, placed, progress_bar, synced, waiting
 from openclaw_memory.cli.output import (
@@ -21,7 +22,6 @@ from openclaw_memory.cli.output import (
     say_status,
 )
 from openclaw_memory.cli.watch import watch
-from openclaw_memory.display import clean
 from openclaw_memory.types.files import cited
 
 if TYPE_CHECKING:
@@ -263,9 +263,9 @@ def _say_report(report: SyncReport) -> None:
     if report.rebuilt:
         say(f"built again: {clean(report.rebuilt)}")
     for file in report.skipped:
-        say(f"{click.style('skipped', fg='yellow')}  {clean(file.path)}: {clean(file.reason)}")
+        say(f"{click.style('skipped', fg='yellow')}  {clean_line(file.path)}: {clean(file.reason)}")
     for file in report.failed:
-        say(f"{click.style('failed', fg='red')}  {clean(file.path)}: {clean(file.reason)}")
+        say(f"{click.style('failed', fg='red')}  {clean_line(file.path)}: {clean(file.reason)}")
     for line in waiting(report):
         say(f"{click.style('waiting', fg='yellow')}  {clean(line)}")
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.config.config import colours
-from openclaw_memory.display import clean
 from openclaw_memory.types.results import behind, details, failure, first_of, overview
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ def say_results(results: Iterable[SearchResult], *, explain: bool = False) -> No
         if number > 1:
             say()
         score = click.style(f"{result.score:.2f}", dim=True)
-        say(f"{click.style(f'{number:>2}', dim=True)}  {paint(result.citation, fg='cyan', bold=True)}  {score}")
+        place = paint(clean_line(result.citation), fg="cyan", bold=True)
+        say(f"{click.style(f'{number:>2}', dim=True)}  {place}  {score}")
         for line in clean(result.snippet).split("\n"):
             for row in folded(line, columns):
                 say(f"    {row}")
@@ -104,7 +105,7 @@ def say_status(state: Status, options: str) -> None:
         do = f"run `openclaw-memory index{options}`"
         say(f"{click.style('dirty', fg='yellow')}    {clean(f'{path}: {why}{do}')}")
     for file in state.skipped:
-        say(f"{click.style('skipped', fg='yellow')}  {clean(file.path)}: {clean(file.reason)}")
+        say(f"{click.style('skipped', fg='yellow')}  {clean_line(file.path)}: {clean(file.reason)}")
     for notice in state.notices:
         say(f"{click.style('note', fg='yellow')}     {clean(notice)}")
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from openclaw_memory._safe import clean
 from openclaw_memory.cli.options import Place, placed, progress_bar, waiting
 from openclaw_memory.cli.output import note, paint, say, say_json
-from openclaw_memory.display import clean
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.types.results import first_of
 

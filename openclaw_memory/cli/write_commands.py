@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from openclaw_memory._links import link_to
+from openclaw_memory._safe import clean
 from openclaw_memory.cli.options import INTERRUPTED, Followed, Place, placed, synced
 from openclaw_memory.cli.output import note, paint, plain, say, say_json
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.display import clean
 from openclaw_memory.errors import WorkspaceError, remedy
 from openclaw_memory.types.files import citation, cited
 from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.settings import with_settings_inside
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
@@ -263,13 +265,15 @@ def take_all_markdown(folder: Path) -> list[str]:
     """
     Workspace.open(folder)  # a folder of notes is there: one that is not was misspelled
     settings = folder / SETTINGS
+    if link := link_to(settings, folder, hard=False):
+        raise WorkspaceError(f"{link} and is not followed: put a folder or a file of its own there, or move it away")
     with _as_workspace_error(folder, 'name a file with [defaults] and files.extra_paths = ["."] as --config'):
         _make_folder(settings.parent)
         # What lies there is of this machine, as the index is.
         _make_file(settings.with_name(".gitignore"), "*\n")
         if _make_file(settings, _ALL_MARKDOWN):
             return [SETTINGS]
-    if "." not in MemoryConfig().with_workspace_file(settings).files.extra_paths:
+    if "." not in with_settings_inside(folder, MemoryConfig()).files.extra_paths:
         raise WorkspaceError(f'{settings} is there already: add `extra_paths = ["."]` to its table [files]')
     return []
 

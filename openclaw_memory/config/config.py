@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from shlex import quote
 from typing import Any, NamedTuple, Self
 
 from openclaw_memory.config.sections import (
@@ -31,7 +30,7 @@ from openclaw_memory.config.sections import (
     normalised_weights,
     shown,
 )
-from openclaw_memory.errors import ConfigError, WorkspaceError, nearest
+from openclaw_memory.errors import ConfigError, nearest
 
 _GIVEN = "the given settings"
 
@@ -94,7 +93,7 @@ class MemoryConfig:
         Raises:
             ConfigError: The file cannot be read, is not TOML, has an unknown key or a value of the wrong type.
         """
-        document = _read_toml(Path(path))
+        document = _read_toml(path)
         if unknown := sorted(set(document) - {"defaults", "agents"}):
             raise ConfigError(f"{path}: unknown table [{unknown[0]}]; use [defaults] and [agents.<id>]")
         defaults = _table(document, "defaults", path)
@@ -140,32 +139,13 @@ class MemoryConfig:
                 raise
             raise ConfigError(f"{origin}: {error}") from error
 
-    def with_workspace_file(self, path: Path) -> Self:
-        """Apply a file found inside a workspace: it may set chunking, globs, extra paths and debounce, nothing else.
-
-        Extra paths are added if they are inside, are not the agent's own rules, and do not lead into skipped folders.
-        Its `exclude` adds to this one's, and brings back nothing; its `include` counts if this has none. What it may
-        not set is left as it was and named in `notices`. A missing file changes nothing.
+    def noting(self, *words: str) -> Self:
+        """Return this configuration with more `notices`.
 
         Args:
-            path: The TOML file.
-
-        Raises:
-            ConfigError: The file is not TOML, or an allowed key has a wrong value.
-            WorkspaceError: The folder of the file cannot be accessed.
+            words: The new ones.
         """
-        try:
-            if not path.is_file():
-                return self
-        except OSError as error:
-            raise WorkspaceError(
-                f"{path} cannot be looked at: {error.strerror}; give yourself the right to, "
-                f"as with `chmod u+rwx {quote(str(path.parent))}`"
-            ) from error
-        allowed, refused = settable(_read_toml(path), self.files)
-        config = self.updated(allowed, origin=str(path))
-        words = tuple(f"{path}: {key} may not be set from inside a workspace and was ignored" for key in refused)
-        return replace(config, notices=(*config.notices, *words))
+        return replace(self, notices=(*self.notices, *words)) if words else self
 
 
 def settings_of(given: MemoryConfig | None) -> MemoryConfig:
@@ -193,15 +173,32 @@ def _preset(cls: type[MemoryConfig], name: object) -> Any:
     raise ConfigError(f"unknown preset {shown('preset', name)}; the presets are 'default' and 'openclaw'")
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def _read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise ConfigError(f"the settings file {path} does not exist: correct its name, or leave it out") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read as TOML: {error}; fix the file or leave it out") from error
+    return parse_toml(text, str(path))
+
+
+def parse_toml(text: str, origin: str) -> dict[str, Any]:
+    """Return the tables of a TOML document.
+
+    Args:
+        text: The document.
+        origin: Where it is from, for messages.
+
+    Raises:
+        ConfigError: It is not TOML.
+    """
     import tomllib
 
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ConfigError(f"the settings file {path} does not exist: correct its name, or leave it out") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read as TOML: {error}; fix the file or leave it out") from error
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: no TOML, or a number of over 4,300 digits
+        raise ConfigError(f"{origin} cannot be read as TOML: {error}; fix the file or leave it out") from error
 
 
 def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -241,6 +238,14 @@ def colours() -> bool | None:
     return False if os.environ.get("NO_COLOR") else None
 
 
+def masks_listed_secrets() -> bool:
+    """Return whether tokens that public lists of formats know are masked: OPENCLAW_MEMORY_LISTED_SECRETS may be `off`.
+
+    A variable, since masking is the same in all of a process, and no file in a workspace may turn it off.
+    """
+    return os.environ.get("OPENCLAW_MEMORY_LISTED_SECRETS", "").strip().lower() not in {"off", "0", "false", "no"}
+
+
 def state_dir() -> Path:
     """Return OpenClaw's state folder: `OPENCLAW_STATE_DIR`, or `.openclaw` in `OPENCLAW_HOME` or the home folder."""
     if folder := os.environ.get("OPENCLAW_STATE_DIR"):
@@ -275,14 +280,8 @@ def agent_places(agent_id: str) -> AgentPlaces:
     )
 
 
-# --- what a file inside a workspace may set -------------------------------------------------------------------
+# --- what is not the memory's ---------------------------------------------------------------------------------
 
-# Of a part that is named here: the keys, or None for all of them.
-WORKSPACE_SETTABLE: Mapping[str, frozenset[str] | None] = {
-    "chunking": None,
-    "files": frozenset({"include", "exclude", "extra_paths"}),
-    "sync": frozenset({"debounce_seconds"}),
-}
 # What OpenClaw puts into the top of each workspace for the agent itself to read. A program that could have these
 # indexed and changed as notes could give the agent other rules.
 OF_THE_AGENT = frozenset(
@@ -290,7 +289,6 @@ OF_THE_AGENT = frozenset(
 )
 _OF_THE_AGENT_FOLDED = frozenset(name.casefold() for name in OF_THE_AGENT)
 _OF_PROGRAMS = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
-_CONTROL = re.compile(r"[\0-\x1f\x7f]")
 
 
 def is_passed_over(folder: str) -> bool:
@@ -304,57 +302,3 @@ def is_passed_over(folder: str) -> bool:
 def may_be_of_the_agent(name: str) -> bool:
     """Whether a file of this name at the top of a workspace is the agent's own, on a disk that ignores case."""
     return name.casefold() in _OF_THE_AGENT_FOLDED
-
-
-def settable(tables: Mapping[str, Any], files: FilesConfig) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Return what a workspace may set of these tables, given its caller's `files`, and the names of what it may not."""
-    allowed: dict[str, dict[str, Any]] = {}
-    refused: list[str] = []
-    for part, table in tables.items():
-        if not isinstance(table, Mapping):
-            refused.append(part)
-            continue
-        keys = WORKSPACE_SETTABLE.get(part, frozenset())
-        allowed[part] = {key: value for key, value in table.items() if keys is None or key in keys}
-        refused += [f"{part}.{key}" for key in table if key not in allowed[part]]
-    if "files" in allowed:
-        allowed["files"] = _beside(files, allowed["files"], refused)
-    return {part: table for part, table in allowed.items() if table}, refused
-
-
-def _beside(files: FilesConfig, table: dict[str, Any], refused: list[str]) -> dict[str, Any]:
-    """Return the settings of `[files]` that add to the caller's; a value of another type is checked later."""
-    given = dict(table)
-    if isinstance(paths := given.get("extra_paths"), list):
-        given["extra_paths"] = _added("extra_paths", files.extra_paths, paths, _lies_inside, refused)
-    if isinstance(globs := given.get("exclude"), list):
-        # A glob with `!` brings back what others leave out: it may do so with those of its own file.
-        given["exclude"] = _added(
-            "exclude", files.exclude, globs, lambda glob: not files.exclude or not glob.strip().startswith("!"), refused
-        )
-    # A file counts that matches any glob of `include`: each further one would let in more.
-    if files.include and (globs := given.pop("include", None)) is not None and globs != list(files.include):
-        refused.append("files.include next to the caller's own")
-    return given
-
-
-def _added(
-    key: str, theirs: tuple[str, ...], wished: list[Any], may_be: Callable[[str], bool], refused: list[str]
-) -> list[Any]:
-    """Return the caller's values, and those of the new ones that are allowed."""
-    new = [one for one in wished if one not in theirs]
-    bad = [one for one in new if isinstance(one, str) and not may_be(one)]
-    refused += [f"files.{key} {one!r}" for one in bad]
-    return [*theirs, *(one for one in new if one not in bad)]
-
-
-def _lies_inside(path: str) -> bool:
-    """Whether a path is inside the workspace by its letters, and passes nothing that counts only if its owner says so.
-
-    Readers do not follow links.
-    """
-    parts = path.strip().replace("\\", "/").split("/")
-    names = [part for part in parts if part not in {"", "."}]
-    if not parts[0] or parts[0][0] == "~" or ":" in parts[0] or _CONTROL.search(path):
-        return False
-    return not any(map(is_passed_over, names)) and not (len(names) == 1 and may_be_of_the_agent(names[0]))

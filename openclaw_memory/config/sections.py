@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
 
+from openclaw_memory.config.globs import read_globs
 from openclaw_memory.errors import ConfigError
 
 # The one place that names the choices; each is the key of a function in the table behind the arrow.
@@ -148,9 +149,11 @@ class RecallConfig:
     """What a model is shown of the memory: by the tools, and by what is recalled before it is asked.
 
     `citations` are shown always (`on`), never (`off`), or in direct chats alone (`auto`). At most `max_chars`
-    characters of notes go into one answer.
+    characters of notes go into one answer. With `assume_direct = false`, a session counts as a group unless its key
+    names the main session or a direct message, or `sessions.json` says that its chat is direct.
     """
 
+    assume_direct: bool = True
     citations: Citations = "auto"
     max_chars: int = 4_000
 
@@ -262,13 +265,17 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "recall.citations": get_args(Citations),
 }
 
+_GLOBS = frozenset({"files.include", "files.exclude"})
 _PATHS = frozenset({"files.extra_paths", "sessions.folder"})
 # Showing more of a wrong value does not help, and it may be a key in the wrong place.
 _MOST_SHOWN, _BEGINNING = 24, 12
+_MOST_BITS = 64
 
 
 def shown(name: str, value: object) -> str:
     """Return a wrong value for a message: its type alone if it may hold a key, its beginning if it is long."""
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return "a number of very many digits"  # Python refuses to write out more than 4,300 of them
     if value is None or isinstance(value, bool | int | float):
         return repr(value)
     if name.partition(".")[0] in {"embedding", "defaults", "agents"} or isinstance(value, Mapping):
@@ -291,12 +298,14 @@ def checked(part_name: str, part: Any, notices: list[str]) -> Any:
             _check_type(name, value, str(spec.type))
         elif value not in CHOICES[name]:
             raise ConfigError(f"{name} must be one of {', '.join(CHOICES[name])}, not {shown(name, value)}")
+        if name in _GLOBS:
+            read_globs(name, value)
         if name in RANGES and value is not None:
             low, high = RANGES[name]
             clamped = min(max(value, low), high)
             if clamped != value:
                 changes[spec.name] = type(value)(clamped)
-                notices.append(f"{name} = {value} is outside [{low:g}, {high:g}]: {clamped:g} is used")
+                notices.append(f"{name} = {shown(name, value)} is outside [{low:g}, {high:g}]: {clamped:g} is used")
     return replace(part, **changes) if changes else part
 
 

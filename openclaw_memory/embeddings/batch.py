@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +21,8 @@ from urllib.parse import urlsplit
 
 from openclaw_memory._log import warn
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
-from openclaw_memory.embeddings.remote.service import BatchApi, JobState
+from openclaw_memory.embeddings.remote.http import answers_within
+from openclaw_memory.embeddings.remote.service import BatchApi, JobState, longest_answer
 from openclaw_memory.embeddings.stream import remote
 from openclaw_memory.embeddings.vectors import checked_vectors, encodable, own_errors, packs, weight
 from openclaw_memory.errors import EmbedderError, StoreError
@@ -39,6 +41,7 @@ LONGEST_SECONDS = 72 * 3600
 REQUEST_SECONDS = 600.0
 # What a line of a job's file holds besides its text: the key, the model's name, options.
 LINE_BYTES = 512
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 VECTORS_PER_WRITE = 256
 PASSING = {FailureKind.PASSING, FailureKind.BUSY}
 
@@ -224,8 +227,14 @@ class Batch:
     def _store(self, job: Job, store: Store) -> int:
         import numpy as np
 
-        found = self.embedder.ask(self.api.results, job.name, seconds=REQUEST_SECONDS)
-        good = _good_vectors(job, found, self.embedder.service.settings.get("dimensions"))
+        dims = self.embedder.service.settings.get("dimensions")
+
+        def results(name: str) -> Mapping[str, Any]:
+            with answers_within(longest_answer(len(job.keys), dims)):
+                return self.api.results(name)
+
+        found = self.embedder.ask(results, job.name, seconds=REQUEST_SECONDS)
+        good = _good_vectors(job, found, dims)
         for pack in packs(good.items(), VECTORS_PER_WRITE, VECTORS_PER_WRITE, lambda _: 1):
             store.add_vectors([key for key, _ in pack], np.stack([row for _, row in pack]), self.embedder.identity)
         return len(good)
@@ -305,7 +314,7 @@ def path_of(index_path: Path) -> Path:
 def load(path: Path) -> dict[str, Known]:
     """Return what the file holds, by identity; raise StoreError if it cannot be read, ValueError if it is damaged."""
     try:
-        known = json.loads(path.read_bytes())
+        known = json.loads(_read(path))
         return {name: Known(tuple(Job(**job) for job in one["jobs"]), one["failures"]) for name, one in known.items()}
     except FileNotFoundError:
         return {}
@@ -313,6 +322,11 @@ def load(path: Path) -> dict[str, Known]:
         raise StoreError(f"{path} cannot be read ({error.strerror}); check its permissions, or delete it") from error
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def _read(path: Path) -> bytes:
+    with open(os.open(path, os.O_RDONLY | _NO_LINK), "rb") as file:
+        return file.read()
 
 
 def load_or_set_aside(path: Path) -> dict[str, Known]:
@@ -333,12 +347,12 @@ def load_or_set_aside(path: Path) -> dict[str, Known]:
 def save(path: Path, everything: Mapping[str, Known]) -> None:
     """Put `everything` into the file at once and whole, or raise StoreError; nothing to keep is no file."""
     kept = {identity: asdict(known) for identity, known in everything.items() if known.jobs or known.failures}
-    new = path.with_name(f"{path.name}.{os.getpid()}")
+    new = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:
         if not kept:
             path.unlink(missing_ok=True)
             return
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             json.dump(kept, file)
             file.flush()
             os.fsync(file.fileno())

@@ -22,6 +22,7 @@ from openclaw_memory.embeddings.remote.service import (
     required_key,
     secrets_of,
     shared_settings,
+    without_user,
 )
 from openclaw_memory.embeddings.vectors import package, weight
 from openclaw_memory.errors import EmbedderError
@@ -88,13 +89,13 @@ def create(
             f"openai cannot be asked with max_input_tokens={tokens} and prefixes as long; it must be larger than they"
         )
     connection = {
-        "base_url": url,
+        "base_url": without_user(url),
         "api_key": key,
         "default_headers": dict(headers or {}),
         "organization": organization,
         "project": project,
     }
-    client = _Client(connection, name, dimensions, {True: query_prefix, False: document_prefix})
+    client = _Client(url, connection, name, dimensions, {True: query_prefix, False: document_prefix})
     prefixes = {"document_prefix": document_prefix or None, "query_prefix": query_prefix or None}
     return Service(
         provider="openai",
@@ -113,11 +114,16 @@ class _Client:
     """OpenAI's SDK over an HTTP client of ours, and what was learnt of the server."""
 
     def __init__(
-        self, connection: Mapping[str, Any], model: str, dimensions: int | None, prefixes: Mapping[bool, str]
+        self,
+        url: str,
+        connection: Mapping[str, Any],
+        model: str,
+        dimensions: int | None,
+        prefixes: Mapping[bool, str],
     ) -> None:
         self._openai = package("openai", "openai")
-        self._connection = connection
-        self._origin = public(connection["base_url"])
+        self._url, self._connection = url, connection
+        self._origin = public(url)
         self._options: dict[str, Any] = {"model": model, "encoding_format": "base64"}
         if dimensions is not None:
             self._options["dimensions"] = dimensions
@@ -168,7 +174,7 @@ class _Client:
 
     def _made(self, **options: Any) -> Any:
         newer = int(self._openai.__version__.partition(".")[0]) >= FIRST_WITH_HTTPX2
-        http = http_client(self._connection["base_url"], library="httpx2" if newer else "httpx", **options)
+        http = http_client(self._url, library="httpx2" if newer else "httpx", **options)
         return self._openai.OpenAI(**self._connection, http_client=http, max_retries=0, timeout=None)
 
 

@@ -94,6 +94,17 @@ def open_model(path: Path) -> ModelFile:
     return ModelFile(path, data, _checked_layout(path, data))
 
 
+def check_bytes(model: ModelFile, sha256: str) -> None:
+    """Raise EmbedderError unless the file as a whole has this SHA-256, in hex."""
+    import hashlib
+
+    found = hashlib.sha256(model.data).hexdigest()
+    if found != sha256:
+        raise EmbedderError(
+            f"{model.path} is not the file that came with this version: its SHA-256 is {found}, not {sha256}; {REMEDY}"
+        )
+
+
 def all_pieces(model: ModelFile) -> list[str]:
     """Return every piece, in the order of the rows; raise EmbedderError where the file is damaged."""
     path, data, layout = model

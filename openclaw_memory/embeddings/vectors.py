@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# sqlite-vec takes no more; the largest models give 4,096.
+MAX_DIMENSIONS = 8192
+
 # What every embedder has a vector for: the question that asks whether it answers.
 PROBE = "memory"
 # A vector shorter than this has no direction worth trusting and is not scaled up; OpenClaw's number.
@@ -40,7 +43,8 @@ def normalised(matrix: ArrayLike) -> Matrix:
 def checked_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
     """Return the vectors that `origin` sent for `count` texts, normalised, float32, shape (count, dims).
 
-    Raises EmbedderError unless they are `count` vectors of numbers, all of the same, positive number of dimensions.
+    Raises EmbedderError unless they are `count` vectors of numbers, all of the same number of dimensions, which is at
+    most `MAX_DIMENSIONS`.
     """
     import numpy as np
 
@@ -54,6 +58,11 @@ def checked_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
         ) from error
     if matrix.ndim != 2 or len(matrix) != count or matrix.shape[1] == 0:
         raise EmbedderError(f"{origin} returned shape {matrix.shape} for {count} texts; it must be ({count}, dims)")
+    if matrix.shape[1] > MAX_DIMENSIONS:
+        raise EmbedderError(
+            f"{origin} returned vectors of {matrix.shape[1]} dimensions; an index takes up to {MAX_DIMENSIONS}: "
+            "choose another model"
+        )
     return normalised(matrix)
 
 

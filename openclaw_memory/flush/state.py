@@ -368,6 +368,8 @@ def _value(name: str, value: object) -> str | int | None:
             return None
     if name in _NUMBERS:
         return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    if name == "chat_type" and value is not None and not isinstance(value, str):
+        return "unknown"  # nobody knows who reads along: it is not said that the chat is a direct one
     return value if isinstance(value, str) and value.strip() else None
 
 

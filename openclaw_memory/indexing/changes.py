@@ -14,7 +14,7 @@ from openclaw_memory.types import FileRecord, MemoryFile
 if TYPE_CHECKING:
     from openclaw_memory.workspace import Workspace
 
-# Two writes within one tick of the file system's clock leave the same mtime. Linux stamps with its scheduler's tick
+# Two writes within one tick of the file system's clock leave the same stamps. Linux stamps with its scheduler's tick
 # (at most 10 ms, doubled here); a stamp of whole seconds comes from a coarse file system (FAT counts in 2 s).
 TICK_NS = 20_000_000
 COARSE_TICK_NS = 2_000_000_000
@@ -71,16 +71,16 @@ def compare(files: Iterable[MemoryFile], known: Mapping[str, FileRecord]) -> Dif
 
 def worth_a_sync(
     difference: Difference, known: Mapping[str, FileRecord], rules: SessionsConfig, workspace: Workspace
-) -> dict[str, tuple[int, int, int] | None]:
+) -> dict[str, tuple[int, ...] | None]:
     """Return the files for which a sync should run by itself, with their stamps (None: gone).
 
     A transcript grows with every message: one that has grown by less than `rules` say can wait.
     """
-    worth: dict[str, tuple[int, int, int] | None] = dict.fromkeys(difference.vanished)
+    worth: dict[str, tuple[int, ...] | None] = dict.fromkeys(difference.vanished)
     for file in difference.fresh + difference.touched:
         record = known.get(file.path)
         if record is None or file.source == "memory" or not _can_wait(file, record, rules, workspace):
-            worth[file.path] = (file.mtime_ns, file.size, file.inode)
+            worth[file.path] = (file.mtime_ns, file.ctime_ns, file.size, file.inode)
     return worth
 
 
@@ -99,9 +99,13 @@ def _can_wait(file: MemoryFile, record: FileRecord, rules: SessionsConfig, works
 
 
 def same_stamp(file: MemoryFile, record: FileRecord) -> bool:
-    """Return whether a file is, by its stamp, the one that was read."""
+    """Return whether a file is, by its stamp, the one that was read.
+
+    A program can set the mtime back, but not the ctime. A store that keeps none gives 0 for it.
+    """
     return (
         file.mtime_ns == record.mtime_ns
+        and (file.ctime_ns == record.ctime_ns or not record.ctime_ns)
         and file.size == record.size
         and file.inode == record.inode
         and file.source == record.source
@@ -114,5 +118,5 @@ def missing_vectors(files: Mapping[str, FileRecord]) -> dict[str, int]:
 
 
 def _in_doubt(record: FileRecord) -> bool:
-    tick = COARSE_TICK_NS if record.mtime_ns % 1_000_000_000 == 0 else TICK_NS
-    return record.checked_ns - record.mtime_ns < tick
+    last = max(record.mtime_ns, record.ctime_ns)
+    return record.checked_ns - last < (TICK_NS if last % 1_000_000_000 else COARSE_TICK_NS)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.config.config import masks_listed_secrets
 from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.types import Embedder, IndexMeta
 
 # Raise it when chunking/, text.py, redaction.py or fence.py begin to give other rows for the same file: every index is
 # then built again.
-ROWS_VERSION = 3
+ROWS_VERSION = 5
 
 
 def describe(embedder: Embedder | None, chunking: ChunkingConfig, dims: int | None = None) -> IndexMeta:
@@ -20,7 +21,7 @@ def describe(embedder: Embedder | None, chunking: ChunkingConfig, dims: int | No
         model=embedder.model if embedder else "",
         identity=embedder.identity if embedder else "none",
         dims=dims,
-        chunking={"rows": ROWS_VERSION, **asdict(chunking)},
+        chunking={"rows": ROWS_VERSION, "masks": masks_listed_secrets(), **asdict(chunking)},
         schema_version=SCHEMA_VERSION,
     )
 

@@ -11,7 +11,7 @@ from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from openclaw_memory.chunking import chunk, moved_down
+from openclaw_memory.chunking import MOST_CHUNKS, chunk, moved_down
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.embeddings.stream import Embedded, asks_service, stream
 from openclaw_memory.embeddings.vectors import vector_key
@@ -51,6 +51,7 @@ CHUNKS_PER_WRITE = 512
 # With a service transactions are short: nothing is asked for while one lasts, and what it waits for may be lost.
 FILES_WITH_SERVICE = 8
 CHUNKS_WITH_SERVICE = 64
+IN_PART = "is indexed up to line"
 MAX_METADATA_CHARS = 256  # a longer text is not filtered by
 
 
@@ -169,6 +170,8 @@ class Run:
         else:
             found = rows(text, file.path, self.chunking, vectors=self.embedder is not None)
             embedding = _embedding_in(file.path, text)
+            if cut := cut_in_words(found, text):
+                self.skipped.append(Skipped(file.path, cut))
             if embedding is not None:
                 found.append(ChunkRow(Chunk(1, 1, 0, ""), "", "", embedding.key, embedding.identity))
             yield Piece(record, found, embedding=embedding)
@@ -366,6 +369,20 @@ def _decoded(embedding: Embedding) -> Vector | None:
     return unit
 
 
+def cut_in_words(found: Sequence[ChunkRow], text: str) -> str:
+    """Return how much of a note its rows hold where it has more chunks than are made of one file; "" for all of it."""
+    if len(found) < MOST_CHUNKS:
+        return ""
+    last = found[-1].chunk
+    end = last.start_char + len(last.text)
+    if not text[end:].strip():
+        return ""
+    return (
+        f"{IN_PART} {last.end_line:,} of {text.count(chr(10)) + 1:,}, character {end:,} of {len(text):,}: "
+        f"of one file {MOST_CHUNKS:,} chunks are made; split it into several"
+    )
+
+
 def transcript_rows(part: Part, path: str, rules: ChunkingConfig, *, vectors: bool) -> list[ChunkRow]:
     """Return the chunks of a part of a transcript, cut as a note of its day is, with lines and offsets in the whole."""
     pieces = chunk(part.text, path, rules, note_date=part.day)
@@ -416,7 +433,9 @@ def _left_out(unreadable: Sequence[tuple[int, int]]) -> str:
 def _record(file: MemoryFile, known: FileRecord | None = None) -> FileRecord:
     """Return the record of a file before it is read: its stamp now, with the content and gaps of `known`."""
     digest, lacks = (known.hash, known.vectors_missing) if known else ("", None)
-    return FileRecord(file.path, file.source, digest, file.size, file.mtime_ns, file.inode, time.time_ns(), lacks)
+    return FileRecord(
+        file.path, file.source, digest, file.size, file.mtime_ns, file.inode, time.time_ns(), lacks, file.ctime_ns
+    )
 
 
 def _rows(pieces: Iterable[Chunk], path: str, day: datetime.date | None, *, vectors: bool) -> list[ChunkRow]:

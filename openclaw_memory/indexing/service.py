@@ -136,16 +136,19 @@ class IndexService:
         return "sync" in self.describe().locked
 
     def make_place(self) -> None:
-        """Make the place of the index, where its locks are kept too.
+        """Make the place of the index, where its locks are kept too; an index that others have planted there goes.
 
         Raises:
             WorkspaceError: The workspace is gone, and a new index in it would make its folder again.
         """
-        if self.has_index():
+        there = self.describe()
+        if there.exists:
             return
         if not (root := self._parts.workspace.root).is_dir():
             raise WorkspaceError(f"workspace {root} has gone; bring it back, or open the memory elsewhere")
         self.store().set_meta(WATCHING, "")
+        if there.planted is not None:
+            self._recovered = f"the index was built again: {there.planted}"
 
     def close(self) -> None:
         """Close the store, and end what runs in the background. Calling it twice is allowed."""
@@ -305,7 +308,7 @@ class IndexService:
                 pass
         words = DELETED if self._had_index else None
         try:
-            self.sync()
+            words = self.sync().rebuilt or words
         except WorkspaceError:
             if self.store().meta() is None:
                 raise  # what a cut index holds is better than no answer: `stale` says how much that is worth

@@ -12,6 +12,7 @@ from openclaw_memory.errors import EmbedderError, OpenClawMemoryError, StoreErro
 from openclaw_memory.indexing.changes import compare, missing_vectors
 from openclaw_memory.indexing.fingerprint import outdated
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, MOST_FILES, sync_failure, sync_record
+from openclaw_memory.indexing.pipeline import IN_PART
 from openclaw_memory.indexing.staleness import NOTHING_YET
 from openclaw_memory.types import (
     Embedder,
@@ -80,7 +81,11 @@ def status(
     lacking = missing_vectors(known)
     last_sync = sync_record(store.get_meta(LAST_SYNC))
     failed, skipped = _named("failed", last, last_sync), _named("skipped", last, last_sync)
-    words = [*notices, *_state_in_words(stored, wanted, unavailable), *missing_in_words(lacking)]
+    words = [*notices, *stats.notices, *_state_in_words(stored, wanted, unavailable), *missing_in_words(lacking)]
+    if stats.planted is not None:
+        words.append(
+            f"nothing is read from the index {stats.location}, which the next sync builds again: {stats.planted}"
+        )
     words += [f"{path} could not be indexed: {reason}" for path, reason in failed.items()]
     words += [f"the flush of session {key!r} failed: {reason}" for key, reason in (flush or {}).items()]
     words += filter(None, [workspace.advice(len(scan.files))])
@@ -108,7 +113,11 @@ def status(
         dirty=dirty,
         skipped=(
             *scan.skipped,
-            *(Skipped(path, why) for path, why in skipped.items() if path in dirty and path not in seen),
+            *(
+                Skipped(path, why)
+                for path, why in skipped.items()
+                if (path in dirty or why.startswith(IN_PART)) and path not in seen
+            ),
         ),
         vector=vector,
         fts=_fts(store if stats.exists else None, try_it=deep),

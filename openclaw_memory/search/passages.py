@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 # A chunk shares in the matches of its neighbours: the answer is often next to the words of the question.
 NEIGHBOUR_SHARE = 0.3
 _FILE_NAME = re.compile(r"[^\s\"'`<>()]+\.md\b")
+MAX_EXPONENT = 700.0  # exp(710) is beyond any float
 # A longer question is not the name of a file.
 MAX_NAME_CHARS = 200
 # MMR and age choose among this many times the wanted answers.
@@ -167,7 +168,8 @@ def _confidence(best: Window, features: Mapping[str, Floats], weights: Weights) 
     evidence = best.value - weights.name * float(features["name"][best.best])
     if "chunk" in features:
         evidence -= weights.chunk * float(features["chunk"][best.best])
-    return 1 / (1 + math.exp(-weights.slope * (evidence - weights.middle)))
+    # A query of hundreds of words may speak so much against a line that the exponential has no float.
+    return 1 / (1 + math.exp(min(-weights.slope * (evidence - weights.middle), MAX_EXPONENT)))
 
 
 def best_chunks(given: RerankInput) -> list[SearchResult]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,6 +18,10 @@ from openclaw_memory.text.terms import content_words, fold, query_terms, word_st
 from openclaw_memory.types import SOURCES
 from openclaw_memory.workspace.paths import date_term
 
+# A pasted page is not a query: characters beyond this number are not looked up.
+MAX_QUESTION_CHARS = 2000
+# Two thousand characters of prose are 350 words. So many characters of Chinese would be 4,000 terms, and 160 ms.
+MAX_TERMS = 500
 LONGEST_YEAR = 4  # digits: a number of more is no year but an identifier
 _NAME = re.compile(r"[^\W\d_]+")
 
@@ -43,21 +48,26 @@ class Query:
 
 
 def parse_query(text: str) -> Query:
-    """Return the query in `text`, without `weights`: `weighed` adds them once term frequencies are known."""
+    """Return the query in `text`, without `weights`: `weighed` adds them once term frequencies are known.
+
+    The first 2,000 characters count, and the first 500 terms.
+    """
+    text = text[:MAX_QUESTION_CHARS]
+    whole, text = text, unicodedata.normalize("NFKC", text)[:MAX_QUESTION_CHARS]  # one character may become eighteen
     dates = mentioned_dates(text)
     date_text = text_of_dates(text)
     by_date = (date_term(named.year, named.month, named.day) for named in dates if named.month is not None)
-    content_terms = query_terms(text)
-    content = tuple(content_words(text))
+    content_terms = query_terms(text)[:MAX_TERMS]
+    content = tuple(content_words(text)[:MAX_TERMS])
     stems = tuple(map(word_stem, content))
     return Query(
-        text=text,
+        text=whole,
         terms=tuple(dict.fromkeys([*content_terms, *by_date])),
         words=content,
         stems=stems,
         pairs=frozenset(pair for pair in pairwise(map(word_stem, words(text))) if set(pair) & set(stems)),
         identifiers=frozenset(filter(_is_identifier, content_terms)) - set(query_terms(date_text)),
-        names=frozenset(fold(word) for word in _NAME.findall(text) if word[0].isupper()),
+        names=frozenset(fold(word) for word in _NAME.findall(whole) if word[0].isupper()),
         dates=dates,
         date_words=frozenset(words(date_text)),
     )

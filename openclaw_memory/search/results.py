@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, overload
 
-from openclaw_memory.display import clean
+from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.errors import MissingExtraError
 from openclaw_memory.search.ranking import DECAY, VECTOR_SHARE
 from openclaw_memory.types import SearchResult
@@ -81,7 +81,7 @@ class SearchResults(Sequence[SearchResult]):
 
     def __repr__(self) -> str:
         """Return the query and what was found, with a line for each result."""
-        found = [f"  {result.score:.2f} {result.citation}" for result in self]
+        found = [f"  {result.score:.2f} {clean_line(result.citation)}" for result in self]
         return "\n".join([f"SearchResults({self.query!r}: {self._found()})", *found])
 
     def _repr_html_(self) -> str:
@@ -103,7 +103,7 @@ class SearchResults(Sequence[SearchResult]):
             words.append(more if self else f"{more}, which min_score=0 shows")
         if self.stale:
             words.append("stale: the index is behind")
-        return "; ".join([*words, *([self.reason] if self.reason else [])])
+        return clean("; ".join([*words, *([self.reason] if self.reason else [])]))
 
 
 _EXPLAINED_COLUMNS = ("rank", "citation", "score", "keyword", "vector", "decay", "kept")
@@ -214,7 +214,7 @@ class Explanation:
         """Return the query, and a line for each result."""
         rows = [
             f"  {row.score:.2f} = ({row.keyword:.2f} keyword + {row.vector:.2f} vector) * {row.decay:.2f}  "
-            f"{row.citation}{'' if row.kept else '  (below the threshold)'}"
+            f"{clean_line(row.citation)}{'' if row.kept else '  (below the threshold)'}"
             for row in self.rows
         ]
         return "\n".join([f"Explanation({self.query!r}: threshold {self.min_score:g})", *rows])
@@ -268,7 +268,7 @@ def _short(query: str) -> str:
 
 def _plain(text: str) -> str:
     """Return `text` safe for matplotlib, for which a `$` in a path or a query would begin a formula."""
-    return clean(text).replace("$", r"\$")
+    return clean_line(text).replace("$", r"\$")
 
 
 def _fonts() -> list[str]:

@@ -17,9 +17,6 @@ from openclaw_memory.search.ranking import ranked, selected
 from openclaw_memory.search.results import SearchResults
 from openclaw_memory.types import Candidates, Embedder, SearchResult, Source, Store
 
-# A pasted page is not a query: characters beyond this number are not looked up.
-MAX_QUESTION_CHARS = 2000
-
 
 def search(
     query: str,
@@ -53,7 +50,7 @@ def search(
     Returns:
         At most `rules.max_results` results.
     """
-    parsed = parse_query(query[:MAX_QUESTION_CHARS])
+    parsed = parse_query(query)
     fusion = fusion_of(parsed, rules)
     found, reason = _candidates(parsed, store, embedder, rules, source, fusion)
     parsed = weighed(parsed, found.frequencies, found.chunk_count)

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import apsw
 
 from openclaw_memory import _forks
+from openclaw_memory._links import link_to
 from openclaw_memory.errors import CorruptIndexError, IndexLockedError, IndexReplacedError, StoreError, remedy
 
 Identity: TypeAlias = tuple[int, int]
@@ -24,6 +25,9 @@ PAGE_SIZE = 16_384  # a vector of 256 to 1,536 dims fits a page; measured faster
 CACHE_KIB = 16_384
 # No mmap: it won 5 % at 100,000 chunks, and a file cut short beneath a mapping kills the process.
 OWN_FOLDER = ".memory"
+IN_MEMORY = ":memory:"
+# The files in which SQLite keeps its journal next to the database.
+COMPANIONS = ("-wal", "-shm", "-journal")
 
 # SQLite has one code for every statement that fails by itself. These words mean tables of ours that are missing or
 # make no sense; all others are a mistake of a statement, not of the file.
@@ -48,6 +52,13 @@ DAMAGE_WORDS = (
 )
 
 READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
+# The file may come from strangers: what its schema says is not run, and no statement can change the schema by hand.
+GUARDS = {
+    apsw.SQLITE_DBCONFIG_DEFENSIVE: 1,
+    apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_VIEW: 0,
+}
 PRAGMAS = f"""
 PRAGMA page_size = {PAGE_SIZE};
 PRAGMA synchronous = NORMAL;
@@ -130,12 +141,11 @@ def prepare_file(path: Path) -> None:
     A `.gitignore` with `*` is written next to a new index when the folder is our own or holds nothing else.
 
     Raises:
-        StoreError: The path is a folder or a link, or cannot be created.
+        StoreError: The path is a folder, or cannot be created.
     """
     try:
-        if path.is_dir() or path.is_symlink():
-            kind = "a symbolic link" if path.is_symlink() else "a folder"
-            raise StoreError(f"{path} is {kind}, where the index file belongs; move it away")
+        if path.is_dir():
+            raise StoreError(f"{path} is a folder, where the index file belongs; move it away")
         if path.parent.exists() and not path.parent.is_dir():
             raise StoreError(f"{path.parent} is a file, where the folder of the index belongs; move it away")
         for folder in reversed([path.parent, *path.parent.parents]):
@@ -154,6 +164,16 @@ def prepare_file(path: Path) -> None:
         ) from error
 
 
+def refuse_links(path: Path, trusted: Path, companions: Sequence[str] = COMPANIONS) -> None:
+    """Refuse an index that is, or is reached through, a link below a trusted folder, its companions included.
+
+    Raises:
+        StoreError: There is such a link.
+    """
+    if link := link_to(path, trusted, beside=companions):
+        raise StoreError(f"{link}, where the index file belongs, and is not followed; move it away")
+
+
 def create_file(path: Path, content: bytes = b"") -> None:
     """Create a file that only its owner may read; an existing one stays as it is."""
     with suppress(FileExistsError):
@@ -164,19 +184,25 @@ def create_file(path: Path, content: bytes = b"") -> None:
             os.close(descriptor)
 
 
-def connect(path: Path, *, read_only: bool, extension: str | None, durable: bool = True) -> apsw.Connection:
+def connect(
+    path: Path, *, read_only: bool, extension: str | None, durable: bool = True, trusted: Path | None = None
+) -> apsw.Connection:
     """Open a connection with all pragmas set and, where `extension` names it, sqlite-vec loaded.
 
-    Without `durable`, a commit does not wait for the disk: it may be lost when the power fails.
+    Without `durable`, a commit does not wait for the disk: it may be lost when the power fails. No link is followed
+    below the folder `trusted`, by default that of the file.
     """
-    if not read_only:
-        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-    elif _needs_no_log(path):
-        uri = f"{path.absolute().as_uri()}?immutable=1"
-        db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-    else:
-        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    name = str(path)
+    if os.name == "posix" and name != IN_MEMORY:  # SQLite refuses links at any part of a path: those above are resolved
+        above = trusted or path.parent
+        name = os.path.join(os.path.realpath(above), path.relative_to(above))
+    flags = apsw.SQLITE_OPEN_NOFOLLOW | (apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE)
+    if read_only and _needs_no_log(path):
+        name, flags = f"{Path(name).absolute().as_uri()}?immutable=1", flags | apsw.SQLITE_OPEN_URI
+    db = apsw.Connection(name, flags=flags)
     try:
+        for setting, value in GUARDS.items():
+            db.config(setting, value)
         db.set_busy_timeout(BUSY_TIMEOUT_MS)
         fetch(db, PRAGMAS)
         if not durable:
@@ -263,7 +289,8 @@ class Connections:
     """Connections to one index file, each lent to one thread at a time. A child process opens its own.
 
     An index that was deleted or replaced is opened again: `first` makes the file where it is missing, and returns a
-    connection to it after checking that it is an index. `empty` gives readers an empty index where there is no file.
+    connection to it after checking that it is an index. `empty` gives readers an empty index where `is_absent` says
+    that there is none.
     """
 
     def __init__(
@@ -272,11 +299,12 @@ class Connections:
         path: Path,
         first: Callable[[], apsw.Connection] | None = None,
         empty: Callable[[], apsw.Connection] | None = None,
+        is_absent: Callable[[], bool] = lambda: False,
     ) -> None:
         self.path = path
         self._connect = connect
         self._first = first or (lambda: connect(path))
-        self._empty = empty
+        self._empty, self._is_absent = empty, is_absent
         self._pool: Pool | None = None
         self._opening = _forks.rlock()
         self._was_open = False
@@ -323,7 +351,7 @@ class Connections:
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
         """Lend a connection inside a read transaction: all statements see one state of the index."""
-        if self._empty is not None and not self._closed and is_missing(self.path):
+        if self._empty is not None and not self._closed and self._is_absent():
             with own_errors(self.path), _forks.no_fork(), closing(self._empty()) as nothing:
                 yield nothing
             return
@@ -343,6 +371,12 @@ class Connections:
         """Lend a connection inside a write transaction, committed at the end and rolled back on any error."""
         with self.alone() as db, transaction(db, WRITE):
             yield db
+
+    @property
+    def are_open(self) -> bool:
+        """Whether this process has opened the file that is there now."""
+        pool = self._pool
+        return pool is not None and pool.pid == os.getpid() and pool.is_in_place
 
     def close(self) -> None:
         """Close every connection; those in use are closed when their work ends."""
@@ -417,9 +451,9 @@ def _refuse(path: Path) -> apsw.Connection:
 
 
 def identity_of(path: Path | str) -> Identity | None:
-    """Return what distinguishes a file from another one that takes its place; None for a missing file."""
+    """Return what distinguishes a file from another one, or a link, that takes its place; None for a missing file."""
     try:
-        found = os.stat(path)
+        found = os.lstat(path)
     except OSError:
         return None
     return found.st_dev, found.st_ino
@@ -428,7 +462,7 @@ def identity_of(path: Path | str) -> Identity | None:
 def is_missing(path: Path) -> bool:
     """Return whether a file certainly does not exist; one that may not be looked at is not missing."""
     try:
-        path.stat()
+        path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return True
     except OSError:

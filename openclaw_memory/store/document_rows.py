@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from openclaw_memory.store import vector_cache
+from openclaw_memory.store import schema, vector_cache
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.types import Chunk, ChunkRow, Hit, Source, StoredChunk
 
@@ -23,18 +23,6 @@ if TYPE_CHECKING:
 Cache: TypeAlias = dict[tuple[str | None, object], Any]
 
 CHANGE = "document_vectors_change"  # the row of meta that has another value after each change of rows or their vectors
-# Made by the first row: an empty table with its indexes would take three pages of every index. `key` is the whole
-# SHA-256.
-MAKE = """
-CREATE TABLE IF NOT EXISTS document_vectors (
-  id INTEGER PRIMARY KEY,
-  file_id INTEGER NOT NULL,
-  model_id INTEGER NOT NULL,
-  key BLOB NOT NULL
-);
-CREATE INDEX IF NOT EXISTS document_vectors_by_file ON document_vectors (file_id);
-CREATE INDEX IF NOT EXISTS document_vectors_by_model ON document_vectors (model_id);
-"""
 NO_TEXT = Chunk(1, 1, 0, "")
 ADD = "INSERT INTO document_vectors (file_id, model_id, key) SELECT id, ?, ? FROM files WHERE path = ?"
 REMOVE = "DELETE FROM document_vectors WHERE file_id IN (SELECT id FROM files WHERE path = ?) RETURNING id"
@@ -161,7 +149,7 @@ def _own(ids: Iterable[int]) -> list[int]:
 
 def make(db: apsw.Connection) -> None:
     """Make the table of these rows, unless there is one."""
-    fetch(db, MAKE)
+    schema.make_document_rows(db)
 
 
 def count(db: apsw.Connection) -> int:

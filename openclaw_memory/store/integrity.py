@@ -14,8 +14,7 @@ import apsw
 
 from openclaw_memory.errors import StoreError
 from openclaw_memory.store import fts, rows, schema, vector_cache
-from openclaw_memory.store.connection import fetch
-from openclaw_memory.store.location import COMPANIONS
+from openclaw_memory.store.connection import COMPANIONS, fetch
 from openclaw_memory.store.shadow import files_in
 from openclaw_memory.types import StoreInfo
 

@@ -24,6 +24,7 @@ POLL_SECONDS = 0.05
 GRACE_SECONDS = 0.1
 NOTIFY_SECONDS = 1.0
 HOLDER_BYTES = 64
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 HOLDER_AT = 1  # on Windows the locked byte, which is the first, cannot be read
 
 
@@ -105,15 +106,15 @@ def _lock(path: Path) -> BaseFileLock:
 
 
 def _sign(path: Path, holder: str) -> None:
-    with suppress(OSError), path.open("r+b", buffering=0) as file:  # on a full disk the holder stays unnamed
+    with suppress(OSError), open(os.open(path, os.O_RDWR | _NO_LINK), "r+b", buffering=0) as file:
         file.seek(HOLDER_AT)
-        file.write(holder.encode().ljust(HOLDER_BYTES))
+        file.write(holder.encode().ljust(HOLDER_BYTES))  # on a full disk the holder stays unnamed
 
 
 def _holder(path: Path) -> tuple[int, int] | None:
     """Return the process and the thread that hold the lock; None where they are unknown."""
     try:
-        with path.open("rb", buffering=0) as file:
+        with open(os.open(path, os.O_RDONLY | _NO_LINK), "rb", buffering=0) as file:
             file.seek(HOLDER_AT)
             process, thread = file.read(HOLDER_BYTES).split()
         return int(process), int(thread)

@@ -41,7 +41,7 @@ def store_of(
         return _opener(scheme, choice)(choice, root), ()
     if choice == SQLITE:
         index, notices = (Path(index_path).expanduser(), ()) if index_path else index_place(root)
-        return SqliteStore(index), notices
+        return SqliteStore(index, trusted=_trusted(index, root)), notices
     host, _, path = rest.partition("/")
     if host or not path:
         wrong = f"names a host, {host!r}" if host else "names no file"
@@ -49,7 +49,13 @@ def store_of(
             f"store {choice!r} {wrong}: write sqlite:////var/lib/agent/index.sqlite, or sqlite:///index.sqlite for a "
             "file in the workspace"
         )
-    return SqliteStore(root / Path(path).expanduser()), ()
+    index = root / Path(path).expanduser()
+    return SqliteStore(index, trusted=_trusted(index, root)), ()
+
+
+def _trusted(index: Path, root: Path) -> Path:
+    """Return the folder below which no part of the way to the index may be a link: inside a workspace, its root."""
+    return root if index.is_relative_to(root) and ".." not in index.parts else index.parent
 
 
 def _checked(choice: Store | Callable[[], Store]) -> Store | Callable[[], Store]:

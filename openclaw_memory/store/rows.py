@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from hashlib import blake2b
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.errors import IndexReplacedError, StoreError
 from openclaw_memory.store.connection import damaged, fetch
 from openclaw_memory.store.schema import CHUNK_IDS
+from openclaw_memory.store.secret import secret
+from openclaw_memory.store.signature import ROW as SIGNATURE
 from openclaw_memory.types import SOURCES, Chunk, ChunkRow, FileRecord, IndexMeta, StoredChunk
 from openclaw_memory.types.where import ORDERED, Condition, Scalar
 
@@ -27,14 +29,17 @@ FINISH = """
 UPDATE meta SET value = json_set(value, '$.building', NULL) WHERE key = ? AND value ->> '$.building' = ?
 """
 SHA256 = re.compile("[0-9a-f]{64}")
-CHECKSUMS_SINCE, ORDINALS_SINCE = 3, 5  # versions of the tables; older ones have none
 # A chunk whose file is not there is read too, and found to be damaged.
-COLUMNS = "chunks.id, files.path, files.source, start_line, end_line, start_char, text, context, section"
-ALL = f"SELECT {COLUMNS}, {{more}} FROM chunks LEFT JOIN files ON files.id = chunks.file_id"
+COLUMNS = """
+chunks.id, files.path, files.source, start_line, end_line, start_char, text, context, section, ordinal, metadata,
+checksum
+"""
+ALL = f"SELECT {COLUMNS} FROM chunks LEFT JOIN files ON files.id = chunks.file_id"
+CHECKSUM_BYTES = 8  # what an INTEGER of SQLite holds: a text that was altered passes once in 2**64
 MOST_NAMED = 10  # as many as SQLite's own check is asked for
-FILE_COLUMNS = ("path", "source", "hash", "size", "mtime_ns", "inode", "checked_ns", "lacks")
+FILE_COLUMNS = ("path", "source", "hash", "size", "mtime_ns", "inode", "checked_ns", "lacks", "ctime_ns")
 CHUNKS = f"""
-SELECT {COLUMNS}, {{more}} FROM json_each(?) AS wanted
+SELECT {COLUMNS} FROM json_each(?) AS wanted
 CROSS JOIN chunks ON chunks.id = wanted.value
 LEFT JOIN files ON files.id = chunks.file_id ORDER BY chunks.id
 """
@@ -49,9 +54,9 @@ CONDITIONS = {
     "not in": FIELD.format(compared="NOT IN (SELECT atom FROM json_each(?))"),
 }
 JSON_TYPES = {"text": "'text'", "number": "'integer', 'real'", "bool": "'true', 'false'"}
-ADD_FILE = f"INSERT INTO files ({', '.join(FILE_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+ADD_FILE = f"INSERT INTO files ({', '.join(FILE_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 STAMP = """
-UPDATE files SET hash = ?3, size = ?4, mtime_ns = ?5, inode = ?6, checked_ns = ?7, lacks = ?8
+UPDATE files SET hash = ?3, size = ?4, mtime_ns = ?5, inode = ?6, checked_ns = ?7, lacks = ?8, ctime_ns = ?9
 WHERE path = ?1
 """
 ADD_CHUNK = """
@@ -91,9 +96,14 @@ def meta(db: apsw.Connection) -> IndexMeta | None:
 
 def set_meta(db: apsw.Connection, new: IndexMeta) -> None:
     """Store what the index is built with from now on."""
-    db.execute("DELETE FROM meta WHERE key <> ? AND key NOT GLOB ?", (CLOCK, f"{NOTE}*"))
+    forget_meta(db, f"{NOTE}*")
     value = json.dumps({**asdict(new), "chunking": dict(new.chunking)}, sort_keys=True)
     db.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (META_KEY, value))
+
+
+def forget_meta(db: apsw.Connection, but: str = "") -> None:
+    """Remove all rows of meta, except for the clock, the signature, and those whose names match the glob `but`."""
+    db.execute("DELETE FROM meta WHERE key NOT IN (?, ?) AND key NOT GLOB ?", (CLOCK, SIGNATURE, but))
 
 
 def check_made_for(db: apsw.Connection, wanted: IndexMeta | None) -> None:
@@ -117,9 +127,8 @@ def finish(db: apsw.Connection, build: str) -> None:
 
 
 def files(db: apsw.Connection) -> dict[str, FileRecord]:
-    """Return every file by its path, with defaults for columns that tables of older versions lack."""
-    columns = ", ".join(_file_columns(db))
-    records = [_record(db, row) for row in fetch(db, f"SELECT {columns} FROM files ORDER BY path")]
+    """Return every file by its path."""
+    records = [_record(db, row) for row in fetch(db, f"SELECT {', '.join(FILE_COLUMNS)} FROM files ORDER BY path")]
     return {record.path: record for record in records}
 
 
@@ -131,7 +140,7 @@ def chunks(db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
     """
     if not (wanted := sorted(set(ids))):
         return []
-    return list(checked(db, fetch(db, CHUNKS.format(more=_more_columns(db)), (json.dumps(wanted),))))
+    return list(checked(db, fetch(db, CHUNKS, (json.dumps(wanted),))))
 
 
 def file_chunks(db: apsw.Connection, path: str) -> list[StoredChunk]:
@@ -157,7 +166,10 @@ def add_chunks(
     """Add chunks, each with its ordinal, to a file; return their ids, which were never used before."""
     first = last_id(db) + 1
     ids = range(first, first + len(rows))
-    columns = (_chunk_columns(file_id, record, one, *row, vector_ids) for one, row in zip(ids, rows, strict=True))
+    keyed = hasher()
+    columns = (
+        _chunk_columns(keyed, file_id, record, one, *row, vector_ids) for one, row in zip(ids, rows, strict=True)
+    )
     db.executemany(ADD_CHUNK, columns)
     _add_terms(db, zip(ids, (row for _, row in rows), strict=True))
     return ids
@@ -212,11 +224,11 @@ def extend_file(
     ((file_id,),) = found
     there = fetch(db, CHUNKS_FROM_LINE, (file_id, from_line))
     ((first,),) = fetch(db, NEXT_ORDINAL, (file_id, from_line)) or [(0,)]
-    placed = list(enumerate(rows, first))
+    placed, keyed = list(enumerate(rows, first)), hasher()
     same = [
         (old[0], row)
         for old, (_, row) in takewhile(
-            lambda pair: pair[0] == _chunk_columns(file_id, record, pair[0][0], *pair[1], vector_ids),
+            lambda pair: pair[0] == _chunk_columns(keyed, file_id, record, pair[0][0], *pair[1], vector_ids),
             zip(there, placed, strict=False),
         )
     ]
@@ -269,7 +281,7 @@ def _record(db: apsw.Connection, row: tuple[Any, ...]) -> FileRecord:
     """
     path, source, digest, *rest = row
     record = FileRecord(path, source, digest.hex() if isinstance(digest, bytes) else digest, *rest)
-    numbers = (record.size, record.mtime_ns, record.inode, record.checked_ns)
+    numbers = (record.size, record.mtime_ns, record.inode, record.checked_ns, record.ctime_ns)
     sound = isinstance(path, str) and isinstance(record.hash, str) and set(map(type, numbers)) == {int}
     if source not in SOURCES or not sound or not isinstance(record.vectors_missing, str | None):
         raise damaged(db.filename, f"the record of {record.path!r} is odd")
@@ -281,12 +293,8 @@ def _packed(digest: str) -> str | bytes:
     return bytes.fromhex(digest) if SHA256.fullmatch(digest) else digest
 
 
-def _file_columns(db: apsw.Connection) -> list[str]:
-    there = {name for (name,) in fetch(db, "SELECT name FROM pragma_table_info('files')")}
-    return [name for name in FILE_COLUMNS if name in there]
-
-
 def _chunk_columns(
+    keyed: blake2b,
     file_id: int,
     record: FileRecord,
     chunk_id: int,
@@ -297,12 +305,12 @@ def _chunk_columns(
     vector_id = None if row.vector_key is None else vector_ids[row.vector_key]
     chunk = row.chunk
     metadata = json.dumps(dict(chunk.metadata), ensure_ascii=False, sort_keys=True) if chunk.metadata else None
-    crc = checksum(StoredChunk(chunk_id, record.path, record.source, chunk, ordinal), ordinal, metadata)
+    check = checksum(keyed, StoredChunk(chunk_id, record.path, record.source, chunk, ordinal), metadata)
     place = chunk.start_line, chunk.end_line, chunk.start_char, chunk.section
-    return chunk_id, file_id, vector_id, *place, ordinal, metadata, crc, chunk.context, chunk.text
+    return chunk_id, file_id, vector_id, *place, ordinal, metadata, check, chunk.context, chunk.text
 
 
-def _columns(record: FileRecord) -> tuple[str, str, str | bytes, int, int, int, int, str | None]:
+def _columns(record: FileRecord) -> tuple[str, str, str | bytes, int, int, int, int, str | None, int]:
     return (
         record.path,
         record.source,
@@ -312,47 +320,28 @@ def _columns(record: FileRecord) -> tuple[str, str, str | bytes, int, int, int, 
         record.inode,
         record.checked_ns,
         record.vectors_missing,
+        record.ctime_ns,
     )
 
 
-def has_metadata(db: apsw.Connection) -> bool:
-    """Return whether the chunks of this index have metadata; tables of older versions have none."""
-    ((version,),) = fetch(db, "PRAGMA user_version")
-    return bool(version >= ORDINALS_SINCE)
+def hasher() -> blake2b:
+    """Return what `checksum` makes keyed hashes with, for some chunks: the key is that of this user's indexes."""
+    return blake2b(key=secret().key, digest_size=CHECKSUM_BYTES, person=b"chunk")
 
 
-def _more_columns(db: apsw.Connection) -> str:
-    """Return ordinal, metadata and checksum as columns; NULL for what tables of older versions do not have."""
-    ((version,),) = fetch(db, "PRAGMA user_version")
-    place = "ordinal, metadata" if version >= ORDINALS_SINCE else "NULL, NULL"
-    return f"{place}, {'checksum' if version >= CHECKSUMS_SINCE else 'NULL'}"
-
-
-def checksum(stored: StoredChunk, *more: int | str | None) -> int:
-    """Return the CRC-32 of a chunk with its id, its file and its place; signed, to fit four bytes."""
-    chunk = stored.chunk
-    values = (
-        stored.id,
-        stored.path,
-        stored.source,
-        chunk.start_line,
-        chunk.end_line,
-        chunk.start_char,
-        chunk.section,
-        chunk.context,
-        chunk.text,
-        *more,
-    )
-    crc = zlib.crc32("\0".join(map(str, values)).encode())
-    return crc - (1 << 32) if crc >> 31 else crc
+def checksum(keyed: blake2b, stored: StoredChunk, metadata: str | None) -> int:
+    """Return the keyed hash of a chunk, its id, its file and its place, which cannot be made without the key."""
+    chunk, hashed = stored.chunk, keyed.copy()
+    place = f"{stored.id}\0{stored.path}\0{stored.source}\0{chunk.start_line}\0{chunk.end_line}\0{chunk.start_char}"
+    said = f"{chunk.section}\0{stored.ordinal}\0{len(chunk.context)}\0{chunk.context}\0{metadata}\0{chunk.text}"
+    hashed.update(f"{place}\0{said}".encode())
+    return int.from_bytes(hashed.digest(), "big", signed=True)
 
 
 def stored_chunk(row: tuple[Any, ...]) -> StoredChunk:
     """Return the chunk of a row of `COLUMNS`, ordinal, metadata and checksum."""
-    # In tables of older versions the ids of chunks that follow one another do so too.
-    ordinal = row[0] if row[9] is None else row[9]
     chunk = Chunk(row[3], row[4], row[5], row[6], row[7], row[8], _metadata(row[10]))
-    return StoredChunk(row[0], row[1], row[2], chunk, ordinal)
+    return StoredChunk(row[0], row[1], row[2], chunk, row[9])
 
 
 def _metadata(written: Any) -> dict[str, Scalar]:
@@ -375,28 +364,24 @@ def where_sql(wanted: Sequence[Condition]) -> tuple[str, list[str]]:
     return "".join(CONDITIONS[one.operator].format(types=JSON_TYPES[one.kind]) for one in wanted), bindings
 
 
-def _is_sound(row: tuple[Any, ...], stored: StoredChunk) -> bool:
-    """Return whether a row is what was written, as far as tables of its version can show it."""
-    return row[11] is None or checksum(stored, *(() if row[9] is None else (row[9], row[10]))) == row[11]
-
-
 def checked(db: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> Iterator[StoredChunk]:
     """Yield the chunks of rows of `COLUMNS` and a checksum.
 
     Raises:
         CorruptIndexError: One is not what was written.
     """
+    keyed = hasher()
     for row in rows:
         stored = stored_chunk(row)
-        if not _is_sound(row, stored):
+        if checksum(keyed, stored, row[10]) != row[11]:
             raise damaged(db.filename, f"chunk {stored.id} of {stored.path!r} is not what was written")
         yield stored
 
 
 def problems(db: apsw.Connection) -> Iterator[str]:
     """Yield which chunks are not what was written, the first ten of them, in words."""
-    wrong = 0
-    for row in db.execute(ALL.format(more=_more_columns(db))):
+    wrong, keyed = 0, hasher()
+    for row in db.execute(ALL):
         stored = stored_chunk(row)
-        if not _is_sound(row, stored) and (wrong := wrong + 1) <= MOST_NAMED:
+        if checksum(keyed, stored, row[10]) != row[11] and (wrong := wrong + 1) <= MOST_NAMED:
             yield f"chunk {stored.id} of {stored.path!r} is not what was written"

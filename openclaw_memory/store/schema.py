@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,15 +13,15 @@ from openclaw_memory.store.connection import APPLICATION_ID, damaged, fetch, is_
 if TYPE_CHECKING:
     import apsw
 
-SCHEMA_VERSION = 5  # raise it whenever schema.sql changes; the file's `user_version` says which one its tables have
+SCHEMA_VERSION = 6  # raise it whenever schema.sql changes; the file's `user_version` says which one its tables have
 WRITE_VERSION = 18  # the byte that says which versions of SQLite may write: 1, or 2 with a write-ahead log
 DERIVED = ("term_counts", "chunk_terms", "chunks", "document_vectors", "files")  # all but meta and the cache of vectors
 META_VERSION = "SELECT value ->> '$.schema_version' FROM meta WHERE key = 'memory_index_meta_v1'"
 CHUNK_IDS = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
 
 
-def create(db: apsw.Connection) -> None:
-    """Make the tables of an empty file, unless another process has just made them.
+def create(db: apsw.Connection, sign: Callable[[apsw.Connection], None] | None = None) -> None:
+    """Make the tables of an empty file and `sign` it, unless another process has just made them.
 
     Raises:
         StoreError: The file is a SQLite database of another program; it is left as it is.
@@ -31,6 +33,8 @@ def create(db: apsw.Connection) -> None:
             if not is_index(db):
                 _run_schema(db)
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                if sign is not None:
+                    sign(db)
 
 
 def renew(db: apsw.Connection) -> None:
@@ -81,6 +85,23 @@ def check_header(db: apsw.Connection) -> None:
         raise damaged(db.filename, "its header forbids writing")
 
 
+def make_document_rows(db: apsw.Connection) -> None:
+    """Make the table of document rows, unless there is one."""
+    fetch(db, _text("document_rows.sql"))
+
+
+@cache
+def statements() -> frozenset[str]:
+    """Return the statements by which this version makes tables and indexes, as SQLite keeps them."""
+    bare = (_text("schema.sql") + _text("document_rows.sql")).replace("IF NOT EXISTS ", "")
+    return frozenset(part[part.index("CREATE ") :] for part in bare.split(";\n") if "CREATE " in part)
+
+
+@cache
+def _text(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
 def _run_schema(db: apsw.Connection) -> None:
-    fetch(db, Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"))
+    fetch(db, _text("schema.sql"))
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")

@@ -5,6 +5,7 @@
 -- 'memory_index_meta_v1': what the index was built with, as JSON.
 -- 'vectors_clock': the latest turn of last_used.
 -- 'note:<name>': a short text that outlives a reset.
+-- 'signature': says that this user made the index, and where (signature.py); outlives a reset.
 -- 'document_vectors_change': another text after each change of document_vectors or of the vectors that it names.
 -- 'chunk_vectors_dims': dimensions of chunk_vectors; absent while that table does not match chunks.
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
@@ -18,7 +19,8 @@ CREATE TABLE files (
   mtime_ns INTEGER NOT NULL,
   inode INTEGER NOT NULL,
   checked_ns INTEGER NOT NULL,
-  lacks TEXT -- why some of its chunks have no vectors yet; NULL when they have all
+  lacks TEXT, -- why some of its chunks have no vectors yet; NULL when they have all
+  ctime_ns INTEGER NOT NULL
 );
 
 -- AUTOINCREMENT: an id is never used twice, so that an old hit cannot come to name another chunk.
@@ -33,7 +35,7 @@ CREATE TABLE chunks (
   section INTEGER NOT NULL,
   ordinal INTEGER NOT NULL, -- position among the chunks of its file, from 0
   metadata TEXT, -- a JSON object of scalars to filter by; NULL for none
-  checksum INTEGER NOT NULL, -- CRC-32 of all that a chunk says, its file included
+  checksum INTEGER NOT NULL, -- keyed hash of all that a chunk says, its file included
   context TEXT NOT NULL,
   text TEXT NOT NULL
 );

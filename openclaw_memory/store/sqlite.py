@@ -11,25 +11,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from openclaw_memory import _forks
+from openclaw_memory._links import link_to
 from openclaw_memory._weak import weakly
-from openclaw_memory.errors import CorruptIndexError, IndexReplacedError, NewerIndexError, StoreError, SyncBusyError
-from openclaw_memory.store import document_rows, fts, integrity, rows, schema, shadow, vector_cache
+from openclaw_memory.errors import (
+    CorruptIndexError,
+    IndexReplacedError,
+    NewerIndexError,
+    StoreError,
+    SyncBusyError,
+    remedy,
+)
+from openclaw_memory.store import document_rows, fts, integrity, rows, schema, shadow, signature, vector_cache
 from openclaw_memory.store.connection import (
+    COMPANIONS,
+    IN_MEMORY,
     READ,
+    WRITE,
     Connections,
+    Identity,
     Pinned,
     connect,
     damaged,
     fetch,
     find_extension,
+    identity_of,
     is_index,
     is_missing,
     own_errors,
     prepare_file,
+    refuse_links,
     transaction,
 )
 from openclaw_memory.store.lock import file_lock, is_locked
 from openclaw_memory.store.schema import SCHEMA_VERSION
+from openclaw_memory.store.secret import secret
 from openclaw_memory.types import (
     SOURCES,
     Build,
@@ -64,7 +79,14 @@ class SqliteStore:
     than ten seconds) or StoreError (the disk is full or failing, or the store is closed).
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, vector_extension: bool = True) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        read_only: bool = False,
+        vector_extension: bool = True,
+        trusted: str | os.PathLike[str] | None = None,
+    ) -> None:
         """Name the index at `path`, which is opened at the first use and created by the first write, with its folders.
 
         A missing file is an empty index. An index on a read-only disk can still be read.
@@ -73,11 +95,16 @@ class SqliteStore:
             path: The index file.
             read_only: Never write.
             vector_extension: Use sqlite-vec where it is installed; otherwise all vectors are scanned.
+            trusted: A folder above the file, below which no link is followed; by default the folder of the file.
         """
         self.path = Path(path).expanduser()
+        self._trusted = self.path.parent if trusted is None else Path(trusted)
         self._read_only = read_only
         self._wants_extension = vector_extension
-        self._connections = Connections(weakly(self._connect), self.path, weakly(self._first), weakly(self._empty))
+        self._connections = Connections(
+            weakly(self._connect), self.path, weakly(self._first), weakly(self._empty), weakly(self._is_absent)
+        )
+        self._has_replaced = False
         self._document_cache: document_rows.Cache = {}
 
     @classmethod
@@ -115,30 +142,90 @@ class SqliteStore:
         return self._extension[1]
 
     def _connect(self, path: Path) -> apsw.Connection:
-        return connect(path, read_only=self._is_read_only(), extension=self._extension[0])
+        return connect(path, read_only=self._is_read_only(), extension=self._extension[0], trusted=self._trusted)
 
     def _is_read_only(self) -> bool:
         return self._read_only or (self.path.is_file() and not os.access(self.path, os.W_OK))
 
     def _first(self) -> apsw.Connection:
         """Return a connection to the file, which is made where missing, with readable tables."""
+        refuse_links(self.path, self._trusted)
         read_only = self._is_read_only()
         if not read_only:
             prepare_file(self.path)  # an empty file; SQLite removes the log that a deleted index has left next to it
             self._sweep()
         elif not self.path.is_file():
             raise StoreError(f"{self.path}: there is no index here to read; sync first")
+        file = identity_of(self.path)
         db = self._connect(self.path)
         try:
+            if not self._is_made_here(db, read_only):
+                db.close()
+                self._replace_planted(file)
+                db = self._connect(self.path)
             _check(db, self.path, read_only)
         except BaseException:
             db.close(True)
             raise
         return db
 
+    def _is_made_here(self, db: apsw.Connection, read_only: bool) -> bool:
+        """Return whether this user made the index, for this place; one for another place is emptied, but for vectors.
+
+        Raises:
+            StoreError: It is not, and cannot be built again.
+        """
+        schema.check_header(db)
+        found = signature.origin(db)
+        if found is None or found.maker == "us":
+            return True
+        if read_only:
+            raise StoreError(
+                f"the index {self.path} is not answered from: {found.why}, and it cannot be written here to build it "
+                "again; set XDG_CACHE_HOME to a folder of your own, or XDG_DATA_HOME to the one that its maker used"
+            )
+        if found.maker == "us elsewhere":
+            with transaction(db, WRITE):
+                self._clear(db)
+                rows.forget_meta(db)
+                signature.sign(db)
+            return True
+        if self._has_replaced:
+            raise StoreError(
+                f"{self.path} is made again and again by a process with another key (another user or home folder): "
+                "give each an index of its own by index_path, or both the same XDG_DATA_HOME"
+            )
+        return False
+
+    def _replace_planted(self, file: Identity | None) -> None:
+        """Put an empty file in the place of an index that others made, unless another process has just done so.
+
+        SQLite removes the log that is left.
+        """
+        self._has_replaced = True
+        try:
+            if identity_of(self.path) == file:
+                self.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"the index {self.path} was made elsewhere and cannot be removed ({error.strerror}): {remedy(error)}"
+            ) from error
+        prepare_file(self.path)
+
+    def _why_not_ours(self) -> str | None:
+        """Return why the file is not answered from; None where this user made it, or there is none."""
+        if self._connections.are_open:
+            return None
+        found = signature.look(self.path, self._trusted)
+        return None if found is None or found.maker == "us" else found.why
+
+    def _is_absent(self) -> bool:
+        """Return whether readers see an empty index: there is no file, or others made it."""
+        return is_missing(self.path) or self._why_not_ours() is not None
+
     def _empty(self) -> apsw.Connection:
         """Return a connection to an empty index, for readers where the file is missing."""
-        db = connect(Path(":memory:"), read_only=False, extension=None)
+        db = connect(Path(IN_MEMORY), read_only=False, extension=None)
         schema.create(db)
         return db
 
@@ -186,15 +273,19 @@ class SqliteStore:
         """Forget all files and chunks, store `meta`, and begin a build; return its name. Vectors are kept."""
         name = os.urandom(8).hex()
         with self._connections.write() as db:
-            if self._vector_error is None:
-                db.execute("DROP TABLE IF EXISTS chunk_vectors")
-            used = vector_cache.in_use(db)
-            schema.renew(db)
-            vector_cache.retire(db, used)
+            self._clear(db)
             rows.set_meta(db, replace(meta, building=name))
             vector_cache.add_model(db, meta.identity, meta.dims)
             vector_cache.say_dims(db)
         return name
+
+    def _clear(self, db: apsw.Connection) -> None:
+        """Make the tables of files and chunks again, empty; vectors are kept."""
+        if self._vector_error is None:
+            db.execute("DROP TABLE IF EXISTS chunk_vectors")
+        used = vector_cache.in_use(db)
+        schema.renew(db)
+        vector_cache.retire(db, used)
 
     def _finish(self, build: str) -> None:
         """Mark the build of this name as complete, unless another one has begun since."""
@@ -344,8 +435,6 @@ class SqliteStore:
     ) -> list[Hit]:
         """Return the k best chunks by BM25 over segmented terms, of which the first 64 count."""
         with self._connections.read() as db:
-            if where and not rows.has_metadata(db):
-                return []
             return fts.search(db, terms, k, match, source, where)
 
     def search_vector(
@@ -368,7 +457,7 @@ class SqliteStore:
             if identity is not None:
                 return document_rows.nearest(db, self._document_cache, vector, k, source, identity)
             dims = _dims(db)
-            if dims is None or (where and not rows.has_metadata(db)):
+            if dims is None:
                 return []
             return vectors.nearest(db, vector, dims, k, source, where, use_codes=self._vector_error is None)
 
@@ -422,6 +511,7 @@ class SqliteStore:
 
         The holder of the lock `sync` first removes what killed builders have left.
         """
+        refuse_links(self.path, self._trusted, (*COMPANIONS, f".{name}-lock"))
         with file_lock(self._lock_path(name), wait, notify) as taken:
             if taken and name == "sync":
                 shadow.sweep(self.path)
@@ -437,15 +527,19 @@ class SqliteStore:
         including vectors that no chunk uses: they are a cache. `size_bytes` is the size on disk, including the
         write-ahead log.
         """
-        locked = frozenset(name for name in LOCKS if is_locked(self._lock_path(name)))
-        info = StoreInfo(
-            "sqlite",
-            str(self.path),
-            exists=not is_missing(self.path),
-            locked=locked,
-            damaged=tuple(map(str, integrity.kept(self.path))),
-            unfinished=tuple(map(str, shadow.leftovers(self.path))),
-        )
+        there = not is_missing(self.path)
+        planted = self._why_not_ours() if there else None
+        info = StoreInfo("sqlite", str(self.path), exists=there and planted is None, planted=planted)
+        if counts:
+            refuse_links(self.path, self._trusted)
+            info = replace(info, notices=tuple(filter(None, [secret().problem])))
+        if link_to(self.path, self._trusted) is None:
+            info = replace(
+                info,
+                locked=frozenset(name for name in LOCKS if is_locked(self._lock_path(name))),
+                damaged=tuple(map(str, integrity.kept(self.path))),
+                unfinished=tuple(map(str, shadow.leftovers(self.path))),
+            )
         if not (counts and info.exists):
             return info
         with self._connections.read() as db:
@@ -456,7 +550,7 @@ class SqliteStore:
 
         The file is opened again for it. A flipped bit that leaves a vector finite is not found.
         """
-        if is_missing(self.path):
+        if self._is_absent():
             return ()
         found: list[str] = []
         try:
@@ -545,9 +639,8 @@ class _BuildInCopy:
 
 def _check(db: apsw.Connection, path: Path, read_only: bool) -> None:
     """Make the tables of a new index; refuse a file that is not an index, or has a newer version."""
-    schema.check_header(db)
     if not read_only:
-        schema.create(db)
+        schema.create(db, signature.sign)
     elif not is_index(db):
         raise StoreError(f"{path} is empty; sync first")
     meta = rows.meta(db)

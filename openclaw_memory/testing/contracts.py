@@ -145,7 +145,7 @@ def _check_files(store: Store) -> None:
     assert len(files) == 4, f"4 files were added, {len(files)} are listed"
     assert files["memory/0.md"] == record, f"a record came back as {files['memory/0.md']}"
     for reason in ("the service was down", None):
-        touched = replace(record, mtime_ns=1, checked_ns=2, vectors_missing=reason)
+        touched = replace(record, mtime_ns=1, checked_ns=2, ctime_ns=3, vectors_missing=reason)
         store.replace_files([(touched, None), (_made_record("memory/unknown.md"), None)])
         assert store.files()["memory/0.md"] == touched, "without rows, the record must be updated"
     without = replace(_made_record("memory/without.md"), vectors_missing="the service was down")
@@ -607,7 +607,8 @@ def _made_meta(identity: str = "check/model") -> IndexMeta:
 
 
 def _made_record(path: str, source: Source = "memory", *, content: str = "") -> FileRecord:
-    return FileRecord(path, source, _made_key(content), size=len(content), mtime_ns=1 << 60, inode=7, checked_ns=9)
+    key = _made_key(content)
+    return FileRecord(path, source, key, size=len(content), mtime_ns=1 << 60, inode=7, checked_ns=9, ctime_ns=1 << 61)
 
 
 def _made_row(line: int, terms: str, *, context_terms: str = "", key: str | None = None) -> ChunkRow:

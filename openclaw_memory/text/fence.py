@@ -7,17 +7,25 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from openclaw_memory._safe import in_one_line
 from openclaw_memory.errors import InvalidInputError
 
 NAME = "recalled-memory"
 
+# A program that keeps a block as JSON, in JSON or as HTML escapes its signs, and some write names in capitals.
+_LESS, _SLASH = r"(?:<|\\{1,9}u003c|&lt;)", r"\\{0,9}/"
+_MORE, _QUOTE = r"(?:>|\\{1,9}u003e|&gt;)", r"(?:\\{0,9}[\"']|\\{1,9}u0022|&quot;)?"
+_ID = rf"{NAME}\s+id\s*=\s*{_QUOTE}([0-9a-f]{{16}})(?![0-9a-f])"
+_OPENING = re.compile(f"{_LESS}{_ID}", re.IGNORECASE)
+_CLOSING_OR_OPENING = re.compile(rf"{_LESS}{_SLASH}{_ID}{_QUOTE}\s*{_MORE}|{_OPENING.pattern}", re.IGNORECASE)
+_LOOSE = re.compile(rf"({_LESS}(?:{_SLASH})?){NAME}", re.IGNORECASE)
 # OpenClaw's memory plugins put what they recall between these.
-_OPENCLAW = ("<relevant-memories>", "</relevant-memories>")
-_OPENING = re.compile(rf'<{NAME} id="([0-9a-f]{{16}})"')
-_CLOSING_OR_OPENING = re.compile(rf'</{NAME} id="([0-9a-f]{{16}})">|{_OPENING.pattern}')
-_LOOSE = re.compile(rf"<(/?){NAME}")
+_OPENCLAWS = re.compile(rf"{_LESS}({_SLASH})?relevant-memories{_MORE}", re.IGNORECASE)
 _MARK = re.compile(r"[0-9a-f]{16}")
-_NO_LABEL = re.compile(r'[<>"\x00-\x1f\x7f]+')
+_NO_LABEL = re.compile(r'[<>"]+')
+# So many digits of the mark are in each citation inside of a fence: a note that was written before guesses them in one
+# of four billion.
+_SHORT = 8
 
 
 def fenced(text: str, label: str, mark: str | None = None) -> str:
@@ -39,28 +47,66 @@ def fenced(text: str, label: str, mark: str | None = None) -> str:
         raise InvalidInputError(
             f"the mark of a fence must be 16 digits of 0-9a-f, not {mark!r}: leave it out for a random one"
         )
-    origin = _NO_LABEL.sub(" ", _harmless(label)).strip()
-    return f'<{NAME} id="{mark}" from="{origin}">\n{_harmless(text)}\n</{NAME} id="{mark}">'
+    origin = _NO_LABEL.sub(" ", in_one_line(harmless(label))).strip()
+    return f'<{NAME} id="{mark}" from="{origin}">\n{harmless(text)}\n</{NAME} id="{mark}">'
+
+
+def fenced_results(results: Iterable[tuple[str, str]], label: str = "memory", mark: str | None = None) -> str:
+    """Put texts into one fence, each below its citation: `[MEMORY.md#L3 0123abcd]`.
+
+    The digits are the first ones of the fence's mark. No note can know these, and so no line of a text is a citation,
+    whatever it looks like.
+
+    Args:
+        results: The citation and the text of each result.
+        label: Where they are from; shown in the opening line.
+        mark: 16 hex digits that no note can hold; random where None.
+
+    Raises:
+        InvalidInputError: `mark` is not 16 hex digits.
+    """
+    mark = os.urandom(8).hex() if mark is None else mark
+    shown = (f"[{in_one_line(place)} {mark[:_SHORT]}]\n{text}" for place, text in results)
+    return fenced("\n\n".join(shown), label, mark)
+
+
+def results_in(block: str) -> tuple[str, list[str], str]:
+    """Return the opening line of a fence, the results in it, and its closing line; no results for any other text.
+
+    Results without citations are separated by paragraphs.
+
+    Args:
+        block: What `fenced_results` or `fenced` returned.
+    """
+    opening, *lines = block.split("\n")
+    mark = _OPENING.match(opening)
+    if mark is None or len(lines) < 2:
+        return opening, [], ""
+    body = "\n".join(lines[:-1])
+    cited = rf"\[[^\n]+ {mark[1][:_SHORT]}\]\n"
+    return opening, re.split(rf"\n\n(?={cited})" if re.match(cited, body) else r"\n\n", body), lines[-1]
 
 
 def without_fenced(text: str) -> str:
     """Return the text without its fenced blocks, those of OpenClaw included; their newlines stay.
 
-    A block that is not closed stays: what others write below it is theirs.
+    They are found in capitals too, and escaped, in JSON or HTML. A block that is not closed stays: what others write
+    below it is theirs.
     """
-    if f"<{NAME}" in text:
+    small = text.lower()
+    if NAME in small:
         text = _without_ours(text)
-    return without_between(text, *_OPENCLAW)
+    return _without_openclaws(text) if "relevant-memories" in small else text
 
 
 def without_recalled(text: str) -> str:
     """Return the text fit to be written: no fenced blocks, and no open fence that could swallow what follows."""
-    return _LOOSE.sub(rf"<\1{NAME.replace('-', ' ')}", without_fenced(text))
+    return _LOOSE.sub(rf"\1{NAME.replace('-', ' ')}", without_fenced(text))
 
 
 def without_cut_off(text: str) -> str:
     """Return the text up to a fenced block that is not closed, as in a truncated message."""
-    opening = _OPENING.search(text) if f"<{NAME}" in text else None
+    opening = _OPENING.search(text) if NAME in text.lower() else None
     return text[: opening.start()] if opening else text
 
 
@@ -83,10 +129,22 @@ def _without_ours(text: str) -> str:
     for edge in reversed(list(_CLOSING_OR_OPENING.finditer(text))):
         closing, opening = edge.groups()
         if closing:
-            ends[closing] = edge.end()
-        elif opening in ends:
-            blocks.append((edge.start(), ends[opening]))
+            ends[closing.lower()] = edge.end()
+        elif opening.lower() in ends:
+            blocks.append((edge.start(), ends[opening.lower()]))
     return _without(text, reversed(blocks))
+
+
+def _without_openclaws(text: str) -> str:
+    blocks: list[tuple[int, int]] = []
+    begin = None
+    for edge in _OPENCLAWS.finditer(text):
+        if not edge[1]:
+            begin = edge.start() if begin is None else begin
+        elif begin is not None:
+            blocks.append((begin, edge.end()))
+            begin = None
+    return _without(text, blocks)
 
 
 def _without(text: str, spans: Iterable[tuple[int, int]], instead: str | None = None) -> str:
@@ -100,8 +158,12 @@ def _without(text: str, spans: Iterable[tuple[int, int]], instead: str | None = 
     return "".join((*kept, text[at:]))
 
 
-def _harmless(text: str) -> str:
-    """The text with a blank for the hyphen of every look-alike of the fence's name."""
+def harmless(text: str) -> str:
+    """Return the text with a blank for the hyphen of every look-alike of the fence's name.
+
+    Args:
+        text: What is shown next to fences, or in one.
+    """
     if text.isascii():
         return re.sub(NAME, NAME.replace("-", " "), text, flags=re.IGNORECASE)
     folded: list[str] = []

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from openclaw_memory.errors import InvalidInputError
 
 VERSION = 1
+MAX_BLOCK = 64 * 1024  # characters of a value that people wrote over several lines; each level copies it
 MAX_DEPTH = 64  # of values in values: what is nested deeper could not be read again everywhere
 
 # The field that says whose vector came with a document, and in it the vector itself, float32 in base64, where nothing
@@ -30,9 +31,9 @@ _CLOSING = re.compile(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _VERSION = re.compile(rf"---\r?\nopenclaw_memory: *{VERSION}\s*(?:\n|\Z)")
 _NAME = re.compile(r"(?!openclaw_memory)[a-z_]+")
 # Lines as `render` writes them: how they are recognised where nothing else separates them from the text.
-_WRITTEN = re.compile(r"(?:[a-z_]+: (?:[\[{\"].*|-?\d[\d.eE+-]*|true|false|null)\r?(?:\n|\Z))*")
+_WRITTEN = re.compile(r"(?:[a-z_]+: (?:[\[{\"].*|-?\d[\d.eE+-]*|true|false|null)\r?(?:\n|\Z))*+")
 # YAML as people write it: a name, plain or in quotation marks, and what follows the colon.
-_FIELD = re.compile(r"""("[^"]*"|'[^']*'|[^\s"'#:\[{&*!|>%@`-][^:]*)[ \t]*:(?:[ \t]+(.*)|)""")
+_FIELD = re.compile(r"""("[^"]*"|'[^']*'|[^\s"'#:\[{&*!|>%@`-][^:]*+)[ \t]*+:(?:[ \t]+(.*)|)""")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None, "~": None}
 # The lines of the field, and in them the vector, as JSON or YAML spell it: at least one float32, which is 8 characters.
@@ -145,7 +146,7 @@ def with_vector(new: Sequence[str], old: Sequence[str]) -> list[str]:
     return [hidden.get(line, line) if at < above else line for at, line in enumerate(new)]
 
 
-def _table(lines: Sequence[str]) -> tuple[dict[str, Any], list[int]]:
+def _table(lines: Sequence[str], depth: int = 0) -> tuple[dict[str, Any], list[int]]:
     """Return the fields that lines hold, and the numbers, from 0, of those that cannot be read."""
     fields: dict[str, Any] = {}
     unread: list[int] = []
@@ -161,13 +162,13 @@ def _table(lines: Sequence[str]) -> tuple[dict[str, Any], list[int]]:
             inside = [line for line in lines[start + 1 : stop] if line.strip() and not line.lstrip().startswith("#")]
             if written and inside:  # a value that goes on in the lines below it
                 raise ValueError(written)
-            fields[match[1].strip().strip("\"'")] = _value(written) if written else _block(inside)
+            fields[match[1].strip().strip("\"'")] = _value(written) if written else _block(inside, depth + 1)
         except (ValueError, RecursionError):
             unread.append(start)
     return fields, unread
 
 
-def _block(lines: Sequence[str]) -> Any:
+def _block(lines: Sequence[str], depth: int) -> Any:
     """Return what indented lines hold: a mapping, a list of plain values, or None.
 
     Raises:
@@ -175,11 +176,13 @@ def _block(lines: Sequence[str]) -> Any:
     """
     if not lines:
         return None
+    if depth > MAX_DEPTH or sum(map(len, lines)) > MAX_BLOCK:
+        raise ValueError(lines[0])
     indent = min(len(line) - len(line.lstrip(" ")) for line in lines)
     inner = [line[indent:] for line in lines]
     if all(_is_item(line) for line in inner):
         return [_value(line[1:].strip()) for line in inner]
-    fields, unread = _table(inner)
+    fields, unread = _table(inner, depth)
     if unread:
         raise ValueError(inner[unread[0]])
     return fields

@@ -1,4 +1,4 @@
-"""Mask secrets before text is indexed or shown: tokens known by their prefix; in conversations also assigned values.
+"""Mask secrets before text is indexed or shown: tokens known by their form; in conversations also assigned values.
 
 A token of 18 characters or more keeps its first six and last four, as in OpenClaw; of a shorter one, a private key or
 a password in an URL nothing is kept. Lines stay where they are. A password in plain words is not recognised.
@@ -9,77 +9,47 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from openclaw_memory.config.config import masks_listed_secrets
+from openclaw_memory.text.secret_formats import KNOWN, LISTED, PROVIDERS
+
 _KEPT_FROM = 18  # OpenClaw's numbers
 _KEPT_START, _KEPT_END = 6, 4
 _HIDDEN = "***"
 
-# The patterns are typed from the providers' documentation, and linear. Each is behind two gates, which cost next to
-# nothing: what some character of the token is followed by, and a word that the token holds.
-_TOKENS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
-    (
-        r"_[A-Za-z0-9_+/=-]{16}",
-        (
-            ("k_", r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),  # Stripe
-            ("whsec_", r"\bwhsec_[A-Za-z0-9+/=]{16,}"),
-            ("gh", r"\bgh[oprsu]_[A-Za-z0-9]{20,}"),  # GitHub
-            ("github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{20,}"),
-            ("hf_", r"\bhf_[A-Za-z0-9]{20,}"),  # Hugging Face
-            ("gsk_", r"\bgsk_[A-Za-z0-9]{20,}"),  # Groq
-            ("r8_", r"\br8_[A-Za-z0-9]{20,}"),  # Replicate
-            ("lsv2_", r"\blsv2_(?:pt|sk)_[a-f0-9_]{20,}"),  # LangSmith
-            ("npm_", r"\bnpm_[A-Za-z0-9]{20,}"),
-            ("rubygems_", r"\brubygems_[a-f0-9]{20,}"),
-            ("dckr_pat_", r"\bdckr_pat_[A-Za-z0-9_-]{20,}"),
-            ("_v1_", r"\bdo[opr]_v1_[a-f0-9]{20,}"),  # DigitalOcean
-            ("shp", r"\bshp(?:at|ca|pa|ss)_[A-Za-z0-9]{20,}"),  # Shopify
-            ("lin_api_", r"\blin_api_[A-Za-z0-9]{20,}"),  # Linear
-            ("ntn_", r"\bntn_[A-Za-z0-9]{20,}"),  # Notion
-            ("figd_", r"\bfigd_[A-Za-z0-9_-]{20,}"),  # Figma
-            ("sbp_", r"\bsbp_[a-f0-9]{20,}"),  # Supabase
-            ("sb_secret_", r"\bsb_secret_[A-Za-z0-9_-]{16,}"),
-            ("glsa_", r"\bglsa_[A-Za-z0-9_]{20,}"),  # Grafana
-        ),
-    ),
-    (
-        r"-[A-Za-z0-9_-]{10}",
-        (
-            ("sk-", r"\bsk-(?=[\w-]{0,64}\d)[A-Za-z0-9_-]{16,}"),  # OpenAI, Anthropic, DeepSeek, OpenRouter
-            ("glpat-", r"\bglpat-[A-Za-z0-9_-]{18,}"),  # GitLab
-            ("xox", r"\bxox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9-]{10,}"),  # Slack
-            ("xapp-", r"\bxapp-[A-Za-z0-9-]{10,}"),
-            ("GOCSPX-", r"\bGOCSPX-[A-Za-z0-9_-]{20,}"),
-            ("xai-", r"\bxai-[A-Za-z0-9]{20,}"),
-            ("pplx-", r"\bpplx-[A-Za-z0-9]{20,}"),
-            ("tvly-", r"\btvly-[A-Za-z0-9-]{20,}"),  # Tavily
-            ("nvapi-", r"\bnvapi-[A-Za-z0-9_-]{20,}"),
-            ("pypi-", r"\bpypi-[A-Za-z0-9_-]{30,}"),
-            ("PMAK-", r"\bPMAK-[a-f0-9-]{20,}"),  # Postman
-            ("AGE-SECRET-KEY-1", r"\bAGE-SECRET-KEY-1[A-Z0-9]{20,}"),
-        ),
-    ),
-    (
-        r"\.[A-Za-z0-9_-]{16}",
-        (
-            ("ya29.", r"\bya29\.[A-Za-z0-9_-]{20,}"),
-            ("SG.", r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),  # SendGrid
-            ("hvs.", r"\bhvs\.[A-Za-z0-9_-]{20,}"),  # Vault
-            ("eyJ", r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]{5,})?"),  # JSON Web Tokens
-        ),
-    ),
-    (
-        "",
-        (
-            ("hooks.slack.com/", r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}"),
-            ("AIza", r"\bAIza[A-Za-z0-9_-]{30,}"),  # Google
-            ("AKIA", r"\bAKIA[A-Z0-9]{16}\b"),  # AWS
-            ("ASIA", r"\bASIA[A-Z0-9]{16}\b"),
-            ("SK", r"\bSK[0-9a-f]{32}\b"),  # Twilio
-            (":AA", r"\b\d{6,12}:AA[A-Za-z0-9_-]{30,}"),  # Telegram's bots
-            ("dapi", r"\bdapi[a-f0-9]{32}\b"),  # Databricks
-            ("ATATT3", r"\bATATT3[A-Za-z0-9_=-]{20,}"),  # Atlassian
-        ),
-    ),
+# What tokens are written with; and what is not seen in the middle of one: joiners, marks of direction and order,
+# variation selectors, tags, controls, and line ends that are none to Markdown.
+_WRITTEN = r"A-Za-z0-9_+/=.:~%\-"
+_UNSEEN = (
+    "\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f"
+    "\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\U000e0000-\\U000e0fff"
 )
+# What a run has to hold for a format to be looked for: few hold the first three, and few formats do without them.
+_MARKS = ("_", "-", ".", "")
+_BY_MARK = tuple(
+    (
+        mark,
+        tuple(
+            (one.literal, one.pattern, formats is LISTED)
+            for formats in (KNOWN, LISTED)
+            for one in formats
+            if next(other for other in _MARKS if other in one.literal) == mark
+        ),
+    )
+    for mark in _MARKS
+)
+# No token is shorter.
+_RUN = rf"[{_WRITTEN}{_UNSEEN}]{{16,}}"
+_OTHER = rf"[^{_WRITTEN}]"
+# Where a token may go on after the end of a line, and the marks of a quotation: with what no ordinary word has, digits
+# and letters or small and capital ones side by side.
+_MIXED = rf"(?:\d[{_UNSEEN}]?[A-Za-z]|[A-Za-z][{_UNSEEN}]?\d|[a-z][{_UNSEEN}]?[A-Z])"
+_NEXT_LINE = rf"\n[ \t>]{{0,8}}(?=[{_WRITTEN}{_UNSEEN}]*?{_MIXED})[{_WRITTEN}{_UNSEEN}]+"
+_NO_RUN = rf"[^{_WRITTEN}{_UNSEEN}]"
+# What looks random whatever came before it, unlike a name with a number.
+_RANDOM = r"\d[A-Za-z]+\d"
+_SHORTEST_REST = 8
+# No line of a token that is cut into several is longer: certificates have 64, e-mails 78, listings 120.
+_LONGEST_LINE = 400
 
 _KEY_BEGIN = "-----BEGIN "
 _KEY_EDGE = r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
@@ -87,6 +57,14 @@ _KEY_BODY = r"(?:\s+[A-Za-z0-9+/=]{16,})*(?:\s+[A-Za-z0-9+/]+=+)?"
 
 _NAME = r"(?:api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|token|secret|password|passwd|pwd)"
 _VALUE = r"""[^\s"'`,;&)}\]\\]+"""
+
+# A value in a note, before which a provider is named: `DATADOG_API_KEY=…`, `the Heroku token: …`.
+_ASSIGNED = r"""([=:][ \t"'`]{0,4})([A-Za-z0-9_+=-][A-Za-z0-9_+/=-]{15,})"""
+_PROVIDERS_SECRET = (
+    rf"(?i)(?<![a-z])(?:{PROVIDERS})[a-z0-9_ .-]{{0,30}}(?:key|token|secret|pass|pwd|auth|credential)"
+    r"""[a-z0-9_ ."'`-]{0,20}$"""
+)
+_LONGEST_NAME = 80
 
 # The last group is what is masked.
 _HEADER = (
@@ -105,13 +83,17 @@ _URL = r"(://[^\s/:@]{0,64}:)([^\s/@]+)(?=@)"
 
 
 def redact(text: str) -> str:
-    """The text with every token masked that its prefix gives away, and every private key."""
-    for gate, tokens in _TOKENS:
-        if gate and not _compiled(gate).search(text):
-            continue
-        for word, pattern in tokens:
-            if word in text:
-                text = _compiled(pattern).sub(_masked_whole, text)
+    """The text with every token masked that its form gives away, and every private key.
+
+    Characters that are not seen, and line ends, hide no token that they are put into.
+    """
+    if "\n" in text:
+        text = _without_cut_tokens(text)
+    text = _compiled(_RUN).sub(_masked_run, text)
+    if "=" in text or ":" in text:
+        text = _compiled(_ASSIGNED).sub(_masked_of_a_provider, text)
+        if "@" in text and "://" in text and masks_listed_secrets():
+            text = _compiled(_URL).sub(_hidden_last, text)
     return _without_private_keys(text) if _KEY_BEGIN in text else text
 
 
@@ -145,13 +127,89 @@ def masked(token: str) -> str:
     return f"{token[:_KEPT_START]}…{token[-_KEPT_END:]}" if len(token) >= _KEPT_FROM else _HIDDEN
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=256)
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _masked_whole(match: re.Match[str]) -> str:
-    return masked(match[0])
+def _masked_run(match: re.Match[str]) -> str:
+    run = match[0]
+    return _with_masks(run, _secrets_in(run))
+
+
+def _with_masks(text: str, spans: list[tuple[int, int]]) -> str:
+    """The text with a mask for each of the spans, followed by as many line ends as it had."""
+    kept: list[str] = []
+    at = 0
+    for start, end in spans:
+        secret = text[start:end]
+        kept += [text[at:start], masked(_compiled(_OTHER).sub("", secret)), "\n" * secret.count("\n")]
+        at = end
+    return "".join((*kept, text[at:])) if spans else text
+
+
+def _secrets_in(run: str) -> list[tuple[int, int]]:
+    """The tokens in a text without white space, or in one that is cut into lines: where each begins and ends."""
+    seen = _compiled(_OTHER).sub("", run)
+    found = [
+        (*match.span(), is_listed)
+        for mark, formats in _BY_MARK
+        if mark in seen
+        for literal, pattern, is_listed in formats
+        if literal in seen
+        for match in _compiled(pattern).finditer(seen)
+    ]
+    if not found:
+        return []
+    masks_listed = masks_listed_secrets()
+    spans: list[tuple[int, int]] = []
+    for start, end, is_listed in sorted(found):
+        if is_listed and not masks_listed:
+            continue
+        if spans and start < spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((start, end))
+    if len(seen) == len(run) or not spans:
+        return spans
+    places = [place for place, character in enumerate(run) if not _compiled(_OTHER).match(character)]
+    return [(places[start], places[end - 1] + 1) for start, end in spans]
+
+
+def _without_cut_tokens(text: str) -> str:
+    """The text with a mask for each token that goes on in the next line."""
+    spans: list[tuple[int, int]] = []
+    at = 0
+    for line_end in _compiled(_NEXT_LINE).finditer(text):
+        if line_end.start() < at:
+            continue
+        start = _beginning(text, at, line_end.start())
+        head = text[start : line_end.start()]
+        is_whole = any(end == len(head.rstrip()) for _, end in _secrets_in(head))
+        if is_whole and (len(line_end[0]) <= _SHORTEST_REST or not _compiled(_RANDOM).search(line_end[0])):
+            continue
+        end = line_end.end()
+        while further := _compiled(_NEXT_LINE).match(text, end):
+            end = further.end()
+        lines = text[start:end]
+        spans += [(start + a, start + b) for a, b in _secrets_in(lines) if "\n" in lines[a:b]]
+        at = end
+    return _with_masks(text, spans)
+
+
+def _beginning(text: str, first: int, end: int) -> int:
+    """Where the run of characters of a token begins that ends at `end`."""
+    start = max(first, end - _LONGEST_LINE)
+    return max((match.end() for match in _compiled(_NO_RUN).finditer(text, start, end)), default=start)
+
+
+def _masked_of_a_provider(match: re.Match[str]) -> str:
+    """The value that a provider's name and a word for a secret stand before, masked."""
+    if not _compiled(_RANDOM).search(match[2]):
+        return match[0]
+    before = match.string[max(0, match.start() - _LONGEST_NAME) : match.start()]
+    is_one = _compiled(_PROVIDERS_SECRET).search(before) and masks_listed_secrets()
+    return match[1] + masked(match[2]) if is_one else match[0]
 
 
 def _masked_last(match: re.Match[str]) -> str:

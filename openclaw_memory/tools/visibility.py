@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -83,27 +83,27 @@ def audience_of(memory: Memory, session_key: str | None, source: Source | None =
         ConfigError: `source` is unknown.
     """
     check_source(source)
-    mode = memory.config.recall.citations
-    is_several, unknown = False, ""
-    if session_key:
-        try:
-            is_several = _is_several(memory, session_key)
-        except OpenClawMemoryError as error:
-            is_several = not names_one(session_key)
-            unknown = f"it is unknown who reads along: {error}" if is_several else ""
-    citations = shows_citations(mode, session_key) and (mode == "on" or not is_several)
+    rules = memory.config.recall
+    is_ones, unknown = names_one(session_key), ""
+    try:
+        kinds = _kinds(memory, session_key) if session_key else set()
+    except OpenClawMemoryError as error:
+        kinds = {"direct" if is_ones else "unknown"}
+        unknown = "" if is_ones else f"it is unknown who reads along: {error}"
+    is_several = not kinds <= {"direct"}
+    if not (is_several or rules.assume_direct or kinds or is_ones):
+        is_several, unknown = True, "nothing says that the user alone reads, as recall.assume_direct = false wants it"
+    citations = shows_citations(rules.citations, session_key) and (rules.citations == "on" or not is_several)
     return Audience(not (is_several or names_several(session_key)), citations, source, unknown)
 
 
-def _is_several(memory: Memory, session_key: str) -> bool:
-    """Whether `sessions.json` says that a session, which it may list under another key too, is not a direct chat."""
+def _kinds(memory: Memory, session_key: str) -> set[str]:
+    """Return what `sessions.json` says of the chat of a session, which it may list under another key too."""
     workspace = memory.workspace
     states = memory._flushes.read(transcripts_place(workspace.root, workspace.sessions))
-    return any(
-        names_several(key) or (state.chat_type or "direct").strip().lower() != "direct"
-        for key, state in states.items()
-        if session_key in {key, state.session_id}
-    )
+    own = [(key, state.chat_type) for key, state in states.items() if session_key in {key, state.session_id}]
+    by_key = {"group" if names_several(key) else "direct" for key, _ in own if names_several(key) or names_one(key)}
+    return by_key | {kind.strip().lower() for _, kind in own if kind}
 
 
 def shows_citations(mode: Citations, session_key: str | None) -> bool:
@@ -123,6 +123,44 @@ def is_private(path: str) -> bool:
     """
     is_note = path.startswith(f"{NOTES_FOLDER}/")
     return is_transcript(path) or (not is_note and posixpath.basename(path).casefold() in _PRIVATE_NAMES)
+
+
+def is_shown(memory: Memory, session_key: str | None) -> Callable[[str], bool] | None:
+    """Return whether the readers of a session may be shown a file, as a function of its path; None for every file.
+
+    Args:
+        memory: The memory.
+        session_key: The session; see `memory_tools`.
+    """
+    return None if audience_of(memory, session_key).private else lambda path: not is_private(path)
+
+
+def search_for(
+    memory: Memory,
+    query: str,
+    *,
+    session_key: str | None,
+    max_results: int | None = None,
+    min_score: float | None = None,
+    source: Source | None = None,
+) -> SearchResults:
+    """Return what `Memory.search` finds, without what the readers of a session may not be shown.
+
+    Args:
+        memory: The memory.
+        query: What to search for.
+        session_key: The session; see `memory_tools`.
+        max_results: As for `Memory.search`.
+        min_score: As for `Memory.search`.
+        source: As for `Memory.search`.
+
+    Raises:
+        QueryError: As `Memory.search`.
+    """
+    audience = audience_of(memory, session_key)
+    if audience.private:
+        return memory.search(query, max_results=max_results, min_score=min_score, source=source)
+    return found(memory, query, replace(audience, source=source), max_results, min_score)
 
 
 def check_path(workspace: Workspace, path: str, audience: Audience) -> None:

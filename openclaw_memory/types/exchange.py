@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from openclaw_memory._safe import escaped
 from openclaw_memory.types.files import citation
 from openclaw_memory.types.index import Matrix
 
@@ -75,10 +76,10 @@ class ToolAnswer:
 
     @property
     def text(self) -> str:
-        """`data` as compact JSON."""
+        """`data` as compact JSON, in which controls and direction marks are escaped."""
         import json
 
-        return json.dumps(self.data, ensure_ascii=False, separators=(",", ":"))
+        return escaped(json.dumps(self.data, ensure_ascii=False, separators=(",", ":")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Source: TypeAlias = Literal["memory", "sessions"]
-_CITATION = re.compile(r"(?P<path>.+)#L(?P<start>\d{1,9})(?:-L(?P<end>\d{1,9}))?")
+# Alone, or as `recall` shows it to a model: in brackets, with digits that belong to the block.
+_CITATION = re.compile(
+    r"(?P<open>\[)?(?P<path>.+)#L(?P<start>\d{1,9})(?:-L(?P<end>\d{1,9}))?(?: [0-9a-f]{8})?(?(open)\])"
+)
 SOURCES: tuple[Source, ...] = ("memory", "sessions")
 
 
@@ -28,7 +31,7 @@ def cited(text: str) -> tuple[str, int, int] | None:
     No memory file has a name that ends like one.
 
     Args:
-        text: What `citation` returned.
+        text: What `citation` returned, also as `recall` shows it: `[MEMORY.md#L3 0123abcd]`.
     """
     match = _CITATION.fullmatch(text.strip())
     if match is None:
@@ -39,13 +42,17 @@ def cited(text: str) -> tuple[str, int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
-    """A memory file found on disk. `path` is relative to the workspace, with forward slashes."""
+    """A memory file found on disk. `path` is relative to the workspace, with forward slashes.
+
+    `ctime_ns` is when the system last changed anything about it, which no program can set back; 0 if unknown.
+    """
 
     path: str
     source: Source
     size: int
     mtime_ns: int
     inode: int
+    ctime_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

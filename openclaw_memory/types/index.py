@@ -95,6 +95,7 @@ class FileRecord:
         inode: Its inode.
         checked_ns: When its content was last read, by the wall clock.
         vectors_missing: Why some of its rows have no vectors yet, or None when all have.
+        ctime_ns: When anything about it was last changed, by the system's own stamp; 0 if unknown.
     """
 
     path: str
@@ -105,6 +106,7 @@ class FileRecord:
     inode: int
     checked_ns: int
     vectors_missing: str | None = None
+    ctime_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,8 @@ class StoreInfo:
         location: A path, or a URL without secrets; "" if there is no location.
         exists: Whether anything is stored there yet.
         locked: The locks that any thread or process holds now.
+        planted: Why the index there is not answered from but built again: others made it. None where it is ours.
+        notices: What limits it, in words.
         damaged: The damaged indexes that were kept, by name.
         unfinished: What builds that are running or were interrupted have left, by name.
         files: How many files are indexed.
@@ -174,6 +178,8 @@ class StoreInfo:
     size_bytes: int = 0
     log_bytes: int = 0
     engine: Mapping[str, str] = field(default_factory=dict)
+    planted: str | None = None
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

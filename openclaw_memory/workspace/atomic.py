@@ -17,6 +17,14 @@ from openclaw_memory.workspace.safe_read import CAN_WALK, open_at, open_folder
 LOCK_SECONDS = 10.0  # a write holds the lock for milliseconds: who waits this long waits for something stuck
 _POLL_SECONDS = 0.002
 
+# Linux ends the write(2) of a killed process between two pages: what is longer than one is not left to it.
+PAGE = 4096
+# An editor that changes a note again and again while a longer one is put in its place is waited for so often.
+_TRIES = 5
+# A file that can be written, but not replaced: the folder may be read-only, the file another user's or a mount of its
+# own, or there is no room for a copy of it.
+_NOT_REPLACED = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV, errno.ENOSPC, errno.EDQUOT})
+
 # Not `.md`: a file under this name never counts as memory.
 _UNFINISHED = ".openclaw-memory-{}.tmp"
 _UNFINISHED_NAME = re.compile(r"\.openclaw-memory-[0-9a-f]{16}\.tmp")
@@ -117,9 +125,12 @@ def opened_to_append(base: str, parts: Sequence[str], path: str) -> Iterator[int
         yield descriptor
         done = True
     finally:
+        name, opened = os.path.join(base, *parts), os.fstat(descriptor)
         os.close(descriptor)
         if is_new and not done:
-            os.unlink(os.path.join(base, *parts))
+            with suppress(FileNotFoundError):  # another program was quicker
+                if os.path.samestat(opened, os.lstat(name)):
+                    os.unlink(name)
     if is_new:
         flush_folder(base, parts[:-1], path)
 
@@ -130,6 +141,55 @@ def read_whole(descriptor: int) -> bytes:
     while block := os.read(descriptor, 1 << 20):
         blocks.append(block)
     return b"".join(blocks)
+
+
+def append_whole(descriptor: int, base: str, parts: Sequence[str], before: bytes, data: bytes) -> None:
+    """Append `data` to an open file that was read, and held `before`; on disk when this returns. Call it in `locked`.
+
+    Up to a page is one write(2). A longer text is put there with a file that takes the place of the old one, so that a
+    process that is killed leaves all of it or nothing; what another program appends meanwhile is kept. Where a file
+    cannot be replaced, or has hard links, one write(2) has to do.
+
+    Raises:
+        WriteError: The disk took only a part, or another program has replaced the file.
+        OSError: The write failed. The file is as it was.
+    """
+    if len(data) <= PAGE or not _is_extended(descriptor, base, parts, before, data):
+        write_whole(descriptor, data, os.fstat(descriptor).st_size, "/".join(parts))
+
+
+def _is_extended(descriptor: int, base: str, parts: Sequence[str], before: bytes, data: bytes) -> bool:
+    """Put a longer file in the place of an open one; return whether that could be done."""
+    path = "/".join(parts)
+    for tries in range(1, _TRIES + 1):
+        before += read_whole(descriptor)  # what another program has appended since
+        seen = os.fstat(descriptor)
+        if seen.st_nlink > 1:
+            return False
+        try:
+            if seen.st_size != len(before):
+                raise _changed(path)
+            replace_file(base, parts, before + data, seen)
+            break
+        except _ChangedError:
+            if tries == _TRIES:
+                raise
+        except OSError as error:
+            if error.errno not in _NOT_REPLACED:
+                raise
+            return False
+    if late := read_whole(descriptor):  # by a program that had opened the old file
+        with opened_to_append(base, parts, path) as new:
+            write_whole(new, late, os.fstat(new).st_size, path)
+    return True
+
+
+class _ChangedError(WriteError):
+    """A file is no longer the one that was seen."""
+
+
+def _changed(path: str) -> _ChangedError:
+    return _ChangedError(f"{path} was changed by another program just now, and is as that left it: read it again")
 
 
 def write_whole(descriptor: int, data: bytes, size: int, path: str) -> None:
@@ -270,7 +330,7 @@ def _check_unchanged(name: str, folder: int | None, seen: os.stat_result | None,
     except FileNotFoundError:
         now = None
     if (now and _stamp(now)) != (seen and _stamp(seen)):
-        raise WriteError(f"{path} was changed by another program just now, and is as that left it: read it again")
+        raise _changed(path)
 
 
 def _stamp(info: os.stat_result) -> tuple[int, int, int]:

@@ -18,9 +18,10 @@ from openclaw_memory.errors import (
     WorkspaceError,
     WriteError,
 )
+from openclaw_memory.text.fence import fenced, harmless
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Excerpt
-from openclaw_memory.workspace.atomic import opened_to_append, read_whole, write_whole, writing
+from openclaw_memory.workspace.atomic import append_whole, opened_to_append, read_whole, writing
 from openclaw_memory.workspace.paths import NOTES_FOLDER, Place, counts, long_term_path, why_left_out
 from openclaw_memory.workspace.safe_read import decode, excerpt_of_lines, is_utf16, read_place, split_lines
 
@@ -71,10 +72,10 @@ def append(
 ) -> Excerpt:
     """Add `text` to `memory/<date>.md`, completely or not at all, and return its lines with secrets masked.
 
-    A new note begins with `# YYYY-MM-DD`; a `title` adds the heading `## H:MM - title` with the time of `now`. The
-    append
-    is one write(2) under a lock file, on disk before this returns. With `skip_existing` nothing is added where the note
-    already has the same lines, at whatever time: the excerpt shows them and has `existed` set.
+    A new note begins with `# YYYY-MM-DD`; a `title` adds the heading `## H:MM - title` with the time of `now`. It is
+    added under a lock file, and on disk before this returns: up to 4,096 bytes by one write(2), more by a file that
+    takes the place of the note, so that a killed process leaves all of it or nothing. With `skip_existing` nothing is
+    added where the note already has the same lines, at whatever time: the excerpt shows them and has `existed` set.
 
     Raises:
         InvalidInputError: The text is empty, or cannot be written as UTF-8.
@@ -146,7 +147,7 @@ def _append_locked(
                 f"{path} would grow beyond files.max_bytes ({rules.max_bytes:,}) and never be read again: "
                 "append less, or to another date"
             )
-        write_whole(descriptor, data, len(before), path)
+        append_whole(descriptor, str(root), path.split("/"), before, data)
     return excerpt_of_lines(path, _lines(before + data), first_line - 1, len(entry))
 
 
@@ -203,11 +204,17 @@ class Bootstrap:
 
     @property
     def text(self) -> str:
-        """All files as Markdown for a system prompt, each below its path and followed by its note; "" for no files."""
-        return "\n\n".join(
-            "\n\n".join(filter(None, (f"## {file.path}", file.text, file.note and f"({file.note})")))
-            for file in self.files
-        )
+        """All files for a system prompt, each followed by its note; "" for no files.
+
+        SOUL.md is shown below its path. The others are memory: each is in a fence with its path, so that nothing in
+        a note can be taken for another file.
+        """
+        shown: list[str] = []
+        for file in self.files:
+            shown += [f"## {file.path}"] if file.path == SOUL else []
+            text = harmless(file.text) if file.path == SOUL or not file.text else fenced(file.text, file.path)
+            shown += filter(None, (text, file.note and f"({file.note})"))
+        return "\n\n".join(shown)
 
 
 def bootstrap(root: Path, *, private: bool, max_chars: int, today: datetime.date, rules: FilesConfig) -> Bootstrap:

@@ -10,16 +10,13 @@ import stat
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from openclaw_memory._safe import has_controls
 from openclaw_memory.config import FilesConfig, SessionsConfig
 from openclaw_memory.config.config import OF_THE_AGENT, is_passed_over, may_be_of_the_agent
-from openclaw_memory.errors import ConfigError, NotFoundError, PathNotAllowedError
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+from openclaw_memory.config.globs import is_matched, read_globs
+from openclaw_memory.errors import NotFoundError, PathNotAllowedError
 
 ROOT_NOTES = ("MEMORY.md", "USER.md")
 LOWER_CASE_NOTE = "memory.md"  # counts only where there is no MEMORY.md
@@ -143,9 +140,9 @@ def counts(rules: FilesConfig, path: str) -> bool:
     Raises:
         ConfigError: a glob cannot be read.
     """
-    if rules.include and not _globs("files.include", rules.include).match_file(path):
+    if rules.include and not is_matched(read_globs("files.include", rules.include), path):
         return False
-    return not (rules.exclude and _globs("files.exclude", rules.exclude).match_file(path))
+    return not (rules.exclude and is_matched(read_globs("files.exclude", rules.exclude), path))
 
 
 def why_left_out(info: os.stat_result, rules: FilesConfig, path: str = "") -> str | None:
@@ -162,15 +159,19 @@ def why_left_out(info: os.stat_result, rules: FilesConfig, path: str = "") -> st
     return None
 
 
-def is_unicode(path: str) -> bool:
-    """Return whether a path is text that can be stored: names on disk may be any bytes, read as lone surrogates."""
-    if path.isascii():
-        return True
+def wrong_name(path: str) -> str | None:
+    """Return what keeps a path from being stored and cited, as a phrase that follows it; None if nothing does.
+
+    Names on disk may be any bytes, which are read as lone surrogates. A control character or the end of a line would
+    tear a citation apart.
+    """
+    if path.isascii() and path.isprintable():
+        return None
     try:
         path.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        return "has a name that is not UTF-8: rename it"
+    return "has a control character or a line break in its name: rename it" if has_controls(path) else None
 
 
 def exact_path_tier(query: str, path: str) -> int:
@@ -221,7 +222,7 @@ def note_date(path: str) -> datetime.date | None:
 
 
 def _allowed(root: Path, rules: FilesConfig, relative: str) -> Place | None:
-    if not relative.endswith(".md") or "\0" in relative or not is_unicode(relative):
+    if not relative.endswith(".md") or wrong_name(relative):
         return None
     parts = tuple(relative.split("/"))
     if relative in ROOT_NOTES or (relative == LOWER_CASE_NOTE and ROOT_NOTES[0] not in _names(root)):
@@ -245,7 +246,7 @@ def _transcript(root: Path, sessions: SessionsConfig | None, relative: str) -> P
     folder = transcripts_place(root, sessions)
     where, _, name = relative.rpartition("/")
     inside = where == TRANSCRIPTS or os.path.normpath(root / where) == os.path.join(folder.base, *folder.parts)
-    if not inside or "\0" in name or not is_unicode(name):
+    if not inside or wrong_name(name):
         return None
     return Place(f"{TRANSCRIPTS}/{name}", folder.base, (*folder.parts, name))
 
@@ -300,19 +301,6 @@ def _kind(mode: int) -> str:
         stat.S_IFCHR: "a character device",
     }
     return kinds.get(stat.S_IFMT(mode), "something special")
-
-
-@lru_cache(maxsize=16)
-def _globs(setting: str, patterns: tuple[str, ...]) -> GitIgnoreSpec:
-    from pathspec import GitIgnoreSpec
-
-    try:
-        return GitIgnoreSpec.from_lines(patterns)
-    except (ValueError, re.error) as error:
-        raise ConfigError(
-            f"{setting} holds a pattern that cannot be read: {error}; patterns are those of a .gitignore: correct it "
-            "in the settings, or in .memory/config.toml of the workspace"
-        ) from error
 
 
 def _folded(path: str) -> str:

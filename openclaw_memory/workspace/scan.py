@@ -12,6 +12,7 @@ from pathlib import Path
 from shlex import quote
 from typing import NamedTuple, TypeAlias
 
+from openclaw_memory._safe import in_one_line
 from openclaw_memory.config import FilesConfig, SessionsConfig
 from openclaw_memory.config.config import is_passed_over
 from openclaw_memory.errors import WorkspaceError
@@ -30,9 +31,9 @@ from openclaw_memory.workspace.paths import (
     is_memory,
     is_set_apart,
     is_transcript,
-    is_unicode,
     transcripts_place,
     why_left_out,
+    wrong_name,
 )
 
 # A few thousand names take some milliseconds to look at. A home folder holds millions.
@@ -89,8 +90,8 @@ def scan(root: Path, rules: FilesConfig, sessions: SessionsConfig | None = None)
             skipped.append(Skipped(_printable(path), f"cannot be looked at: {found.strerror}"))
         elif isinstance(found, str):
             skipped.append(Skipped(_printable(path), found))
-        elif not is_unicode(path):
-            skipped.append(Skipped(_printable(path), "has a name that is not UTF-8: rename it"))
+        elif reason := wrong_name(path):
+            skipped.append(Skipped(_printable(path), reason))
         elif reason := why_left_out(found, rules, path):
             skipped.append(Skipped(path, reason))
         elif (first := first_names.setdefault(_identity(path, found), path)) != path:
@@ -102,7 +103,7 @@ def scan(root: Path, rules: FilesConfig, sessions: SessionsConfig | None = None)
             break
         else:
             source: Source = "sessions" if is_transcript(path) else "memory"
-            files[path] = MemoryFile(path, source, found.st_size, found.st_mtime_ns, found.st_ino)
+            files[path] = MemoryFile(path, source, found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)
     return Scan(tuple(files.values()), tuple(skipped), tuple(unreadable))
 
 
@@ -122,7 +123,7 @@ def notes_below(root: Path, folder: str, rules: FilesConfig) -> Iterator[tuple[s
     for path, found in _walk(os.path.join(place.base, *place.parts), folder):
         if isinstance(found, OSError):
             raise WorkspaceError(f"{_printable(path)} cannot be looked at: {found.strerror}; fix its permissions")
-        if isinstance(found, str) or not is_unicode(path) or not counts(rules, path):
+        if isinstance(found, str) or wrong_name(path) or not counts(rules, path):
             continue
         if why_left_out(found, rules, path) is None:
             yield path, found
@@ -269,7 +270,7 @@ def _look(entry: os.DirEntry[str], path: str, suffix: str = ".md") -> Iterator[_
 
 
 def _printable(path: str) -> str:
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return in_one_line(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
 
 
 # --- what does not count -----------------------------------------------------------------------------------------

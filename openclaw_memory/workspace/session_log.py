@@ -104,7 +104,7 @@ class SessionLog:
         """Add entries in one write, and return their ids once all of them are on disk.
 
         See `append_entry` for what each gets; the first follows the last entry of the log, each other the one before
-        it.
+        it. A process that is killed meanwhile may leave the first of them, and half a line, which is not read.
 
         Args:
             entries: The entries, each with its `type`.

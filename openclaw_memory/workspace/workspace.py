@@ -241,6 +241,10 @@ class Workspace:
     ) -> Excerpt:
         """Add `text` to the note of a day, completely or not at all, and return its lines.
 
+        Up to 4,096 bytes are one write(2), which a kill can only part in the instant between two pages of the file. A
+        longer text comes with a file that takes the place of the note, if that can be replaced: it has no hard links,
+        its folder can be written, and there is room for a copy.
+
         Args:
             text: What to add; Markdown.
             date: A day, or its ISO form `2026-11-21`; today by default.

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,40 @@ def test_a_hostile_query_is_answered_and_harms_nothing(memory, query):
 @given(query=st.text(max_size=60) | st.text(alphabet='ab"()*:^-+{} \0ANDORT北\u0301', max_size=40))
 def test_any_text_is_a_query(memory, query):
     check(memory, query)
+
+
+ONE_KIND = [
+    "a", "_", "a-", "a_b ", "1", "1 ", "9", "Ab ", "é", "e\u0301", "\u0301", "北", "🦄", "ﷺ", "ß", "İ", "ab1", "jan ", "may ",
+    "1 jan ", "2026-01-02 ", "2026年1月", "Ａ", "½", "\u0e01", "\u0915\u093f", "א\u05b0", "\0", "(", "\u200b", "a'", "/",
+]  # fmt: skip
+ALL_KINDS = {
+    "Chinese": "".join(chr(0x4E00 + at * 7 % 20_000) for at in range(1999)),
+    "Korean": "".join(chr(0xAC00 + at * 7 % 11_000) for at in range(1999)),
+    "words": " ".join(f"w{at}" for at in range(500))[:1999],
+    "joined": "-".join(chr(97 + at % 26) + chr(97 + at // 26 % 26) for at in range(700))[:1999],
+    "humps": "".join(chr(97 + at % 26) + chr(65 + at // 26 % 26) for at in range(1000))[:1999],
+    "dates": " ".join(f"{at % 28 + 1} jan {1900 + at % 190}" for at in range(200))[:1999],
+}
+
+
+@pytest.mark.parametrize("query", [(kind * 1999)[:1999] for kind in ONE_KIND] + list(ALL_KINDS.values()), ids=ascii)
+def test_a_query_of_many_characters_of_one_kind_is_answered(memory, query):
+    check(memory, query)
+
+
+@pytest.mark.nightly
+def test_no_query_takes_a_tenth_of_a_second_of_a_processor(memory):
+    chance, slowest = random.Random(1), (0.0, "")
+    kinds = [*ONE_KIND, *(character for query in ALL_KINDS.values() for character in query[:60])]
+    fuzzed = ("".join(chance.choices(kinds, k=chance.randrange(1, 700))) for _ in range(10_000))
+    long = [(kind * 1999)[:1999] for kind in ONE_KIND]
+    memory.search(long[0])  # loads what searches need
+    for query in (*HOSTILE, *long, *ALL_KINDS.values(), *fuzzed):
+        started = time.thread_time()
+        memory.search(query)
+        slowest = max(slowest, (time.thread_time() - started, query))
+    print(f"\n{slowest[0] * 1000:.0f} ms at most, for {slowest[1][:40]!a}")
+    assert slowest[0] < 0.1
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ class Work(NamedTuple):
 
 
 LINES = "".join(f"line {number}\n" for number in range(4000))  # more than a page, and than a pipe holds
+LONG = "plum " * 2000  # more than one write(2) is trusted with
 WORKS = {
     "append to a note": Work(
         {"memory/2026-11-21.md": LINES},
@@ -48,6 +49,20 @@ WORKS = {
         "memory/2026-11-21.md",
         (None, ""),
         "# 2026-11-21\n\nfirst\n",
+    ),
+    "append a long text": Work(
+        {"memory/2026-11-21.md": LINES},
+        f"workspace.append({LONG!r}, date='2026-11-21', skip_existing=True)",
+        "memory/2026-11-21.md",
+        (LINES,),
+        f"{LINES}{LONG}\n",
+    ),
+    "append a long text to a new note": Work(
+        {},
+        f"workspace.append({LONG!r}, date='2026-11-21')",
+        "memory/2026-11-21.md",
+        (None, ""),
+        f"# 2026-11-21\n\n{LONG}\n",
     ),
     "edit": Work(
         {"memory/topic.md": LINES},

@@ -11,11 +11,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import apsw
 import pytest
 from processes import QUIET, content, fresh, points, synced, traced, why_not_traced
 
 from openclaw_memory import Memory
-from openclaw_memory.store import SqliteStore
+from openclaw_memory.store import SqliteStore, signature
 
 pytestmark = pytest.mark.skipif(why_not_traced() is not None, reason=str(why_not_traced()))
 
@@ -111,9 +112,17 @@ def rows(index: Path) -> tuple[bool, dict[str, Any]]:
 def run(begun: Path, kind: Kind, name: str, *options: object) -> tuple[Path, int]:
     root = begun.with_name(name)
     shutil.copytree(begun, root)  # with its times: what was indexed is not in doubt
+    if kind.indexed:
+        sign(root / ".memory/index.sqlite")
     done = traced(CHILD, root, *["force"][: kind.force], options=options)
     assert done.returncode == 0 or "inject" in str(options), done.stderr
     return root, done.returncode
+
+
+def sign(index: Path) -> None:
+    """Sign a copy for its new place, where it would be built anew."""
+    with closing(apsw.Connection(str(index))) as db:
+        signature.sign(db)
 
 
 @pytest.mark.parametrize("most", [POINTS, pytest.param(None, marks=pytest.mark.nightly)], ids=["some", "all"])

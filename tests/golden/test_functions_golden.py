@@ -61,7 +61,7 @@ def number(value: Any) -> Any:
 
 
 def chunked(given: Any) -> list[dict[str, Any]]:
-    chunks = chunk_tokens(given["content"], given["tokens"], given["overlap"])
+    chunks = list(chunk_tokens(given["content"], given["tokens"], given["overlap"]))
     return [{**placed(c), "hash": sha256(as_utf8(c.text)).hexdigest()} for c in chunks]
 
 

@@ -16,8 +16,8 @@ from openclaw_memory.types import FileRecord, MemoryFile
 
 SECOND = 1_000_000_000
 LONG_AGO = 1_000 * SECOND + 123_456_789
-FILE = MemoryFile("memory/a.md", "memory", size=10, mtime_ns=LONG_AGO, inode=7)
-RECORD = FileRecord("memory/a.md", "memory", "hash", 10, LONG_AGO, 7, checked_ns=LONG_AGO + SECOND)
+FILE = MemoryFile("memory/a.md", "memory", size=10, mtime_ns=LONG_AGO, inode=7, ctime_ns=LONG_AGO)
+RECORD = FileRecord("memory/a.md", "memory", "hash", 10, LONG_AGO, 7, LONG_AGO + SECOND, ctime_ns=LONG_AGO)
 
 
 def test_a_file_with_the_stamp_it_had_is_unchanged():
@@ -29,12 +29,16 @@ def test_a_file_that_the_index_does_not_know_is_fresh():
     assert compare([FILE], {}).fresh == (FILE,)
 
 
-@pytest.mark.parametrize("change", [{"size": 11}, {"mtime_ns": LONG_AGO - 1}, {"inode": 8}, {"source": "sessions"}])
+@pytest.mark.parametrize(
+    "change",
+    [{"size": 11}, {"mtime_ns": LONG_AGO - 1}, {"ctime_ns": LONG_AGO + 1}, {"inode": 8}, {"source": "sessions"}],
+)
 def test_any_difference_in_the_stamp_makes_a_file_touched_also_an_older_mtime(change):
     file = replace(FILE, **change)  # type: ignore[arg-type]
     assert compare([file], {FILE.path: RECORD}).touched == (file,)
 
 
+@pytest.mark.parametrize("stamp", ["mtime_ns", "ctime_ns"])
 @pytest.mark.parametrize(
     ("mtime_ns", "checked_after_ns", "in_doubt"),
     [
@@ -46,12 +50,17 @@ def test_any_difference_in_the_stamp_makes_a_file_touched_also_an_older_mtime(ch
         (1_000 * SECOND, 3 * SECOND, False),
     ],
 )
-def test_a_file_read_within_a_tick_of_its_last_write_is_in_doubt(mtime_ns, checked_after_ns, in_doubt):
-    file = replace(FILE, mtime_ns=mtime_ns)
-    record = replace(RECORD, mtime_ns=mtime_ns, checked_ns=mtime_ns + checked_after_ns)
+def test_a_file_read_within_a_tick_of_its_last_write_is_in_doubt(stamp, mtime_ns, checked_after_ns, in_doubt):
+    early: dict[str, Any] = {"mtime_ns": 1, "ctime_ns": 1}
+    file = replace(FILE, **early | {stamp: mtime_ns})
+    record = replace(RECORD, **early | {stamp: mtime_ns}, checked_ns=mtime_ns + checked_after_ns)
     difference = compare([file], {file.path: record})
     assert difference.doubtful == ((file,) if in_doubt else ())
     assert difference.dirty == ()
+
+
+def test_a_store_that_keeps_no_ctime_does_not_make_every_file_touched():
+    assert compare([FILE], {FILE.path: replace(RECORD, ctime_ns=0)}).unchanged == 1
 
 
 def test_dirty_names_what_is_fresh_touched_or_vanished():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -295,11 +296,14 @@ def test_what_was_recalled_is_never_indexed_again(place):
         fenced("memo quince\n\n# memo quince", "memory/a.md#L3"),
         "memo after",
         "<relevant-memories>\nmemo quince\n</relevant-memories>",
+        fenced("memo quince", "memory/a.md#L3").upper(),
         "memo last",
         fenced("memo", "b")[:30],
         "memo of somebody else",
     )
     place.say(PATH, f"memo said {fenced('memo quince', 'MEMORY.md')} memo pear")
+    place.say(PATH, f"memo said {json.dumps({'text': fenced('memo quince', 'MEMORY.md')})} memo fig")
+    place.say(PATH, f"memo said {fenced('memo quince', 'MEMORY.md').upper()} memo plum")
     place.sync()
 
     assert place.store.search_text(["quinc"], 9) == []
@@ -312,7 +316,9 @@ def test_what_was_recalled_is_never_indexed_again(place):
         assert all(not words or words == lines[number - 1] for number, words in zip(at, found, strict=True))
     words = {word for stored in place.store.file_chunks("MEMORY.md") for word in stored.chunk.text.split("\n")}
     assert {"memo before", "memo after", "memo last", "memo of somebody else"} <= words
-    assert [stored.chunk.text for stored in place.store.file_chunks(PATH)] == ["User: memo said memo pear"]
+    assert [stored.chunk.text for stored in place.store.file_chunks(PATH)] == [
+        'User: memo said memo pear\nUser: memo said {"text": ""} memo fig\nUser: memo said memo plum'
+    ]
 
 
 def test_a_line_that_somebody_goes_on_with_is_taken_back(place, open_place):

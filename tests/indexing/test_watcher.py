@@ -39,7 +39,7 @@ def delete_and_restore(root: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [append, save_as_vim_does, replace_atomically, delete_and_restore])
-def test_a_change_is_followed_by_one_sync_and_the_file_is_never_dropped(watched, root, change):
+def test_a_change_is_found_by_one_sync_and_the_file_is_never_dropped(watched, root, change):
     one, index = watched(root, replace(CONFIG, sync=SyncConfig(debounce_seconds=3600.0)))
     before = index.records["memory/a.md"]
     change(root)
@@ -47,7 +47,9 @@ def test_a_change_is_followed_by_one_sync_and_the_file_is_never_dropped(watched,
     assert len(index.reports) == 1
     one._pauses["memory"]._seconds = 0.0  # the pause is over, however long the change took
     eventually(lambda: index.records["memory/a.md"] != before and not one.is_behind)
-    assert [(report.changed, report.removed) for report in index.reports[1:]] == [(("memory/a.md",), ())]
+    # The last event may arrive after the pause was ended: what follows it finds nothing new.
+    findings = [(report.changed, report.removed) for report in index.reports[1:] if report.changed or report.removed]
+    assert findings == [(("memory/a.md",), ())]
 
 
 def make_a_folder_full(root: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from openclaw_memory.errors import CorruptIndexError, StoreError
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.store.rows import checksum
+from openclaw_memory.store.rows import checksum, hasher
 from openclaw_memory.types import Chunk, StoredChunk
 
 
@@ -55,14 +55,14 @@ def test_any_text_comes_back_as_it_was_written(store, build, text):
     assert store.verify() == ()
 
 
-def test_a_checksum_tells_chunks_apart_and_fits_four_bytes():
+def test_a_checksum_tells_chunks_apart_and_fits_an_integer_of_sqlite():
     made = [
-        checksum(StoredChunk(number, "memory/a.md", "memory", Chunk(1, 1, 0, "text", "", section)))
+        checksum(hasher(), StoredChunk(number, "memory/a.md", "memory", Chunk(1, 1, 0, "text", "", section), 0), None)
         for number in range(100)
         for section in range(10)
     ]
     assert len(set(made)) == len(made)
-    assert all(-(1 << 31) <= value < 1 << 31 for value in made)
+    assert all(-(1 << 63) <= value < 1 << 63 for value in made)
     assert min(made) < 0 < max(made)
 
 
@@ -71,7 +71,7 @@ def test_a_checksum_tells_chunks_apart_and_fits_four_bytes():
     [
         ("DROP TABLE chunks", "no such table"),
         ("DROP TABLE chunk_terms_config", "vtable constructor failed"),
-        ("ALTER TABLE chunks DROP COLUMN section", "no such column"),
+        ("ALTER TABLE chunks DROP COLUMN section", "its table 'chunks' is not ours"),
         ("UPDATE chunk_vectors_chunks SET validity = x'00'", "size doesn't match"),
         ("UPDATE files SET size = 'large'", "odd"),
         ("UPDATE files SET path = CAST(x'ff' AS TEXT) WHERE id = 1", "decode"),
@@ -81,7 +81,7 @@ def test_tables_that_are_missing_or_make_no_sense_are_damage(store, path, build,
     build.fill(store, build.units(100))
     store.close()
     change(path, statement)
-    damaged = SqliteStore.open(path)
+    damaged = SqliteStore(path)
 
     def look():
         damaged.files()

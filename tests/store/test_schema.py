@@ -8,86 +8,25 @@ import pytest
 from openclaw_memory import Memory
 from openclaw_memory.errors import EmbedderError, StoreError
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.store.connection import APPLICATION_ID
 from openclaw_memory.store.schema import SCHEMA_VERSION
-from openclaw_memory.text.terms import segment
 
-SCHEMA_1 = r"""
-CREATE TABLE meta (key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
-CREATE TABLE files (
-  id INTEGER PRIMARY KEY,
-  path TEXT NOT NULL UNIQUE,
-  source TEXT NOT NULL,
-  hash TEXT NOT NULL,
-  size INTEGER NOT NULL,
-  mtime_ns INTEGER NOT NULL,
-  inode INTEGER NOT NULL,
-  checked_ns INTEGER NOT NULL
-);
-CREATE TABLE chunks (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
-  file_id INTEGER NOT NULL,
-  vector_id INTEGER,
-  start_line INTEGER NOT NULL,
-  end_line INTEGER NOT NULL,
-  start_char INTEGER NOT NULL,
-  section INTEGER NOT NULL,
-  context TEXT NOT NULL,
-  text TEXT NOT NULL
-);
-CREATE INDEX chunks_by_file ON chunks (file_id);
-CREATE TABLE models (id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE, dims INTEGER);
-CREATE TABLE vectors (
-  id INTEGER PRIMARY KEY,
-  model_id INTEGER NOT NULL,
-  key BLOB NOT NULL,
-  embedding BLOB NOT NULL,
-  UNIQUE (model_id, key)
-);
-CREATE VIRTUAL TABLE chunk_terms USING fts5 (
-  terms, context_terms, content='', contentless_delete=1,
-  tokenize="ascii tokenchars '!#$%&''()*+,-./:;<=>?@[\]^_`{|}~'"
-);
-CREATE VIRTUAL TABLE term_counts USING fts5vocab (chunk_terms, 'row');
-"""
-CHUNK_COLUMNS = "id, file_id, vector_id, start_line, end_line, start_char, section, context, text"
-COPIES = (
-    "INSERT INTO meta SELECT * FROM new.meta WHERE key = 'memory_index_meta_v1'",
-    "INSERT INTO files SELECT id, path, source, hash, size, mtime_ns, inode, checked_ns FROM new.files",
-    f"INSERT INTO chunks SELECT {CHUNK_COLUMNS} FROM new.chunks",
-    "INSERT INTO models SELECT * FROM new.models",
-    "INSERT INTO vectors SELECT * FROM new.vectors",
-    "UPDATE meta SET value = json_set(value, '$.schema_version', 1)",
-)
+OLDER = SCHEMA_VERSION - 1
 
 
-def make_schema_1(path, *, copy=True):
-    """Turn an index into one as version 1 left it: the same files, chunks and vectors in its tables."""
-    new = path.with_name("new.sqlite")
-    path.rename(new)
+def make_older(path):
+    """Turn an index into one as the version before would have left it, as far as that can be told from the outside."""
     db = apsw.Connection(str(path))
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute(SCHEMA_1)
-    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    if copy:
-        db.execute("ATTACH ? AS new", (str(new),))
-        for statement in COPIES:
-            db.execute(statement)
-        db.execute("DETACH new")
-        for chunk_id, text in db.execute("SELECT id, text FROM chunks").fetchall():
-            db.execute(
-                "INSERT INTO chunk_terms (rowid, terms, context_terms) VALUES (?, ?, '')", (chunk_id, segment(text))
-            )
+    db.execute(f"UPDATE meta SET value = json_set(value, '$.schema_version', {OLDER}) WHERE key LIKE 'memory_index%'")
+    db.execute(f"PRAGMA user_version = {OLDER}")
     db.close()
-    new.unlink()
 
 
 @pytest.fixture
 def old(store, path, build):
-    """A store opened on a file of schema 1 that holds 60 chunks."""
+    """A store opened on an older file that holds 60 chunks."""
     build.fill(store, build.units(60), per_file=20)
     store.close()
-    make_schema_1(path)
+    make_older(path)
     opened = SqliteStore.open(path)
     yield opened
     opened.close()
@@ -104,10 +43,10 @@ def folder(tmp_path):
 
 def test_an_older_index_is_read_as_ever(old, build):
     vector = build.units(60)[7]
-    assert old.meta().schema_version == 1
+    assert old.meta().schema_version == OLDER
     assert old.files()["memory/0.md"] == build.record("memory/0.md")
     assert (old.describe().chunks, len(old.files()), len(old.file_chunks("memory/20.md"))) == (60, 3, 20)
-    assert len(old.search_text(["text"], 100)) == 60
+    assert len(old.search_text(["all"], 100)) == 60
     assert [hit.chunk_id for hit in old.search_vector(vector, 1)] == [8]
     assert old.vectors([8])[8] == pytest.approx(vector, abs=1e-5)
     assert old.known_vectors([build.key(7)]) == {build.key(7)}
@@ -145,7 +84,7 @@ def test_vectors_can_be_gathered_in_an_older_index_and_a_reset_keeps_them(old, b
 
 def test_a_file_of_which_nothing_was_ever_known_gets_its_tables_too(store, path, build):
     store.close()
-    make_schema_1(path, copy=False)
+    make_older(path)
     old = SqliteStore.open(path)
     assert old.files() == {}
     build.fill(old, build.units(3))
@@ -175,14 +114,14 @@ def test_a_memory_answers_from_an_older_index_and_a_sync_builds_it_again(folder)
         assert memory.sync().embedded == 3
         expected = [result.citation for result in memory.search("When does the plumber come?")]
     index = folder / ".memory" / "index.sqlite"
-    make_schema_1(index)
+    make_older(index)
     (folder / "memory" / "note-1.md").write_text("# Note\n\nAnna plays the viola.\n", encoding="utf-8")
     with Memory.open(folder, embedder="hashing") as memory:
         found = memory.search("When does the plumber come?")
         assert (found[0].citation, found.mode, found.stale) == (expected[0], "hybrid", True)
-        assert any("schema 1" in notice for notice in memory.status(deep=True).notices)
+        assert any(f"schema {OLDER}" in notice for notice in memory.status(deep=True).notices)
         report = memory.sync()
-        assert report.rebuilt == f"the index had schema 1, this version writes {SCHEMA_VERSION}"
+        assert report.rebuilt == f"the index had schema {OLDER}, this version writes {SCHEMA_VERSION}"
         assert (report.changed, report.unchanged, report.embedded) == (("memory/note-1.md",), 2, 1)
         assert memory.search("Anna viola")[0].path == "memory/note-1.md"
         assert memory.sync().rebuilt is None
@@ -193,7 +132,7 @@ def test_a_rebuild_that_is_killed_halfway_goes_on_in_the_new_tables(folder):
     with Memory.open(folder, embedder="hashing") as memory:
         memory.sync()
     index = folder / ".memory" / "index.sqlite"
-    make_schema_1(index)
+    make_older(index)
     store = SqliteStore.open(index)
     store._reset(replace(store.meta(), schema_version=SCHEMA_VERSION))
     store.close()
@@ -209,6 +148,6 @@ def test_a_reset_that_is_refused_changes_nothing(request, store, build, older):
         build.fill(index, build.units(60), per_file=20)
     with pytest.raises(EmbedderError, match="have 99 dimensions"):
         index.begin_build(replace(build.META, dims=99)).publish()
-    assert (index.describe().chunks, len(index.search_text(["text" if older else "all"], 100))) == (60, 60)
+    assert (index.describe().chunks, len(index.search_text(["all"], 100))) == (60, 60)
     assert [hit.chunk_id for hit in index.search_vector(build.units(60)[7], 1)] == [8]
     assert index.verify() == ()

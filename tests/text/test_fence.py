@@ -1,11 +1,14 @@
 """The fence around recalled text holds whatever is put into it, and is found again."""
 
+import html
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.text.fence import NAME, fenced, without_cut_off, without_fenced
+from openclaw_memory.text.fence import NAME, fenced, without_cut_off, without_fenced, without_recalled
 
 MARK = "0123456789abcdef"
 PIECES = st.sampled_from(
@@ -117,3 +120,55 @@ def test_lines_keep_their_numbers(pieces):
     text = "".join(pieces)
 
     assert without_fenced(text).count("\n") == text.count("\n")
+
+
+def kept(block):
+    """A block as programs keep it that are not ours."""
+    once = json.dumps({"content": block})
+    return {
+        "as it is": block,
+        "capitals": block.upper(),
+        "JSON": once,
+        "JSON in JSON": json.dumps([once]),
+        "JSON in JSON in JSON": json.dumps(json.dumps(json.dumps(block))),
+        "JSON for HTML": once.replace("<", "\\u003c").replace(">", "\\u003E"),
+        "JSON of PHP": once.replace("/", "\\/"),
+        "JSON for HTML in JSON": json.dumps(once.replace("<", "\\u003c").replace('\\"', "\\u0022")),
+        "HTML": html.escape(block),
+        "Python": repr(block),
+        "single quotes": block.replace('"', "'"),
+        "spaces": block.replace(' id="', '  ID = "').replace('">', '" >'),
+    }
+
+
+KINDS = list(kept(""))
+OPENCLAWS = "<relevant-memories>\nThe key is with Ana.\n</relevant-memories>"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("block", [fenced("The key is with Ana.\n\n# Keys", "MEMORY.md#L3"), OPENCLAWS])
+def test_a_block_that_another_program_has_escaped_is_cut_out_too(kind, block):
+    text = kept(block)[kind]
+    assert "KEY" in text.upper()
+    left = without_fenced(f"before {text} after")
+    assert left.startswith("before ")
+    assert left.endswith(" after")
+    assert "KEY" not in left.upper()
+    assert left.count("\n") == text.count("\n")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_block_that_was_escaped_and_cut_off_ends_there(kind):
+    text = kept(fenced("The key is with Ana.", "MEMORY.md#L3"))[kind]
+    left = without_cut_off(f"before {text[: text.upper().index('ANA')]}")
+    assert left.startswith("before ")
+    assert "KEY" not in left.upper()
+    assert NAME not in without_recalled(text[:-60]).lower()
+
+
+@pytest.mark.parametrize(
+    "piece", ["\\", "<", "&lt;", "<recalled-memory ", f'<{NAME} id="{MARK}"', "<relevant-memories>", " "]
+)
+def test_a_megabyte_of_a_piece_of_a_fence_is_read_in_one_go(piece):
+    text = piece * (1_000_000 // len(piece))
+    assert without_fenced(text) == text  # what is quadratic takes hours

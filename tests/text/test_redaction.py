@@ -1,81 +1,23 @@
 """Secrets are masked, and what only looks like one is not."""
 
+import re
+import time
+
 import pytest
+import secret_samples
 from hypothesis import given
 from hypothesis import strategies as st
+from secret_samples import HARMLESS, HEX, MIXED
 
-from openclaw_memory.text.redaction import _TOKENS, masked, redact, redact_session
+from openclaw_memory.text.redaction import masked, redact, redact_session
+from openclaw_memory.text.secret_formats import KNOWN, LISTED
 
-HEX = "0123456789abcdef" * 4
-MIXED = "aB3dE6gH9jK2mN5pQ8sT1vW4xY7z" * 3
-UPPER = "A1B2C3D4E5F6G7H8" * 3
+FORMATS = [*KNOWN, *LISTED]
+TOKENS = {**secret_samples.KNOWN, **secret_samples.LISTED}
 
-# As the providers' documentation shows them; none was ever valid.
-TOKENS = {
-    "openai": f"sk-proj-{MIXED[:48]}",
-    "anthropic": f"sk-ant-api03-{MIXED[:60]}",
-    "stripe": f"sk_live_{MIXED[:24]}",
-    "stripe test": f"rk_test_{MIXED[:24]}",
-    "stripe hook": f"whsec_{MIXED[:32]}",
-    "github": f"ghp_{MIXED[:36]}",
-    "github app": f"ghs_{MIXED[:36]}",
-    "github oauth": f"gho_{MIXED[:36]}",
-    "github user": f"ghu_{MIXED[:36]}",
-    "github refresh": f"ghr_{MIXED[:36]}",
-    "github fine": f"github_pat_{MIXED[:22]}_{MIXED[:58]}",
-    "gitlab": f"glpat-{MIXED[:20]}",
-    "slack": f"xoxb-123456789012-{MIXED[:24]}",
-    "slack app": f"xapp-1-A0123-{MIXED[:24]}",
-    "slack hook": f"https://hooks.slack.com/services/T0001/B0001/{MIXED[:24]}",
-    "google": f"AIza{MIXED[:35]}",
-    "google oauth": f"ya29.{MIXED[:40]}",
-    "google client": f"GOCSPX-{MIXED[:28]}",
-    "aws": f"AKIA{UPPER[:16]}",
-    "aws session": f"ASIA{UPPER[:16]}",
-    "hugging face": f"hf_{MIXED[:34]}",
-    "groq": f"gsk_{MIXED[:52]}",
-    "xai": f"xai-{MIXED[:60]}",
-    "perplexity": f"pplx-{MIXED[:48]}",
-    "replicate": f"r8_{MIXED[:37]}",
-    "tavily": f"tvly-{MIXED[:32]}",
-    "nvidia": f"nvapi-{MIXED[:64]}",
-    "langsmith": f"lsv2_pt_{HEX[:32]}_{HEX[:10]}",
-    "npm": f"npm_{MIXED[:36]}",
-    "pypi": f"pypi-AgEIcHlwaS5vcmc{MIXED[:60]}",
-    "rubygems": f"rubygems_{HEX[:48]}",
-    "docker": f"dckr_pat_{MIXED[:27]}",
-    "digitalocean": f"dop_v1_{HEX[:64]}",
-    "shopify": f"shpat_{HEX[:32]}",
-    "sendgrid": f"SG.{MIXED[:22]}.{MIXED[:43]}",
-    "twilio": f"SK{HEX[:32]}",
-    "telegram": f"123456789:AA{MIXED[:33]}",
-    "linear": f"lin_api_{MIXED[:40]}",
-    "notion": f"ntn_{MIXED[:43]}",
-    "figma": f"figd_{MIXED[:40]}",
-    "databricks": f"dapi{HEX[:32]}",
-    "atlassian": f"ATATT3{MIXED[:60]}",
-    "vault": f"hvs.{MIXED[:60]}",
-    "supabase": f"sbp_{HEX[:40]}",
-    "supabase key": f"sb_secret_{MIXED[:30]}",
-    "grafana": f"glsa_{MIXED[:32]}_{HEX[:8]}",
-    "postman": f"PMAK-{HEX[:24]}-{HEX[:34]}",
-    "jwt": f"eyJhbGciOiJIUzI1NiJ9.{MIXED[:40]}.{MIXED[:43]}",
-    "age": f"AGE-SECRET-KEY-1{UPPER[:48]}",
-}  # fmt: skip
 
-HINTS = [hint for _, tokens in _TOKENS for hint, _ in tokens]
-
-HARMLESS = [
-    "The task-force-of-2026 met; sk-learn-contrib-extensions is a package.",
-    "commit 3f786850e387550fdab836ed7e6dc881de23001b fixed it", "id 0b6ad4f2-9f0e-4a51-bb0e-7a2f6d0f8b11 in the log",
-    "sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
-    "Bearer of bad news, the messenger arrived at 10:30.", "The secret: never give up.",
-    "My password is in the blue notebook.", "The token economy of 2026 was discussed.",
-    "Basic training starts in the morning; basic understanding suffices.",
-    "https://example.org/path?page=2&sort=desc#L3", "ratio 16:9, call at 123456789:30",
-    "SKU SK1234 and HF_HOME, npm_config and hf_hub are names", "The key: C minor; keyboard=qwerty",
-    "ssh user@host.example and mail ana@example.org", "secretary = Ines, monkey: 7, tokens=4000",
-]  # fmt: skip
+def prefixes(formats):
+    return [one.literal for one in formats]
 
 
 @pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)
@@ -88,8 +30,31 @@ def test_a_token_known_by_its_prefix_is_masked(token, around):
         assert token[8:-5] not in safe
 
 
-def test_every_pattern_has_a_token_that_only_it_masks():
-    assert [hint for hint in HINTS if not any(hint in token for token in TOKENS.values())] == []
+@pytest.mark.parametrize("one", FORMATS, ids=prefixes(FORMATS))
+def test_every_pattern_has_a_token_that_only_it_masks(one):
+    assert any(one.literal in token and re.search(one.pattern, token) for token in TOKENS.values())
+
+
+@pytest.mark.parametrize("text", secret_samples.NAMED.values(), ids=secret_samples.NAMED)
+def test_a_token_without_a_form_is_masked_behind_the_name_of_its_provider(text):
+    value = re.split("[=:] ?", text)[-1].strip("'\" ")
+    assert value not in redact(text)
+    assert value[8:-5] not in redact(text)
+
+
+def test_a_password_in_an_address_is_hidden():
+    assert redact("postgres://ana:s3cret@db.example/x") == "postgres://ana:***@db.example/x"
+
+
+@pytest.mark.parametrize("off", ["off", "0", "False", "no"])
+def test_what_only_the_lists_know_is_masked_unless_that_is_switched_off(off, monkeypatch):
+    texts = [*secret_samples.LISTED.values(), *secret_samples.NAMED.values(), "https://ana:s3cret@x.example"]
+    monkeypatch.setenv("OPENCLAW_MEMORY_LISTED_SECRETS", off)
+    # A bot's token of Mapbox holds what looks like a JSON Web Token, and so on.
+    assert sum(redact(text) == text for text in texts) >= len(texts) - 3
+    assert all(redact(text) != text for text in secret_samples.KNOWN.values())
+    monkeypatch.delenv("OPENCLAW_MEMORY_LISTED_SECRETS")
+    assert all(redact(text) != text for text in texts)
 
 
 @pytest.mark.parametrize("text", HARMLESS)
@@ -157,17 +122,39 @@ def test_what_is_masked_stays_as_it_is_and_no_line_moves(text):
         assert safe.count("\n") == text.count("\n") or mask is redact_session
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    "piece", [*HINTS, *TOKENS.values(), "password=", "a_", "A", "://a:", "-----BEGIN PRIVATE KEY-----",
-              '"token":"', "Bearer ", "--token ", "sk-sk-", "eyJaaaaaaaaaaa.", "1", "basic ", "key_", "token: ", "a-"]
-)  # fmt: skip
-def test_no_text_takes_long(piece):
-    import time
+PIECES = [
+    *(one.literal for one in FORMATS), *TOKENS.values(), *secret_samples.NAMED.values(),
+    "password=", "a_", "A", "://a:", "-----BEGIN PRIVATE KEY-----", '"token":"', "Bearer ", "--token ", "sk-sk-",
+    "eyJaaaaaaaaaaa.", "1", "basic ", "key_", "token: ", "a-", "sk-1a", "aask-1a\n", "ghp_1a\n", "\n1a", "\u200b", "k\u200b",
+    "a1\n> ", "aws key ", "aws key=1a1a", "eyJ", "eyJhbGciO", "M1.", "=", ":", "= ", "sl.", "gl", "x" * 399 + "1a\n",
+]  # fmt: skip
 
-    text = (piece * 100_000)[:100_000]
-    start = time.process_time()
-    redact_session(text)
-    redact_session(f"token key bearer basic :// @ {text}")
 
-    assert time.process_time() - start < 2 * 60 * 0.1  # 0.1 s for each pattern
+# Seconds for 100,000 characters, by all patterns together.
+BAR = 0.1
+
+
+def seconds(mask, text):
+    """Processor time; the least of three, since a first time compiles patterns, and others may have had the core."""
+    took = []
+    for _ in range(3):
+        start = time.process_time()
+        mask(text)
+        took.append(time.process_time() - start)
+        if took[-1] < BAR:
+            break
+    return min(took)
+
+
+@pytest.mark.parametrize("size", [3_000, pytest.param(100_000, marks=pytest.mark.nightly)])
+def test_no_text_takes_long(size):
+    worst, worst_of_talk = (0.0, ""), (0.0, "")
+    for piece in PIECES:
+        text = (piece * size)[:size]
+        for whole in (text, f"x.{'a1' * 20} {text}.", f"{text}{TOKENS['github']}"):
+            worst = max(worst, (seconds(redact, whole), piece[:40]))
+        whole = f"token key bearer basic :// @ {text}"
+        worst_of_talk = max(worst_of_talk, (seconds(redact_session, whole), piece[:40]))
+    print(f"at most {worst[0]:.3f} s for {size:,} characters ({worst[1]!r}), in talk {worst_of_talk}")
+    assert worst[0] <= BAR * 2  # on a machine half as fast
+    assert worst_of_talk[0] <= BAR * 8  # eight more patterns, for what is assigned

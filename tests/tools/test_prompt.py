@@ -48,8 +48,9 @@ def test_what_is_recalled_is_one_fence_with_a_citation_above_each_snippet(memory
     text = recall(memory, "gauge", min_score=0)
     assert text.count("<recalled-memory ") == text.count("</recalled-memory ") == 1
     assert without_fenced(text).strip() == ""
-    assert "\n[memory/2026-02-26.md#L3]\nGauge 1 reported E_CAL_DRIFT; a white shield cured it.\n" in text
-    assert "\n\n[memory/2026-02-09.md#L3]\n" in text
+    digits = re.search('id="([0-9a-f]{8})', text)[1]
+    assert f"\n[memory/2026-02-26.md#L3 {digits}]\nGauge 1 reported E_CAL_DRIFT; a white shield cured it.\n" in text
+    assert f"\n\n[memory/2026-02-09.md#L3 {digits}]\n" in text
 
 
 def test_without_citations_no_file_is_named(open_memory):

@@ -29,9 +29,8 @@ def test_a_private_session_starts_with_all_that_an_agent_should_know(root):
     started = Workspace.open(root).bootstrap(now=NOW)
     assert paths(started) == ["SOUL.md", "MEMORY.md", YESTERDAY, TODAY]
     assert started.files[1] == journal.BootstrapFile("MEMORY.md", "# MEMORY.md\n\nwords", 18, 20_000)
-    assert started.text.startswith(
-        "## SOUL.md\n\n# SOUL.md\n\nwords\n\n## MEMORY.md\n\n# MEMORY.md\n\nwords\n\n## memory/"
-    )
+    assert started.text.startswith('## SOUL.md\n\n# SOUL.md\n\nwords\n\n<recalled-memory id="')
+    assert '" from="MEMORY.md">\n# MEMORY.md\n\nwords\n</recalled-memory id="' in started.text
 
 
 def test_a_shared_session_does_not_see_the_long_term_memory(root):

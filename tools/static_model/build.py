@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +137,7 @@ def main() -> None:
     costs = np.minimum(np.round(-1024 * pieces.scores), MAX_COST).astype(np.uint16)
     write_model(options.into, pieces.pieces, costs, vectors, BITS)
     print(f"{options.into}: {options.into.stat().st_size:,} bytes, {len(pieces.pieces):,} pieces")
+    print(f"openclaw_memory/embeddings/static.py: SHA256 = {sha256(options.into.read_bytes()).hexdigest()!r}")
 
 
 if __name__ == "__main__":

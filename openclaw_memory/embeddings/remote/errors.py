@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 from typing import Any
 
 from openclaw_memory.errors import EmbedderError
+from openclaw_memory.text.redaction import redact
 
 
 class FailureKind(Enum):
@@ -114,7 +116,7 @@ def failure(error: Exception, origin: str, secrets: Sequence[str] = ()) -> Servi
     retry_after = _retry_after(getattr(response, "headers", {}), text)
     kind = FailureKind.PASSING if status is None else _kind_of(status, text, hinted=retry_after is not None)
     what = f"answered {status}" if status else "cannot be reached or answered nonsense"
-    shown = KEY.sub(r"\1***", _without(secrets, text))[:LONGEST_MESSAGE]
+    shown = KEY.sub(r"\1***", redact(_without(secrets, text)))[:LONGEST_MESSAGE]
     return ServiceError(f"{origin} {what}: {shown}; {REMEDIES[kind]}", kind, retry_after)
 
 
@@ -124,6 +126,12 @@ def reasons(error: BaseException) -> Iterator[BaseException]:
     while reason is not None:
         yield reason
         reason = reason.__cause__
+
+
+def shows(error: BaseException, secrets: Sequence[str]) -> bool:
+    """Return whether a traceback of the error would show a secret, in its own words or in those it came from."""
+    words = "".join(traceback.format_exception(error))
+    return _without(secrets, words) != words
 
 
 def _kind_of(status: int, text: str, *, hinted: bool) -> FailureKind:

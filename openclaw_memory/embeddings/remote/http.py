@@ -16,7 +16,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from openclaw_memory import _forks
 from openclaw_memory.embeddings.remote.errors import FailureKind, RedirectError, ServiceError, StatusError
-from openclaw_memory.embeddings.remote.service import on_this_machine, public
+from openclaw_memory.embeddings.remote.service import on_this_machine, public, user_of, without_user
 from openclaw_memory.errors import EmbedderError
 
 # Twice what the largest honest answer takes: 2,048 vectors of 3,072 dimensions in base64.
@@ -71,6 +71,17 @@ def sleep(seconds: float) -> None:
         time.sleep(min(left, seconds_left(), STEP_SECONDS))
 
 
+@contextmanager
+def answers_within(most_bytes: int) -> Iterator[None]:
+    """Refuse answers to this thread that are longer than what it asks for can take."""
+    before: int | None = getattr(_current, "most_bytes", None)
+    _current.most_bytes = most_bytes
+    try:
+        yield
+    finally:
+        _current.most_bytes = before
+
+
 # --- the client --------------------------------------------------------------------------------------------------
 
 
@@ -84,13 +95,14 @@ def http_client(
     """Return an `httpx.Client` for the server of `url`, to be used from several threads.
 
     It uses the environment's proxies, except for servers on this machine. Requests end at the deadlines of the
-    pipeline that calls `Service.send`.
+    pipeline that calls `Service.send`. A user and a password in `url` are sent with each request: leave them out of
+    the addresses that are asked, since those are logged.
 
     Args:
         url: The address of the server.
         headers: Sent with each request.
         library: `httpx`, or its fork `httpx2` for an SDK that takes that one.
-        max_body_bytes: The longest answer.
+        max_body_bytes: The longest answer; less, where the pipeline knows what was asked for.
 
     Returns:
         The client. A redirect, a compressed answer and one longer than `max_body_bytes` raise a `ServiceError`.
@@ -103,16 +115,17 @@ def http_client(
     class Body(httpx.SyncByteStream):  # type: ignore[misc]
         def __init__(self, stream: Any, origin: str) -> None:
             self._stream, self._origin, self.close = stream, origin, stream.close
+            self._most = min(max_body_bytes, getattr(_current, "most_bytes", None) or max_body_bytes)
 
         def __iter__(self) -> Iterator[bytes]:
             size = 0
             for part in self._stream:
                 seconds_left()
                 size += len(part)
-                if size > max_body_bytes:
+                if size > self._most:
                     raise ServiceError(
-                        f"{self._origin} sent more than {max_body_bytes:,} bytes, which no embeddings take; check "
-                        "base_url, or set a lower max_items",
+                        f"{self._origin} sent more than {self._most:,} bytes, which no answer to what was asked takes; "
+                        "check base_url, or set a lower max_items",
                         FailureKind.PASSING,
                     )
                 yield part
@@ -142,7 +155,7 @@ def http_client(
     limits = httpx.Limits(keepalive_expiry=IDLE_SECONDS)
     transport = Transport(proxy=_proxy_for(url), limits=limits)
     sent = {**(headers or {}), "Accept-Encoding": "identity"}
-    return httpx.Client(transport=transport, headers=sent, follow_redirects=False, timeout=None)
+    return httpx.Client(transport=transport, headers=sent, follow_redirects=False, timeout=None, auth=user_of(url))
 
 
 def _proxy_for(url: str) -> str | None:
@@ -180,7 +193,7 @@ class RestApi:
     """Requests to the REST interface of a service."""
 
     def __init__(self, endpoint: str, headers: Mapping[str, str]) -> None:
-        self.endpoint = endpoint
+        self.endpoint = without_user(endpoint)
         self._client = LazyClient(lambda: http_client(endpoint, headers))
         self.close = self._client.close
 

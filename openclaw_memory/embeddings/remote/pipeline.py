@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from openclaw_memory import _forks
 from openclaw_memory.chunking.sliding_window import split_utf8
-from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError, failure, reasons
-from openclaw_memory.embeddings.remote.http import deadline, seconds_left, sleep
-from openclaw_memory.embeddings.remote.service import Limits
+from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError, failure, reasons, shows
+from openclaw_memory.embeddings.remote.http import answers_within, deadline, seconds_left, sleep
+from openclaw_memory.embeddings.remote.service import Limits, longest_answer
 from openclaw_memory.embeddings.vectors import PROBE, checked_vectors, joined, packs, weight
 from openclaw_memory.errors import EmbedderError
 
@@ -131,7 +131,9 @@ class RequestPipeline:
                 if any("Timeout" in type(reason).__name__ for reason in reasons(error)):  # ours, or of an HTTP library
                     message = f"{origin} gave no whole answer within {seconds:g} s; the next sync asks again"
                     raise ServiceError(message, FailureKind.PASSING) from error
-                raise failure(error, origin, self.service.secrets) from error
+                # A traceback shows the cause with its own words.
+                cause = None if shows(error, self.service.secrets) else error
+                raise failure(error, origin, self.service.secrets) from cause
 
         return retried(self.policy, once, as_query=as_query, tries=tries)
 
@@ -220,7 +222,9 @@ class RequestPipeline:
 
     def _once(self, texts: list[str], as_query: bool) -> Matrix:
         origin = self.service.origin
-        vectors = checked_vectors(self.service.send(texts, as_query), len(texts), origin)
+        with answers_within(longest_answer(len(texts), self.dims if self._dims_are_sure else None)):
+            sent = self.service.send(texts, as_query)
+        vectors = checked_vectors(sent, len(texts), origin)
         if not vectors.any(axis=1).all():
             raise ServiceError(f"{origin} sent a vector of zeros; check the model", FailureKind.PASSING)
         with self._lock:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
-from openclaw_memory.embeddings.vectors import installing
+from openclaw_memory.embeddings.vectors import MAX_DIMENSIONS, installing
 from openclaw_memory.errors import EmbedderError
 
-# What a number takes at most in an answer that is JSON.
+# What a number takes in an answer that is JSON; at most, on a line of its own that is indented.
 CHARACTERS_PER_NUMBER = 20
+MOST_BYTES_PER_NUMBER = 48
+# What an answer holds besides numbers: a text's place, names and keys; and an error, which may be a page of HTML.
+MOST_BYTES_PER_TEXT = 1024
+MOST_BYTES_OF_WORDS = 128 * 1024
 
 # Services take files of 1 GB and more; one of ours is held in memory.
 FILE_BYTES = 32 * 2**20
@@ -83,6 +90,11 @@ class BatchApi:
     max_bytes: int
 
 
+def longest_answer(texts: int, dimensions: int | None) -> int:
+    """Return how many bytes the vectors of so many texts take at most, or the error in their place."""
+    return texts * ((dimensions or MAX_DIMENSIONS) * MOST_BYTES_PER_NUMBER + MOST_BYTES_PER_TEXT) + MOST_BYTES_OF_WORDS
+
+
 def items_within(answer_bytes: int, dimensions: int) -> int:
     """Return how many texts a job may have for its answer, vectors as decimal fractions, to fit so many bytes."""
     return answer_bytes // (CHARACTERS_PER_NUMBER * dimensions)
@@ -140,23 +152,45 @@ def public(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl().rstrip("/")
 
 
-def secrets_in(url: str) -> tuple[str, ...]:
-    """Return the password and the values of the query, as written and as sent."""
+def without_user(url: str) -> str:
+    """Return the URL without the user and the password, which HTTP libraries write into their logs."""
     parts = urlsplit(url)
-    password = parts.password or ""
-    return tuple(filter(None, (password, unquote(password), *(value for _, value in parse_qsl(parts.query)))))
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def user_of(url: str) -> tuple[str, str] | None:
+    """Return the user and the password that the URL names, as they are sent; None where it names none."""
+    parts = urlsplit(url)
+    return (unquote(parts.username or ""), unquote(parts.password or "")) if "@" in parts.netloc else None
+
+
+def secrets_in(url: str) -> tuple[str, ...]:
+    """Return the password, or the user who has none, as written, as sent, and as a service may repeat it."""
+    user, parts = user_of(url), urlsplit(url)
+    if user is None:
+        return ()
+    secret = user[1] or user[0]
+    sent = b64encode(":".join(user).encode()).decode()
+    escaped = (json.dumps(secret, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
+    return tuple(dict.fromkeys((parts.password or parts.username or "", secret, sent, *escaped)))
 
 
 def checked_url(url: str, example: str) -> str:
-    """Return the URL without a slash at its end; raise EmbedderError, which shows `example`, if it is none."""
+    """Return the URL without a slash at its end; raise EmbedderError, which shows `example`, if it cannot be used."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:  # an unclosed bracket, a port that is no number
         usable = False
     if not usable:
-        raise EmbedderError(f"base_url {url.rpartition('@')[2]!r} is not an address; write it like {example}")
-    return url.rstrip("/")
+        shown = re.split("[?#]", url.rpartition("@")[2])[0]
+        raise EmbedderError(f"base_url {shown!r} is not an address; write it like {example}")
+    if parts.query or parts.fragment:
+        raise EmbedderError(
+            f"base_url {public(url)!r} goes on with a query or a fragment, which no request would hold; leave it out, "
+            "and give a key as api_key or in headers"
+        )
+    return url.rstrip("/?#")
 
 
 # --- options -----------------------------------------------------------------------------------------------------
@@ -177,10 +211,14 @@ def required_key(provider: str, package: str, given: str | None, *variables: str
 
 
 def check_numbers(provider: str, **options: int | None) -> None:
-    """Raise EmbedderError for a number below 1; None is the default of the provider."""
+    """Raise EmbedderError for a number below 1, or too many dimensions; None is the default of the provider."""
     for name, number in options.items():
         if number is not None and number < 1:
             raise EmbedderError(f"embedder {provider!r} cannot be asked with {name}={number}; it must be at least 1")
+        if name == "dimensions" and number is not None and number > MAX_DIMENSIONS:
+            raise EmbedderError(
+                f"embedder {provider!r} cannot be asked with {name}={number}; an index takes up to {MAX_DIMENSIONS}"
+            )
 
 
 def shared_settings(

@@ -71,7 +71,9 @@ async def test_the_model_is_shown_a_fenced_block_and_the_conversation_stays_as_i
     block, _, question = shown.content.rpartition("\n\n")
     assert question == QUESTION
     assert block.startswith("<recalled-memory id=")
-    assert f"[memory/household.md#L1-L3]\n# Household\n\n{FACT}" in block
+    place, _, text = block.partition("\n")[2].partition("\n")
+    assert place.startswith("[memory/household.md#L1-L3 ")
+    assert text.startswith(f"# Household\n\n{FACT}")
     assert [message.content for message in done["messages"]] == [QUESTION, "Van Dam."]
 
 

@@ -82,4 +82,5 @@ def test_the_retriever_says_what_the_metadata_of_added_nodes_say(static_memory):
     assert added.node_id == added.metadata["citation"]
     assert FACTS["cook"] in added.text
     assert "n" not in a_persons.metadata
-    assert added.get_content(MetadataMode.LLM) == f"citation: {added.node_id}\n\n{added.text}"
+    assert f"\n[{added.node_id} " in added.get_content(MetadataMode.LLM)
+    assert f"]\n{added.text}\n</" in added.get_content(MetadataMode.LLM)

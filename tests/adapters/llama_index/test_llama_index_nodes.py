@@ -3,6 +3,7 @@
 import base64
 import datetime
 import logging
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -201,7 +202,7 @@ def test_a_persons_lines_are_a_node_with_their_file_as_source():
     assert (node.node_id, node.ref_doc_id, node.text) == (LINES.id, "memory/a.md", "two\nlines")
     assert node.metadata == LINES.metadata
     assert node.get_content(MetadataMode.EMBED) == "two\nlines"
-    assert node.get_content(MetadataMode.LLM) == "citation: memory/a.md#L3-L4\n\ntwo\nlines"
+    assert re.search(r"\n\[memory/a\.md#L3-L4 [0-9a-f]{8}]\ntwo\nlines\n</", node.get_content(MetadataMode.LLM))
     assert source_of(LINES) == "memory/a.md"
 
 
@@ -210,7 +211,9 @@ def test_a_node_made_of_a_persons_lines_that_is_added_is_no_persons():
     added = Written(written.id, written.text, written.metadata, "memory/notes/a.md", written.fields)
     assert is_cited(LINES)
     assert not is_cited(added)
-    assert node_of(added) == node_of(LINES)
+    fence = node_of(LINES).text_template
+    assert node_of(added).model_copy(update={"text_template": fence}) == node_of(LINES)
+    assert "recalled-memory" not in str(written)
 
 
 def test_the_names_that_llama_index_adds_are_found_by_filters():

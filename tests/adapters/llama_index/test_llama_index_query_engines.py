@@ -1,5 +1,7 @@
 """Query engines, chat engines and fusions over the retriever: they show the model its lines, and the user where from."""
 
+import re
+
 import pytest
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine
 from llama_index.core.query_engine import CitationQueryEngine, RetrieverQueryEngine
@@ -28,6 +30,10 @@ def shown(llm):
     return "\n".join(message.content or "" for messages in llm.seen for message in messages)
 
 
+def cited_above(text, llm):
+    return re.search(rf"\n\[{re.escape(LINES)} [0-9a-f]{{8}}\]\n{re.escape(text)}", shown(llm))
+
+
 def citations(response):
     return [node.metadata["citation"] for node in response.source_nodes]
 
@@ -38,7 +44,7 @@ async def test_a_query_engine_shows_the_model_text_with_citations_and_returns_th
     response = engine.query(QUESTION)
     assert str(response) == "Van Dam does [1]."
     assert citations(response)[0] == LINES
-    assert f"citation: {LINES}\n\n# Household\n\nThe boiler is serviced each October by Van Dam." in shown(llm)
+    assert cited_above("# Household\n\nThe boiler is serviced each October by Van Dam.", llm)
     assert "start_line" not in shown(llm)
     assert citations(await engine.aquery(QUESTION)) == citations(response)
 
@@ -59,7 +65,7 @@ async def test_a_citation_engine_numbers_sources_that_say_their_lines(retriever,
         assert first.metadata["citation"] == LINES
         assert first.node.ref_doc_id == "memory/household.md"
         assert LINES in {reported["citation"] for reported in response.metadata.values()}
-    assert f"citation: {LINES}\n\nSource 1:\n# Household" in shown(llm)
+    assert cited_above("Source 1:\n# Household", llm)
 
 
 @pytest.mark.parametrize("kind", [ContextChatEngine, CondensePlusContextChatEngine])
@@ -73,7 +79,7 @@ async def test_a_chat_engine_answers_from_the_lines_in_every_way_of_asking(retri
     assert LINES in citations(streamed)
     streamed = await engine.astream_chat(QUESTION)
     assert "".join([piece async for piece in streamed.async_response_gen()]) == "Van Dam does [1]."
-    assert f"citation: {LINES}\n\n# Household" in shown(llm)
+    assert cited_above("# Household", llm)
 
 
 def test_a_follow_up_is_looked_up_as_the_question_that_the_model_makes_of_it(retriever):

@@ -168,6 +168,12 @@ def test_a_vector_that_is_none_is_refused(given, static_memory, wrong, node_ids)
             store.query(VectorStoreQuery(wrong, 1, node_ids=node_ids))
 
 
+@pytest.mark.parametrize("node_ids", [None, ["venue"]], ids=["all", "named"])
+def test_a_vector_of_other_dimensions_is_refused(given, node_ids):
+    with pytest.raises(EmbedderError, match=r"query vector has shape \(3,\).*64 dimensions"):
+        given.query(VectorStoreQuery([1.0, 0.0, 0.0], 1, node_ids=node_ids))
+
+
 @pytest.mark.parametrize("name", ["node_ids", "doc_ids"])
 def test_one_id_is_no_list_of_ids(given, name):
     with pytest.raises(QueryError, match=rf"{name} must be a list.*\['venue'\]"):

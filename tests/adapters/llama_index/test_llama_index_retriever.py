@@ -13,6 +13,7 @@ from llama_index_openclaw_memory import OpenClawRetriever
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError, QueryError, StoreError
+from openclaw_memory.text.fence import fenced
 
 QUESTION = "Who services the boiler?"
 
@@ -43,9 +44,10 @@ def test_a_node_names_its_lines_and_how_it_was_found(retriever):
     }
 
 
-def test_a_model_is_shown_the_citation_alone(retriever):
+def test_a_model_is_shown_the_text_in_a_fence_with_the_citation_alone(retriever):
     best = retriever.retrieve(QUESTION)[0]
-    assert best.get_content(MetadataMode.LLM) == f"citation: memory/household.md#L1-L3\n\n{best.text}"
+    shown = best.get_content(MetadataMode.LLM)
+    assert shown == fenced(f"[memory/household.md#L1-L3 {shown[21:29]}]\n{best.text}", "memory", shown[21:37])
     assert best.get_content(MetadataMode.EMBED) == best.text
 
 
@@ -181,6 +183,6 @@ async def test_a_node_of_another_retriever_may_lead_to_it(retriever):
 def test_it_becomes_a_tool_that_shows_the_citations(retriever):
     tool = RetrieverTool.from_defaults(retriever, name="notes", description="Looks into notes.")
     answer = tool.call(QUESTION)
-    assert "citation: memory/household.md#L1-L3" in answer.content
+    assert "\n[memory/household.md#L1-L3 " in answer.content
     assert ids(answer.raw_output) == ids(retriever.retrieve(QUESTION))
     json.dumps(tool.metadata.to_openai_tool())

@@ -26,3 +26,7 @@ def test_tokens_are_found_where_services_report_them(raw, more):
 @pytest.mark.parametrize("raw", [None, {}, {"usage": None}, {"usage": {"total_tokens": None}}, "text", 7])
 def test_where_no_tokens_are_reported_there_are_none(raw):
     assert reported_tokens(ChatResponse(message=ChatMessage("ok"), raw=raw)) == 0
+
+
+def test_a_call_without_a_response_took_no_tokens():
+    assert reported_tokens(None) == 0

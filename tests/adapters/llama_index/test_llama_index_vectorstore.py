@@ -19,6 +19,11 @@ from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowe
 
 
 # --- as LlamaIndex sees it
+def test_adding_nothing_writes_nothing(memory):
+    assert OpenClawVectorStore(memory).add([]) == []
+    assert list(memory.documents.iterate()) == []
+
+
 def test_it_is_a_vector_store_of_llama_index_that_keeps_texts(memory):
     store = OpenClawVectorStore(memory)
     assert isinstance(store, BasePydanticVectorStore)

@@ -1,0 +1,133 @@
+"""Match paths against globs as in a .gitignore file, in a time that no glob can stretch."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from openclaw_memory.errors import ConfigError
+
+_TOKEN = re.compile(r"\*+|\[[!^]?+\]?+[^]]*\]|\\.|.", re.DOTALL)
+_MEMBER = re.compile(r"(.)-(.)|.", re.DOTALL)
+_FOLDERS = "(?:[^/]+/)"
+
+
+class Glob(NamedTuple):
+    """One glob: `itself` matches the paths that it names, `inside` those in folders that it names.
+
+    With `brings_back`, a glob that begins with `!`, a path is no longer matched by an earlier one.
+    """
+
+    itself: re.Pattern[str] | None
+    inside: re.Pattern[str] | None
+    brings_back: bool
+
+
+@lru_cache(maxsize=16)
+def read_globs(setting: str, lines: tuple[str, ...]) -> tuple[Glob, ...]:
+    """Return the globs that a setting holds; blank lines and comments hold none.
+
+    Args:
+        setting: The name of the setting, for messages.
+        lines: What it holds.
+
+    Raises:
+        ConfigError: A glob cannot be read.
+    """
+    try:
+        return tuple(glob for line in lines if (glob := _glob(line)) is not None)
+    except ValueError as error:
+        raise ConfigError(
+            f"{setting} holds a pattern that cannot be read: {error}; patterns are those of a .gitignore: correct it "
+            "in the settings, or in .memory/config.toml of the workspace"
+        ) from error
+
+
+def is_matched(globs: tuple[Glob, ...], path: str) -> bool:
+    """Return whether globs match a path, and no later one brings it back.
+
+    One that names a folder brings nothing back that is named itself.
+
+    Args:
+        globs: The globs.
+        path: A path with forward slashes.
+    """
+    itself = inside = False
+    for glob in globs:
+        if glob.itself is not None and glob.itself.match(path):
+            itself = not glob.brings_back
+            inside = inside and itself
+        elif glob.inside is not None and glob.inside.match(path):
+            inside = not glob.brings_back
+    return itself or inside
+
+
+def _glob(line: str) -> Glob | None:
+    text = line if line.endswith("\\ ") else line.rstrip()
+    if text in {"", "/", "!/"} or text.startswith("#"):
+        return None
+    brings_back = text.startswith("!")
+    parts = text[brings_back:].split("/")
+    names_folders = not parts[-1]
+    parts = parts[: len(parts) - names_folders]
+    if len(parts) == 1 and parts[0]:  # a name alone is meant anywhere
+        parts.insert(0, "**")
+    if parts and not parts[0]:
+        del parts[0]
+    if not parts:
+        raise ValueError(f"{line!r} names nothing")
+    runs: list[list[str]] = [[]]  # between two `**`
+    for part in parts:
+        if part == "**":
+            runs.append([])
+        else:
+            runs[-1].append(_name(part, line))
+    # The first run begins at the workspace, the others in any folder below what is found of the one before.
+    found = [("" if at == 0 else _FOLDERS, "/".join(run)) for at, run in enumerate(runs) if run]
+    # Groups are atomic: the first place where a run is found is as good as any later one, and none is tried again. With
+    # plain groups, as libraries for such files write them, `*a*a*a*a*a*b` takes a path of 60 characters minutes.
+    steps = [f"(?>{folders and folders + '*?'}{run}/)" for folders, run in found]
+    below = re.compile("".join(steps) or (_FOLDERS if names_folders else ""))
+    if names_folders:
+        return Glob(None, below, brings_back)
+    if not runs[-1]:
+        return Glob(below, None, brings_back)
+    folders, run = found[-1]
+    itself = re.compile(f"{''.join(steps[:-1])}{folders and folders + '*'}{run}\\Z")
+    return Glob(itself, below, brings_back)
+
+
+def _name(part: str, line: str) -> str:
+    """Return the regular expression of one part between slashes."""
+    if part == "*":
+        return "[^/]+"
+    texts = [""]  # between two stars
+    for token in _TOKEN.findall(part):
+        if token.startswith("*"):
+            texts.append("")
+        elif token in {"[", "\\"}:
+            raise ValueError(f"{line!r} has a {token!r} without an end")
+        elif token.startswith("["):
+            texts[-1] += _one_of(token[1:-1], line)
+        else:
+            is_any = token == "?"  # noqa: S105 - no password
+            texts[-1] += "[^/]" if is_any else re.escape(token.removeprefix("\\"))
+    first, *others = texts
+    return (
+        first + "".join(f"(?>[^/]*?{text})" for text in others[:-1]) + "".join(f"[^/]*{text}" for text in others[-1:])
+    )
+
+
+def _one_of(members: str, line: str) -> str:
+    negation = "^" if members[0] in "!^" else ""
+    spelled = ""
+    for member in _MEMBER.finditer(members[len(negation) :]):
+        low, high = member.groups()
+        if low is None:
+            spelled += re.escape(member[0])
+        elif low > high:
+            raise ValueError(f"{line!r} has a range {member[0]!r} that goes backwards")
+        else:
+            spelled += f"{re.escape(low)}-{re.escape(high)}"
+    return f"(?!/)[{negation}{spelled}]"

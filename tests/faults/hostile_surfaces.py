@@ -1,0 +1,645 @@
+"""Every way by which a hostile workspace is met, and what must hold on each: a new one is one line in `SURFACES`.
+
+A surface is a function of a `Place` that yields what it shows, each with its reader: `program`, `terminal`, `start` (of
+a session, where an agent reads its rules), `group` (a chat of several people), `model`, or one of the two texts that cite
+by lines of their own, `recall` and `nodes`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import logging
+import multiprocessing
+import os
+import re
+import resource
+import sqlite3
+import stat
+import sys
+import time
+import traceback
+import unicodedata
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from faults.hostile_workspace import (
+    ATTACKS,
+    FORGED_LINE,
+    NEVER_SHOWN,
+    OUTSIDE,
+    PRIVATE,
+    QUESTIONS,
+    RULES,
+    TRUTH,
+    Place,
+    at_home,
+    prepare,
+)
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_openclaw_memory import OpenClawRetriever, OpenClawStore, RecallMiddleware
+from langchain_openclaw_memory import OpenClawVectorStore as LangChainStore
+from langchain_openclaw_memory import memory_tools as langchain_tools
+from llama_index.core.schema import MetadataMode, TextNode
+from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
+from llama_index_openclaw_memory import OpenClawRetriever as LlamaIndexRetriever
+from llama_index_openclaw_memory import OpenClawToolSpec
+from llama_index_openclaw_memory import OpenClawVectorStore as LlamaIndexStore
+
+from openclaw_memory import AsyncMemory, Memory, MemoryConfig
+from openclaw_memory.cli import main as command
+from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.errors import NotFoundError, OpenClawMemoryError
+from openclaw_memory.tools import memory_tools, recall
+from openclaw_memory.types import Document
+
+Shown = Iterator[tuple[str, str]]
+GROUP = "agent:main:telegram:group:1"
+
+# What one surface may take: 10 MB of anything are to be read in 15 s and 500 MB, and it searches and reads them again.
+CPU_SECONDS = {1: 15, 10: 60}
+DATA_BYTES = 500 << 20
+HANGS_AFTER = 180  # seconds, of all surfaces together, on a machine that does other things too
+
+
+def opened(place: Place, **options: Any) -> Memory:
+    return Memory.open(place.root, **{"embedder": HashingEmbedder(), **options})
+
+
+# --- the library
+def sync(place: Place) -> Shown:
+    with opened(place) as memory:
+        for force in (False, True, False):
+            report = memory.sync(force=force)
+            yield "terminal", repr(report)
+            yield "terminal", report._repr_html_()
+
+
+def search(place: Place) -> Shown:
+    with opened(place) as memory:
+        memory.sync()
+        for question in QUESTIONS:
+            for source in (None, "memory", "sessions"):
+                found = memory.search(question, source=source, max_results=50, min_score=0.0, explain=True)
+                yield "terminal", repr(found)
+                yield "terminal", found._repr_html_()
+                yield "terminal", str(found.explain())
+                for hit in found:
+                    yield "program", hit.snippet
+                    yield "program", hit.citation
+                    yield from cited(memory, hit)
+
+
+def cited(memory: Memory, hit: Any) -> Shown:
+    """A citation is one line, and opens the lines that it names."""
+    assert not LINE_ENDS.search(hit.citation), f"the citation {hit.citation!a} is no line"
+    excerpt = memory.get(hit.citation)
+    yield "program", excerpt.text
+    if hit.source == "memory" and not excerpt.cut:
+        lines = [line for line in hit.snippet.split("\n") if line.strip() and "…" not in line and "***" not in line]
+        lost = [line for line in lines if line not in excerpt.text]
+        assert not lost, f"{hit.citation!a} does not hold {lost[0][:80]!a}, which it is cited for"
+
+
+def read(place: Place) -> Shown:
+    with opened(place) as memory:
+        for path in sorted(path for path in Path(place.root).rglob("*") if path.suffix in {".md", ".jsonl"})[:80]:
+            with contextlib.suppress(NotFoundError):
+                yield from each(lambda path=path: [("program", memory.get(str(path.relative_to(place.root))).text)])
+        for path in ("../private/secret.md", "memory/../../private/secret.md", ".memory/config.toml", "AGENTS.md"):
+            yield from each(lambda path=path: [("program", memory.get(path).text)])
+        yield "start", repr(memory.bootstrap())
+
+
+def each(work: Callable[[], Any]) -> Shown:
+    """What a call shows, or the words of its refusal."""
+    try:
+        yield from work()
+    except OpenClawMemoryError as error:
+        yield "terminal", str(error)
+
+
+def write(place: Place) -> Shown:
+    with opened(place) as memory:
+        for path in ("memory/honest.md", "MEMORY.md", "AGENTS.md", "memory/a.md", "USER.md"):
+            yield from each(lambda path=path: changed(memory, path))
+        for day in ("2026-01-06", None):
+            yield from each(lambda day=day: [("program", memory.append("A line for later.", date=day).text)])
+        yield from each(lambda: [("program", memory.promote("memory/honest.md", 1, 1).text)])
+
+
+def changed(memory: Memory, path: str) -> Shown:
+    whole = memory.get(path)
+    yield "program", whole.text
+    if path != "AGENTS.md":
+        written = memory.edit(path, whole.start_line, whole.start_line, "# Household", seen=whole)
+        yield "program", written.text
+        again = memory.append("A line to be gone.", date="2026-01-07")
+        memory.delete(again.path, again.start_line, again.end_line, seen=again)
+
+
+def status(place: Place) -> Shown:
+    with opened(place) as memory:
+        for deep in (False, True):
+            state = memory.status(deep=deep)
+            yield "terminal", repr(state)
+            yield "terminal", state._repr_html_()
+            yield "said", " ".join([*state.notices, *(file.reason for file in state.skipped)])
+        yield "terminal", repr(memory)
+
+
+def recalled(place: Place) -> Shown:
+    with opened(place) as memory:
+        memory.sync()
+        for question in QUESTIONS:
+            yield "recall", recall(memory, question, max_results=50, min_score=0.0, max_chars=50_000)
+            group = recall(memory, question, max_results=50, min_score=0.0, max_chars=50_000, session_key=GROUP)
+            yield "group", group
+
+
+def tools(place: Place) -> Shown:
+    with opened(place) as memory:
+        memory.sync()
+        for key in (None, GROUP):
+            named = {tool.name: tool for tool in memory_tools(memory, session_key=key, edit=True)}
+            reader = "model" if key is None else "group"
+            for question in QUESTIONS:
+                answer = named["memory_search"].run({"query": question, "maxResults": 50, "minScore": 0})
+                yield reader, answer.text
+                for row in answer.data.get("results", []):
+                    first = int(row["lines"].split("-")[0])
+                    yield reader, named["memory_get"]({"path": row["path"], "from": first, "lines": 5})
+            for path in (
+                "MEMORY.md",
+                "AGENTS.md",
+                "../private/secret.md",
+                "sessions/talk.jsonl",
+                "memory/a.md",
+                "memory/honest.md",
+            ):
+                got = named["memory_get"].run({"path": path})
+                yield reader, got.text
+                if got.data.get("hash"):
+                    lines = {"path": path, "from": 1, "lines": got.data["lines"], "hash": got.data["hash"]}
+                    yield reader, named["memory_edit"]({**lines, "text": f"# Household\n\n{TRUTH}"})
+                    yield reader, named["memory_forget"]({**lines, "hash": "0" * 12})
+            yield reader, named["memory_append"]({"text": "A line for later."})
+
+
+def documents(place: Place) -> Shown:
+    with opened(place) as memory:
+        yield from each(lambda: [("program", str(memory.documents.add([Document("ours", TRUTH)])))])
+        for document in memory.documents.iterate():
+            yield "program", f"{document.id} {document.text}"
+        for document, _ in memory.documents.search(QUESTIONS[1], 50):
+            yield "program", document.text
+        yield "program", str(memory.documents.get(["ours", "same", "../../private/secret"]))
+        yield "terminal", str(memory.documents.damaged(look=True))
+        memory.documents.delete(["ours"])
+
+
+def talk(place: Place) -> Shown:
+    with opened(place) as memory:
+        yield from each(lambda: [("program", str(memory.session_log("hostile").append("user", TRUTH)))])
+        yield from each(lambda: flushed(memory))
+        memory.sync()
+
+
+def flushed(memory: Memory) -> Shown:
+    flush = memory.flush("main", window=200_000)
+    yield "program", str(flush.due(190_000))
+    yield "terminal", str(flush.state)
+    flush.compacted(1000)
+
+
+def watch(place: Place) -> Shown:
+    with opened(place) as memory:
+        watcher = memory.watch()
+        ends = time.monotonic() + 5
+        while watcher.syncs == 0 and time.monotonic() < ends:
+            time.sleep(0.01)
+        yield "terminal", repr(watcher)
+        yield "terminal", repr(memory.status().watcher)
+
+
+def awaited(place: Place) -> Shown:
+    import asyncio
+
+    async def ask() -> list[tuple[str, str]]:
+        async with AsyncMemory.open(place.root, embedder=None) as memory:
+            await memory.sync()
+            return [("program", hit.snippet) for hit in await memory.search(QUESTIONS[1])]
+
+    yield from asyncio.run(ask())
+
+
+def with_all_markdown(place: Place) -> Shown:
+    from dataclasses import replace
+
+    config = MemoryConfig()
+    config = replace(config, files=replace(config.files, extra_paths=(".",)))
+    with opened(place, config=config) as memory:
+        yield "terminal", repr(memory.sync())
+        yield "terminal", repr(memory.search(QUESTIONS[1], max_results=50, min_score=0.0))
+
+
+def honest(place: Place) -> Shown:
+    """What an honest note says is found, whatever lies beside it, or the question is refused in words."""
+    with opened(place) as memory:
+        memory.sync()
+        hits = memory.search("Is the kettle in the shed?", max_results=100, min_score=0.0)
+        yield "found", " ".join(hit.snippet for hit in hits)
+
+
+# --- the command line
+def commands(place: Place) -> Shown:
+    lines = [
+        ["index"], ["index", "--force"], ["status"], ["status", "--deep"], ["doctor"], ["search", QUESTIONS[1], "-n", "50", "--min-score", "0"],
+        ["search", QUESTIONS[1], "--explain"], ["search", QUESTIONS[1], "--json"], ["get", "memory/honest.md"], ["get", "../private/secret.md"], ["get", "memory/a.md"],
+        ["append", "A line for later."], ["promote", "memory/honest.md#L1-L1"], ["bootstrap"], ["bootstrap", "--shared"], ["status", "--json"], ["doctor", "--json"],
+        ["init"], ["watch", "--for", "0.01"],
+    ]  # fmt: skip
+    for line in lines:
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                command([line[0], "--workspace", str(place.root), *line[1:]])
+            except SystemExit as leaving:
+                code = leaving.code
+        shown = out.getvalue() + err.getvalue()
+        yield ("start" if line[0] == "bootstrap" else "terminal"), shown
+        assert code in {0, 1, 2}, f"openclaw-memory {line} ends with {code!r}: {shown[-300:]!a}"
+        assert "Traceback" not in shown, f"openclaw-memory {line}: {shown[-300:]!a}"
+        if line[0] in {"index", "status", "doctor"}:
+            yield "said", shown
+
+
+# --- LangChain
+def langchain_retriever(place: Place) -> Shown:
+    with opened(place) as memory:
+        memory.sync()
+        for document in OpenClawRetriever(memory=memory, k=50, min_score=0.0).invoke(QUESTIONS[1]):
+            yield "program", document.page_content
+            yield "program", json.dumps(document.metadata)
+
+
+def langchain_agent(place: Place) -> Shown:
+    with opened(place) as memory:
+        memory.sync()
+        for key in (None, GROUP):
+            reader = "recall" if key is None else "group"
+            for tool in langchain_tools(memory, session_key=key):
+                if tool.name == "memory_search":
+                    yield ("model" if key is None else "group"), tool.invoke({"query": QUESTIONS[1], "maxResults": 50})
+            shown: list[Any] = []
+            request = Request([HumanMessage(QUESTIONS[1])])
+            middleware = RecallMiddleware(memory, session_key=key, max_results=50, min_score=0.0, max_chars=50_000)
+            middleware.wrap_model_call(
+                request, lambda asked, shown=shown: shown.append(asked) or AIMessage("So be it.")
+            )
+            yield reader, str(shown[0].messages[0].content).removesuffix(QUESTIONS[1])
+
+
+class Request:
+    """What the middleware needs of a request to a model."""
+
+    def __init__(self, messages: list[Any]) -> None:
+        self.messages = messages
+
+    def override(self, messages: list[Any]) -> Request:
+        return Request(messages)
+
+
+def langchain_stores(place: Place) -> Shown:
+    with opened(place) as memory:
+        store = LangChainStore(memory)
+        store.add_texts([TRUTH], ids=["ours"])
+        for document in store.similarity_search(QUESTIONS[1], k=50):
+            yield "program", document.page_content
+        store.delete(["ours"])
+        graph = OpenClawStore(memory)
+        graph.put(("notes",), "ours", {"text": TRUTH})
+        yield "program", str(graph.search((), query=QUESTIONS[1], limit=50))
+        yield "program", str(graph.list_namespaces())
+        graph.delete(("notes",), "ours")
+
+
+# --- LlamaIndex
+def llama_index_retriever(place: Place) -> Shown:
+    with opened(place) as memory:
+        memory.sync()
+        for node in LlamaIndexRetriever(memory, similarity_top_k=50, min_score=0.0).retrieve(QUESTIONS[1]):
+            yield "nodes", node.get_content(MetadataMode.LLM)
+
+
+def llama_index_store(place: Place) -> Shown:
+    with opened(place) as memory:
+        store = LlamaIndexStore(memory)
+        store.add([TextNode(id_="ours", text=TRUTH)])
+        vector = memory.embedder.embed_query(QUESTIONS[1]) if memory.embedder else None
+        for mode in (VectorStoreQueryMode.DEFAULT, VectorStoreQueryMode.TEXT_SEARCH, VectorStoreQueryMode.HYBRID):
+            wanted = VectorStoreQuery(
+                query_str=QUESTIONS[1],
+                query_embedding=None if vector is None else [*map(float, vector)],
+                similarity_top_k=50,
+                mode=mode,
+            )
+            for node in store.query(wanted).nodes or []:
+                yield "nodes", node.get_content(MetadataMode.LLM)
+        for node in store.get_nodes():
+            yield "nodes", node.get_content(MetadataMode.LLM)
+        store.delete_nodes(["ours"])
+
+
+def llama_index_tools(place: Place) -> Shown:
+    with opened(place) as memory:
+        memory.sync()
+        for tool in OpenClawToolSpec(memory).to_tool_list():
+            if tool.metadata.name == "memory_search":
+                yield "model", str(tool.call(query=QUESTIONS[1], maxResults=50).content)
+
+
+# A later feature is run against every attack by a line here.
+SURFACES: tuple[Callable[[Place], Shown], ...] = (
+    sync, search, read, status, recalled, tools, write, documents, talk, watch, awaited, with_all_markdown,
+    commands,
+    langchain_retriever, langchain_agent, langchain_stores,
+    llama_index_retriever, llama_index_store, llama_index_tools,
+    honest,
+)  # fmt: skip
+
+
+# --- what must hold
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
+FENCE = re.compile(
+    r'<recalled-memory id="([0-9a-f]{16})" from="([^"<>\n]*)">\n(.*?)\n</recalled-memory id="\1">', re.DOTALL
+)
+CLAIM = re.compile(
+    rf"#l{FORGED_LINE}(-l\d+)?( [0-9a-f]{{8,16}})?[\]*]*$"
+)  # a path that holds it somewhere is a true one
+CITES = re.compile(r"#l\d+(-l\d+)?( [0-9a-f]{8,16})?[\]*]*$")
+LINE_ENDS = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+
+
+def wrong(reader: str, text: str, place: Place) -> Iterator[str]:
+    """What is wrong with a text that a reader is shown."""
+    if reader in {"found", "said"}:
+        return
+    plain = folded(text)
+    words = {**NEVER_SHOWN, **({PRIVATE: "what is private, to a group"} if reader == "group" else {})}
+    for word, what in words.items():
+        if word in plain and not (reader == "start" and word == RULES):
+            yield f"shows {what}: {around(plain, word)}"
+    for secret, kind in place.secrets.items():
+        # A mask may show a few characters of both ends.
+        if any((part := secret[at : at + 12]) in text or part.casefold() in plain for at in range(len(secret) - 11)):
+            yield f"shows a secret, {kind}"
+    if reader in {"terminal", "start"} and (control := CONTROLS.search(text)):
+        yield f"shows the control character {control[0]!a}: {around(text, control[0])}"
+    yield from forged(reader, text)
+
+
+def forged(reader: str, text: str) -> Iterator[str]:
+    """What a model takes for a fence or a citation of ours, and is not."""
+    if reader == "nodes":
+        first, *later = map(folded, LINE_ENDS.split(text))
+        for line in later:
+            if first.startswith("citation:") and line.strip().startswith("citation:") and str(FORGED_LINE) in line:
+                yield f"a node forges a citation: {line!a}"
+    if reader == "model" or (reader == "group" and text.startswith("{")):
+        for part in strings(json.loads(text)):
+            yield from unfenced(part)
+    elif reader in {"recall", "group", "nodes"}:
+        yield from unfenced(text)
+        yield from uncited(text)
+
+
+def folded(text: str) -> str:
+    """A text as a lenient reader sees it: without invisible characters, in small letters."""
+    text = unicodedata.normalize("NFKC", text) if not text.isascii() else text
+    return "".join(c for c in text if c.isascii() or unicodedata.category(c) not in {"Cf", "Mn", "Me"}).casefold()
+
+
+def around(text: str, word: str) -> str:
+    at = text.find(word)
+    return ascii(text[max(0, at - 50) : at + 70])
+
+
+def strings(value: Any) -> Iterator[str]:
+    """The strings of a tool's answer, but for the names of files, which are what they are."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            if name not in {"path", "citation"}:
+                yield from strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from strings(inner)
+
+
+def unfenced(text: str) -> Iterator[str]:
+    names = re.sub("[\u2010-\u2015\u2212]", "-", folded(text)).count("recalled-memory")
+    fences = FENCE.findall(text)
+    if names != 2 * len(fences):
+        yield f"a fence is forged: {around(folded(text), 'recalled-memory')}"
+
+
+def uncited(text: str) -> Iterator[str]:
+    """A line that a reader takes for a citation, where true ones are such lines too."""
+    for mark, _, body in FENCE.findall(text):
+        lines = [folded(line).strip(" \t>-*#【&0123456789") for line in LINE_ENDS.split(body)]
+        lines = [line for line in lines if line.startswith("[") and CITES.search(line)]
+        true = [line for line in lines if not CLAIM.search(line)]
+        short = mark[:8]  # so many digits of it are in a citation, and no note can know them
+        marked = all(short in line for line in true)
+        for line in lines:
+            if true and CLAIM.search(line) and not (marked and short not in line):
+                yield f"a citation is forged: {line!a}"
+
+
+def seen_of(folder: Path) -> dict[str, tuple[Any, ...]]:
+    """Every file below `folder`, with all that a write would change."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for base, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = os.path.join(base, name)
+            about = os.lstat(path)
+            content: Any = os.readlink(path) if stat.S_ISLNK(about.st_mode) else None
+            if stat.S_ISREG(about.st_mode) and about.st_size < 64 << 20:
+                content = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+            moment = None if stat.S_ISDIR(about.st_mode) else about.st_mtime_ns
+            found[os.fsdecode(path)] = (about.st_mode, about.st_size if moment else 0, moment, content)
+    return found
+
+
+def differences(before: dict[str, Any], after: dict[str, Any], what: str) -> Iterator[str]:
+    for path in sorted(before.keys() | after.keys()):
+        if before.get(path) != after.get(path):
+            verb = "made" if path not in before else "removed" if path not in after else "changed"
+            yield f"{verb} {what}: {os.path.basename(os.path.dirname(path))}/{os.path.basename(path)!a}"
+
+
+def leaked_into(folder: Path, before: dict[str, Any]) -> Iterator[str]:
+    for path, about in seen_of(folder).items():
+        if before.get(path) != about and stat.S_ISREG(about[0]) and about[1] < 64 << 20:
+            content = Path(path).read_bytes()
+            if OUTSIDE.encode() in content:
+                yield f"wrote content from outside into {os.path.relpath(path, folder)!a}"
+
+
+class Found(NamedTuple):
+    """What went wrong, each with its surface; the processor time of the slowest surface, and the most memory, in MB."""
+
+    problems: list[str]
+    seconds: float
+    slowest: str
+    megabytes: int
+
+
+class Meeting:
+    """One workspace that surfaces meet, and what was seen of it so far."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.records = Records()
+        self.problems: dict[str, list[str]] = {}  # each with the surfaces that have it
+        self.said: list[str] = []
+        self.found: list[str] = []
+        self.slowest = (0.0, "")
+        self.private, self.own = seen_of(place.outside), seen_of(place.root)
+
+    def meet(self, surface: Callable[[Place], Shown]) -> None:
+        name, began = surface.__name__, time.process_time()
+        problems = self._shown(surface)
+        self.slowest = max(self.slowest, (time.process_time() - began, name))
+        before, self.private = self.private, seen_of(self.place.outside)
+        problems += differences(before, self.private, "outside")
+        for text in self.records.taken():
+            problems += [f"a log {problem}" for problem in wrong("terminal", text, self.place)]
+        for problem in dict.fromkeys(problems):
+            self.problems.setdefault(problem, []).append(name)
+
+    def _shown(self, surface: Callable[[Place], Shown]) -> list[str]:
+        problems: list[str] = []
+        try:
+            for reader, text in surface(self.place):
+                self.said += [text] if reader == "said" else []
+                self.found += [text] if reader == "found" else []
+                problems += wrong(reader, text, self.place)
+        except OpenClawMemoryError as error:
+            self.said.append(str(error))
+            self.found += [TRUTH] if surface is honest else []  # refused in words, which is an answer too
+            problems += wrong("terminal", str(error), self.place)
+        except AssertionError as error:
+            problems.append(str(error))
+        except BaseException as error:  # noqa: BLE001 - that is what is looked for
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            problems.append(f"{type(error).__name__}: {str(error)[:120]!a} at {Path(at.filename).name}:{at.lineno}")
+        return problems
+
+    def end(self, names: tuple[str, ...], in_part: bool) -> Found:
+        problems = [f"{problem} ({', '.join(surfaces)})" for problem, surfaces in self.problems.items()]
+        problems += [*leaked_into(self.place.root, self.own), *leaked_into(self.place.home, {})]
+        seconds, name = self.slowest
+        if seconds > CPU_SECONDS[self.place.scale]:
+            problems.append(f"takes {seconds:.0f} s ({name})")
+        if not in_part:
+            problems += unsaid(names, self.said, self.found)
+        return Found(problems, seconds, name, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+
+
+def meet(names: tuple[str, ...], base: str, seed: int, scale: int, only: tuple[str, ...], answer: Any) -> None:
+    """Plant attacks and let every surface meet them: run in a process of its own, which may hang or die."""
+    place = prepare(Path(base), seed, scale)
+    for name in names:
+        # Of several attacks one may be in the way of another.
+        with (
+            contextlib.suppress(OSError, sqlite3.Error, AssertionError) if len(names) > 1 else contextlib.nullcontext()
+        ):
+            ATTACKS[name].plant(place)
+    meeting = Meeting(place)
+    logging.getLogger().addHandler(meeting.records)
+    warnings.simplefilter("ignore")
+    limit = data_bytes() + DATA_BYTES
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    with at_home(place.home):
+        for surface in SURFACES:
+            if not only or surface.__name__ in only:
+                answer.send(surface.__name__)
+                meeting.meet(surface)
+    answer.send(meeting.end(names, bool(only)))
+
+
+def unsaid(names: tuple[str, ...], said: list[str], found: list[str]) -> Iterator[str]:
+    for name in names if len(names) == 1 else ():
+        if ATTACKS[name].said and not re.search(ATTACKS[name].said, " ".join(said), re.IGNORECASE):
+            yield f"neither report nor status nor doctor says {ATTACKS[name].said!r}"
+    if all(ATTACKS[name].answers for name in names) and TRUTH.rstrip(".") not in " ".join(found):
+        yield "an honest note is not found (honest)"
+
+
+def data_bytes() -> int:
+    status = Path("/proc/self/status")
+    lines = status.read_text(encoding="ascii").splitlines() if status.exists() else []
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmData")), 0)
+
+
+class Records(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+    def taken(self) -> list[str]:
+        taken, self.lines = self.lines, []
+        return taken
+
+
+@contextlib.contextmanager
+def a_path_for_preloading() -> Iterator[None]:
+    """Let the server of processes, which the first one starts, find what it is to load: Python 3.11 keeps the path from it."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    try:
+        yield
+    finally:
+        os.environ.pop("PYTHONPATH")
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
+
+
+def problems_of(
+    names: tuple[str, ...], base: Path, *, seed: int = 0, scale: int = 1, only: tuple[str, ...] = ()
+) -> Found:
+    """What goes wrong where these attacks are planted in `base`; `only` names the surfaces, by default all."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["faults.hostile_surfaces"])
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=meet, args=(names, str(base), seed, scale, only, theirs))
+    with a_path_for_preloading():
+        process.start()
+    theirs.close()
+    surface, ends = "planting", time.monotonic() + HANGS_AFTER * min(scale, 5)
+    try:
+        while ours.poll(max(0.0, ends - time.monotonic())):
+            answer = ours.recv()
+            if isinstance(answer, Found):
+                return answer
+            surface = answer
+        return Found([f"hangs ({surface})"], 0.0, surface, 0)
+    except EOFError:
+        process.join()
+        return Found([f"the process ended with {process.exitcode} ({surface})"], 0.0, surface, 0)
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
