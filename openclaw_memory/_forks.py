@@ -32,7 +32,7 @@ class Forked(Protocol):
     """An object with state that a child must not take over."""
 
     def after_fork(self) -> None:
-        """Begin anew in the child: threads of the parent are not there, and their locks are free."""
+        """Reset what threads of the parent were doing: they are not there, and their locks are free."""
         ...
 
 
@@ -95,7 +95,7 @@ class _Process:
         self._changed.release()
 
     def in_child(self) -> None:
-        """Free the locks of threads that are not there, and begin anew."""
+        """Free the locks of threads that are not there, and reset the objects."""
         self.is_cut = self.is_cut or not self._is_calm
         self._forks = 0
         self._inside = {thread: depth for thread, depth in self._inside.items() if thread == get_ident()}
