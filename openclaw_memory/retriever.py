@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig, SearchConfig
 from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
 from openclaw_memory.errors import EmbedderError
@@ -29,7 +29,7 @@ class Retriever:
     ) -> None:
         self._workspace, self._service, self._embedders, self._config = workspace, service, embedders, config
         self._words: WordVectors | None = None
-        self._making = threading.Lock()
+        self._making = _forks.lock()
 
     def answer(
         self,
@@ -66,6 +66,11 @@ class Retriever:
             files = ", ".join(sorted({result.path for result in lost}))
             reason = _joined(reason, f"{count}: {files} no longer holds the text, and is indexed again")
         return replace(results, results=tuple(kept), stale=True, reason=reason)
+
+    def close(self) -> None:
+        """Let go of the model."""
+        with self._making:
+            self._words = None
 
     def _results(
         self,

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from openclaw_memory import _forks
+from openclaw_memory._weak import weakly
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import EmbedderSelector
 from openclaw_memory.errors import (
@@ -72,8 +74,8 @@ class IndexService:
         self._parts = parts
         self._store: Store | None = None if callable(parts.store) else parts.store
         # Locks are taken in this order: the lock of the store, `_syncing` where it has none, `_making`.
-        self._making = threading.RLock()
-        self._syncing = threading.Lock()
+        self._making = _forks.rlock()
+        self._syncing = _forks.lock()
         self._sync_thread: int | None = None  # the thread in which a sync is at work here
         self._closed = False
         self._had_index = False
@@ -83,11 +85,16 @@ class IndexService:
         self._doubts: set[str] = set()  # files to be read again, and all that ever were
         self._doubted: set[str] = set()
         self._missing: Mapping[str, int] | None = None  # as the store says; None after a sync, until it is asked again
-        self._staleness = Staleness(parts.workspace, parts.config, self.store)
+        self._staleness = Staleness(parts.workspace, parts.config, weakly(self.store))
         self._background = Background(self._sync_quietly, parts.config.sync.interval_seconds)
+        _forks.in_child(self)
         if parts.config.sync.on_open:
             self._background.request()
         self._background.start()
+
+    def after_fork(self) -> None:
+        """Know of no sync and no watcher of the parent."""
+        self._sync_thread = self.watcher = None
 
     # --- the store -----------------------------------------------------------------------------------------------
 
