@@ -280,6 +280,7 @@ class IndexService:
             self.last, self.last_error, self._had_index = report, None, True
             self._missing = {} if report.ok and not report.skipped else None  # what was skipped may lack vectors
             self._note(LAST_SYNC, record_of(report, reason, started), exists=True)
+            self._forget_error()
             self._staleness.record_sync(report, written)
             return report
 
@@ -390,6 +391,12 @@ class IndexService:
         with suppress(OpenClawMemoryError, OSError):
             if exists or self.has_index():
                 self.store().set_meta(name, record)
+
+    def _forget_error(self) -> None:
+        """Empty the note of an earlier error: no status shows it any more, and it may name a file that is gone."""
+        with suppress(OpenClawMemoryError, OSError):
+            if self.store().get_meta(LAST_ERROR):
+                self.store().set_meta(LAST_ERROR, "")
 
     def _notify(self, progress: Callable[[Progress], None] | None) -> Callable[[str], None]:
         def notify(words: str) -> None:

@@ -76,9 +76,7 @@ def fetch(db: apsw.Connection, statement: str, values: Sequence[Any] = ()) -> li
 
 def damaged(path: Path | str, what: object) -> CorruptIndexError:
     """Return the error of a damaged index, with its remedy."""
-    error = CorruptIndexError(
-        f"{path} is damaged ({what}). Sync again: the damaged file is kept and the index is built again from the notes."
-    )
+    error = CorruptIndexError(f"{path} is damaged ({what}). Sync again: the index is built again from the notes.")
     error.found = str(what)
     return error
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from openclaw_memory._links import link_to
 from openclaw_memory.errors import CorruptIndexError, NewerIndexError, StoreError, SyncBusyError, remedy
-from openclaw_memory.store import document_rows, fts, integrity, rows, schema, shadow, signature, vector_cache
+from openclaw_memory.store import document_rows, erasure, fts, integrity, rows, schema, shadow, signature, vector_cache
 from openclaw_memory.store.connection import (
     COMPANIONS,
     IN_MEMORY,
@@ -267,6 +267,7 @@ class SqliteStore:
             rows.set_meta(db, replace(meta, building=name))
             vector_cache.add_model(db, meta.identity, meta.dims)
             vector_cache.say_dims(db)
+            erasure.note(db, erase=True)
         return name
 
     def _clear(self, db: apsw.Connection) -> None:
@@ -312,6 +313,7 @@ class SqliteStore:
             rows.stamp_files(db, [record for record, chunks in files if chunks is None])
             new = [(record, chunks) for record, chunks in files if chunks is not None]
             dims, vector_ids = self._vector_ids(db, [row for _, chunks in new for row in chunks])
+            said = rows.said_in(db, [record.path for record, _ in new])
             document_rows.remove(db, [record.path for record, _ in new])
             _, removed, lost = rows.remove_files(db, [record.path for record, _ in new])
             vector_cache.retire(db, lost.difference(vector_ids.values()))
@@ -320,6 +322,8 @@ class SqliteStore:
                 added += rows.add_file(db, record, [row for row in chunks if row.identity is None], vector_ids)
                 document_rows.add(db, record.path, chunks)
             self._update_codes(db, dims, removed, added)
+            if new:
+                erasure.note(db, erase=not said <= rows.said_by(row for _, chunks in new for row in chunks))
 
     def extend_file(
         self, record: FileRecord, chunks: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
@@ -336,9 +340,11 @@ class SqliteStore:
             schema.check(db)
             rows.check_made_for(db, made_for)
             dims, vector_ids = self._vector_ids(db, chunks)
+            said = rows.said_in(db, [record.path], from_line)
             removed, lost, added = rows.extend_file(db, record, chunks, from_line, vector_ids)
             vector_cache.retire(db, lost.difference(vector_ids.values()))
             self._update_codes(db, dims, removed, added)
+            erasure.note(db, erase=not said <= rows.said_by(chunks))
 
     def remove_files(self, paths: Iterable[str]) -> int:
         """Remove files and all their rows; returns how many there were."""
@@ -349,6 +355,8 @@ class SqliteStore:
             count, removed, lost = rows.remove_files(db, gone)
             vector_cache.retire(db, lost)
             self._update_codes(db, _dims(db), removed, [])
+            if count:
+                erasure.note(db, erase=True)
             return count
 
     def known_vectors(self, keys: Iterable[str], identity: str | None = None) -> set[str]:
@@ -376,27 +384,37 @@ class SqliteStore:
             model_id = vector_cache.current_model(db)[0] if identity is None else vector_cache.add_model(db, identity)
             vector_cache.hold_to(db, model_id, matrix.shape[1])
             vector_cache.add_vectors(db, model_id, keys, (row.tobytes() for row in matrix))
+            erasure.note(db, erase=False)
             if document_rows.are_there(db):
                 document_rows.changed(db, model_id)
 
-    def prune(self, max_entries: int) -> int:
+    def prune(self, max_entries: int | None) -> int:
         """Remove vectors until at most `max_entries` are left, of all models, and return how many were removed.
 
-        Those unused for longest go first, counted from when their last chunk was removed, or from when they were added.
-        Vectors of indexed chunks always stay, and so do a few others of a large index, until there are enough of them.
-        The file keeps its size; the space is used again.
+        Those unused for longest go first, counted from when their last chunk was removed, or from when they were added;
+        vectors of indexed chunks always stay. Unused ones take at most the room of those in use, or 128 KiB. None
+        removes no vector.
+
+        What a text that is gone has left is erased from the bytes of the file and of its log: the file is
+        rewritten. Damaged indexes that were kept are deleted. What a reader holds is erased by the first call after it
+        has ended.
         """
         with self._connections.read() as db:
-            if vector_cache.count(db) <= max_entries:
+            if not erasure.is_due(db, max_entries):
                 return 0
-            schema.check(db)
-            rows_with_vectors = _count(db, "SELECT count(*) FROM chunks") + document_rows.count(db)
-            if not vector_cache.has_many_unused(db, rows_with_vectors):
-                return 0
+        removed = 0
         with self._connections.write() as db:
             schema.check(db)
-            document_rows.make(db)  # it is asked what its rows use
-            return vector_cache.prune(db, max_entries)
+            if max_entries is not None:
+                removed = vector_cache.prune(db, max_entries, with_documents=document_rows.are_there(db))
+            erasure.pruned(db, max_entries)
+        self._erase()
+        return removed
+
+    def _erase(self) -> None:
+        with self._connections.alone() as db:
+            if erasure.erase(db):
+                integrity.forget_kept(self.path)
 
     def candidates(self, request: CandidateRequest) -> Candidates:
         """Return everything that a search needs, read in one transaction.
@@ -478,7 +496,10 @@ class SqliteStore:
     def set_meta(self, name: str, text: str) -> None:
         """Store a short text under a name, which outlives every build."""
         with self._connections.write() as db:
-            rows.note(db, name, text)
+            if forgotten := rows.note(db, name, text):
+                erasure.note(db, erase=True)
+        if forgotten:
+            self._erase()
 
     def get_meta(self, name: str) -> str | None:
         """Return the text under a name; None for an unknown name."""
@@ -553,13 +574,13 @@ class SqliteStore:
     def recover(self, reason: str) -> str:
         """Keep a damaged index under another name, so that an empty one takes its place; return what was done.
 
-        The three newest such files are kept, to look for the cause.
+        Once that is complete, the other is deleted: it holds texts that may have been deleted since.
 
         Raises:
             StoreError: It cannot be renamed; the folder may be read-only.
         """
         self._connections.forget()
-        return f"the index was damaged ({reason}) and is kept as {integrity.set_aside(self.path)}"
+        return f"the index was damaged ({reason}) and is set aside as {integrity.set_aside(self.path)}"
 
     def close(self) -> None:
         """Release the index. Calling it twice is allowed; work under way in other threads ends first."""
