@@ -195,6 +195,7 @@ FAULTS = (
     )),
     Fault(26, "a clock that is 40 days or 10 years off, midnight, clocks that change", "the right day's file, scores from 0 to 1, changes are noticed", "12 moments, 4 distances", (
         f"{CLOCK}::test_files_that_were_written_at_another_time_are_followed",
+        f"{CLOCK}::test_a_file_of_any_year_is_found",
         f"{CLOCK}::test_notes_of_other_days_are_found_with_a_score_that_is_one",
         f"{CLOCK}::test_a_note_is_of_the_day_of_its_reader_at_midnight_and_when_clocks_change",
         f"{CLOCK}::test_a_process_whose_clock_is_another_works_as_ever",
@@ -242,7 +243,7 @@ FAULTS = (
         f"{FLUSH}::test_secrets_and_recalled_memory_are_not_written",
         "tools/test_handlers.py::test_what_was_recalled_is_not_written_again",
     )),
-    Fault(33, "secrets with a known prefix", "masked in what is indexed, shown, written by a tool, and saved by a flush", "49 kinds of 36 services, 0 of 15 harmless lines", (
+    Fault(33, "secrets with a known prefix", "masked in what is indexed, shown, written by a tool, and saved by a flush", "116 formats, 0 of 15 harmless lines", (
         "text/test_redaction.py::test_a_token_known_by_its_prefix_is_masked",
         "text/test_redaction.py::test_every_pattern_has_a_token_that_only_it_masks",
         "text/test_redaction.py::test_what_is_no_secret_stays",
@@ -275,7 +276,7 @@ FAULTS = (
         "cli/test_cli.py::test_init_makes_a_private_workspace",
     )),
     Fault(45, "a workspace that strangers prepared, on every surface: calls, commands, tools, both adapters", "our errors only; nothing shown from outside, written outside, forged, or left hanging",
-          "78 attacks on 20 surfaces, <= 15 s and 500 MB each (nightly: ten times as large, and 100 mixtures)", (
+          "85 attacks on 20 surfaces, <= 15 s and 500 MB each (nightly: ten times as large, and 100 mixtures)", (
         "faults/test_hostile_workspace.py::test_an_attack_comes_to_nothing_on_every_surface",
         "faults/test_hostile_workspace.py::test_a_larger_attack_comes_to_nothing_on_every_surface",
         "faults/test_hostile_workspace.py::test_attacks_that_are_planted_together_come_to_nothing",
