@@ -7,12 +7,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
+from openclaw_memory import _forks
 from openclaw_memory._links import link_to
-from openclaw_memory.errors import CorruptIndexError, NewerIndexError, StoreError, SyncBusyError, remedy
+from openclaw_memory._weak import weakly
+from openclaw_memory.errors import (
+    CorruptIndexError,
+    IndexReplacedError,
+    NewerIndexError,
+    StoreError,
+    SyncBusyError,
+    remedy,
+)
 from openclaw_memory.store import document_rows, erasure, fts, integrity, rows, schema, shadow, signature, vector_cache
 from openclaw_memory.store.connection import (
     COMPANIONS,
@@ -93,7 +101,9 @@ class SqliteStore:
         self._trusted = self.path.parent if trusted is None else Path(trusted)
         self._read_only = read_only
         self._wants_extension = vector_extension
-        self._connections = Connections(self._connect, self.path, self._first, self._empty, self._is_absent)
+        self._connections = Connections(
+            weakly(self._connect), self.path, weakly(self._first), weakly(self._empty), weakly(self._is_absent)
+        )
         self._has_replaced = False
         self._document_cache: document_rows.Cache = {}
 
@@ -122,7 +132,7 @@ class SqliteStore:
             store.close()
             raise
 
-    @cached_property
+    @_forks.cached_property
     def _extension(self) -> tuple[str | None, str | None]:
         """The path of sqlite-vec's library, or None and the reason why it is not loaded."""
         return find_extension() if self._wants_extension else (None, "switched off")
@@ -312,7 +322,7 @@ class SqliteStore:
             rows.check_made_for(db, made_for)
             rows.stamp_files(db, [record for record, chunks in files if chunks is None])
             new = [(record, chunks) for record, chunks in files if chunks is not None]
-            dims, vector_ids = self._vector_ids(db, [row for _, chunks in new for row in chunks])
+            dims, vector_ids = self._vector_ids(db, [row for _, chunks in new for row in chunks], made_for)
             said = rows.said_in(db, [record.path for record, _ in new])
             document_rows.remove(db, [record.path for record, _ in new])
             _, removed, lost = rows.remove_files(db, [record.path for record, _ in new])
@@ -339,7 +349,7 @@ class SqliteStore:
         with self._connections.write() as db:
             schema.check(db)
             rows.check_made_for(db, made_for)
-            dims, vector_ids = self._vector_ids(db, chunks)
+            dims, vector_ids = self._vector_ids(db, chunks, made_for)
             said = rows.said_in(db, [record.path], from_line)
             removed, lost, added = rows.extend_file(db, record, chunks, from_line, vector_ids)
             vector_cache.retire(db, lost.difference(vector_ids.values()))
@@ -565,7 +575,7 @@ class SqliteStore:
             return ()
         found: list[str] = []
         try:
-            with own_errors(self.path), closing(self._first()) as db, transaction(db, READ):
+            with own_errors(self.path), _forks.no_fork(), closing(self._first()) as db, transaction(db, READ):
                 found.extend(integrity.problems(db, with_vec=self._vector_error is None))
         except CorruptIndexError as error:
             found.append(error.found or str(error))
@@ -585,18 +595,24 @@ class SqliteStore:
     def close(self) -> None:
         """Release the index. Calling it twice is allowed; work under way in other threads ends first."""
         self._connections.close()
+        self._document_cache.clear()
 
     def _pinned(self, db: apsw.Connection) -> Self:
         """Return this store as it is in the read transaction of one connection."""
         return self._of(Pinned(db, self.path))
 
-    def _vector_ids(self, db: apsw.Connection, chunks: Sequence[ChunkRow]) -> tuple[int | None, dict[str, int | None]]:
+    def _vector_ids(
+        self, db: apsw.Connection, chunks: Sequence[ChunkRow], made_for: IndexMeta | None
+    ) -> tuple[int | None, dict[str, int | None]]:
         """Return the dimensions of the current model, and the ids of the vectors that these rows name."""
         model_id, dims = vector_cache.current_model(db)
         keys = {row.vector_key for row in chunks if row.vector_key is not None and row.identity is None}
         vector_ids = vector_cache.known_keys(db, model_id, keys)
         if missing := keys - vector_ids.keys():
-            raise StoreError(f"no vector is stored under {min(missing)!r}; call add_vectors before the rows")
+            words = f"no vector is stored under {min(missing)!r}"
+            if made_for is not None:  # its builder has added them: to a file that another one has replaced since
+                raise IndexReplacedError(f"{words}: {self.path} was deleted and built again meanwhile; sync again")
+            raise StoreError(f"{words}; call add_vectors before the rows")
         return dims, vector_ids
 
     def _update_codes(self, db: apsw.Connection, dims: int | None, removed: list[int], added: list[int]) -> None:

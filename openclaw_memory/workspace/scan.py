@@ -200,7 +200,7 @@ def _transcripts(root: Path, sessions: SessionsConfig | None) -> Iterator[_Found
             with os.scandir(os.path.join(place.base, *place.parts)) as listing:
                 entries = sorted(listing, key=lambda entry: entry.name)
         except OSError as error:
-            found = error
+            found = error.with_traceback(None)
     for entry in entries:
         if entry.name.endswith(TRANSCRIPT_SUFFIX):
             yield from _look(entry, f"{TRANSCRIPTS}/{entry.name}", TRANSCRIPT_SUFFIX)
@@ -221,7 +221,7 @@ def _stat_at(place: Place) -> os.stat_result | str | OSError:
             if stat.S_ISLNK(info.st_mode):
                 return _SYMLINK
     except OSError as error:
-        return error
+        return error.with_traceback(None)  # which names this very frame: only a garbage collection would free both
     return info
 
 
