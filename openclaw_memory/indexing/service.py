@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +25,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
 )
 from openclaw_memory.indexing.background import Background, SearchPriority
-from openclaw_memory.indexing.changes import missing_vectors
+from openclaw_memory.indexing.changes import UNREAD_SIZE, missing_vectors
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of, record_of_error
 from openclaw_memory.indexing.staleness import Staleness
 from openclaw_memory.types import FileRecord, IndexMeta, Progress, Store, StoreInfo, SyncReport
@@ -82,6 +82,8 @@ class IndexService:
         self._complete = False  # whether the index was complete when it was last read
         self._recovered: str | None = None  # what was done to a damaged index, until a sync has reported it
         self._watcher_state = ""
+        self._doubts: set[str] = set()  # files to be read again, and all that ever were
+        self._doubted: set[str] = set()
         self._missing: Mapping[str, int] | None = None  # as the store says; None after a sync, until it is asked again
         self._staleness = Staleness(parts.workspace, parts.config, weakly(self.store))
         self._background = Background(self._sync_quietly, parts.config.sync.interval_seconds)
@@ -325,6 +327,22 @@ class IndexService:
         if self._parts.config.sync.on_search and self.has_index():
             self._background.request()
 
+    def doubt(self, paths: Iterable[str]) -> None:
+        """Have files read again, whatever their stamps say, that do not hold what the index says; once for each."""
+        fresh = set(paths) - self._doubted
+        self._doubted |= fresh
+        self._doubts |= fresh
+        if fresh:
+            self.soon()
+
+    def _forget_doubted(self, store: Store) -> None:
+        """Forget the stamps of doubted files, so that this sync reads them and writes their rows again."""
+        known, doubts = store.files(), self._doubts
+        self._doubts = set()
+        store.replace_files(
+            [(replace(known[path], hash="", size=UNREAD_SIZE), None) for path in sorted(doubts) if path in known]
+        )
+
     def watch(self) -> Watcher:
         """Return the watcher of these files, which is started unless it runs."""
         from openclaw_memory.indexing.watcher import Watcher
@@ -374,6 +392,8 @@ class IndexService:
         parts, store = self._parts, self.store()
         if prepare is not None:
             prepare(store)
+        if self._doubts:
+            self._forget_doubted(store)
         embedder, trouble = parts.embedders.for_sync(store.meta(), force=force)
         report = sync(
             SyncParts(

@@ -210,6 +210,19 @@ def test_a_text_that_was_altered_in_an_index_of_our_own_is_not_shown(folder):
         assert "is not what was written" in found.reason
 
 
+def test_a_row_of_another_index_of_ours_is_not_shown(folder, tmp_path):
+    other = workspace(tmp_path / "other", FALSE)
+    for one in (other, folder):
+        with Memory.open(one) as memory:
+            memory.sync()
+    wanted = apsw.Connection(str(index_of(other))).execute("SELECT text, checksum FROM chunks").fetchall()[0]
+    db = apsw.Connection(str(index_of(folder)))
+    db.execute("UPDATE chunks SET text = ?, checksum = ?", wanted)
+    db.close()
+    with Memory.open(folder) as memory:
+        assert not any(FALSE in result.snippet for result in memory.search(QUESTION))
+
+
 def test_an_index_that_cannot_be_built_again_is_refused_with_the_next_step(folder, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         elsewhere(tmp_path, patch)
