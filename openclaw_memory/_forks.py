@@ -44,7 +44,8 @@ class _Process:
         self._locks: WeakSet[Any] = WeakSet()
         self._objects: WeakSet[Any] = WeakSet()
         # Reentrant: a signal, or the end of an object, may begin such work in the midst of the bookkeeping.
-        self._changed = threading.Condition(threading.RLock())
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._inside: dict[int, int] = {}  # how many such blocks each thread is in
         self._forks = 0  # under way
         self._is_calm = False
@@ -61,7 +62,7 @@ class _Process:
     def enter(self) -> None:
         """Begin a block; wait for a fork under way, unless this thread is in a block already."""
         me = get_ident()
-        with self._changed:
+        with self._lock:
             if self.is_cut:
                 raise StoreError(CUT)
             if self._forks and me not in self._inside:
@@ -71,7 +72,7 @@ class _Process:
     def leave(self) -> None:
         """End a block."""
         me = get_ident()
-        with self._changed:
+        with self._lock:
             self._inside[me] -= 1
             if not self._inside[me]:
                 del self._inside[me]

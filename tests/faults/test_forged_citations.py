@@ -158,5 +158,6 @@ def test_a_query_engine_is_shown_lines_in_fences_that_the_lines_cannot_close(mem
         assert citations_in(text) == [node.metadata["citation"]]
         assert node.text in text
         assert without_fenced(text).strip() == ""
+        assert text.count("recalled-memory") == 2
     assert any("memory/{x}.md#L" in text for text in shown)
     assert len({OPENING.match(text)[1] for text in shown}) == len(shown)
