@@ -11,6 +11,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
+from openclaw_memory import _forks
 from openclaw_memory.errors import StoreError
 
 if TYPE_CHECKING:
@@ -74,8 +75,14 @@ class AsyncMemory:
             max_threads: How many calls run at the same time; others wait for their turn.
         """
         self.memory = memory
-        self._pool = ThreadPoolExecutor(max_threads, thread_name_prefix="openclaw-memory")
+        self._max_threads = max_threads
         self._closed = False
+        self.after_fork()
+        _forks.in_child(self)
+
+    def after_fork(self) -> None:
+        """Begin without threads, and leave those of a parent to it."""
+        self._pool = ThreadPoolExecutor(self._max_threads, thread_name_prefix="openclaw-memory")
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, max_threads: int = 4, **options: Any) -> Self:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import EmbedderSelector, handed_in, sent_to
 from openclaw_memory.errors import EmbedderError
@@ -92,15 +93,16 @@ class BuiltinBackend:
         Raises:
             EmbedderError: It is unavailable.
         """
-        self.service.check_open()
-        return self._embedders.for_search(self.service.store().meta())
+        return _embedder(self.service, self._embedders)
 
-    @cached_property
+    @_forks.cached_property
     def documents(self) -> Documents:
         """What frameworks add to this memory."""
         from openclaw_memory.documents import Documents
 
-        return Documents(self._workspace, self.service, self.search, lambda: self.embedder)
+        # Not with methods of this object: it would only be freed, with what it keeps open, by a garbage collection.
+        search = partial(_search, self._retriever, self._config)
+        return Documents(self._workspace, self.service, search, partial(_embedder, self.service, self._embedders))
 
     def search(
         self,
@@ -113,10 +115,16 @@ class BuiltinBackend:
         now: datetime.datetime | None = None,
     ) -> SearchResults:
         """See `Memory.search`."""
-        from openclaw_memory.search.query import validate_request, with_time_zone
-
-        rules = validate_request(self._config.search, query, max_results, min_score, source)
-        return self._retriever.answer(query, rules, source, explain=explain, now=with_time_zone(now))
+        return _search(
+            self._retriever,
+            self._config,
+            query,
+            max_results=max_results,
+            min_score=min_score,
+            source=source,
+            explain=explain,
+            now=now,
+        )
 
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
         """See `Memory.get`."""
@@ -170,4 +178,27 @@ class BuiltinBackend:
     def close(self) -> None:
         """See `Memory.close`."""
         self.service.close()
+        self._retriever.close()
         self._embedders.close()
+
+
+def _embedder(service: IndexService, embedders: EmbedderSelector) -> Embedder | None:
+    service.check_open()
+    return embedders.for_search(service.store().meta())
+
+
+def _search(
+    retriever: Retriever,
+    config: MemoryConfig,
+    query: str,
+    *,
+    max_results: int | None = None,
+    min_score: float | None = None,
+    source: Source | None = None,
+    explain: bool = False,
+    now: datetime.datetime | None = None,
+) -> SearchResults:
+    from openclaw_memory.search.query import validate_request, with_time_zone
+
+    rules = validate_request(config.search, query, max_results, min_score, source)
+    return retriever.answer(query, rules, source, explain=explain, now=with_time_zone(now))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from openclaw_memory.backend import Backend, BuiltinBackend
     from openclaw_memory.documents import Documents
     from openclaw_memory.flush.flush import Flush
-    from openclaw_memory.flush.state import ChatType
+    from openclaw_memory.flush.state import ChatType, FlushRegistry
     from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.search import SearchResults
@@ -75,7 +76,12 @@ class Memory:
                 raise ConfigError("a memory needs a store or a backend: use Memory.open(path) for the usual ones")
             every = (*self.config.notices, *notices)
             backend = self._builtin = BuiltinBackend(
-                workspace, store, embedder, self.config, notices=every, flush_failures=self._flush_failures
+                workspace,
+                store,
+                embedder,
+                self.config,
+                notices=every,
+                flush_failures=partial(_flush_failures, workspace, self._flushes),
             )
         self._backend = backend
 
@@ -473,7 +479,8 @@ class Memory:
     def __repr__(self) -> str:
         return f"Memory({str(self.workspace.root)!r})"
 
-    def _flush_failures(self) -> dict[str, str]:
-        from openclaw_memory.workspace.paths import transcripts_place
 
-        return dict(self._flushes.failures(transcripts_place(self.workspace.root, self.workspace.sessions)))
+def _flush_failures(workspace: Workspace, flushes: FlushRegistry) -> dict[str, str]:
+    from openclaw_memory.workspace.paths import transcripts_place
+
+    return dict(flushes.failures(transcripts_place(workspace.root, workspace.sessions)))

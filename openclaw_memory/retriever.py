@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig, SearchConfig
 from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
 from openclaw_memory.errors import EmbedderError
@@ -29,7 +29,7 @@ class Retriever:
     ) -> None:
         self._workspace, self._service, self._embedders, self._config = workspace, service, embedders, config
         self._words: WordVectors | None = None
-        self._making = threading.Lock()
+        self._making = _forks.lock()
 
     def answer(
         self,
@@ -50,7 +50,27 @@ class Retriever:
             return self._results(store, stored, query, rules, source, explain=explain, now=now)
 
         results, done = self._service.reading(found)
-        return replace(results, reason=_joined(done, results.reason))
+        return self._checked(replace(results, reason=_joined(done, results.reason)))
+
+    def _checked(self, results: SearchResults) -> SearchResults:
+        """Return the results whose text is in the files; files with another text are indexed again soon."""
+        from openclaw_memory.search.citations import checked
+
+        kept, lost = checked(results.results, self._workspace, lambda: self._service.store().files())
+        if tuple(kept) == results.results:
+            return results
+        self._service.doubt({result.path for result in results if result not in kept})
+        reason = results.reason
+        if lost:
+            count = f"{len(lost)} result{'s were' if len(lost) > 1 else ' was'} left out"
+            files = ", ".join(sorted({result.path for result in lost}))
+            reason = _joined(reason, f"{count}: {files} no longer holds the text, and is indexed again")
+        return replace(results, results=tuple(kept), stale=True, reason=reason)
+
+    def close(self) -> None:
+        """Let go of the model."""
+        with self._making:
+            self._words = None
 
     def _results(
         self,

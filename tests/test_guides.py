@@ -17,7 +17,6 @@ from openclaw_memory.conversation import compaction, compaction_threshold
 from openclaw_memory.conversation.window import flush_threshold
 from openclaw_memory.flush import flush
 from openclaw_memory.indexing import staleness, watcher
-from openclaw_memory.store import integrity
 from openclaw_memory.types import Store
 from openclaw_memory.workspace.transcript_records import LABELS
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
@@ -102,7 +101,6 @@ def test_every_check_of_the_doctor_is_told(notes):
         (UPKEEP, "four times that at the most" if watcher.PATIENCE == 4 else "another patience"),
         (UPKEEP, f"it looks at the files every {watcher.POLL_SECONDS:g} s"),
         (UPKEEP, f"tried again after {watcher.RETRY_SECONDS:g} s"),
-        (UPKEEP, "The three newest damaged files" if integrity.KEPT == 3 else "another number"),
         (UPKEEP, f"`journal.bootstrap_chars` ({JournalConfig().bootstrap_chars:,})"),
         (TRANSCRIPTS, f"and a line of it {MAX_LINE_BYTES >> 20} MiB"),
         (AGENTS, f"the flush is due at {flush_threshold(200_000, CompactionConfig()):,}"),

@@ -179,7 +179,7 @@ def test_what_is_found_sound_and_fails_again_is_set_aside_all_the_same(notes, mo
     (notes / ".memory/index.sqlite").write_bytes(b"this is no database" * 1000)
     with opened(notes, QUIET) as memory:
         results = memory.search("boiler")
-        assert "is kept as" in str(results.reason)
+        assert "is set aside as" in str(results.reason)
         assert results[0].path == "memory/household.md"
 
 

@@ -110,7 +110,7 @@ def test_a_background_sync_that_fails_is_told_and_harms_nothing(memory, notes, m
     monkeypatch.undo()
     (notes / "memory/newer.md").write_text("Another zeppelin.\n")
     eventually(lambda: finds(memory, "Another"))
-    assert memory.status().last_error is None
+    eventually(lambda: memory.status().last_error is None)
 
 
 # --- one sync at a time
@@ -200,7 +200,7 @@ def test_a_damaged_index_is_set_aside_and_built_again(notes, how, by):
             assert "damaged" in str(results.reason)
         assert memory.search("boiler").reason is None
         assert memory.status(deep=True).problems == ()
-    assert len(kept(index)) == 1
+    assert kept(index) == []  # it may hold what was deleted since
 
 
 def test_a_memory_that_was_open_goes_over_to_the_index_that_was_built_in_its_place(notes):

@@ -184,16 +184,19 @@ def _text_of(kind: type[BaseNode], fields: Mapping[str, Any], text: str) -> dict
 def cited_node(node_id: str, text: str, metadata: Mapping[str, Any]) -> TextNode:
     """Lines of a person's file as a node, whose id is their citation; the file, `metadata["path"]`, is its source.
 
-    An LLM is shown the text in a fence, below its citation, an embedding model none of the metadata.
+    An LLM is shown the text in a fence, below its citation, an embedding model none of the metadata. Where the text
+    names the fence itself, a blank replaces the hyphen of the name.
     """
     # The same for the same lines, so that nodes can be compared; nobody outside of this process knows it.
     mark = blake2b(f"{node_id}\n{text}".encode("utf-8", "surrogatepass"), key=_KEY, digest_size=8).hexdigest()
-    block = fenced_results([(str(metadata["citation"]), "")], mark=mark).replace("{", "{{").replace("}", "}}")
-    head, closing = block.rsplit("\n", 1)
+    block = fenced_results([(str(metadata["citation"]), text)], mark=mark)
+    opening, place, rest = block.split("\n", 2)
+    harmless, closing = rest.rsplit("\n", 1)
+    head, closing = (part.replace("{", "{{").replace("}", "}}") for part in (f"{opening}\n{place}", closing))
     return TextNode(
         id_=node_id,
-        text=text,
-        text_template=f"{head}{{content}}\n{closing}",
+        text=harmless,
+        text_template=f"{head}\n{{content}}\n{closing}",
         metadata=dict(metadata),
         relationships={
             NodeRelationship.SOURCE: RelatedNodeInfo(node_id=metadata["path"], node_type=ObjectType.DOCUMENT)

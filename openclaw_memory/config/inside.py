@@ -32,7 +32,7 @@ BOUNDS: Mapping[str, tuple[int, int]] = {
 # tomllib takes the square of the number of parts of a key in time and memory: 1.5 GB for 20,000. No setting has ten.
 _MOST_PARTS = 10
 _SPELLED = re.compile(
-    r'"""(?:\\.|[^\\])*?"""|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|#[^\n]*',
+    r'"""(?:\\.|[^\\])*?"""(?!")|\'\'\'.*?\'\'\'(?!\')|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|#[^\n]*',
     re.DOTALL,
 )
 _MAY_NOT = "may not be set from inside a workspace and was ignored"
@@ -59,15 +59,15 @@ def with_settings(config: MemoryConfig, text: str, origin: str) -> MemoryConfig:
     except ConfigError as error:
         return config.noting(f"{error}; until then its settings are ignored")
     said: list[str] = []
-    cuts_notes = False
+    asked: set[str] = set()
     for part, key, value in _allowed(tables, config.files, said):
         try:
             config = config.updated({part: {key: value}})
         except ConfigError as error:
             said.append(f"{error}; it was ignored")
-        cuts_notes = cuts_notes or part == "chunking"
-    if cuts_notes:
-        config = replace(config, chunking=_bounded(config.chunking, said))
+        else:
+            asked |= {key} if part == "chunking" else set()
+    config = replace(config, chunking=_bounded(config.chunking, asked, said))
     if rest := len(said[_MOST_NAMED:]):
         said = [*said[:_MOST_NAMED], f"{rest:,} more settings were ignored"]
     return config.noting(*(f"{origin}: {words}" for words in said))
@@ -134,9 +134,13 @@ def _is_glob(glob: str, key: str, said: list[str]) -> bool:
     return True
 
 
-def _bounded(chunking: ChunkingConfig, said: list[str]) -> ChunkingConfig:
-    changes = {name: min(max(getattr(chunking, name), low), high) for name, (low, high) in BOUNDS.items()}
-    changes["overlap_tokens"] = min(chunking.overlap_tokens, changes["tokens"] // 2)
+def _bounded(chunking: ChunkingConfig, asked: set[str], said: list[str]) -> ChunkingConfig:
+    """Return chunking with what the workspace asked for cut to the bounds; the caller's own values stay."""
+    changes = {
+        name: min(max(getattr(chunking, name), low), high) for name, (low, high) in BOUNDS.items() if name in asked
+    }
+    if asked & {"tokens", "overlap_tokens"}:
+        changes["overlap_tokens"] = min(chunking.overlap_tokens, changes.get("tokens", chunking.tokens) // 2)
     for name, value in changes.items():
         if value != (wished := getattr(chunking, name)):
             said.append(f"chunking.{name} = {wished} is more than a workspace may ask for: {value} is used")

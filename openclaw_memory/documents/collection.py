@@ -8,6 +8,7 @@ from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from openclaw_memory._weak import weakly
 from openclaw_memory.documents.validation import (
     OURS,
     UNLIKE,
@@ -172,7 +173,7 @@ class Documents:
         self._workspace, self._service, self._search, self._embedder = workspace, service, search, embedder
         self._root, self._rules = workspace.root, workspace.rules
         self._cache = DocumentCache(self._root, self._rules)
-        self._vectors = DocumentVectors(workspace, self._cache, service, self._reading)
+        self._vectors = DocumentVectors(workspace, self._cache, service, weakly(self._reading))
         self.files = DocumentFiles(workspace, self._cache, service)
 
     # --- by id ---------------------------------------------------------------------------------------------------

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from openclaw_memory import _forks
 from openclaw_memory._log import warn
 from openclaw_memory.documents.validation import document_in, rows_of, unit_rows
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
@@ -45,7 +45,7 @@ class DocumentVectors:
         self._failed = ""  # why it could not make what is gone
         self._tried: object = None  # when, and with what missing, it was tried in vain
         self._said: list[str] = []
-        self._making = threading.Lock()
+        self._making = _forks.lock()
 
     def use(self, source: VectorSource | None) -> None:
         """Use this source, or the latest one, to make lost vectors again, even if it failed just now."""

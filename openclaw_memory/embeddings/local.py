@@ -12,9 +12,9 @@ import re
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from openclaw_memory import _forks
 from openclaw_memory.embeddings.vectors import checked_vectors, joined, package
 from openclaw_memory.errors import EmbedderError
 
@@ -105,7 +105,7 @@ class LocalEmbedder:
         self._query_prompt, self._document_prompt = prompts
         self._batch_size = batch_size
         # Neither a model nor its tokenizer may be used by two threads at once.
-        self._lock = Lock()
+        self._lock = _forks.lock()
         # A tokenizer without a limit says 1e30, or infinity, or None.
         self._limit = int(min(model.max_seq_length or UNLIMITED, UNLIMITED))
         for prompt in prompts:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from openclaw_memory import _forks
 from openclaw_memory._log import warn
 from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.embeddings.registry import allowed, check_provider, first_available, from_callable, made
@@ -92,7 +93,7 @@ class EmbedderSelector:
     _wanted: list[CircuitBreakerEmbedder | None] = field(default_factory=list)
     _fallback: list[CircuitBreakerEmbedder | None] = field(default_factory=list)
     _refusal: tuple[float, str] | None = None
-    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _lock: threading.RLock = field(default_factory=_forks.rlock)
 
     def wanted(self) -> CircuitBreakerEmbedder | None:
         """Return the wanted embedder, None for keywords alone; raise EmbedderError if it cannot be made."""
@@ -146,10 +147,12 @@ class EmbedderSelector:
         return _announced(wanted, stored), None
 
     def close(self) -> None:
-        """End what the embedders that were made here keep open; one that is being made now is not waited for."""
-        for embedder in (*([] if self.handed_in else self._wanted), *self._fallback):
-            if embedder is not None:
-                embedder.close()
+        """Close the embedders that were made here, and let go of them; one that is being made now is not waited for."""
+        places = (self._fallback,) if self.handed_in else (self._wanted, self._fallback)
+        for place in places:
+            while place:
+                if (embedder := place.pop()) is not None:
+                    embedder.close()
 
     def _has_fallback(self) -> bool:
         return self.rules.fallback not in {"none", self.requested}
@@ -168,11 +171,13 @@ class EmbedderSelector:
         self, place: list[CircuitBreakerEmbedder | None], make: Callable[[], Embedder | None]
     ) -> CircuitBreakerEmbedder | None:
         with self._lock:
-            if not place:
-                with own_errors("the embedder cannot be made"):
-                    embedder = allowed(make(), self.rules)
-                place.append(None if embedder is None else CircuitBreakerEmbedder(embedder))
-            return place[0]
+            if there := place[:1]:  # `close` may empty it meanwhile
+                return there[0]
+            with own_errors("the embedder cannot be made"):
+                embedder = allowed(make(), self.rules)
+            guarded = None if embedder is None else CircuitBreakerEmbedder(embedder)
+            place.append(guarded)
+            return guarded
 
 
 def unavailable_reason(stored: IndexMeta | None, unavailable: Mapping[str, str]) -> str | None:

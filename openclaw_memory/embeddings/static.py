@@ -6,10 +6,10 @@ import math
 import re
 import unicodedata
 from bisect import bisect_left
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from openclaw_memory import _forks
 from openclaw_memory.embeddings.static_file import (
     ModelFile,
     all_pieces,
@@ -194,28 +194,28 @@ class StaticEmbedder:
         scales, rows = self._tables
         return scales.take(pieces), unpacked(rows.take(pieces, axis=0), self._file.layout.bits)
 
-    @cached_property
+    @_forks.cached_property
     def _tables(self) -> tuple[NDArray[np.float32], NDArray[np.integer]]:
         return scales_of(self._file), rows_of(self._file)
 
-    @cached_property
+    @_forks.cached_property
     def _costs(self) -> array[int]:
         return costs_of(self._file)
 
-    @cached_property
+    @_forks.cached_property
     def _unknown_cost(self) -> int:
         return max(self._costs) + UNKNOWN_PENALTY
 
-    @cached_property
+    @_forks.cached_property
     def _bare_start(self) -> int | None:
         """Return the number of the piece that is a word's start and nothing else."""
         return next((number for _, number in self._find_in_file(WORD_START, 0)), None)
 
-    @cached_property
+    @_forks.cached_property
     def _find_in_file(self) -> Finder:
         return mapped_finder(self._file)
 
-    @cached_property
+    @_forks.cached_property
     def _find_in_dictionary(self) -> Finder:
         return dictionary_finder(all_pieces(self._file))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 from xml.sax.saxutils import escape
 
+from openclaw_memory import _forks
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.window import flush_due, is_overflow
 
@@ -54,7 +55,7 @@ class Conversation(Generic[M]):
 
     flushed: deque[frozenset[int]]
     recent: OrderedDict[int, Sequence[M]] = field(default_factory=OrderedDict)
-    turn: threading.Lock = field(default_factory=threading.Lock)  # held during a flush
+    turn: threading.Lock = field(default_factory=_forks.lock)  # held during a flush
 
 
 class ConversationDetector(Generic[M]):
@@ -92,7 +93,7 @@ class ConversationDetector(Generic[M]):
         self.known: OrderedDict[str, Conversation[M]] = OrderedDict()
         self._saving, self._run, self._count = saving, run, count
         self._recent = _RECENT * parallel
-        self._lock = threading.RLock()
+        self._lock = _forks.rlock()
 
     def began(self, run_id: Hashable, key: str, messages: Sequence[M]) -> None:
         """Remember the messages of a call that began.

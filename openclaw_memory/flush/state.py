@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
+from openclaw_memory import _forks
 from openclaw_memory._log import warn
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, WorkspaceError, WriteError
@@ -143,7 +144,7 @@ class FlushCycle:
     session_id: str
     begins: bool  # whether the session may take the key from another one; it does so once
     chat_type: ChatType | None
-    lock: threading.RLock = field(default_factory=threading.RLock)
+    lock: threading.RLock = field(default_factory=_forks.rlock)
     turn: Callable[[], _Turn | None] = lambda: None  # a weak reference: a turn that its driver dropped is not held
     _seen: SessionState = field(default_factory=SessionState)  # on the disk, while the key was this session's
     _unsaved: dict[str, Any] = field(default_factory=dict)

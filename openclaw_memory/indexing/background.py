@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from openclaw_memory import _forks
+
 # A thread with nothing to do ends after this time: the next request starts another one.
 IDLE_SECONDS = 2.0
 # Closing waits so long for the work under way, which ends at its next transaction.
@@ -22,7 +24,7 @@ class Background:
     def __init__(self, work: Callable[[], None], every_seconds: float = 0.0) -> None:
         self._work = weakref.WeakMethod(work)
         self._every = every_seconds
-        self._changed = threading.Condition()
+        self._changed = _forks.condition()
         self._thread: threading.Thread | None = None
         self._wanted = self._stopped = False
 
@@ -82,7 +84,12 @@ class SearchPriority:
 
     def __init__(self) -> None:
         self._searches = 0
-        self._changed = threading.Condition()
+        self._changed = _forks.condition()
+        _forks.in_child(self)
+
+    def after_fork(self) -> None:
+        """Count no searches of the parent."""
+        self._searches = 0
 
     @contextmanager
     def searching(self) -> Iterator[None]:

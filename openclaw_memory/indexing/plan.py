@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from openclaw_memory.embeddings.batch import Batch, Patience
 
 
+QUICK = {"static", "hashing"}  # providers that embed a text again sooner than its vector is read
+
+
 @dataclass(frozen=True, slots=True)
 class SyncParts:
     """The parts of a sync.
@@ -125,10 +128,17 @@ def sync(parts: SyncParts, *, force: bool = False, alone: bool = True) -> SyncRe
         jobs = batch.known.jobs
         batch.wait(store, parts.progress)
         report = together(report, one_pass(parts, force=False))
-    # Vectors that another sync has embedded and not yet written are in no file, and must not be pruned.
-    if alone and report.embedded and report.ok:
-        store.prune(rules.max_entries)
+    # Vectors that another sync has embedded and not yet written are in no file, and must not be pruned; nor those that
+    # were gathered for an index that waits for the others.
+    if alone:
+        store.prune(None if report.waiting else _most_vectors(parts))
     return replace(report, seconds=time.perf_counter() - started)
+
+
+def _most_vectors(parts: SyncParts) -> int:
+    """Return how many vectors to keep. Those of deleted texts say something about them; quick ones cost nothing."""
+    is_quick = parts.embedder is not None and parts.embedder.provider in QUICK
+    return 0 if is_quick else parts.config.embedding.max_entries
 
 
 def one_pass(parts: SyncParts, *, force: bool) -> SyncReport:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from openclaw_memory import _forks
+from openclaw_memory._weak import weakly
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import EmbedderSelector
 from openclaw_memory.errors import (
@@ -23,7 +25,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
 )
 from openclaw_memory.indexing.background import Background, SearchPriority
-from openclaw_memory.indexing.changes import missing_vectors
+from openclaw_memory.indexing.changes import UNREAD_SIZE, missing_vectors
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of, record_of_error
 from openclaw_memory.indexing.staleness import Staleness
 from openclaw_memory.types import FileRecord, IndexMeta, Progress, Store, StoreInfo, SyncReport
@@ -72,20 +74,28 @@ class IndexService:
         self._parts = parts
         self._store: Store | None = None if callable(parts.store) else parts.store
         # Locks are taken in this order: the lock of the store, `_syncing` where it has none, `_making`.
-        self._making = threading.RLock()
-        self._syncing = threading.Lock()
+        self._making = _forks.rlock()
+        self._syncing = _forks.lock()
         self._sync_thread: int | None = None  # the thread in which a sync is at work here
         self._closed = False
         self._had_index = False
+        self._may_have_failed = True  # whether the index may hold the note of an error
         self._complete = False  # whether the index was complete when it was last read
         self._recovered: str | None = None  # what was done to a damaged index, until a sync has reported it
         self._watcher_state = ""
+        self._doubts: set[str] = set()  # files to be read again, and all that ever were
+        self._doubted: set[str] = set()
         self._missing: Mapping[str, int] | None = None  # as the store says; None after a sync, until it is asked again
-        self._staleness = Staleness(parts.workspace, parts.config, self.store)
+        self._staleness = Staleness(parts.workspace, parts.config, weakly(self.store))
         self._background = Background(self._sync_quietly, parts.config.sync.interval_seconds)
+        _forks.in_child(self)
         if parts.config.sync.on_open:
             self._background.request()
         self._background.start()
+
+    def after_fork(self) -> None:
+        """Know of no sync and no watcher of the parent."""
+        self._sync_thread = self.watcher = None
 
     # --- the store -----------------------------------------------------------------------------------------------
 
@@ -271,6 +281,7 @@ class IndexService:
                 raise
             except BaseException as error:
                 self._staleness.invalidate()
+                self._may_have_failed = True
                 self.last_error = record_of_error(error, time.time())
                 if not isinstance(error, IndexLockedError):  # it would be waited for once more
                     self._note(LAST_ERROR, self.last_error)
@@ -280,6 +291,7 @@ class IndexService:
             self.last, self.last_error, self._had_index = report, None, True
             self._missing = {} if report.ok and not report.skipped else None  # what was skipped may lack vectors
             self._note(LAST_SYNC, record_of(report, reason, started), exists=True)
+            self._forget_error()
             self._staleness.record_sync(report, written)
             return report
 
@@ -316,6 +328,22 @@ class IndexService:
         self.record_write()
         if self._parts.config.sync.on_search and self.has_index():
             self._background.request()
+
+    def doubt(self, paths: Iterable[str]) -> None:
+        """Have files read again, whatever their stamps say, that do not hold what the index says; once for each."""
+        fresh = set(paths) - self._doubted
+        self._doubted |= fresh
+        self._doubts |= fresh
+        if fresh:
+            self.soon()
+
+    def _forget_doubted(self, store: Store) -> None:
+        """Forget the stamps of doubted files, so that this sync reads them and writes their rows again."""
+        known, doubts = store.files(), self._doubts
+        self._doubts = set()
+        store.replace_files(
+            [(replace(known[path], hash="", size=UNREAD_SIZE), None) for path in sorted(doubts) if path in known]
+        )
 
     def watch(self) -> Watcher:
         """Return the watcher of these files, which is started unless it runs."""
@@ -366,6 +394,8 @@ class IndexService:
         parts, store = self._parts, self.store()
         if prepare is not None:
             prepare(store)
+        if self._doubts:
+            self._forget_doubted(store)
         embedder, trouble = parts.embedders.for_sync(store.meta(), force=force)
         report = sync(
             SyncParts(
@@ -390,6 +420,13 @@ class IndexService:
         with suppress(OpenClawMemoryError, OSError):
             if exists or self.has_index():
                 self.store().set_meta(name, record)
+
+    def _forget_error(self) -> None:
+        """Empty the note of an earlier error: no status shows it any more, and it may name a file that is gone."""
+        with suppress(OpenClawMemoryError, OSError):
+            if self._may_have_failed and self.store().get_meta(LAST_ERROR):
+                self.store().set_meta(LAST_ERROR, "")
+            self._may_have_failed = False
 
     def _notify(self, progress: Callable[[Progress], None] | None) -> Callable[[str], None]:
         def notify(words: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
+from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.changes import compare, worth_a_sync
@@ -29,7 +29,7 @@ class Staleness:
 
     def __init__(self, workspace: Workspace, config: MemoryConfig, store: Callable[[], Store]) -> None:
         self._workspace, self._config, self._store = workspace, config, store
-        self._lock = threading.Lock()
+        self._lock = _forks.lock()
         self._mistrusted = False  # whatever the stamps say, since that time
         self._mistrusted_at = 0.0
         self._written = self._covered = 0  # changes made here, and how many of them the last sync has seen

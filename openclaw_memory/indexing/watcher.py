@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from types import MethodType
 from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
+from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import SyncBusyError, WorkspaceError
 from openclaw_memory.indexing.changes import compare, worth_a_sync
@@ -132,6 +133,7 @@ class Watcher:
         self._poll_at = self._sync_at = 0.0
         self._retry_seconds = RETRY_SECONDS
         self._busy = self._failing = self._at_work = False
+        _forks.in_child(self)
 
     @property
     def is_behind(self) -> bool:
@@ -175,6 +177,13 @@ class Watcher:
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout)
+
+    def after_fork(self) -> None:
+        """Leave the thread and the events to the parent."""
+        self._wake, self._stopping = threading.Event(), threading.Event()
+        self._thread = self._observer = None
+        self._has_lock = self._busy = self._at_work = False
+        self._lock, self.state = ExitStack(), "not started"
 
     def __enter__(self) -> Self:
         return self.start()

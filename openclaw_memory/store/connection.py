@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from threading import Lock, RLock
 from typing import Any, TypeAlias
 
 import apsw
 
+from openclaw_memory import _forks
 from openclaw_memory._links import link_to
 from openclaw_memory.errors import CorruptIndexError, IndexLockedError, IndexReplacedError, StoreError, remedy
 
@@ -76,9 +76,7 @@ def fetch(db: apsw.Connection, statement: str, values: Sequence[Any] = ()) -> li
 
 def damaged(path: Path | str, what: object) -> CorruptIndexError:
     """Return the error of a damaged index, with its remedy."""
-    error = CorruptIndexError(
-        f"{path} is damaged ({what}). Sync again: the damaged file is kept and the index is built again from the notes."
-    )
+    error = CorruptIndexError(f"{path} is damaged ({what}). Sync again: the index is built again from the notes.")
     error.found = str(what)
     return error
 
@@ -119,14 +117,12 @@ def find_extension() -> tuple[str | None, str | None]:
     if spec is None or not spec.submodule_search_locations:
         return None, "the package sqlite-vec is not installed"
     library = os.path.join(spec.submodule_search_locations[0], "vec0")
-    db = apsw.Connection(":memory:")
     try:
-        load_extension(db, library)
-        fetch(db, "SELECT vec_distance_l2(vec_int8(x'00'), vec_int8(x'01'))")
+        with _forks.no_fork(), closing(apsw.Connection(":memory:")) as db:
+            load_extension(db, library)
+            fetch(db, "SELECT vec_distance_l2(vec_int8(x'00'), vec_int8(x'01'))")
     except (apsw.Error, AttributeError) as error:  # AttributeError: an apsw built without extension loading
         return None, f"sqlite-vec does not load: {error}"
-    finally:
-        db.close()
     return library, None
 
 
@@ -241,7 +237,7 @@ def _needs_no_log(path: Path) -> bool:
 
 
 class Pool:
-    """The connections that one process has opened to a file: those lent out, and the idle ones.
+    """The connections that one process has opened to a file, of which it keeps the idle ones.
 
     The first one is never lent: as long as it is open, SQLite keeps the log, so that a log that is gone was deleted.
     """
@@ -249,8 +245,7 @@ class Pool:
     def __init__(self, path: Path, first: apsw.Connection) -> None:
         self.pid = os.getpid()
         self.idle: deque[apsw.Connection] = deque()
-        self.lent: set[apsw.Connection] = set()
-        self.writing = Lock()
+        self.writing = _forks.lock()
         self._first = first
         self._path, self._file, self._log = path, identity_of(path), identity_of(f"{path}-wal")
 
@@ -309,7 +304,7 @@ class Connections:
         self._first = first or (lambda: connect(path))
         self._empty, self._is_absent = empty, is_absent
         self._pool: Pool | None = None
-        self._opening = RLock()
+        self._opening = _forks.rlock()
         self._was_open = False
         self._closed = False
 
@@ -323,7 +318,7 @@ class Connections:
         Raises:
             IndexReplacedError: Something failed, and the file is no longer the one that was opened.
         """
-        with own_errors(self.path):
+        with own_errors(self.path), _forks.no_fork():
             pool = self.opened()
             try:
                 db = self._take(pool)
@@ -348,7 +343,6 @@ class Connections:
                 else:
                     db.close()
             finally:
-                pool.lent.discard(db)
                 if self._closed:
                     pool.close()
 
@@ -356,7 +350,7 @@ class Connections:
     def read(self) -> Iterator[apsw.Connection]:
         """Lend a connection inside a read transaction: all statements see one state of the index."""
         if self._empty is not None and not self._closed and self._is_absent():
-            with own_errors(self.path), closing(self._empty()) as nothing:
+            with own_errors(self.path), _forks.no_fork(), closing(self._empty()) as nothing:
                 yield nothing
             return
         with self.lend() as db, transaction(db, READ):
@@ -365,7 +359,7 @@ class Connections:
     @contextmanager
     def alone(self) -> Iterator[apsw.Connection]:
         """Lend a connection outside any transaction, while no other thread writes through these connections."""
-        with own_errors(self.path):
+        with own_errors(self.path), _forks.no_fork():
             writing = self.opened().writing
         with writing, self.lend() as db:
             yield db
@@ -391,18 +385,19 @@ class Connections:
         """Close every connection, and open the file again at the next use."""
         with self._opening:
             pool, self._pool = self._pool, None
-        if pool is None:
+        if pool is None or _forks.is_cut():
             return
-        if pool.pid == os.getpid():
-            pool.close()
-        else:
-            pool.leave()
+        with _forks.no_fork():
+            if pool.pid == os.getpid():
+                pool.close()
+            else:
+                pool.leave()
 
     def opened(self) -> Pool:
         """Return the connections of this process to the current file, which is opened where necessary.
 
         Raises:
-            StoreError: This store is closed, or a thread of the parent used it just when this process was forked.
+            StoreError: This store is closed.
         """
         pool = self._pool
         if pool is not None and pool.pid == os.getpid() and pool.is_current and not self._closed:
@@ -412,11 +407,6 @@ class Connections:
                 raise StoreError(f"{self.path}: this store is closed; open it again")
             if pool is not self._pool:  # another thread was quicker
                 return self.opened()
-            if pool is not None and pool.pid != os.getpid() and pool.lent:
-                raise StoreError(
-                    f"{self.path} was in use when this process was forked, and cannot be used in it; fork while "
-                    "nothing is under way, or start processes by spawning them"
-                )
             is_deleted = pool is not None and pool.pid == os.getpid() and pool.is_in_place and pool.has_lost_log
             self.forget()
             if is_deleted:  # file by file: this one is of no use without its log
@@ -435,18 +425,16 @@ class Connections:
 
     def _take(self, pool: Pool) -> apsw.Connection:
         try:
-            db = pool.idle.pop()
+            return pool.idle.pop()
         except IndexError:
-            db = self._connect(self.path)
-        pool.lent.add(db)
-        return db
+            return self._connect(self.path)
 
 
 class Pinned(Connections):
     """One connection inside a read transaction, in place of many: every reading sees the same state."""
 
     def __init__(self, db: apsw.Connection, path: Path) -> None:
-        super().__init__(self._refuse, path)
+        super().__init__(_refuse, path)
         self._db = db
 
     @contextmanager
@@ -455,8 +443,9 @@ class Pinned(Connections):
         with own_errors(self.path):
             yield self._db
 
-    def _refuse(self, path: Path) -> apsw.Connection:
-        raise StoreError(f"{path}: a snapshot is only read; write to the store itself")
+
+def _refuse(path: Path) -> apsw.Connection:
+    raise StoreError(f"{path}: a snapshot is only read; write to the store itself")
 
 
 def identity_of(path: Path | str) -> Identity | None:

@@ -14,11 +14,13 @@ import apsw
 
 from openclaw_memory.errors import StoreError
 from openclaw_memory.store import fts, rows, schema, vector_cache
-from openclaw_memory.store.connection import COMPANIONS, fetch
+from openclaw_memory.store.connection import APPLICATION_ID, COMPANIONS, OWN_FOLDER, fetch
 from openclaw_memory.store.shadow import files_in
 from openclaw_memory.types import StoreInfo
 
 KEPT = 3  # damaged indexes that are kept to look for the cause: each is as large as the index
+
+ID_AT = 68  # where SQLite's header has the application's id
 
 COUNTS = """
 SELECT source, count(DISTINCT files.id), count(chunks.id)
@@ -86,6 +88,8 @@ def problems(db: apsw.Connection, *, with_vec: bool) -> Iterator[str]:
         matches = with_vec and dims is not None and vectors.codes_match(db, dims)
         if matches and (error := vectors.error_of_codes(db, int(dims or 0))):
             yield f"sqlite-vec: {error}"
+        elif matches:
+            yield from vectors.problems_of_codes(db)
 
 
 def _codes_error(db: apsw.Connection) -> str | None:
@@ -143,8 +147,7 @@ def set_aside(index_path: Path) -> Path:
         ) from error
     with suppress(OSError):  # one that cannot be deleted is tried again when there is another one
         for old in [path for path in kept(index_path) if path != aside][: 1 - KEPT]:
-            for suffix in ("", *COMPANIONS):
-                Path(f"{old}{suffix}").unlink(missing_ok=True)
+            _delete(old)
     return aside
 
 
@@ -153,3 +156,25 @@ def kept(index_path: Path) -> list[Path]:
     pattern = re.compile(re.escape(index_path.name) + r"\.damaged-(\d{8}T\d{6})(?:-(\d+))?")
     found = [(match, path) for path in files_in(index_path.parent) if (match := pattern.fullmatch(path.name))]
     return [path for _, path in sorted(((match[1], int(match[2] or 1)), path) for match, path in found)]
+
+
+def forget_kept(index_path: Path) -> None:
+    """Delete the damaged indexes that were kept next to an index, once it was built again: they hold deleted text.
+
+    A file that may not have been an index stays: it was found where the caller said that the index is.
+    """
+    with suppress(OSError):  # one that cannot be deleted is tried again at the end of the next sync
+        for old in kept(index_path):
+            if old.parent.name == OWN_FOLDER or _was_index(old):
+                _delete(old)
+
+
+def _was_index(path: Path) -> bool:
+    with path.open("rb") as file:
+        header = file.read(ID_AT + 4)
+    return header[ID_AT:] == APPLICATION_ID.to_bytes(4, "big")
+
+
+def _delete(path: Path) -> None:
+    for suffix in ("", *COMPANIONS):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 from openclaw_memory._links import link_to
+from openclaw_memory.errors import StoreError
+from openclaw_memory.store.secret import secret
 from openclaw_memory.store.signature import look
 
 DERIVED_FOLDER = ".memory"
@@ -23,9 +25,9 @@ def index_place(root: Path) -> tuple[Path, tuple[str, ...]]:
     link = _link_in(folder)
     if link is None and os.access(folder if folder.exists() else root, os.W_OK):
         found = look(folder / INDEX_NAME, root)
-        if found is None or found.maker != "another":
+        # Whose key lasts only until the machine is started again may have made it: it is built again in its place.
+        if found is None or found.maker != "another" or secret().problem or not _can_be_made(index := _in_cache(root)):
             return folder / INDEX_NAME, ()
-        index = _in_cache(root)
         words = (
             f"nothing is read from {folder / INDEX_NAME}: {found.why}; the index is kept in {index} until "
             "that file is deleted"
@@ -46,17 +48,28 @@ def _in_cache(root: Path) -> Path:
     from platformdirs import user_cache_path
 
     digest = sha256(os.fsencode(root.resolve())).hexdigest()[:16]
-    return user_cache_path("openclaw-memory") / digest / INDEX_NAME
+    try:
+        return user_cache_path("openclaw-memory") / digest / INDEX_NAME
+    except RuntimeError as error:  # a user without a home folder
+        raise StoreError(
+            f"the index of {root} cannot be kept in the user's cache folder ({error}): set XDG_CACHE_HOME to a folder "
+            "of your own, or Memory.open(..., index_path=...)"
+        ) from error
 
 
 def _link_in(folder: Path) -> str | None:
-    """Return what is a link, in words: the folder of the index, or a file in it that belongs to the index."""
+    """Return what leads elsewhere or is no file, in words: the folder of the index, or what belongs to the index."""
     if link := link_to(folder, folder.parent):
         return link
     try:
-        names = [name for name in os.listdir(folder) if name.startswith(INDEX_NAME) and ".damaged-" not in name]
+        with os.scandir(folder) as entries:
+            found = [one for one in entries if one.name.startswith(INDEX_NAME) and ".damaged-" not in one.name]
     except OSError:
         return None
+    names = [one.name for one in found]
+    for one in found:
+        if one.name != INDEX_NAME and not one.is_symlink() and not one.is_file():
+            return f"{one.path} is no file"
     return link_to(folder / INDEX_NAME, folder, beside=[name.removeprefix(INDEX_NAME) for name in sorted(names)])
 
 

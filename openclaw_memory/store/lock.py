@@ -39,11 +39,11 @@ def file_lock(path: Path, wait: float | None = None, notify: Callable[[str], Non
     Raises:
         SyncBusyError: The lock is still held by another thread or process after `wait` seconds.
     """
-    lock = _acquired(path, wait, notify)
+    lock, process = _acquired(path, wait, notify), os.getpid()
     try:
         yield lock is not None
     finally:
-        if lock is not None:
+        if lock is not None and process == os.getpid():  # a child that was forked meanwhile does not have it
             _sign(path, "")  # first: the next holder must not be taken for this one before it has signed
             lock.release()
 

@@ -76,6 +76,9 @@ SELECT ordinal + 1 FROM chunks WHERE file_id = ? AND start_line < ? ORDER BY id 
 """
 LAST_IDS = f"SELECT coalesce(({CHUNK_IDS}), 0), coalesce((SELECT max(id) FROM chunks), 0)"
 CHUNKS_OF = "SELECT id FROM chunks WHERE file_id = (SELECT id FROM files WHERE path = ?)"
+SAID = """
+SELECT text, context, metadata FROM chunks WHERE file_id = (SELECT id FROM files WHERE path = ?) AND start_line >= ?
+"""
 ADD_TERMS = "INSERT INTO chunk_terms (rowid, terms, context_terms) VALUES (?, ?, ?)"
 
 
@@ -130,6 +133,20 @@ def files(db: apsw.Connection) -> dict[str, FileRecord]:
     """Return every file by its path."""
     records = [_record(db, row) for row in fetch(db, f"SELECT {', '.join(FILE_COLUMNS)} FROM files ORDER BY path")]
     return {record.path: record for record in records}
+
+
+def said_in(db: apsw.Connection, paths: Iterable[str], from_line: int = 1) -> set[str]:
+    """Return what the chunks of these files say, from a line on: lines, headings, metadata."""
+    return _parts(row for path in paths for row in fetch(db, SAID, (path, from_line)))
+
+
+def said_by(new: Iterable[ChunkRow]) -> set[str]:
+    """Return what these rows say, as `said_in`."""
+    return _parts((row.chunk.text, row.chunk.context, _metadata_of(row.chunk)) for row in new)
+
+
+def _parts(said: Iterable[Sequence[object]]) -> set[str]:
+    return {line for row in said for text in row for line in str(text).splitlines()}
 
 
 def chunks(db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
@@ -241,15 +258,27 @@ def extend_file(
     return removed, lost, list(add_chunks(db, file_id, record, placed[len(same) :], vector_ids))
 
 
-def note(db: apsw.Connection, name: str, text: str) -> None:
-    """Store a text under a name."""
+def note(db: apsw.Connection, name: str, text: str) -> bool:
+    """Store a text under a name; return whether the one before, as JSON, had keys that it does not: names of files."""
+    before = noted(db, name)
     db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (NOTE + name, text))
+    return not _keys(before) <= _keys(text)
 
 
 def noted(db: apsw.Connection, name: str) -> str | None:
     """Return the text under a name; None for an unknown name."""
     rows = fetch(db, "SELECT value FROM meta WHERE key = ?", (NOTE + name,))
     return str(rows[0][0]) if rows else None
+
+
+def _keys(text: str | None) -> set[str]:
+    """Return the keys of a JSON object, and of the objects in it; none of any other text."""
+    try:
+        said = json.loads(text or "{}")
+    except ValueError:
+        return set()
+    parts = (said, *said.values()) if isinstance(said, dict) else ()
+    return {key for part in parts if isinstance(part, dict) for key in part}
 
 
 def _add_terms(db: apsw.Connection, numbered: Iterable[tuple[int, ChunkRow]]) -> None:
@@ -304,10 +333,14 @@ def _chunk_columns(
 ) -> tuple[int | str | None, ...]:
     vector_id = None if row.vector_key is None else vector_ids[row.vector_key]
     chunk = row.chunk
-    metadata = json.dumps(dict(chunk.metadata), ensure_ascii=False, sort_keys=True) if chunk.metadata else None
+    metadata = _metadata_of(chunk)
     check = checksum(keyed, StoredChunk(chunk_id, record.path, record.source, chunk, ordinal), metadata)
     place = chunk.start_line, chunk.end_line, chunk.start_char, chunk.section
     return chunk_id, file_id, vector_id, *place, ordinal, metadata, check, chunk.context, chunk.text
+
+
+def _metadata_of(chunk: Chunk) -> str | None:
+    return json.dumps(dict(chunk.metadata), ensure_ascii=False, sort_keys=True) if chunk.metadata else None
 
 
 def _columns(record: FileRecord) -> tuple[str, str, str | bytes, int, int, int, int, str | None, int]:

@@ -32,7 +32,11 @@ def secret() -> Secret:
     """
     from platformdirs import user_data_path
 
-    return _of(user_data_path("openclaw-memory"))
+    try:
+        folder = user_data_path("openclaw-memory")
+    except RuntimeError as error:  # a user without a home folder
+        return _of_this_start(f"the key that signs the index cannot be kept ({error}): set XDG_DATA_HOME to a folder")
+    return _of(folder)
 
 
 def tag(key: bytes, about: str, *values: bytes) -> str:
@@ -49,6 +53,11 @@ def _of(folder: Path) -> Secret:
             f"{folder / NAME}, the key that signs the index, cannot be kept ({error.strerror or error}): "
             f"{remedy(error)}, or set XDG_DATA_HOME to a folder of your own"
         )
+    return _of_this_start(problem)
+
+
+def _of_this_start(problem: str) -> Secret:
+    """Return a secret that lasts until the machine is started again, since no key can be kept."""
     try:
         boot = BOOT_ID.read_bytes().strip()
     except OSError:

@@ -54,19 +54,22 @@ def copy(source: apsw.Connection, target: apsw.Connection) -> None:
         pages.step(-1)
 
 
-def settle(db: apsw.Connection) -> None:
-    """Move what was committed from the log into the file, and onto the disk, without blocking other processes."""
-    for _ in range(SETTLE_TRIES):
+def settle(db: apsw.Connection, tries: int | None = None) -> bool:
+    """Move what was committed from the log into the file and onto the disk, and cut the log, without blocking others.
+
+    Returns False where a reader still holds an old state.
+    """
+    for _ in range(tries or SETTLE_TRIES):
         ((_, logged, moved),) = fetch(db, "PRAGMA wal_checkpoint(PASSIVE)")
         if moved == logged:
             break
         time.sleep(SETTLE_PAUSE)  # a reader is still in the old index
     else:
-        return  # a later commit moves it
+        return False  # a later commit moves it
     db.set_busy_timeout(0)
     try:
         # Nothing is left to be moved, which would be done under the write lock: the log, as large as the index, is cut.
-        fetch(db, "PRAGMA wal_checkpoint(TRUNCATE)")
+        return fetch(db, "PRAGMA wal_checkpoint(TRUNCATE)")[0][:1] == (0,)
     finally:
         db.set_busy_timeout(BUSY_TIMEOUT_MS)
 

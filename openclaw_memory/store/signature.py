@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 import apsw
 
+from openclaw_memory import _forks
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.store.connection import APPLICATION_ID, connect, damaged, fetch
 from openclaw_memory.store.schema import SCHEMA_VERSION, statements
@@ -77,7 +78,7 @@ def look(path: Path, trusted: Path) -> Origin | None:
     """
     with suppress(OSError, apsw.Error, OpenClawMemoryError, UnicodeDecodeError):
         if path.is_file() and path.stat().st_size:
-            with closing(connect(path, read_only=True, extension=None, trusted=trusted)) as db:
+            with _forks.no_fork(), closing(connect(path, read_only=True, extension=None, trusted=trusted)) as db:
                 return origin(db)
     return None
 

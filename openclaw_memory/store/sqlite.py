@@ -7,13 +7,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
+from openclaw_memory import _forks
 from openclaw_memory._links import link_to
-from openclaw_memory.errors import CorruptIndexError, NewerIndexError, StoreError, SyncBusyError, remedy
-from openclaw_memory.store import document_rows, fts, integrity, rows, schema, shadow, signature, vector_cache
+from openclaw_memory._weak import weakly
+from openclaw_memory.errors import (
+    CorruptIndexError,
+    IndexReplacedError,
+    NewerIndexError,
+    StoreError,
+    SyncBusyError,
+    remedy,
+)
+from openclaw_memory.store import document_rows, erasure, fts, integrity, rows, schema, shadow, signature, vector_cache
 from openclaw_memory.store.connection import (
     COMPANIONS,
     IN_MEMORY,
@@ -93,7 +101,9 @@ class SqliteStore:
         self._trusted = self.path.parent if trusted is None else Path(trusted)
         self._read_only = read_only
         self._wants_extension = vector_extension
-        self._connections = Connections(self._connect, self.path, self._first, self._empty, self._is_absent)
+        self._connections = Connections(
+            weakly(self._connect), self.path, weakly(self._first), weakly(self._empty), weakly(self._is_absent)
+        )
         self._has_replaced = False
         self._document_cache: document_rows.Cache = {}
 
@@ -122,7 +132,7 @@ class SqliteStore:
             store.close()
             raise
 
-    @cached_property
+    @_forks.cached_property
     def _extension(self) -> tuple[str | None, str | None]:
         """The path of sqlite-vec's library, or None and the reason why it is not loaded."""
         return find_extension() if self._wants_extension else (None, "switched off")
@@ -267,6 +277,7 @@ class SqliteStore:
             rows.set_meta(db, replace(meta, building=name))
             vector_cache.add_model(db, meta.identity, meta.dims)
             vector_cache.say_dims(db)
+            erasure.note(db, erase=True)
         return name
 
     def _clear(self, db: apsw.Connection) -> None:
@@ -311,7 +322,8 @@ class SqliteStore:
             rows.check_made_for(db, made_for)
             rows.stamp_files(db, [record for record, chunks in files if chunks is None])
             new = [(record, chunks) for record, chunks in files if chunks is not None]
-            dims, vector_ids = self._vector_ids(db, [row for _, chunks in new for row in chunks])
+            dims, vector_ids = self._vector_ids(db, [row for _, chunks in new for row in chunks], made_for)
+            said = rows.said_in(db, [record.path for record, _ in new])
             document_rows.remove(db, [record.path for record, _ in new])
             _, removed, lost = rows.remove_files(db, [record.path for record, _ in new])
             vector_cache.retire(db, lost.difference(vector_ids.values()))
@@ -320,6 +332,8 @@ class SqliteStore:
                 added += rows.add_file(db, record, [row for row in chunks if row.identity is None], vector_ids)
                 document_rows.add(db, record.path, chunks)
             self._update_codes(db, dims, removed, added)
+            if new:
+                erasure.note(db, erase=not said <= rows.said_by(row for _, chunks in new for row in chunks))
 
     def extend_file(
         self, record: FileRecord, chunks: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
@@ -335,10 +349,12 @@ class SqliteStore:
         with self._connections.write() as db:
             schema.check(db)
             rows.check_made_for(db, made_for)
-            dims, vector_ids = self._vector_ids(db, chunks)
+            dims, vector_ids = self._vector_ids(db, chunks, made_for)
+            said = rows.said_in(db, [record.path], from_line)
             removed, lost, added = rows.extend_file(db, record, chunks, from_line, vector_ids)
             vector_cache.retire(db, lost.difference(vector_ids.values()))
             self._update_codes(db, dims, removed, added)
+            erasure.note(db, erase=not said <= rows.said_by(chunks))
 
     def remove_files(self, paths: Iterable[str]) -> int:
         """Remove files and all their rows; returns how many there were."""
@@ -349,6 +365,8 @@ class SqliteStore:
             count, removed, lost = rows.remove_files(db, gone)
             vector_cache.retire(db, lost)
             self._update_codes(db, _dims(db), removed, [])
+            if count:
+                erasure.note(db, erase=True)
             return count
 
     def known_vectors(self, keys: Iterable[str], identity: str | None = None) -> set[str]:
@@ -376,27 +394,39 @@ class SqliteStore:
             model_id = vector_cache.current_model(db)[0] if identity is None else vector_cache.add_model(db, identity)
             vector_cache.hold_to(db, model_id, matrix.shape[1])
             vector_cache.add_vectors(db, model_id, keys, (row.tobytes() for row in matrix))
+            erasure.note(db, erase=False)
             if document_rows.are_there(db):
                 document_rows.changed(db, model_id)
 
-    def prune(self, max_entries: int) -> int:
+    def prune(self, max_entries: int | None) -> int:
         """Remove vectors until at most `max_entries` are left, of all models, and return how many were removed.
 
-        Those unused for longest go first, counted from when their last chunk was removed, or from when they were added.
-        Vectors of indexed chunks always stay, and so do a few others of a large index, until there are enough of them.
-        The file keeps its size; the space is used again.
+        Those unused for longest go first, counted from when their last chunk was removed, or from when they were added;
+        vectors of indexed chunks always stay. Unused ones take at most the room of those in use, or 128 KiB. None
+        removes no vector.
+
+        What a text that is gone has left is erased from the bytes of the file and of its log: the file is
+        rewritten. Damaged indexes that were kept are deleted. What a reader holds is erased by the first call after it
+        has ended.
         """
         with self._connections.read() as db:
-            if vector_cache.count(db) <= max_entries:
+            if not erasure.is_due(db, max_entries):
                 return 0
-            schema.check(db)
-            rows_with_vectors = _count(db, "SELECT count(*) FROM chunks") + document_rows.count(db)
-            if not vector_cache.has_many_unused(db, rows_with_vectors):
-                return 0
+        removed = 0
         with self._connections.write() as db:
             schema.check(db)
-            document_rows.make(db)  # it is asked what its rows use
-            return vector_cache.prune(db, max_entries)
+            erasure.pruned(db, max_entries)
+            if max_entries is not None:
+                all_of_them = max_entries == 0 and erasure.is_erasing(db)
+                with_documents = document_rows.are_there(db)
+                removed = vector_cache.prune(db, max_entries, with_documents=with_documents, all_of_them=all_of_them)
+        self._erase()
+        return removed
+
+    def _erase(self) -> None:
+        with self._connections.alone() as db:
+            if erasure.erase(db):
+                integrity.forget_kept(self.path)
 
     def candidates(self, request: CandidateRequest) -> Candidates:
         """Return everything that a search needs, read in one transaction.
@@ -478,7 +508,10 @@ class SqliteStore:
     def set_meta(self, name: str, text: str) -> None:
         """Store a short text under a name, which outlives every build."""
         with self._connections.write() as db:
-            rows.note(db, name, text)
+            if forgotten := rows.note(db, name, text):
+                erasure.note(db, erase=True)
+        if forgotten:
+            self._erase()
 
     def get_meta(self, name: str) -> str | None:
         """Return the text under a name; None for an unknown name."""
@@ -544,7 +577,7 @@ class SqliteStore:
             return ()
         found: list[str] = []
         try:
-            with own_errors(self.path), closing(self._first()) as db, transaction(db, READ):
+            with own_errors(self.path), _forks.no_fork(), closing(self._first()) as db, transaction(db, READ):
                 found.extend(integrity.problems(db, with_vec=self._vector_error is None))
         except CorruptIndexError as error:
             found.append(error.found or str(error))
@@ -553,29 +586,35 @@ class SqliteStore:
     def recover(self, reason: str) -> str:
         """Keep a damaged index under another name, so that an empty one takes its place; return what was done.
 
-        The three newest such files are kept, to look for the cause.
+        Once that is complete, the other is deleted: it holds texts that may have been deleted since.
 
         Raises:
             StoreError: It cannot be renamed; the folder may be read-only.
         """
         self._connections.forget()
-        return f"the index was damaged ({reason}) and is kept as {integrity.set_aside(self.path)}"
+        return f"the index was damaged ({reason}) and is set aside as {integrity.set_aside(self.path)}"
 
     def close(self) -> None:
         """Release the index. Calling it twice is allowed; work under way in other threads ends first."""
         self._connections.close()
+        self._document_cache.clear()
 
     def _pinned(self, db: apsw.Connection) -> Self:
         """Return this store as it is in the read transaction of one connection."""
         return self._of(Pinned(db, self.path))
 
-    def _vector_ids(self, db: apsw.Connection, chunks: Sequence[ChunkRow]) -> tuple[int | None, dict[str, int | None]]:
+    def _vector_ids(
+        self, db: apsw.Connection, chunks: Sequence[ChunkRow], made_for: IndexMeta | None
+    ) -> tuple[int | None, dict[str, int | None]]:
         """Return the dimensions of the current model, and the ids of the vectors that these rows name."""
         model_id, dims = vector_cache.current_model(db)
         keys = {row.vector_key for row in chunks if row.vector_key is not None and row.identity is None}
         vector_ids = vector_cache.known_keys(db, model_id, keys)
         if missing := keys - vector_ids.keys():
-            raise StoreError(f"no vector is stored under {min(missing)!r}; call add_vectors before the rows")
+            words = f"no vector is stored under {min(missing)!r}"
+            if made_for is not None:  # its builder has added them: to a file that another one has replaced since
+                raise IndexReplacedError(f"{words}: {self.path} was deleted and built again meanwhile; sync again")
+            raise StoreError(f"{words}; call add_vectors before the rows")
         return dims, vector_ids
 
     def _update_codes(self, db: apsw.Connection, dims: int | None, removed: list[int], added: list[int]) -> None:

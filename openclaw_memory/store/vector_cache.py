@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import EmbedderError, IndexReplacedError, StoreError
@@ -47,25 +48,33 @@ RETIRE = """
 INSERT INTO last_used (vector_id, turn) SELECT value, ? FROM json_each(?) WHERE true
 ON CONFLICT DO UPDATE SET turn = excluded.turn
 """
+BYTES = "4 * coalesce(dims, 0)"
 IN_USE = "SELECT DISTINCT vector_id FROM chunks WHERE typeof(vector_id) = 'integer'"
 IN_USE_OF_DOCUMENTS = """
 SELECT vectors.id FROM document_vectors JOIN vectors
-ON vectors.model_id = document_vectors.model_id AND vectors.key = substr(document_vectors.key, 1, ?2)
+ON vectors.model_id = document_vectors.model_id AND vectors.key = substr(document_vectors.key, 1, ?1)
 """
-PRUNE = f"""
-DELETE FROM vectors WHERE id IN (
-  SELECT id FROM vectors LEFT JOIN last_used ON vector_id = id
-  WHERE id NOT IN ({IN_USE}) AND id NOT IN ({IN_USE_OF_DOCUMENTS})
-  ORDER BY coalesce(turn, id), id LIMIT ?1
-) RETURNING id
+# The latest used ones first. Of a vector's row only the index of its key is read.
+UNUSED = f"""
+SELECT vectors.id, {BYTES} FROM vectors
+JOIN models ON models.id = model_id LEFT JOIN last_used ON vector_id = vectors.id
+WHERE vectors.id NOT IN ({IN_USE}) {{more}} ORDER BY coalesce(turn, vectors.id) DESC, vectors.id DESC
 """
+NOT_OF_DOCUMENTS = f"AND vectors.id NOT IN ({IN_USE_OF_DOCUMENTS})"
+TOTALS = f"SELECT count(*), coalesce(sum({BYTES}), 0) FROM vectors JOIN models ON models.id = model_id"
+# Unused vectors take as much room as those in use, which stays below twice the index, as there are texts and words in
+# it too; or so little that it does not matter. An undone edit, or change of the model, is not embedded again.
+UNUSED_BYTES = 128 * 1024
+ROWS = "SELECT (SELECT count(*) FROM chunks)"
+ROWS_WITH_DOCUMENTS = f"{ROWS} + (SELECT count(*) FROM document_vectors)"
 QUICK_ROWS = 4096  # fewer are looked through in a millisecond
+PRUNE = "DELETE FROM vectors WHERE id IN (SELECT value FROM json_each(?))"
 PRUNE_TURNS = "DELETE FROM last_used WHERE vector_id IN (SELECT value FROM json_each(?))"
 PRUNE_MODELS = f"""
 DELETE FROM models WHERE identity IS NOT {CURRENT_IDENTITY}
-AND NOT EXISTS (SELECT 1 FROM vectors WHERE model_id = models.id)
-AND NOT EXISTS (SELECT 1 FROM document_vectors WHERE model_id = models.id)
+AND NOT EXISTS (SELECT 1 FROM vectors WHERE model_id = models.id) {{more}}
 """
+NO_DOCUMENTS = "AND NOT EXISTS (SELECT 1 FROM document_vectors WHERE model_id = models.id)"
 
 
 def model(db: apsw.Connection, identity: str | None = None) -> tuple[int, int | None] | None:
@@ -169,20 +178,31 @@ def count(db: apsw.Connection) -> int:
     return int(vectors)
 
 
-def has_many_unused(db: apsw.Connection, rows: int) -> bool:
-    """Return whether so many vectors are not those of `rows` rows that it is worth looking through these."""
-    return rows < QUICK_ROWS or count(db) > rows + rows // 64
+def prune(db: apsw.Connection, max_entries: int, *, with_documents: bool, all_of_them: bool) -> int:
+    """Remove unused vectors beyond `max_entries` of all, or that take more room than those in use; return how many.
 
-
-def prune(db: apsw.Connection, max_entries: int) -> int:
-    """Remove vectors beyond `max_entries` that no chunk uses, those unused for longest first; return how many."""
-    excess = count(db) - max_entries
-    if excess <= 0:
+    Those unused for longest go first. In a large index a few more stay, unless `all_of_them` go. `with_documents`
+    says that there is a table of rows that came with documents.
+    """
+    if not all_of_them and not _has_many_unused(db, with_documents=with_documents):
         return 0
-    gone = [vector_id for (vector_id,) in fetch(db, PRUNE, (excess, key_width(db)))]
-    db.execute(PRUNE_TURNS, (json.dumps(gone),))
-    db.execute(PRUNE_MODELS)
-    return len(gone)
+    more, values = (NOT_OF_DOCUMENTS, (key_width(db),)) if with_documents else ("", ())
+    unused = fetch(db, UNUSED.format(more=more), values)
+    ((entries, size),) = fetch(db, TOTALS)
+    room = max(UNUSED_BYTES, size - sum(taken for _, taken in unused))
+    fit = sum(total <= room for total in accumulate(taken for _, taken in unused))
+    kept: int = max(0, min(fit, max_entries - (entries - len(unused))))
+    gone = json.dumps([vector_id for vector_id, _ in unused[kept:]])
+    db.execute(PRUNE, (gone,))
+    db.execute(PRUNE_TURNS, (gone,))
+    db.execute(PRUNE_MODELS.format(more=NO_DOCUMENTS if with_documents else ""))
+    return len(unused) - kept
+
+
+def _has_many_unused(db: apsw.Connection, *, with_documents: bool) -> bool:
+    """Return whether so many vectors are not those of rows that it is worth looking through these."""
+    ((rows,),) = fetch(db, ROWS_WITH_DOCUMENTS if with_documents else ROWS)
+    return bool(rows < QUICK_ROWS or count(db) > rows + rows // 64)
 
 
 def now(db: apsw.Connection) -> int:

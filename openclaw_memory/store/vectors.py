@@ -51,6 +51,7 @@ LOOK_UPS = (
     "SELECT chunk_id, size, sequence_id, partition00, validity, rowids FROM chunk_vectors_chunks LIMIT 0",
     "SELECT rowid, vectors FROM chunk_vectors_vector_chunks00 LIMIT 0",
 )
+IDS_WITH_VECTOR = "SELECT id FROM chunks WHERE vector_id IS NOT NULL ORDER BY id"
 WITH_VECTOR = "SELECT 1 FROM chunks WHERE vector_id IS NOT NULL LIMIT 1"
 NEAREST = "SELECT rowid FROM chunk_vectors WHERE code MATCH vec_int8(?) AND k = ?"
 EMBEDDINGS = """
@@ -199,6 +200,16 @@ def problems(db: apsw.Connection) -> Iterator[str]:
                 yield f"vectors {rows[0][0]} to {last}: {error}"
 
 
+def problems_of_codes(db: apsw.Connection) -> Iterator[str]:
+    """Yield in words where `chunk_vectors` holds codes of other chunks than those that have vectors."""
+    held: list[int] = []
+    for numbers, valid in fetch(db, "SELECT rowids, validity FROM chunk_vectors_chunks"):
+        taken = np.unpackbits(np.frombuffer(valid, dtype=np.uint8), bitorder="little").astype(bool)
+        held += np.frombuffer(numbers, dtype="<i8")[taken].tolist()
+    if sorted(held) != [chunk_id for (chunk_id,) in fetch(db, IDS_WITH_VECTOR)]:
+        yield "sqlite-vec: there are codes of chunks that do not exist, or chunks without one"
+
+
 @contextmanager
 def _damage_distinguished(db: apsw.Connection) -> Iterator[None]:
     """Distinguish damage from a full disk, for which vec0 has the same error.
@@ -238,10 +249,10 @@ def _insert_codes(db: apsw.Connection, rows: Sequence[tuple[Any, ...]], dims: in
 
 
 def _sparse(db: apsw.Connection) -> bool:
-    """Return whether most places are holes: vec0 fills those of its last block, and drops only empty blocks."""
+    """Return whether half of the places are holes: vec0 fills those of its last block, and drops only empty blocks."""
     ((blocks,),) = fetch(db, "SELECT count(*) FROM chunk_vectors_chunks")
     ((rows,),) = fetch(db, "SELECT count(*) FROM chunks")
-    return bool(blocks * VEC0_CHUNK_ROWS > 4 * rows + 4 * VEC0_CHUNK_ROWS)
+    return bool(blocks * VEC0_CHUNK_ROWS > 2 * rows + 2 * VEC0_CHUNK_ROWS)
 
 
 def _codes(matrix: Matrix) -> Iterator[bytes]:

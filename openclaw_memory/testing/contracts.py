@@ -413,6 +413,7 @@ def _check_prune(store: Store) -> None:
     _filled(store)
     store.add_vectors([_made_key("next")], _made_vectors(1, dims=3), "check/next")
     assert store.prune(21) == 0, "at the limit nothing must go"
+    assert store.prune(None) == 0, "without a limit no vector must go"
     assert store.prune(0) == 1, "a vector in use must stay, one that is not must go"
     assert store.known_vectors([_made_key("next")], "check/next") == set(), "a pruned vector must be unknown"
     store.add_vectors([_made_key("next")], _made_vectors(1, dims=4), "check/next")

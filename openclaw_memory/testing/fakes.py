@@ -290,7 +290,9 @@ class InMemoryStore:
             if state.meta is not None and state.meta.identity == name:
                 state.meta = replace(state.meta, dims=dims)
 
-    def prune(self, max_entries: int) -> int:
+    def prune(self, max_entries: int | None) -> int:
+        if max_entries is None:
+            return 0
         with self._write() as state:
             used = {(state.name(one.row.identity), one.row.vector_key) for one in state.entries.values()}
             gone = [key for key in state.vectors if key not in used][: max(0, len(state.vectors) - max_entries)]

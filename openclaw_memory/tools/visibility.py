@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config.sections import Citations
-from openclaw_memory.errors import ConfigError, OpenClawMemoryError, PathNotAllowedError
+from openclaw_memory.errors import ConfigError, InvalidInputError, OpenClawMemoryError, PathNotAllowedError
 from openclaw_memory.flush.state import chat_type, names_one, names_several
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import SOURCES, SearchResult, Source
@@ -81,8 +81,11 @@ def audience_of(memory: Memory, session_key: str | None, source: Source | None =
 
     Raises:
         ConfigError: `source` is unknown.
+        InvalidInputError: `session_key` is no text.
     """
     check_source(source)
+    if session_key is not None and not isinstance(session_key, str):
+        raise InvalidInputError(f"session_key must be a text such as 'agent:main:main', not {session_key!r}")
     rules = memory.config.recall
     is_ones, unknown = names_one(session_key), ""
     try:

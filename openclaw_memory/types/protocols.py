@@ -210,11 +210,13 @@ class Store(Protocol):
         """
         ...
 
-    def prune(self, max_entries: int) -> int:
+    def prune(self, max_entries: int | None) -> int:
         """Remove vectors that no row uses, the longest unused first, and return how many were removed.
 
+        A sync ends with it: what was removed from the index before must also be gone from the bytes of its files.
+
         Args:
-            max_entries: How many vectors to keep, at least; those in use always stay.
+            max_entries: How many vectors to keep, at most; those in use always stay. None removes none.
         """
         ...
 

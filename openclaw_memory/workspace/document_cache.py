@@ -6,9 +6,9 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from openclaw_memory import _forks
 from openclaw_memory._log import warn
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
@@ -92,7 +92,7 @@ class DocumentCache:
         self._listed: dict[str, tuple[_Stamp, Listed]] = {}
         self._kept: dict[str, tuple[_Stamp, int, CachedDocument]] = {}
         self._bytes = 0
-        self._lock = Lock()
+        self._lock = _forks.lock()
 
     def load(self, path: str, info: os.stat_result | None = None) -> CachedDocument:
         """Return what the file at a path holds; `info` is its stat, if the caller has just taken it.

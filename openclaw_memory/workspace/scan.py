@@ -39,6 +39,7 @@ from openclaw_memory.workspace.paths import (
 # A few thousand names take some milliseconds to look at. A home folder holds millions.
 MOST_NAMES = 20_000
 # Endings of Markdown that other programs know; here, as in OpenClaw, it is `.md` alone.
+_MOST = 2**63 - 1  # of an integer in SQLite
 _OTHER_ENDINGS = (".md", ".markdown", ".mdown", ".mkd", ".mdx")
 
 _SYMLINK = "is a symlink and is not followed: put the file itself here, or name its real place in files.extra_paths"
@@ -103,7 +104,8 @@ def scan(root: Path, rules: FilesConfig, sessions: SessionsConfig | None = None)
             break
         else:
             source: Source = "sessions" if is_transcript(path) else "memory"
-            files[path] = MemoryFile(path, source, found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)
+            stamps = map(_kept, (found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns))
+            files[path] = MemoryFile(path, source, *stamps)
     return Scan(tuple(files.values()), tuple(skipped), tuple(unreadable))
 
 
@@ -127,6 +129,11 @@ def notes_below(root: Path, folder: str, rules: FilesConfig) -> Iterator[tuple[s
             continue
         if why_left_out(found, rules, path) is None:
             yield path, found
+
+
+def _kept(number: int) -> int:
+    """Return a number as an index keeps it, in 64 bits with a sign: a file may claim to be of the year 9999."""
+    return max(-_MOST - 1, min(number, _MOST))
 
 
 def _identity(path: str, info: os.stat_result) -> tuple[int, int] | str:
@@ -193,7 +200,7 @@ def _transcripts(root: Path, sessions: SessionsConfig | None) -> Iterator[_Found
             with os.scandir(os.path.join(place.base, *place.parts)) as listing:
                 entries = sorted(listing, key=lambda entry: entry.name)
         except OSError as error:
-            found = error
+            found = error.with_traceback(None)
     for entry in entries:
         if entry.name.endswith(TRANSCRIPT_SUFFIX):
             yield from _look(entry, f"{TRANSCRIPTS}/{entry.name}", TRANSCRIPT_SUFFIX)
@@ -214,7 +221,7 @@ def _stat_at(place: Place) -> os.stat_result | str | OSError:
             if stat.S_ISLNK(info.st_mode):
                 return _SYMLINK
     except OSError as error:
-        return error
+        return error.with_traceback(None)  # which names this very frame: only a garbage collection would free both
     return info
 
 

@@ -175,6 +175,26 @@ def lines_added(file: BinaryIO, mark: str, within: int) -> int | None:
     return file.read(within).count(b"\n")
 
 
+def said_between(file: BinaryIO, start: int, end: int) -> list[str]:
+    """Return what lines `start` to `end` of an open file say, whether they are muted or not."""
+    file.seek(_offset_of(file, start - 1))
+    lines = (file.readline(MAX_LINE_BYTES + 1) for _ in range(start, end + 1))
+    records = (parse(line) for line in lines)
+    return ["" if record is None else said(record, muted=False)[0] for record in records]
+
+
+def _offset_of(file: BinaryIO, lines: int) -> int:
+    """Return where the first `lines` lines of an open file end; they are counted in blocks."""
+    offset = 0
+    file.seek(0)
+    while lines > 0 and (block := file.read(PART_BYTES)):
+        inside = block.count(b"\n")
+        if inside >= lines:
+            return offset + len(block) - len(block.split(b"\n", lines)[-1])
+        offset, lines = offset + len(block), lines - inside
+    return offset
+
+
 def read_records(file: BinaryIO, start: int = 0) -> Iterator[dict[str, Any]]:
     """Yield every readable record of an open file, from the byte `start` on."""
     for line, _, _ in _lines(file, start):

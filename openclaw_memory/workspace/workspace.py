@@ -157,6 +157,22 @@ class Workspace:
                 raise UndecodableError(f"{path} {reason}")
             yield from read_parts(file, mark)
 
+    def said(self, path: str, start: int, end: int) -> list[str]:
+        """Return what lines `start` to `end` of a transcript say, each as it is indexed; "" for one that says nothing.
+
+        Args:
+            path: The path of a transcript.
+            start: The first line, 1-based.
+            end: The last line, included.
+
+        Raises:
+            PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
+        """
+        from openclaw_memory.workspace.transcripts import said_between
+
+        with self._opened_transcript(path) as file:
+            return said_between(file, start, end)
+
     def lines_added(self, path: str, mark: str, within: int) -> int | None:
         """Return how many lines were added to a transcript since `mark`; None where that is unknown or the file shrank.
 

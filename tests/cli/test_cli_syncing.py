@@ -26,7 +26,8 @@ def test_search_follows_the_files_first(run, notes):
 def test_search_can_answer_from_the_index_as_it_is_and_says_whether_that_is_behind(run, notes, changed):
     run("index", "--workspace", notes)
     if changed:
-        (notes / "memory" / "household.md").write_text("The zeppelin is serviced in May.\n")
+        with (notes / "memory" / "household.md").open("a") as household:
+            household.write("The zeppelin is serviced in May.\n")
     outcome = run("search", "--workspace", notes, "--no-sync", "boiler")
     assert "serviced each October" in outcome.out
     assert (f"run `openclaw-memory index --workspace {notes}`" in outcome.err) is changed

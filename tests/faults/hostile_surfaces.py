@@ -63,7 +63,7 @@ GROUP = "agent:main:telegram:group:1"
 # What one surface may take: 10 MB of anything are to be read in 15 s and 500 MB, and it searches and reads them again.
 CPU_SECONDS = {1: 15, 10: 60}
 DATA_BYTES = 500 << 20
-HANGS_AFTER = 60  # seconds, of all surfaces together, on a machine that does other things too
+HANGS_AFTER = 180  # seconds, of all surfaces together, on a machine that does other things too
 
 
 def opened(place: Place, **options: Any) -> Memory:

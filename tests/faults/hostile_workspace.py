@@ -899,7 +899,7 @@ def session_state_is_nonsense(place: Place) -> None:
 # --- secrets, rules, names of the agent
 def _token(place: Place, prefix: str, length: int, kind: str) -> str:
     letters = "".join(
-        place.rng.choice("abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789") for _ in range(length)
+        place.rng.choice("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") for _ in range(length)
     )
     place.secrets[letters[4:-4]] = f"{prefix} {kind}"
     return prefix + letters

@@ -50,6 +50,16 @@ def test_files_that_were_written_at_another_time_are_followed(tmp_path, days):
         assert synced(notes) == fresh(notes)
 
 
+@pytest.mark.parametrize("moment", [253_402_300_799, -(10**10)], ids=["the year 9999", "the year 1653"])
+def test_a_file_of_any_year_is_found(notes, moment):
+    with Memory.open(notes, embedder="hashing", config=QUIET) as memory:
+        note = "memory/household.md"
+        os.utime(notes / note, (moment, moment))
+        assert memory.sync().ok
+        assert memory.search("boiler", min_score=0.0)[0].path == note
+        assert memory.sync().unchanged == 4
+
+
 @pytest.mark.parametrize("days", [-40, 0, 1, 3653])
 def test_notes_of_other_days_are_found_with_a_score_that_is_one(tmp_path, days):
     day = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days)

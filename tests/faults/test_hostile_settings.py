@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import FilesConfig
+from openclaw_memory.config import ChunkingConfig, FilesConfig
 from openclaw_memory.config.globs import is_matched, read_globs
 from openclaw_memory.config.inside import MOST_CHARS, MOST_ENTRIES
 from openclaw_memory.errors import ConfigError
@@ -37,6 +37,10 @@ HOSTILE = {
     "dotted keys that fit": DOTTED[: MOST_BYTES - 10].rpartition(".")[0] + " = 1\n",
     "dotted table": f"[{'a.' * 8000}a]\n",
     "dotted inside": f"a = {{{'a.' * 8000}a = 1}}\n",
+    "dotted behind a text that ends with a quote": """a = ["""
+    '"""x""""'
+    f""", 1]\n{"c." * 8000}c = 1\nb = """
+    '"""z"""\n',
     "dotted with quotes": f"""{'"a".' * 3000}a = 1\n""",
     "dots over lines": "a = [" + "1.5,\n" * 3000 + "]\n",
     "arrays": "a = " + "[" * 16_000,
@@ -265,3 +269,9 @@ def test_globs_say_what_they_say_to_git(tmp_path):
 )
 def test_a_later_glob_brings_back_what_it_names(globs, path, expected):
     assert is_matched(read_globs("files.exclude", globs), path) is expected
+
+
+def test_only_what_the_workspace_asks_for_is_bounded(planted):
+    own = MemoryConfig(chunking=ChunkingConfig(max_chars=20_000))
+    config = with_settings_inside(planted("chunking.overlap_lines = 50\n"), own)
+    assert (config.chunking.max_chars, config.chunking.overlap_lines) == (20_000, 3)

@@ -210,6 +210,19 @@ def test_a_text_that_was_altered_in_an_index_of_our_own_is_not_shown(folder):
         assert "is not what was written" in found.reason
 
 
+def test_a_row_of_another_index_of_ours_is_not_shown(folder, tmp_path):
+    other = workspace(tmp_path / "other", FALSE)
+    for one in (other, folder):
+        with Memory.open(one) as memory:
+            memory.sync()
+    wanted = apsw.Connection(str(index_of(other))).execute("SELECT text, checksum FROM chunks").fetchall()[0]
+    db = apsw.Connection(str(index_of(folder)))
+    db.execute("UPDATE chunks SET text = ?, checksum = ?", wanted)
+    db.close()
+    with Memory.open(folder) as memory:
+        assert not any(FALSE in result.snippet for result in memory.search(QUESTION))
+
+
 def test_an_index_that_cannot_be_built_again_is_refused_with_the_next_step(folder, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         elsewhere(tmp_path, patch)
@@ -273,3 +286,32 @@ def test_where_no_key_can_be_kept_processes_share_that_of_the_boot(folder, tmp_p
     monkeypatch.setattr(secret, "BOOT_ID", tmp_path / "none")
     with Memory.open(folder) as memory, pytest.raises(StoreError, match="set XDG_DATA_HOME to a folder of your own"):
         memory.search(QUESTION)
+
+
+@pytest.mark.parametrize("has_home", [True, False])
+def test_where_no_key_can_be_kept_a_new_start_of_the_machine_costs_one_index(folder, tmp_path, monkeypatch, has_home):
+    (tmp_path / "data").write_text("in the way of the folder")
+    (tmp_path / "cache").write_text("in the way of the folder")
+    if not has_home:
+        monkeypatch.setattr("platformdirs.user_data_path", homeless)
+        monkeypatch.setattr("platformdirs.user_cache_path", homeless)
+    for start in ("one", "two"):
+        (tmp_path / "boot").write_text(start)
+        monkeypatch.setattr(secret, "BOOT_ID", tmp_path / "boot")
+        secret._of.cache_clear()
+        with Memory.open(folder) as memory:
+            assert TRUE in memory.search(QUESTION)[0].snippet
+            assert any("XDG_DATA_HOME" in words for words in memory.status().notices)
+            assert memory.sync().unchanged == 1
+
+
+def homeless(_):
+    raise RuntimeError("could not determine the home directory")
+
+
+@pytest.mark.parametrize("ending", ["-wal", "-shm", "-journal"])
+def test_a_folder_in_the_place_of_a_file_of_sqlite_costs_no_answer(folder, ending):
+    (folder / ".memory" / f"index.sqlite{ending}").mkdir(parents=True)
+    with Memory.open(folder) as memory:
+        assert TRUE in memory.search(QUESTION)[0].snippet
+        assert any(f"index.sqlite{ending} is no file" in words for words in memory.status().notices)

@@ -60,7 +60,9 @@ BOTH, OTHERS = {"MEMORY.md", "memory/zoo.md"}, {"memory/zoo.md"}
 
 
 @pytest.mark.parametrize(
-    ("config", "seen"), [(None, BOTH), (IN_DIRECT, BOTH), (IN_GROUP, OTHERS), (BY_THREAD, OTHERS)], ids=str
+    ("config", "seen"),
+    [(None, BOTH), (IN_DIRECT, BOTH), (IN_GROUP, OTHERS), (BY_THREAD, OTHERS)],
+    ids=["no session", "direct", "group", "group by thread"],
 )
 def test_what_langchain_retrieves_is_what_the_readers_of_the_run_may_see(memory, config, seen):
     pytest.importorskip("langchain_core")

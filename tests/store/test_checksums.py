@@ -31,7 +31,7 @@ def change(path, statement):
 def test_a_chunk_that_is_not_what_was_written_is_damage(store, path, build, statement):
     build.fill(store, build.units(100))
     change(path, statement)
-    with pytest.raises(CorruptIndexError, match=r"is damaged .*Sync again: the damaged file is kept"):
+    with pytest.raises(CorruptIndexError, match=r"is damaged .*Sync again: the index is built again"):
         store.chunks([8, 1000])
     assert [found.id for found in store.chunks([60])] == [60] or "file" in statement
 

@@ -62,7 +62,7 @@ def test_everything_is_there_after_it_is_closed_and_opened_again(store, path, bu
 def test_a_file_that_is_no_database_is_reported_as_damaged_and_left_alone(tmp_path, content, read_only):
     path = tmp_path / "index.sqlite"
     path.write_bytes(content)
-    with pytest.raises(CorruptIndexError, match="Sync again: the damaged file is kept"):
+    with pytest.raises(CorruptIndexError, match="Sync again: the index is built again"):
         SqliteStore.open(path, read_only=read_only)
     assert path.read_bytes() == content
 

@@ -1,11 +1,12 @@
 import json
 import sys
+from contextlib import closing
 from importlib.metadata import version
 
 import apsw
 import pytest
 
-from openclaw_memory.errors import StoreError
+from openclaw_memory.errors import IndexReplacedError, StoreError
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.testing import check_store
 from openclaw_memory.types import Chunk, ChunkRow
@@ -93,3 +94,17 @@ def test_only_an_index_with_vectors_of_documents_has_a_table_for_them(store, pat
     store.replace_files([(build.record("memory/notes/a.md"), [row])])
     assert tables() == [(3,)]
     assert store.identities() == {"another/model#32": (1, 0)}
+
+
+def test_rows_whose_vectors_went_with_a_deleted_index_are_told_from_rows_without_vectors(store, path, build):
+    store.begin_build(build.META).publish()
+    store.add_vectors([build.key(1)], build.units(1))
+    for file in path.parent.glob(f"{path.name}*"):
+        file.unlink()
+    with closing(SqliteStore.open(path)) as other:  # of another process, which has built the index again
+        other.begin_build(build.META).publish()
+    rows = [(build.record("memory/a.md"), [build.row(1)])]
+    with pytest.raises(IndexReplacedError, match="deleted and built again"):
+        store.replace_files(rows, made_for=build.META)
+    with pytest.raises(StoreError, match="call add_vectors"):
+        store.replace_files(rows)

@@ -86,6 +86,7 @@ def test_pruning_takes_what_went_unused_longest_whatever_came_before(tmp_path_fa
 def test_reading_writes_nothing(store, path, build):
     vectors = build.units(20)
     build.fill(store, vectors)
+    store.prune(20)
     watcher = apsw.Connection(str(path))
     before = watcher.execute("PRAGMA data_version").fetchall()
     store.known_vectors([build.key(3), build.key("other")])
@@ -104,6 +105,7 @@ def test_within_its_limit_pruning_waits_for_no_writer(path, monkeypatch, build):
     monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 50)
     store = SqliteStore.open(path)
     build.fill(store, build.units(20))
+    store.prune(20)
     db = apsw.Connection(str(path))
     db.execute("BEGIN IMMEDIATE")
     assert store.prune(20) == 0

@@ -119,3 +119,9 @@ def test_where_it_is_unknown_who_reads_what_is_private_is_hidden_and_that_is_sai
     assert "Ines" in recall(memory, "trains", session_key="agent:main:main", min_score=0)
     assert "what is private is not recalled" in caplog.text
     assert call("memory_get", path="MEMORY.md").ok
+
+
+@pytest.mark.parametrize("key", [5, 0, False, b"agent:main:main", ["agent:main:main"]], ids=str)
+def test_a_session_key_that_is_no_text_is_refused(memory, key):
+    with pytest.raises(InvalidInputError, match="session_key must be a text"):
+        recall(memory, "spare key", session_key=key)

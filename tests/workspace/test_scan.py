@@ -29,7 +29,8 @@ def test_notes_are_found_with_what_stat_says_of_them(tmp_path):
     lay_out(tmp_path, "MEMORY.md")
     info = (tmp_path / "MEMORY.md").stat()
     found = scan(tmp_path, FilesConfig())
-    assert found.files == (MemoryFile("MEMORY.md", "memory", info.st_size, info.st_mtime_ns, info.st_ino),)
+    stats = info.st_size, info.st_mtime_ns, info.st_ino, info.st_ctime_ns
+    assert found.files == (MemoryFile("MEMORY.md", "memory", *stats),)
     assert found.skipped == ()
 
 

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from weakref import WeakSet
 
+from openclaw_memory import _forks
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.embeddings.remote.http import deadline
 from openclaw_memory.embeddings.remote.pipeline import Answer, RequestPipeline, in_places, same_dims
@@ -163,7 +164,7 @@ class Workers:
     def __init__(self, name: str, count: int) -> None:
         self.closings = 0
         self._name, self._count = name, count
-        self._lock = threading.Lock()
+        self._lock = _forks.lock()
         self._tasks: _Tasks = deque()
         self._threads = 0
         self._unfinished: WeakSet[Future[Any]] = WeakSet()

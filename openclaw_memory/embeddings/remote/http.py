@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from importlib import import_module
-from threading import Lock, local
+from threading import local
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from openclaw_memory import _forks
 from openclaw_memory.embeddings.remote.errors import FailureKind, RedirectError, ServiceError, StatusError
 from openclaw_memory.embeddings.remote.service import on_this_machine, public, user_of, without_user
 from openclaw_memory.errors import EmbedderError
@@ -170,7 +171,7 @@ class LazyClient:
     """A client that is made at its first use, and again after it was closed; safe to use from several threads."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
-        self._make, self._lock = make, Lock()
+        self._make, self._lock = make, _forks.lock()
         self._made: Any = None
 
     def __call__(self) -> Any:

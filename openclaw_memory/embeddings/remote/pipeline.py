@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from openclaw_memory import _forks
 from openclaw_memory.chunking.sliding_window import split_utf8
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError, failure, reasons, shows
 from openclaw_memory.embeddings.remote.http import answers_within, deadline, seconds_left, sleep
@@ -43,7 +43,7 @@ class AdaptiveLimits:
     def __init__(self, given: Limits) -> None:
         self.now = self._given = given
         self._answers = 0
-        self._lock = Lock()
+        self._lock = _forks.lock()
 
     def refused(self, kind: FailureKind, weights: Sequence[int]) -> None:
         """Ask for no more than half of what was too much: texts of `weights` that were answered in parts."""
@@ -96,7 +96,7 @@ class RequestPipeline:
         self.dims: int | None = service.settings.get("dimensions")
         self._dims_are_sure = self.dims is not None
         self._other_dims: int | None = None
-        self._lock = Lock()
+        self._lock = _forks.lock()
         self.has_answered = False
 
     def answers(self, texts: Sequence[str], *, as_query: bool) -> list[Answer]:

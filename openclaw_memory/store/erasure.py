@@ -1,0 +1,81 @@
+"""What removed rows leave in the bytes of the file: noted when they go, and erased at the end of a sync.
+
+`PRAGMA secure_delete` is not enough: pages that SQLite balances keep copies of rows that have moved away. Only a file
+that is written again from its rows holds nothing but what is in the index.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from openclaw_memory.store import fts, shadow
+from openclaw_memory.store.connection import fetch, transaction
+
+if TYPE_CHECKING:
+    import apsw
+
+# Rows of meta: the limit to which unused vectors were pruned since the last change; a number that is there, and another
+# after each removal, while there is something to erase.
+PRUNED, ERASE = "pruned_for", "erase"
+NO_LIMIT = 1 << 62
+TRIES = 5  # a tenth of a second: searches are over by then, and other readers are not waited for
+
+
+def note(db: apsw.Connection, *, erase: bool) -> None:
+    """Note, in the transaction of a change, that vectors may be in no use; with `erase`, that a text is gone."""
+    db.execute("DELETE FROM meta WHERE key = ?", (PRUNED,))
+    if erase:
+        db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (ERASE, secrets.randbits(60)))
+
+
+def is_due(db: apsw.Connection, max_entries: int | None) -> bool:
+    """Return whether there is anything to prune or to erase."""
+    return _value(db, PRUNED) != _limit(max_entries) or is_erasing(db)
+
+
+def is_erasing(db: apsw.Connection) -> bool:
+    """Return whether a text is gone that was not erased yet."""
+    return _value(db, ERASE) is not None
+
+
+def pruned(db: apsw.Connection, max_entries: int | None) -> None:
+    """Note, in the transaction of the pruning, to which limit it was done; vectors beyond a new one are erased."""
+    before = _value(db, PRUNED)
+    if before is not None and _limit(max_entries) < before:
+        note(db, erase=True)
+    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (PRUNED, _limit(max_entries)))
+
+
+def erase(db: apsw.Connection) -> bool:
+    """Erase what removed rows have left, outside any transaction; return whether all of it is gone.
+
+    It is not where a reader, in any process, still holds an old state: the next sync goes on.
+    """
+    if (noted := _value(db, ERASE)) is None:
+        return False
+    with transaction(db, "BEGIN IMMEDIATE"):
+        fts.merge(db)
+    _rewrite(db)
+    if not shadow.settle(db, TRIES):
+        return False
+    db.execute("DELETE FROM meta WHERE key = ? AND value = ?", (ERASE, noted))
+    return True
+
+
+def _rewrite(db: apsw.Connection) -> None:
+    # An index beyond the page cache would be in memory as a whole, did the copy go where temporary tables go.
+    fetch(db, "PRAGMA temp_store = FILE")
+    try:
+        db.execute("VACUUM")
+    finally:
+        fetch(db, "PRAGMA temp_store = MEMORY")
+
+
+def _value(db: apsw.Connection, name: str) -> int | None:
+    rows = fetch(db, "SELECT value FROM meta WHERE key = ?", (name,))
+    return rows[0][0] if rows else None
+
+
+def _limit(max_entries: int | None) -> int:
+    return NO_LIMIT if max_entries is None else max_entries

@@ -1,0 +1,342 @@
+"""What was deleted from the notes is gone from every byte below `.memory` after the next sync."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from openclaw_memory import Memory
+from openclaw_memory.config import EmbeddingConfig, MemoryConfig, SyncConfig
+from openclaw_memory.store.sqlite import SqliteStore
+from openclaw_memory.types import Document
+
+QUIET = MemoryConfig(sync=SyncConfig(on_open=False, on_search=False, interval_seconds=0))
+SENTENCE = "The marmalade boathouse belongs to Quillfeather."
+# The beginnings of its words: the index holds stems.
+WORDS = ("marmal", "boathous", "quillfeath")
+
+
+def left(folder: Path, words: Iterable[str] = WORDS) -> dict[str, list[str]]:
+    """The files below a folder whose bytes hold one of the words, in any case."""
+    found: dict[str, list[str]] = {}
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            content = file.read_bytes().lower()
+            if inside := [word for word in words if word.lower().encode() in content]:
+                found[file.name] = inside
+    return found
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """A workspace in which there is something besides what is deleted."""
+    root = tmp_path / "notes"
+    (root / "memory").mkdir(parents=True)
+    (root / "MEMORY.md").write_text("Anna prefers tea.\n")
+    for number in range(30):
+        (root / f"memory/{number}.md").write_text("\n\n".join(f"# Part {n}\n\nPears {n} of {number}" for n in range(9)))
+    return root
+
+
+def line_of_a_note(root: Path) -> Callable[[], None]:
+    path = root / "memory/3.md"
+    before = path.read_text()
+    path.write_text(f"{before}\n\n{SENTENCE}\n")
+    return lambda: void(path.write_text(before))
+
+
+def line_in_the_midst(root: Path) -> Callable[[], None]:
+    path = root / "memory/3.md"
+    before = path.read_text()
+    path.write_text(before.replace("# Part 4", f"{SENTENCE}\n\n# Part 4"))
+    return lambda: void(path.write_text(before))
+
+
+def whole_note(root: Path) -> Callable[[], None]:
+    path = root / "memory/quillfeather-boathouse-marmalade.md"
+    path.write_text(f"# Quillfeather\n\n{SENTENCE}\n")
+    return path.unlink
+
+
+def renamed_note(root: Path) -> Callable[[], None]:
+    path = root / "memory/quillfeather-boathouse-marmalade.md"
+    path.write_text("Nothing but a name.\n")
+    return lambda: void(path.rename(path.with_name("other.md")))
+
+
+def transcript(root: Path) -> Callable[[], None]:
+    path = root / "sessions/talk.jsonl"
+    path.parent.mkdir()
+    records = [
+        {"type": "message", "message": {"role": "user", "content": text}} for text in ("Hello there.", SENTENCE, "Bye.")
+    ]
+    lines = [json.dumps(record) for record in ({"type": "session", "version": 3, "id": "talk"}, *records)]
+    path.write_text("\n".join(lines) + "\n")
+    return lambda: void(path.write_text("\n".join([*lines[:2], *lines[3:]]) + "\n"))
+
+
+def unreadable_note(root: Path) -> Callable[[], None]:
+    path = root / "memory/quillfeather-boathouse-marmalade.md"
+    path.write_bytes(b"\xff\xfe\x00\xd8" * 9)
+    return path.unlink
+
+
+def void(_: object) -> None:
+    """Drop what a call returns."""
+
+
+WAYS = [line_of_a_note, line_in_the_midst, whole_note, renamed_note, transcript, unreadable_note]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_deleted_text_is_gone_from_the_bytes_after_the_next_sync(notes, way):
+    delete = way(notes)
+    with Memory.open(notes, config=QUIET) as memory:
+        memory.sync()
+        assert left(notes / ".memory"), "it is there while it is in the notes"
+        delete()
+        memory.sync()
+        assert left(notes / ".memory") == {}
+        assert memory.status(deep=True).problems == ()
+    assert left(notes / ".memory") == {}
+
+
+@pytest.mark.parametrize("embedder", ["static", None])
+def test_a_rebuild_leaves_nothing_of_what_was_deleted_and_no_free_page(notes, embedder):
+    import apsw
+
+    delete = whole_note(notes)
+    with Memory.open(notes, embedder=embedder, config=QUIET) as memory:
+        memory.sync()
+        delete()
+        assert memory.sync(force=True).rebuilt
+        assert left(notes / ".memory") == {}
+        db = apsw.Connection(str(notes / ".memory/index.sqlite"))
+        assert db.execute("PRAGMA freelist_count").fetchall() == [(0,)]
+        db.close()
+
+
+def test_a_document_that_was_deleted_is_gone_with_its_vector(notes):
+    from openclaw_memory.documents.vectors import VectorSource
+
+    vector = [random.Random(7).uniform(-1, 1) for _ in range(32)]
+    source = VectorSource("letters/1", "letters", make=lambda given: [vector for _ in given])
+    with Memory.open(notes, config=QUIET) as memory:
+        memory.documents.add([Document("quillfeather", SENTENCE, {"topic": "marmalade"})], [vector], source)
+        memory.sync()
+        assert memory.documents.vector_search(vector, 1, identity=source.identity, vector_source=source)
+        stored = vectors_in(notes)
+        memory.documents.delete(["quillfeather"])
+        memory.sync()
+        assert left(notes / ".memory") == {}
+        assert not held(notes, stored - vectors_in(notes))
+
+
+def test_a_reader_that_is_open_meanwhile_keeps_it_no_longer_than_to_the_sync_after_it(notes):
+    delete = whole_note(notes)
+    with Memory.open(notes, config=QUIET) as memory:
+        memory.sync()
+        reader = SqliteStore.open(notes / ".memory/index.sqlite", read_only=True)
+        with reader.snapshot() as frozen:
+            assert frozen.files()
+            delete()
+            memory.sync()
+            assert left(notes / ".memory"), "the reader still sees it"
+            assert "memory/quillfeather-boathouse-marmalade.md" in frozen.files()
+        memory.sync()
+        assert left(notes / ".memory") == {}
+        reader.close()
+
+
+def test_the_vector_of_a_deleted_text_is_gone_where_another_costs_nothing(notes):
+    delete = line_of_a_note(notes)
+    with Memory.open(notes, config=QUIET) as memory:
+        memory.sync()
+        with_it = vectors_in(notes)
+        delete()
+        memory.sync()
+        gone = with_it - vectors_in(notes)
+        assert gone
+        assert not held(notes, gone)
+
+
+def test_without_a_cache_no_vector_of_a_deleted_text_stays(notes):
+    delete = line_of_a_note(notes)
+    with Memory.open(notes, embedder=Hashed(), config=QUIET) as memory:
+        memory.sync()
+        with_it = vectors_in(notes)
+        delete()
+        memory.sync()
+        assert vectors_in(notes) >= with_it, "an undone edit is not embedded again"
+    config = MemoryConfig(sync=QUIET.sync, embedding=EmbeddingConfig(max_entries=0))
+    with Memory.open(notes, embedder=Hashed(), config=config) as memory:
+        memory.sync()
+        gone = with_it - vectors_in(notes)
+        assert gone
+        assert not held(notes, gone)
+
+
+def test_a_damaged_index_that_was_set_aside_goes_with_the_sync_that_builds_the_next_one(notes):
+    delete = whole_note(notes)
+    index = notes / ".memory/index.sqlite"
+    with Memory.open(notes, config=QUIET) as memory:
+        memory.sync()
+    delete()
+    content = bytearray(index.read_bytes())
+    content[16_384 : 16_384 + 2000] = b"\xab" * 2000
+    index.write_bytes(content)
+    with Memory.open(notes, config=QUIET) as memory:
+        assert "damaged" in str(memory.sync().rebuilt)
+        assert left(notes / ".memory") == {}
+
+
+def test_what_a_killed_builder_has_left_goes_with_the_next_sync(notes):
+    whole_note(notes)
+    with Memory.open(notes, config=QUIET) as memory:
+        memory.sync()
+    (notes / ".memory/index.sqlite.rebuild-1-abc").write_bytes(SENTENCE.encode())
+    (notes / "memory/quillfeather-boathouse-marmalade.md").unlink()
+    with Memory.open(notes, config=QUIET) as memory:
+        memory.sync()
+    assert left(notes / ".memory") == {}
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from openclaw_memory import Memory
+from openclaw_memory.store import erasure
+
+erasure.erase = lambda *_: os._exit(9)
+Memory.open(sys.argv[1]).sync()
+"""
+
+
+def test_after_a_crash_between_deleting_and_erasing_the_next_sync_erases(notes):
+    delete = line_of_a_note(notes)
+    with Memory.open(notes, config=QUIET) as memory:
+        memory.sync()
+    delete()
+    killed = subprocess.run([sys.executable, "-c", textwrap.dedent(KILLED), str(notes)], check=False, env=os.environ)
+    assert killed.returncode == 9
+    assert left(notes / ".memory")
+    with Memory.open(notes, config=QUIET) as memory:
+        report = memory.sync()
+        assert (report.changed, report.removed) == ((), ())
+        assert left(notes / ".memory") == {}
+
+
+def test_an_error_that_named_a_file_is_forgotten_with_the_next_sync(notes, monkeypatch):
+    with Memory.open(notes, config=QUIET) as memory:
+        memory.sync()
+
+        def fail(*_: object, **__: object) -> None:
+            raise OSError(5, "Input/output error", "quillfeather.md")
+
+        monkeypatch.setattr("openclaw_memory.indexing.plan.one_pass", fail)
+        with pytest.raises(OSError, match="quillfeather"):
+            memory.sync()
+        assert left(notes / ".memory")
+        monkeypatch.undo()
+        memory.sync()
+        assert left(notes / ".memory") == {}
+
+
+@pytest.mark.parametrize("edits", [25, pytest.param(400, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("seed", range(2))
+def test_of_many_edits_no_deleted_word_is_left_anywhere(notes, edits, seed):
+    """Words made up for each edit: neither they nor their halves, which FTS5 may store apart, are in any byte."""
+    dice = random.Random(seed)
+    said: dict[Path, set[str]] = {}
+    ever: set[str] = set()
+
+    def word() -> str:
+        return "".join(dice.choices("bcdfghjklmnpqrstvwxz", k=16))
+
+    with Memory.open(notes, config=QUIET) as memory:
+        for _ in range(edits):
+            for _ in range(dice.randrange(1, 6)):
+                path = notes / f"memory/{dice.randrange(40)}.md"
+                if dice.random() < 0.3:
+                    path.unlink(missing_ok=True)
+                    said.pop(path, None)
+                    continue
+                words = {word() for _ in range(dice.randrange(1, 200))}
+                path.write_text("\n\n".join(" ".join(sorted(words)[n : n + 20]) for n in range(0, len(words), 20)))
+                said[path] = words
+                ever |= words
+            memory.sync()
+        there = set().union(*said.values())
+        gone = {part.encode() for one in ever - there for part in (one[:8], one[-8:])}
+        assert gone
+        for file in (notes / ".memory").iterdir():
+            content = file.read_bytes()
+            assert not gone & {content[at : at + 8] for at in range(len(content) - 7)}, file.name
+        assert memory.status(deep=True).problems == ()
+
+
+@pytest.mark.parametrize("edits", [60, pytest.param(1500, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("embedder", ["static", "own"])
+def test_an_index_of_edited_notes_stays_below_twice_the_size_of_a_new_one(notes, tmp_path, embedder, edits):
+    """Every edit writes a note that was never there before; an own embedder's vectors of old ones are kept a while."""
+    dice = random.Random(1)
+    words = ["".join(dice.choices("bcdfghjklmnpqrstvwxz", k=7)) for _ in range(2000)]
+    largest = 0
+    with Memory.open(notes, embedder=Hashed() if embedder == "own" else "static", config=QUIET) as memory:
+        for _ in range(edits):
+            for number in range(10):
+                sections = ["# " + " ".join(dice.choices(words, k=40)) for _ in range(9)]
+                (notes / f"memory/{dice.randrange(30) if number else 0}.md").write_text("\n\n".join(sections))
+            memory.sync()
+            largest = max(largest, size_of(notes))
+    new = tmp_path / "new"
+    shutil.copytree(notes, new, ignore=shutil.ignore_patterns(".memory"))
+    with Memory.open(new, embedder=Hashed() if embedder == "own" else "static", config=QUIET) as memory:
+        memory.sync()
+        fresh = size_of(new)
+    assert largest <= 2 * fresh, f"{largest:,} bytes, a new one has {fresh:,}"
+
+
+class Hashed:
+    """An embedder of 256 dimensions that is not one of the quick ones."""
+
+    provider, model, identity, dims, leaves_machine = "own", "hash", "own:hash:256", 256, False
+
+    def embed_documents(self, texts):
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text):
+        return [float(byte) - 127 for number in range(8) for byte in sha256(f"{number}{text}".encode()).digest()]
+
+    def close(self):
+        """Hold nothing."""
+
+
+def size_of(root: Path) -> int:
+    return sum(file.stat().st_size for file in (root / ".memory").glob("index.sqlite*") if "-shm" not in file.name)
+
+
+def vectors_in(root: Path) -> set[bytes]:
+    import apsw
+
+    db = apsw.Connection(str(root / ".memory/index.sqlite"))
+    try:
+        return {row[0] for row in db.execute("SELECT embedding FROM vectors")}
+    finally:
+        db.close()
+
+
+def held(root: Path, vectors: Iterable[bytes]) -> bool:
+    """Whether a file below `.memory` holds a part of one of these vectors, or of its code for sqlite-vec."""
+    content = b"".join(file.read_bytes() for file in (root / ".memory").iterdir())
+    return any(vector[at : at + 16] in content for vector in vectors for at in range(0, len(vector) - 15, 16))
