@@ -54,7 +54,7 @@ def blocks(lines: Sequence[str]) -> Iterator[Block]:
 
     A fence that is never closed runs to the end of the file, as in CommonMark.
     """
-    index = _front_matter_stop(lines)
+    index = front_matter_stop(lines)
     if index:
         yield Block("front", 0, index)
     while index < len(lines):
@@ -88,7 +88,7 @@ def _plain(value: str) -> str:
     return ", ".join(item for item in (item.strip().strip("\"'") for item in items) if item)
 
 
-def _front_matter_stop(lines: Sequence[str]) -> int:
+def front_matter_stop(lines: Sequence[str]) -> int:
     """Return the line after the front matter, or 0; a file may also begin with a thematic break."""
     if lines[0].removeprefix("\ufeff").rstrip() != "---" or len(lines) < 2 or not _KEY.match(lines[1]):
         return 0

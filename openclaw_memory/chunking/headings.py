@@ -13,7 +13,7 @@ from itertools import accumulate, chain, groupby
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from openclaw_memory.chunking.blocks import Block, blocks, front_matter, is_fence, title_of
+from openclaw_memory.chunking.blocks import Block, blocks, front_matter, front_matter_stop, is_fence, title_of
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.types import Chunk
 
@@ -220,9 +220,7 @@ def _joined_to_previous(text: str, index: int) -> bool:
 
 def _matter(lines: Sequence[str]) -> tuple[str, str]:
     """Return the title and the tags of the front matter, each "" if it has none."""
-    first = next(blocks(lines), None)
-    stop = min(first.stop, MAX_MATTER) if first and first.kind == "front" else 0
-    values = front_matter(lines[1 : stop - 1]) if stop else {}
+    values = front_matter(lines[1 : min(stop - 1, MAX_MATTER)]) if (stop := front_matter_stop(lines)) else {}
     return values.get("title", "")[:MAX_CONTEXT_PART], values.get("tags", "")[:MAX_CONTEXT_PART]
 
 

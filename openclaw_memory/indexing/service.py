@@ -79,6 +79,7 @@ class IndexService:
         self._sync_thread: int | None = None  # the thread in which a sync is at work here
         self._closed = False
         self._had_index = False
+        self._may_have_failed = True  # whether the index may hold the note of an error
         self._complete = False  # whether the index was complete when it was last read
         self._recovered: str | None = None  # what was done to a damaged index, until a sync has reported it
         self._watcher_state = ""
@@ -280,6 +281,7 @@ class IndexService:
                 raise
             except BaseException as error:
                 self._staleness.invalidate()
+                self._may_have_failed = True
                 self.last_error = record_of_error(error, time.time())
                 if not isinstance(error, IndexLockedError):  # it would be waited for once more
                     self._note(LAST_ERROR, self.last_error)
@@ -422,8 +424,9 @@ class IndexService:
     def _forget_error(self) -> None:
         """Empty the note of an earlier error: no status shows it any more, and it may name a file that is gone."""
         with suppress(OpenClawMemoryError, OSError):
-            if self.store().get_meta(LAST_ERROR):
+            if self._may_have_failed and self.store().get_meta(LAST_ERROR):
                 self.store().set_meta(LAST_ERROR, "")
+            self._may_have_failed = False
 
     def _notify(self, progress: Callable[[Progress], None] | None) -> Callable[[str], None]:
         def notify(words: str) -> None:

@@ -31,7 +31,12 @@ def note(db: apsw.Connection, *, erase: bool) -> None:
 
 def is_due(db: apsw.Connection, max_entries: int | None) -> bool:
     """Return whether there is anything to prune or to erase."""
-    return _value(db, PRUNED) != _limit(max_entries) or _value(db, ERASE) is not None
+    return _value(db, PRUNED) != _limit(max_entries) or is_erasing(db)
+
+
+def is_erasing(db: apsw.Connection) -> bool:
+    """Return whether a text is gone that was not erased yet."""
+    return _value(db, ERASE) is not None
 
 
 def pruned(db: apsw.Connection, max_entries: int | None) -> None:

@@ -415,9 +415,11 @@ class SqliteStore:
         removed = 0
         with self._connections.write() as db:
             schema.check(db)
-            if max_entries is not None:
-                removed = vector_cache.prune(db, max_entries, with_documents=document_rows.are_there(db))
             erasure.pruned(db, max_entries)
+            if max_entries is not None:
+                all_of_them = max_entries == 0 and erasure.is_erasing(db)
+                with_documents = document_rows.are_there(db)
+                removed = vector_cache.prune(db, max_entries, with_documents=with_documents, all_of_them=all_of_them)
         self._erase()
         return removed
 

@@ -178,13 +178,13 @@ def count(db: apsw.Connection) -> int:
     return int(vectors)
 
 
-def prune(db: apsw.Connection, max_entries: int, *, with_documents: bool) -> int:
+def prune(db: apsw.Connection, max_entries: int, *, with_documents: bool, all_of_them: bool) -> int:
     """Remove unused vectors beyond `max_entries` of all, or that take more room than those in use; return how many.
 
-    Those unused for longest go first. In a large index a few more stay, unless the limit is 0. `with_documents` says
-    that there is a table of rows that came with documents.
+    Those unused for longest go first. In a large index a few more stay, unless `all_of_them` go. `with_documents`
+    says that there is a table of rows that came with documents.
     """
-    if max_entries and not _has_many_unused(db, with_documents=with_documents):
+    if not all_of_them and not _has_many_unused(db, with_documents=with_documents):
         return 0
     more, values = (NOT_OF_DOCUMENTS, (key_width(db),)) if with_documents else ("", ())
     unused = fetch(db, UNUSED.format(more=more), values)

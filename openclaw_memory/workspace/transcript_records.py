@@ -44,6 +44,8 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse)  # made once: json.loads mak
 
 def parse(line: bytes) -> dict[str, Any] | None:
     """Return the record in a line of a transcript; None if it is not a JSON object. Never raises."""
+    if not line.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):  # to be told so by the decoder takes ten times as long
+        return None
     try:
         record = _DECODER.decode(line.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):  # ValueError: no JSON, or a number of over 4,300 digits

@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
-from typing import Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 from zlib import crc32
 
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.safe_read import DEFAULT_CHARS, check_range, excerpt_of
 from openclaw_memory.workspace.transcript_records import day, is_openclaws, parse, said
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as HASH
 
 PART_BYTES = 65_536
 MAX_LINE_BYTES = 8 * 1024 * 1024
@@ -201,11 +204,13 @@ def read_records(file: BinaryIO, start: int = 0) -> Iterator[dict[str, Any]]:
 
 def _added(file: BinaryIO, begin: Mark, part_bytes: int) -> Iterator[Part]:
     """Yield the parts from `begin` on that hold more than was read before."""
-    crc, crc_end = begin.crc, begin.offset
+    crc, crc_end, head = begin.crc, begin.offset, None
     for part in _parts(file, begin, part_bytes):
         if part.mark.end > begin.end:
+            if head is None and part.mark.end >= _CHECKED_BYTES:
+                head = sha256(b"".join(_bytes(file, 0, _CHECKED_BYTES)))
             crc, crc_end = _crc(file, crc_end, part.mark.offset, crc), part.mark.offset
-            yield replace(part, mark=replace(part.mark, crc=crc, check=_check(file, part.mark)))
+            yield replace(part, mark=replace(part.mark, crc=crc, check=_check(file, part.mark, head)))
 
 
 def _parts(file: BinaryIO, begin: Mark, part_bytes: int) -> Iterator[Part]:
@@ -257,11 +262,14 @@ def _fits(file: BinaryIO, mark: Mark) -> bool:
     return mark.offset > VERIFIED_BYTES or _crc(file, 0, mark.offset) == mark.crc
 
 
-def _check(file: BinaryIO, mark: Mark) -> str:
-    """Return a digest of the head of a file and of its open part; that of no byte if the file is shorter."""
-    digest, start = sha256(), min(mark.offset, max(0, mark.end - _CHECKED_BYTES))
+def _check(file: BinaryIO, mark: Mark, head: HASH | None = None) -> str:
+    """Return a digest of the head of a file and of its open part; that of no byte if the file is shorter.
+
+    `head` is the digest of a whole head, which is the same for many parts.
+    """
+    digest, start = sha256() if head is None else head.copy(), min(mark.offset, max(0, mark.end - _CHECKED_BYTES))
     size = 0
-    for piece in _bytes(file, 0, min(mark.end, _CHECKED_BYTES)):
+    for piece in _bytes(file, 0, min(mark.end, _CHECKED_BYTES)) if head is None else ():
         digest.update(piece)
     for piece in _bytes(file, start, mark.end):
         digest.update(piece)
