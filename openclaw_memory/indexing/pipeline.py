@@ -405,17 +405,19 @@ def transcript_pieces(
     record = _record(file, known)
     found: list[ChunkRow] = []
     unreadable: list[tuple[int, int]] = []
-    from_line = 0
+    from_line, mark, lacks = 0, record.hash, record.vectors_missing
     for part in workspace.transcript(file.path, record.hash):
         if len(found) >= size:
-            yield Piece(replace(record, size=UNREAD_SIZE), found, from_line, last=False)
+            so_far = replace(record, hash=mark, vectors_missing=lacks, size=UNREAD_SIZE)
+            yield Piece(so_far, found, from_line, last=False)
             found, from_line = [], 0
         found += transcript_rows(part, file.path, rules, vectors=vectors)
         from_line = from_line or part.first_line
-        lacks = None if part.first_line == 1 else record.vectors_missing  # a file that was rewritten lacks nothing yet
-        record = replace(record, hash=str(part.mark), vectors_missing=lacks)
+        mark = str(part.mark)
+        lacks = None if part.first_line == 1 else lacks  # a file that was rewritten lacks nothing yet
         if part.unreadable:
             unreadable.append((part.first_unreadable, part.unreadable))
+    record = replace(record, hash=mark, vectors_missing=lacks)
     yield Piece(record, found, from_line, left_out=_left_out(unreadable)) if from_line else record
 
 

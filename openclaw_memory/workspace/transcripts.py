@@ -65,7 +65,7 @@ class Mark:
         return cls(line, offset, char, bool(muted), end, crc, match[7])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Part:
     """A run of lines of a transcript, all of one day. Only the last part of a file is open: it may yet grow.
 
@@ -210,7 +210,9 @@ def _added(file: BinaryIO, begin: Mark, part_bytes: int) -> Iterator[Part]:
             if head is None and part.mark.end >= _CHECKED_BYTES:
                 head = sha256(b"".join(_bytes(file, 0, _CHECKED_BYTES)))
             crc, crc_end = _crc(file, crc_end, part.mark.offset, crc), part.mark.offset
-            yield replace(part, mark=replace(part.mark, crc=crc, check=_check(file, part.mark, head)))
+            mark = part.mark
+            part.mark = Mark(mark.line, mark.offset, mark.char, mark.muted, mark.end, crc, _check(file, mark, head))
+            yield part
 
 
 def _parts(file: BinaryIO, begin: Mark, part_bytes: int) -> Iterator[Part]:
