@@ -1,7 +1,7 @@
 """The fault matrix: what this library must survive, whether it does, by which figures, and which tests prove it.
 
 `python tests/faults/matrix.py` prints it as a table. With `--run` it runs the proofs first and says what held just now;
-further arguments are those of pytest: `python tests/faults/matrix.py --run -n 2 -m "nightly or not nightly"`.
+further arguments are those of pytest: `python tests/faults/matrix.py --run -n 2 -m "endurance or not endurance"`.
 """
 
 from __future__ import annotations

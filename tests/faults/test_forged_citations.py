@@ -115,7 +115,7 @@ def test_no_text_and_no_name_is_taken_for_a_citation(results):
     check_no_text_is_taken_for_a_citation(results)
 
 
-@pytest.mark.nightly
+@pytest.mark.endurance
 @settings(max_examples=10_000, deadline=None)
 @given(RESULTS)
 def test_none_of_10_000_texts_and_names_is_taken_for_a_citation(results):

@@ -20,7 +20,13 @@ def place():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+# An attack meets every surface, which takes seconds: a few by default, all of them among the nightly tests.
+BY_DEFAULT = set(sorted(ATTACKS)[::10])
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in BY_DEFAULT else pytest.mark.nightly) for name in ATTACKS]
+)
 def test_an_attack_comes_to_nothing_on_every_surface(name, place):
     found = problems_of((name,), place)
     assert not found.problems, "\n".join([ATTACKS[name].must_hold, *found.problems])
