@@ -52,6 +52,7 @@ python_maximum_signature_line_length = 88
 nitpick_ignore_regex = [("py:.*", r"(?!openclaw_memory|langchain_openclaw|llama_index_openclaw).*")]
 # What a signature names and no program needs to: type variables, parts that are made for the caller.
 nitpick_ignore = [
+    ("py:class", "langchain_openclaw_memory._session.InSession"),
     ("py:class", "langchain_openclaw_memory.middleware.MemoryFlushState"),
     ("py:class", "openclaw_memory.memory.Annotated"),  # how pydantic's fields are shown
     ("py:class", "openclaw_memory.flush.detector.M"),

@@ -100,7 +100,8 @@ class _Process:
         self.is_cut = self.is_cut or not self._is_calm
         self._forks = 0
         self._inside = {thread: depth for thread, depth in self._inside.items() if thread == get_ident()}
-        for lock in (self._changed, *self._locks):
+        locks: list[Any] = [self._changed, *self._locks]
+        for lock in locks:
             lock._at_fork_reinit()  # as the standard library does with its own locks
         for one in list(self._objects):
             one.after_fork()

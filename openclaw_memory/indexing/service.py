@@ -339,8 +339,12 @@ class IndexService:
 
     def _forget_doubted(self, store: Store) -> None:
         """Forget the stamps of doubted files, so that this sync reads them and writes their rows again."""
-        known, doubts = store.files(), self._doubts
+        from openclaw_memory.store.schema import SCHEMA_VERSION
+
+        known, doubts, meta = store.files(), self._doubts, store.meta()
         self._doubts = set()
+        if meta is None or meta.schema_version != SCHEMA_VERSION:
+            return  # every file is read again for the new tables
         store.replace_files(
             [(replace(known[path], hash="", size=UNREAD_SIZE), None) for path in sorted(doubts) if path in known]
         )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from openclaw_memory import _forks
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.text.fence import without_fenced
 from openclaw_memory.text.front_matter import front_matter_end
@@ -33,22 +34,20 @@ def checked(
         workspace: The files.
         known: Returns what the index knows of the files; asked only where a text is not simply there.
     """
+    # A large note, and a long line, bring several results.
     records = cache(known)
-
-    @cache  # a large note brings several results
-    def read(path: str) -> tuple[str, str]:
-        text = workspace.read(path)
-        return text, text.replace("\r\n", "\n") if "\r" in text else text
+    notes = cache(lambda path: _Note(workspace.read(path)))
+    talk = cache(lambda *place: _in_one_line(workspace.said(*place)))
 
     kept: list[SearchResult] = []
     lost: list[SearchResult] = []
     for result in results:
         try:
             if result.source == "sessions":
-                lines = workspace.said(result.path, result.start_line, result.end_line)
-                found = result if _says(lines, result.snippet) else None
+                said = talk(result.path, result.start_line, result.end_line)
+                found = result if _says(said, result.snippet) else None
             else:
-                found = _in_note(result, *read(result.path), records)
+                found = _in_note(result, notes(result.path), records)
         except (OpenClawMemoryError, OSError):  # what cannot be read cannot be cited
             found = None
         if found is None:
@@ -58,19 +57,49 @@ def checked(
     return kept, lost
 
 
-def _in_note(
-    result: SearchResult, text: str, plain: str, known: Callable[[], Mapping[str, FileRecord]]
-) -> SearchResult | None:
-    """Return the result if its text is in the note, which is given with CR and without; else None."""
+class _Note:
+    """What a note says, read once for all results from it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._said: dict[tuple[int, int, bool], str] = {}
+
+    @_forks.cached_property
+    def plain(self) -> str:
+        """The text without CR, between two line ends."""
+        return "\n{}\n".format(self.text.replace("\r\n", "\n") if "\r" in self.text else self.text)
+
+    @_forks.cached_property
+    def hash(self) -> str:
+        return sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @_forks.cached_property
+    def indexed(self) -> str:
+        """The text without what the index leaves out: secrets, recalled text, comments."""
+        above = front_matter_end(self.text)
+        return self.text[:above] + redact(without_fenced(self.text[above:]))
+
+    def said(self, first: int, last: int, *, as_indexed: bool) -> str:
+        """Return the lines from `first` to `last`, 1-based, as one."""
+        key = first, last, as_indexed
+        if key not in self._said:
+            lines = (self.indexed if as_indexed else self.text).split("\n")
+            self._said[key] = _in_one_line(lines[first - 1 : last])
+        return self._said[key]
+
+
+def _in_note(result: SearchResult, note: _Note, known: Callable[[], Mapping[str, FileRecord]]) -> SearchResult | None:
+    """Return the result if its text is in the note; else None."""
     nearest = None
-    for line in _lines_with(plain, result.snippet):
+    for line in _lines_with(note.plain, result.snippet):
         if line == result.start_line:
             return result
         if nearest is None or abs(line - result.start_line) < abs(nearest - result.start_line):
             nearest = line
         if line > result.start_line:
             break
-    if _is_as_indexed(text, known().get(result.path)) and _says_at(text, result):
+    record = known().get(result.path)
+    if record is not None and record.hash == note.hash and _says_at(note, result):
         return result
     if nearest is None:
         return None
@@ -78,34 +107,31 @@ def _in_note(
 
 
 def _lines_with(text: str, snippet: str) -> Iterator[int]:
-    """Yield the numbers of the lines where the snippet begins, as whole lines."""
-    line, counted, at = 1, 0, text.find(snippet) if snippet else -1
+    """Yield the numbers of the lines where the snippet begins, as whole lines; the text is between two line ends."""
+    # Between line ends too: in a long line the same words may be found again and again.
+    wanted = f"\n{snippet}\n"
+    line, counted, at = 1, 0, text.find(wanted) if snippet else -1
     while at >= 0:
         line, counted = line + text.count("\n", counted, at), at
-        if (at == 0 or text[at - 1] == "\n") and text[at + len(snippet) : at + len(snippet) + 1] in {"", "\n"}:
-            yield line
-        at = text.find(snippet, at + 1)
+        yield line
+        at = text.find(wanted, at + 1)
 
 
-def _is_as_indexed(text: str, record: FileRecord | None) -> bool:
-    return record is not None and sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == record.hash
+def _says_at(note: _Note, result: SearchResult) -> bool:
+    """Return whether the cited lines say it, but for what the index leaves out."""
+    lines = result.start_line, result.end_line
+    return any(_says(note.said(*lines, as_indexed=indexed), result.snippet) for indexed in (False, True))
 
 
-def _says_at(text: str, result: SearchResult) -> bool:
-    """Return whether the cited lines say it but for what the index leaves out: secrets, recalled text, comments."""
-    first, last = result.start_line - 1, result.end_line
-    if _says(text.split("\n")[first:last], result.snippet):
-        return True
-    above = front_matter_end(text)
-    indexed = text[:above] + redact(without_fenced(text[above:]))
-    return _says(indexed.split("\n")[first:last], result.snippet)
+def _in_one_line(lines: Iterable[str]) -> str:
+    return " ".join(" ".join(lines).split())
 
 
-def _says(lines: Sequence[str], snippet: str) -> bool:
-    """Return whether the lines hold all parts of a snippet in their order; blanks and masks may differ."""
-    said, at = " ".join(" ".join(lines).split()), 0
+def _says(said: str, snippet: str) -> bool:
+    """Return whether lines, as one, hold all parts of a snippet in their order; blanks and masks may differ."""
+    at = 0
     for line in snippet.split("\n"):
-        for part in MASK.split(" ".join(line.split())):
+        for part in MASK.split(_in_one_line([line])):
             found = said.find(part.strip(), at)
             if found < 0:
                 return False

@@ -32,14 +32,14 @@ def test_an_attack_comes_to_nothing_on_every_surface(name, place):
     assert not found.problems, "\n".join([ATTACKS[name].must_hold, *found.problems])
 
 
-@pytest.mark.nightly
+@pytest.mark.endurance
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_larger_attack_comes_to_nothing_on_every_surface(name, place):
     found = problems_of((name,), place, seed=1, scale=10)
     assert not found.problems, "\n".join([ATTACKS[name].must_hold, *found.problems])
 
 
-@pytest.mark.nightly
+@pytest.mark.endurance
 @pytest.mark.parametrize("seed", range(100))
 def test_attacks_that_are_planted_together_come_to_nothing(seed, place):
     names = tuple(random.Random(seed).sample(sorted(ATTACKS), 4))

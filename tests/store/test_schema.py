@@ -5,7 +5,7 @@ from dataclasses import replace
 import apsw
 import pytest
 
-from openclaw_memory import Memory
+from openclaw_memory import Memory, MemoryConfig, SyncConfig
 from openclaw_memory.errors import EmbedderError, StoreError
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.store.schema import SCHEMA_VERSION
@@ -116,7 +116,8 @@ def test_a_memory_answers_from_an_older_index_and_a_sync_builds_it_again(folder)
     index = folder / ".memory" / "index.sqlite"
     make_older(index)
     (folder / "memory" / "note-1.md").write_text("# Note\n\nAnna plays the viola.\n", encoding="utf-8")
-    with Memory.open(folder, embedder="hashing") as memory:
+    by_hand = MemoryConfig(sync=SyncConfig(on_search=False))
+    with Memory.open(folder, embedder="hashing", config=by_hand) as memory:
         found = memory.search("When does the plumber come?")
         assert (found[0].citation, found.mode, found.stale) == (expected[0], "hybrid", True)
         assert any(f"schema {OLDER}" in notice for notice in memory.status(deep=True).notices)
