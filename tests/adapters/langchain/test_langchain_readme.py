@@ -23,7 +23,7 @@ def script(request):
     last = request.messages[-1]
     if request.tools == ["memory_append"]:
         return writes_facts(request)
-    if WHEN in last.text and (shown := re.search(r"\[(\S+)\]\nAnna moved the launch to Friday", last.text)):
+    if WHEN in last.text and (shown := re.search(r"\[(\S+) \w+\]\nAnna moved the launch to Friday", last.text)):
         return f"On Friday [{shown[1]}]."
     if isinstance(last, HumanMessage) and last.text.endswith("?") and "memory_search" in request.tools:
         return calling("memory_search", query=last.text)
