@@ -11,8 +11,7 @@ from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError
 from openclaw_memory.text.front_matter import EMBEDDING, MODEL, VECTOR
 from openclaw_memory.types import Document, Hit, Store, StoredChunk
 from openclaw_memory.workspace.document_cache import CachedDocument, copied
-from openclaw_memory.workspace.documents import name_of
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, name_of
 
 if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector

@@ -24,6 +24,7 @@ MAX_DEPTH = 64  # of values in values: what is nested deeper could not be read a
 # The field that says whose vector came with a document, and in it the vector itself, float32 in base64, where nothing
 # could make it again.
 EMBEDDING, MODEL, VECTOR = "embedding", "model", "vector"
+PART_OF = "part_of"  # the field that names what the document is a part of, such as the file that a node was cut from
 SHOWN_VECTOR = "…"  # what is shown in its place: thousands of characters that say nothing
 
 _OPENING = re.compile(r"---\r?\nopenclaw_memory:[^\n]*(?:\n|\Z)")
@@ -79,6 +80,14 @@ def embedding_of(file: str, fields: Mapping[str, Any]) -> Embedding | None:
     made_of = file if vector is None else vector
     key = sha256(made_of.encode("utf-8", "surrogatepass")).hexdigest()
     return Embedding(str(said[MODEL]), dims if isinstance(dims, int) else 0, key, vector)
+
+
+def id_of(matter: FrontMatter) -> str | None:
+    """Return the id of a document; a number, as a person may write it, counts as its digits."""
+    doc_id = matter.fields.get("id")
+    if isinstance(doc_id, int) and not isinstance(doc_id, bool):
+        return str(doc_id)
+    return doc_id if isinstance(doc_id, str) and doc_id.strip() else None
 
 
 def front_matter_end(text: str) -> int:

@@ -26,6 +26,7 @@ from openclaw_memory.text.front_matter import (
     FrontMatter,
     embedding_of,
     front_matter_end,
+    id_of,
     parse,
 )
 from openclaw_memory.text.redaction import redact
@@ -114,6 +115,11 @@ class DocumentCache:
         except (NotFoundError, WorkspaceError):
             return None
         return seen if seen.is_text else None
+
+    def peek(self, path: str) -> CachedDocument | None:
+        """Return what `try_load` returned last, even if the file has changed since."""
+        kept = self._kept.get(path)
+        return kept[2] if kept is not None else self.try_load(path)
 
     def listed(self, path: str, info: os.stat_result) -> Listed:
         """Return the part of `load` that is kept of every file.
@@ -204,14 +210,6 @@ class DocumentCache:
             return _stamp(os.lstat(os.path.join(self._base, path)))
         except (OSError, ValueError):
             return None
-
-
-def id_of(matter: FrontMatter) -> str | None:
-    """Return the id of a document; a number, as a person may write it, counts as its digits."""
-    doc_id = matter.fields.get("id")
-    if isinstance(doc_id, int) and not isinstance(doc_id, bool):
-        return str(doc_id)
-    return doc_id if isinstance(doc_id, str) and doc_id.strip() else None
 
 
 def without_vector(fields: Mapping[str, Any]) -> dict[str, Any]:

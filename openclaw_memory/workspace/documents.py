@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import count
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from openclaw_memory.config import FilesConfig
@@ -24,13 +25,13 @@ from openclaw_memory.text.front_matter import EMBEDDING, Embedding, FrontMatter,
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.workspace.atomic import (
     make_folders,
-    remove_file,
+    remove_files,
     replace_files,
     writing,
 )
 from openclaw_memory.workspace.document_cache import DocumentCache, without_vector
 from openclaw_memory.workspace.journal import checked_text, day_path
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, NOTES_FOLDER, Place, locate, note_date
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, NOTES_FOLDER, Place, locate, name_of, note_date
 from openclaw_memory.workspace.safe_read import decode, read_place
 from openclaw_memory.workspace.scan import notes_below
 
@@ -53,15 +54,32 @@ class Fields(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """What has to be known of the documents that are there to write others.
+
+    `paths` are the files of those that were asked for, by their ids, `models` whose vectors came with any document, and
+    `names` those of all files in the folder of documents, without their endings, as a disk that ignores case compares
+    them. `is_followed` says that the index knows all of them.
+    """
+
+    paths: Mapping[str, Sequence[str]]
+    models: AbstractSet[tuple[str, int]]
+    names: AbstractSet[str]
+    is_followed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Upserted:
     """The paths of documents by their ids, and which of the files were changed; true if any was.
 
-    `embeddings` are what the files say of the vectors that came with them, by path.
+    `embeddings` are what the files say of the vectors that came with them, by path. `was_followed` says that the index
+    knew all documents before.
     """
 
     paths: Mapping[str, str]
     changed: Sequence[str]
     embeddings: Mapping[str, Embedding]
+    was_followed: bool
 
     def __bool__(self) -> bool:
         return bool(self.changed)
@@ -124,10 +142,10 @@ def upsert(
     root: Path,
     rules: FilesConfig,
     documents: Mapping[str, tuple[Mapping[str, Any], str]],
-    cache: DocumentCache,
+    look: Callable[[Iterable[str]], Whereabouts],
     vectors: tuple[str, int] | None = None,
 ) -> Upserted:
-    """Write documents by their ids, in the files that have them or in new ones.
+    """Write documents by their ids, in the files that have them or in new ones; `look` says where these are.
 
     If a person's file has the name of a new one, the document gets another name. `vectors` is the model whose vectors
     come with these documents, and their dimensions.
@@ -138,30 +156,31 @@ def upsert(
     """
     names = {doc_id: file_name(doc_id) for doc_id in documents}
     with writing(root, DOCUMENTS_FOLDER):
-        there = paths_by_id(root, rules, cache, documents)
+        there = look(documents)
         if vectors is not None:
-            _check_comparable(vectors, root, rules, cache)
-        taken = _names_taken(root)
+            _check_comparable(vectors, there.models)
+        taken: set[str] = set()
         placed: list[Fields] = []
         for doc_id, (fields, text) in documents.items():
-            path = there[doc_id][0] if doc_id in there else f"{DOCUMENTS_FOLDER}/{_free(names[doc_id], taken)}.md"
+            known = there.paths.get(doc_id)
+            path = known[0] if known else f"{DOCUMENTS_FOLDER}/{_free(names[doc_id], there.names, taken)}.md"
             placed.append(Fields(path, {"id": doc_id, **fields}, text))
         paths = {doc_id: one.path for doc_id, one in zip(documents, placed, strict=True)}
         embeddings: dict[str, Embedding] = {}
-        return Upserted(paths, _write(root, rules, placed, embeddings), embeddings)
+        return Upserted(paths, _write(root, rules, placed, embeddings), embeddings, there.is_followed)
 
 
 def remove(root: Path, rules: FilesConfig, paths: Iterable[str]) -> list[str]:
     """Remove documents; return the paths of those that existed.
 
     Raises:
-        PathNotAllowedError: A path is that of a person's file, which is not touched; those before it are removed.
+        PathNotAllowedError: A path is that of a person's file: nothing was removed.
         WriteError: A file could not be removed.
     """
-    removed: list[str] = []
     places = [_own_place(root, rules, path) for path in paths]
     if not places:
-        return removed
+        return []
+    planned: dict[tuple[str, ...], dict[str, os.stat_result]] = {}
     with writing(root, places[0].path):
         for place in places:
             file = _file(place, rules)
@@ -169,9 +188,10 @@ def remove(root: Path, rules: FilesConfig, paths: Iterable[str]) -> list[str]:
                 continue
             if file.content is None:
                 raise _not_ours(place.path, "removed")
-            remove_file(place.base, place.parts, file.info)
-            removed.append(place.path)
-    return removed
+            planned.setdefault(place.parts[:-1], {})[place.parts[-1]] = file.info
+        for folder, files in planned.items():
+            remove_files(str(root), folder, list(files.items()))
+    return ["/".join((*folder, name)) for folder, files in planned.items() for name in files]
 
 
 def below(
@@ -223,11 +243,6 @@ def paths_by_id(
     return found
 
 
-def name_of(path: str) -> str:
-    """Return the name of a file, without its ending."""
-    return PurePosixPath(path).stem
-
-
 def _write(
     root: Path, rules: FilesConfig, documents: Sequence[Fields], embeddings: dict[str, Embedding] | None = None
 ) -> list[str]:
@@ -276,10 +291,9 @@ def _with_embedding(fields: Mapping[str, Any], text: str, old: FrontMatter) -> M
     return {**fields, EMBEDDING: old.fields[EMBEDDING]} if says_nothing or is_shown else fields
 
 
-def _check_comparable(vectors: tuple[str, int], root: Path, rules: FilesConfig, cache: DocumentCache) -> None:
+def _check_comparable(vectors: tuple[str, int], there: AbstractSet[tuple[str, int]]) -> None:
     model, dims = vectors
-    listed = (cache.listed(path, info).vectors for path, info in notes_below(root, DOCUMENTS_FOLDER, rules))
-    others = sorted({one for one in listed if one is not None and one != vectors})
+    others = sorted(there - {vectors})
     if not others:
         return
     other = next((one for one in others if one[0] != model), None)
@@ -385,17 +399,22 @@ def _not_ours(path: str, what: str) -> PathNotAllowedError:
     )
 
 
-def _names_taken(root: Path) -> set[str]:
-    """The names in the folder of documents as a disk that ignores case compares them, without their endings."""
+def names_taken(root: Path) -> set[str]:
+    """Return the names in the folder of documents, as `Whereabouts` has them."""
     try:
-        return {name.casefold().removesuffix(".md") for name in os.listdir(root / DOCUMENTS_FOLDER)}
+        return {folded(name) for name in os.listdir(root / DOCUMENTS_FOLDER)}
     except FileNotFoundError:
         return set()
 
 
-def _free(name: str, taken: set[str]) -> str:
+def folded(name: str) -> str:
+    """Return the name of a file without its ending, as a disk that ignores case compares it."""
+    return name.casefold().removesuffix(".md")
+
+
+def _free(name: str, there: AbstractSet[str], taken: set[str]) -> str:
     """Return `name`, or if it is taken, the first numbered one that is free; it is taken from now on."""
     numbered = (name if number == 1 else f"{name}-{number}" for number in count(1))
-    free = next(one for one in numbered if one not in taken)
+    free = next(one for one in numbered if one not in taken and one not in there)
     taken.add(free)
     return free
