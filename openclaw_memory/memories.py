@@ -171,9 +171,9 @@ class Memories:
         """Close the memories; those in use are closed when they are given back. Calling it twice is allowed."""
         with self._lock:
             self._closed = True
-        self.close_unused()
+        self._close_unused()
 
-    def close_unused(self) -> None:
+    def _close_unused(self) -> None:
         """Close the least recently used memories that are not in use, until no more than `max_open` are open."""
         while (found := self._unused()) is not None:
             parts, place, memory = found
@@ -189,8 +189,8 @@ class Memories:
         if self._closed and not self._places:
             self._embedders.close()
 
-    def take(self, parts: tuple[str, ...]) -> Memory:
-        """Return the memory of a folder, in use until `give_back`. Others who ask for it wait while it is opened.
+    def _take(self, parts: tuple[str, ...]) -> Memory:
+        """Return the memory of a folder, in use until `_give_back`. Others who ask for it wait while it is opened.
 
         Args:
             parts: The names of the folders below `root`.
@@ -209,15 +209,15 @@ class Memories:
         try:
             with place.moving:
                 if place.memory is None:
-                    self.close_unused()
+                    self._close_unused()
                     place.memory = self._open(parts)
                 return place.memory
         except BaseException:
-            self.give_back(parts, get_ident())
+            self._give_back(parts, get_ident())
             raise
 
-    def give_back(self, parts: tuple[str, ...], thread: int) -> None:
-        """End a use of a memory, which was begun in `thread`; `close_unused` closes it where it is one too many."""
+    def _give_back(self, parts: tuple[str, ...], thread: int) -> None:
+        """End a use of a memory, which was begun in `thread`; `_close_unused` closes it where it is one too many."""
         with self._lock:
             place = self._places.get(parts)
             if place is None or thread not in place.users:
@@ -282,13 +282,13 @@ class Lease:
         self._threads: list[int] = []
 
     def __enter__(self) -> Memory:
-        memory = self._memories.take(self._parts)
+        memory = self._memories._take(self._parts)
         self._threads.append(get_ident())
         return memory
 
     def __exit__(self, *_: object) -> None:
-        self._memories.give_back(self._parts, self._threads.pop())
-        self._memories.close_unused()
+        self._memories._give_back(self._parts, self._threads.pop())
+        self._memories._close_unused()
 
     async def __aenter__(self) -> Memory:
         import asyncio
@@ -309,10 +309,10 @@ class Lease:
     async def __aexit__(self, *_: object) -> None:
         from openclaw_memory.aio import in_thread
 
-        self._memories.give_back(
+        self._memories._give_back(
             self._parts, self._threads.pop()
         )  # at once: a task that is cancelled waits for nothing
-        await in_thread(self._memories.close_unused)
+        await in_thread(self._memories._close_unused)
 
     def __repr__(self) -> str:
         return f"Lease({str(self._memories.root.joinpath(*self._parts))!r})"

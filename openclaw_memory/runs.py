@@ -72,7 +72,7 @@ def memory_of(
     Args:
         choice: What `memory_choice` returned.
         *run: What a function is called with.
-        values: The values of the run, for a template; those of `run_values` stand in for what they lack.
+        values: The values of the run, for a template, before those of `run_values`.
         how: How to give a value that is missing, in words that end an error.
 
     Raises:
