@@ -249,8 +249,8 @@ class ConversationDetector(Generic[M]):
         if not self._has_warned and len(oldest) > 2 and self._new(conversation, oldest):
             self._has_warned = True
             warn(
-                f"more than {self._recent} conversations go on at once in session {key.strip() or 'main'!r}, and the one "
-                "that was silent longest is no longer watched: what it loses before its size makes a flush due is not "
+                f"more than {self._recent} conversations go on at once in session {key.strip() or 'main'!r}, and the "
+                "one that was silent longest is no longer watched: what it loses before its size makes a flush due is not "
                 "saved; name the thread or session of each call"
             )
 

@@ -150,7 +150,7 @@ def seen_notes(memory):
     return "".join(path.read_text() for path in (memory.workspace.root / "memory").glob("*.md"))
 
 
-def test_a_model_that_writes_without_end_has_saved(memory, turn):
+def test_a_model_that_writes_without_end_has_saved(turn):
     numbers = iter(range(100))
     seen = drive(
         turn,
@@ -176,7 +176,7 @@ def test_a_model_that_hangs_does_not_hold_up_the_user(memory, is_async):
 
     async def ask(_messages):
         asked.append(1)
-        while not may_end.is_set():  # noqa: ASYNC110 - it does not let itself be cancelled
+        while not may_end.is_set():
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.01)
 
@@ -272,7 +272,9 @@ def test_a_text_is_in_one_message_between_the_prompts(turn):
     asked = []
     model = model_of(lambda *_: "NO_REPLY", [])
     ask = model.ask
-    drive_flush(turn, "User: Hi.", dataclasses.replace(model, ask=lambda messages: asked.extend(messages) or ask(messages)))
+    drive_flush(
+        turn, "User: Hi.", dataclasses.replace(model, ask=lambda messages: asked.extend(messages) or ask(messages))
+    )
     [whole] = asked
     assert whole.startswith(turn.system_prompt)
     assert whole.endswith(turn.prompt)

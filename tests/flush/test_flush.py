@@ -527,9 +527,7 @@ def broken():
     raise KeyError("no messages")
 
 
-@pytest.mark.parametrize(
-    "messages", [None, broken, lambda: ["no object"]], ids=["none", "raise", "odd"]
-)
+@pytest.mark.parametrize("messages", [None, broken, lambda: ["no object"]], ids=["none", "raise", "odd"])
 def test_messages_that_cannot_be_kept_are_reported_and_never_raised(flush, messages):
     turn = flush.due(176_000, messages=messages)
     fail(turn)
