@@ -82,16 +82,27 @@ def is_whole(messages: Iterable[BaseMessage]) -> bool:
 
 
 def _words(message: BaseMessage) -> str:
-    """Return the text of a message; without text, what it shows instead: an address, or `[image]`."""
-    if message.text:
-        return message.text
-    shown = (block for block in message.content_blocks if block["type"] in {"image", "audio", "video", "file"})
-    return " ".join(_address(block) or f"[{block['type']}]" for block in shown)
+    """Return the text of a message, and what it shows besides: the names of files, and without text anything else."""
+    if isinstance(message.content, str):
+        return message.content
+    kinds = {"image", "audio", "video", "file", "text-plain"}
+    attached = [block for block in message.content_blocks if block["type"] in kinds]
+    shown = [_shown(block) for block in attached if not message.text or _file_name(block)]
+    return "\n".join(([message.text] if message.text else []) + ([" ".join(shown)] if shown else []))
 
 
-def _address(block: Any) -> str | None:
-    address = block.get("url")
-    return None if address is None or address.startswith("data:") else str(address)
+def _shown(block: Any) -> str:
+    """Return the address of an attachment, or `[file]` with its name if it has one."""
+    name, address = _file_name(block), block.get("url")
+    if name or address is None or address.startswith("data:"):
+        return f"[{block['type']} {name}]" if name else f"[{block['type']}]"
+    return str(address)
+
+
+def _file_name(block: Any) -> str:
+    extras = block.get("extras") or {}
+    said = {**block, **extras, **(extras.get("metadata") or {})}
+    return next((" ".join(str(said[key]).split()) for key in ("filename", "name", "title") if said.get(key)), "")
 
 
 def _blocks(text: str) -> list[dict[str, Any]]:
