@@ -218,7 +218,7 @@ class ConversationDetector(Generic[M]):
         self._run(work)
 
     def _new(self, conversation: Conversation[M], messages: Sequence[M]) -> list[M]:
-        """Return the messages that no flush was shown where they stand.
+        """Return the messages that no flush was shown at their place.
 
         A message counts as shown with those before it: what follows a question is another answer in another
         conversation. Of a history whose beginning was cut off or summarised, the rest is known by its first message.
