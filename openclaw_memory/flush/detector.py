@@ -250,8 +250,8 @@ class ConversationDetector(Generic[M]):
             self._has_warned = True
             warn(
                 f"more than {self._recent} conversations go on at once in session {key.strip() or 'main'!r}, and the "
-                "one that was silent longest is no longer watched: what it loses before its size makes a flush due is not "
-                "saved; name the thread or session of each call"
+                "one that was silent longest is no longer watched: what it loses before its size makes a flush due is "
+                "not saved; name the thread or session of each call"
             )
 
     def _taken(self, run_id: Hashable) -> Run[M] | None:
