@@ -1,4 +1,4 @@
-"""Convert LangChain's messages to OpenClaw's, and prepare a conversation to be shown to a model again."""
+"""Read LangChain's messages, and convert them to OpenClaw's."""
 
 from __future__ import annotations
 
@@ -60,38 +60,25 @@ def openclaw_message(message: BaseMessage) -> dict[str, Any] | None:
     return None
 
 
-def without_loose_ends(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
-    """Return the messages without system prompts, tool calls without an answer, and answers without a call.
+def without_system(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
+    """Return the messages that are not system prompts."""
+    return [message for message in messages if not isinstance(message, SystemMessage)]
 
-    Providers refuse a request with either of the latter.
+
+def is_whole(messages: Iterable[BaseMessage]) -> bool:
+    """Whether every tool call has an answer behind it, and every answer a call before it.
+
+    Providers refuse a request with either of the others.
     """
-    kept = [message for message in messages if not isinstance(message, SystemMessage)]
-    answered = {message.tool_call_id for message in kept if isinstance(message, ToolMessage)}
-    called: set[str] = set()
-    whole: list[BaseMessage] = []
-    for message in kept:
-        if isinstance(message, ToolMessage):
-            if message.tool_call_id in called:
-                whole.append(message)
-        elif isinstance(message, AIMessage):
-            ids = {call["id"] or "" for call in (*message.tool_calls, *message.invalid_tool_calls)}
-            called |= ids & answered
-            if ids <= answered:
-                whole.append(message)
-            elif message.text or ids & answered:
-                whole.append(_with_calls(message, answered))
-        else:
-            whole.append(message)
-    return whole
-
-
-def _with_calls(message: AIMessage, ids: set[str]) -> AIMessage:
-    # A new message: providers write calls into the content, too, and each in a way of its own.
-    return AIMessage(
-        message.text,
-        tool_calls=[call for call in message.tool_calls if call["id"] in ids],
-        invalid_tool_calls=[call for call in message.invalid_tool_calls if call["id"] in ids],
-    )
+    waiting: list[str] = []
+    for message in messages:
+        if isinstance(message, AIMessage):
+            waiting += [call["id"] or "" for call in (*message.tool_calls, *message.invalid_tool_calls)]
+        elif isinstance(message, ToolMessage):
+            if message.tool_call_id not in waiting:
+                return False
+            waiting.remove(message.tool_call_id)
+    return not waiting
 
 
 def _words(message: BaseMessage) -> str:
