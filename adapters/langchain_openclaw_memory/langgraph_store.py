@@ -13,6 +13,7 @@ from langgraph.store.base import (
     InvalidNamespaceError,
     Item,
     ListNamespacesOp,
+    MatchCondition,
     Op,
     PutOp,
     Result,
@@ -21,7 +22,6 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from langchain_openclaw_memory._filters import matching, namespaces_of
 from langchain_openclaw_memory._store_items import (
     FOLDER,
     WHOLE,
@@ -33,7 +33,8 @@ from langchain_openclaw_memory._store_items import (
     path_of,
 )
 from openclaw_memory.aio import in_thread
-from openclaw_memory.errors import InvalidInputError, SyncBusyError
+from openclaw_memory.documents import matching
+from openclaw_memory.errors import InvalidInputError, QueryError, SyncBusyError
 from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class OpenClawStore(BaseStore):
         if isinstance(op, SearchOp):
             return list(self._search(op))
         if isinstance(op, ListNamespacesOp):
-            return namespaces_of({item.namespace for item in self._below(FOLDER).values()}, op)
+            return _namespaces({item.namespace for item in self._below(FOLDER).values()}, op)
         if isinstance(op, PutOp):
             return None
         raise InvalidInputError(
@@ -218,3 +219,27 @@ def _checked(op: PutOp) -> PutOp:
     checked_text(op.key, "the key")
     value: dict[str, Any] | None = None if op.value is None else json_value(op.value)
     return op._replace(namespace=tuple(op.namespace), value=value)
+
+
+def _namespaces(namespaces: Iterable[tuple[str, ...]], op: ListNamespacesOp) -> list[tuple[str, ...]]:
+    """Return the namespaces that an operation asks for: those that match, cut to its depth, unique, sorted, its page.
+
+    Raises:
+        QueryError: A condition is neither `prefix` nor `suffix`.
+    """
+    found = {
+        namespace[: op.max_depth]
+        for namespace in namespaces
+        if all(_fits(namespace, condition) for condition in op.match_conditions or ())
+    }
+    return sorted(found)[op.offset : op.offset + op.limit]
+
+
+def _fits(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
+    path = tuple(condition.path)
+    if condition.match_type not in {"prefix", "suffix"}:
+        raise QueryError(f"namespaces match by 'prefix' or 'suffix', not by {condition.match_type!r}")
+    if len(namespace) < len(path):
+        return False
+    labels = namespace[: len(path)] if condition.match_type == "prefix" else namespace[len(namespace) - len(path) :]
+    return all(wanted in ("*", label) for label, wanted in zip(labels, path, strict=True))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
-from langchain_openclaw_memory._filters import matching
 from langchain_openclaw_memory._session import InSession, run_config, session_of
 from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
 from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.documents import matching
 from openclaw_memory.embeddings import unguarded
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError
 from openclaw_memory.tools import is_shown
@@ -219,8 +219,8 @@ class OpenClawVectorStore(VectorStore):
             query: The question.
             k: How many documents to return.
             filter: Metadata that must be equal, a function of a document, or operators: `{"page": {"$gte": 3}}`,
-                `{"$or": [{"kind": "a"}, {"tags": {"$in": ["b", "c"]}}]}`; there are `$eq $ne $gt $gte $lt $lte $in
-                $nin`, and `$and $or $not` around them. A list is equal to a list; `$in` looks into one.
+                `{"$or": [{"kind": "a"}, {"tags": {"$in": ["b", "c"]}}]}`; see `openclaw_memory.documents.matching`.
+                A list is equal to a list; `$in` looks into one.
             min_score: The lowest score, 0..1.
             source: "memory" leaves out transcripts, "sessions" everything else; None searches both.
             **kwargs: None are taken.

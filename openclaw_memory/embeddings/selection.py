@@ -15,7 +15,8 @@ from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.embeddings.registry import allowed, check_provider, first_available, from_callable, made
 from openclaw_memory.embeddings.vectors import PROBE, own_errors
 from openclaw_memory.errors import ConfigError, EmbedderError
-from openclaw_memory.types import Embedder, ServiceEmbedder
+from openclaw_memory.types import Embedder
+from openclaw_memory.types.protocols import ServiceEmbedder
 
 if TYPE_CHECKING:
     from openclaw_memory.types import IndexMeta, Matrix, Vector

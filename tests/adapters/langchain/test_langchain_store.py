@@ -215,7 +215,7 @@ def test_what_is_no_operation_is_refused(store):
     assert store.get(USERS, "a") is None
 
 
-@pytest.mark.parametrize("wanted", [{"n": {"$near": 1}}, {"n": {"$gt": "many"}}, {"n": {"$gt": None}}])
+@pytest.mark.parametrize("wanted", [{"n": {"$near": 1}}, {"n": {"$gt": None}}])
 def test_a_filter_that_cannot_be_honoured_is_refused(store, wanted):
     store.put(USERS, "a", {"n": 1})
     with pytest.raises(QueryError, match=r"\$"):

@@ -146,7 +146,7 @@ def test_a_filter_looks_into_a_list_with_in_and_is_equal_to_a_list_without(store
         ({"of": {"$regex": "x"}}, r"\$regex"),
         ({"of": "nobody", "n": {"$near": 1}}, r"\$near"),
         ({"$nor": [{"n": 1}]}, r"\$nor"),
-        ({"$and": [{"$or": [{"n": {"$exists": True}}]}]}, r"\$exists"),
+        ({"$and": [{"$or": [{"n": {"$size": 1}}]}]}, r"\$size"),
     ],
     ids=str,
 )
@@ -159,7 +159,7 @@ def test_an_operator_that_is_unknown_is_named_though_nothing_could_match(memory,
 
 
 @pytest.mark.parametrize(
-    "wanted", [{"n": {"$in": 3}}, {"n": {"$in": "abc"}}, {"$and": {"n": 1}}, {"$not": 3}, {"n": {"$gt": "2020-01-01"}}]
+    "wanted", [{"n": {"$in": 3}}, {"n": {"$in": "abc"}}, {"$and": {"n": 1}}, {"$not": 3}, {"n": {"$gt": None}}]
 )
 def test_an_operand_that_an_operator_does_not_take_is_refused(store, wanted):
     with pytest.raises(QueryError, match=r"\$"):
