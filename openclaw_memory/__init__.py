@@ -49,6 +49,7 @@ __all__ = [
     "Excerpt",
     "FilesConfig",
     "JournalConfig",
+    "Memories",
     "Memory",
     "MemoryConfig",
     "OpenClawMemoryError",
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     )
     from openclaw_memory.embeddings import load_embedder
     from openclaw_memory.errors import OpenClawMemoryError
+    from openclaw_memory.memories import Memories
     from openclaw_memory.memory import Memory
     from openclaw_memory.search import SearchResults
     from openclaw_memory.store import SqliteStore
@@ -100,6 +102,7 @@ _MODULES = {
     ),
     "embeddings": ("load_embedder",),
     "errors": ("OpenClawMemoryError",),
+    "memories": ("Memories",),
     "memory": ("Memory",),
     "search": ("SearchResults",),
     "store": ("SqliteStore",),

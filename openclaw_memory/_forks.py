@@ -19,7 +19,7 @@ from openclaw_memory.errors import StoreError
 FORK_SECONDS = 5.0
 # What calls of this library import at their first use: a child would wait for ever for an import that a thread of its
 # parent had begun.
-LATE = {"openclaw_memory", "apsw", "numpy", "filelock", "pathspec", "Stemmer", "tenacity", "httpx", "httpcore"}
+LATE = {"openclaw_memory", "apsw", "numpy", "filelock", "Stemmer", "tenacity", "httpx", "httpcore"}
 CUT = (
     "this process was forked in the midst of work on an index, whose locks it cannot know: open no memory in it; fork "
     "while nothing is under way, or start processes by spawning them"

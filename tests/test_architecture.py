@@ -24,7 +24,7 @@ LAYERS = (
     {"indexing", "search"},
     {"conversation", "flush"},
     {"memory", "backend", "retriever", "documents"},
-    {"aio", "tools", "cli", "testing", "evaluation", "jupyter", "__main__"},
+    {"aio", "memories", "runs", "tools", "cli", "testing", "evaluation", "jupyter", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 PURE = {"text", "chunking"}
@@ -33,7 +33,7 @@ PUBLIC_MODULES = {
     f"openclaw_memory{name}"
     for name in (
         "", ".aio", ".backend", ".config", ".embeddings", ".errors", ".evaluation", ".jupyter", ".conversation",
-        ".documents", ".flush", ".search", ".store", ".testing", ".tools", ".types",
+        ".documents", ".flush", ".runs", ".search", ".store", ".testing", ".tools", ".types",
     )
 }  # fmt: skip
 ENVIRONMENT = {"config", "embeddings"}
@@ -233,7 +233,7 @@ def test_importing_the_package_loads_nothing_heavy(statement):
     assert not loaded_after(statement) & HEAVY
 
 
-@pytest.mark.parametrize("name", ["Memory", "SqliteStore", "Workspace", "load_embedder"])
+@pytest.mark.parametrize("name", ["Memories", "Memory", "SqliteStore", "Workspace", "load_embedder"])
 def test_naming_a_part_loads_no_numpy(name):
     assert not loaded_after(f"from openclaw_memory import {name}") & ({"numpy", "asyncio"} | FRAMEWORKS)
 

@@ -13,7 +13,7 @@ import openclaw_memory
 from openclaw_memory.errors import InvalidInputError, QueryError
 
 PUBLIC = """
-    AsyncMemory ChunkingConfig Embedder EmbeddingConfig Excerpt FilesConfig JournalConfig Memory MemoryConfig OpenClawMemoryError SearchConfig SearchResult
+    AsyncMemory ChunkingConfig Embedder EmbeddingConfig Excerpt FilesConfig JournalConfig Memories Memory MemoryConfig OpenClawMemoryError SearchConfig SearchResult
     SearchResults SessionsConfig SqliteStore Status Store SyncConfig SyncReport Workspace load_embedder
 """.split()
 

@@ -18,6 +18,7 @@ __all__ = [
     "OpenClawRetriever",
     "OpenClawStore",
     "OpenClawToolkit",
+    "OpenClawTranslator",
     "OpenClawVectorStore",
     "RecallMiddleware",
     "TranscriptMiddleware",
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from langchain_openclaw_memory.middleware import MemoryFlushMiddleware
     from langchain_openclaw_memory.recall import RecallMiddleware
     from langchain_openclaw_memory.retriever import OpenClawRetriever
+    from langchain_openclaw_memory.self_query import OpenClawTranslator
     from langchain_openclaw_memory.summarizer import flushing_summarizer
     from langchain_openclaw_memory.tools import OpenClawToolkit, memory_tools
     from langchain_openclaw_memory.transcripts import TranscriptMiddleware
@@ -48,6 +50,7 @@ _MODULES = {
     "recall": ("RecallMiddleware",),
     "retriever": ("OpenClawRetriever",),
     "langgraph_store": ("OpenClawStore",),
+    "self_query": ("OpenClawTranslator",),
     "summarizer": ("flushing_summarizer",),
     "tools": ("OpenClawToolkit", "memory_tools"),
     "transcripts": ("TranscriptMiddleware",),

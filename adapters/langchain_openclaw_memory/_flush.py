@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from langchain_openclaw_memory import _flush_model
 from langchain_openclaw_memory._flush_model import Counter, Model
 from langchain_openclaw_memory._messages import openclaw_messages
-from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import compaction_threshold
-from openclaw_memory.flush import abort_flush, run_flush
+from openclaw_memory.flush import arun_flush, run_flush
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -56,14 +55,7 @@ def save(wanted: Wanted) -> bool:
 
 async def asave(wanted: Wanted) -> bool:
     """Do what `save` does with an awaited model; files are read and written in a thread."""
-    turn: FlushTurn | None = None
-    try:
-        turn = await in_thread(_begun, wanted)
-        if turn is not None:
-            await _flush_model.aflush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)
-    except Exception as error:  # noqa: BLE001 - as in save
-        return await in_thread(abort_flush, wanted.key, turn, error)
-    return turn is not None
+    return await arun_flush(wanted.key, partial(_begun, wanted), partial(_adrive, wanted))
 
 
 def compacted(memory: Memory, key: str, session_id: str | None = None) -> None:
@@ -105,3 +97,7 @@ def _begun(wanted: Wanted) -> FlushTurn | None:
 
 def _drive(wanted: Wanted, turn: FlushTurn) -> None:
     _flush_model.flush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)
+
+
+async def _adrive(wanted: Wanted, turn: FlushTurn) -> None:
+    await _flush_model.aflush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)

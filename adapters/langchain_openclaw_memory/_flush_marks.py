@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langchain_openclaw_memory._messages import is_summary
+from langchain_openclaw_memory._messages import is_summary, without_system
 
 NO_SUMMARY = "none"
 
@@ -56,11 +56,6 @@ def fingerprints_of(messages: Iterable[BaseMessage]) -> Fingerprints | None:
     prints = [_print(message) for message in conversation]
     # Messages may read the same: what comes before distinguishes them.
     return Fingerprints(prints[0], [before + at for before, at in pairwise(["", *prints])], is_summary(conversation[0]))
-
-
-def without_system(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
-    """Return the messages that are not system prompts."""
-    return [message for message in messages if not isinstance(message, SystemMessage)]
 
 
 def summary_of(messages: Sequence[BaseMessage]) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context, copy_context
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseLanguageModel
@@ -16,29 +14,16 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.runnables.configurable import DynamicRunnable
 
-from langchain_openclaw_memory._messages import without_loose_ends
+from langchain_openclaw_memory._messages import is_whole, without_system
 from langchain_openclaw_memory._session import run_config, thread_of
-from openclaw_memory.conversation import SILENT, is_silent
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import (
-    FLUSH_TAG,
-    MAX_STEPS,
-    ModelTurn,
-    adrive_flush,
-    answer_tool_call,
-    as_single_prompt,
-    drive_flush,
-    prompt_of,
-)
+from openclaw_memory.flush import FLUSH_TAG, FlushModel, ModelReply, adrive_flush, drive_flush
 
 if TYPE_CHECKING:
     from openclaw_memory.flush import FlushTurn
 
 Model = Runnable[Any, Any]
 Counter = Callable[[Sequence[BaseMessage]], int]
-# A model, and what it is shown.
-Request = tuple[Model, list[BaseMessage]]
-Conversation = list[BaseMessage] | str  # messages, or the text of a conversation or of a part of it
 
 SOURCE = "openclaw_flush"  # in `lc_source`, marks calls in traces that no user asked for
 _OF_TOOLS = frozenset({"tools", "tool_choice"})  # what binding tools to a model leaves in its arguments
@@ -50,30 +35,52 @@ def flush(turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], *, roo
     The model runs outside of the current run: its callbacks and streams see nothing. What does not fit into `room`
     tokens (None: no known limit) is shown in parts. An error of the model ends up in `turn`.
     """
+    bound, can_call = _with_tool(quiet(model), turn)
     config = _config()
 
-    def ask(request: Request) -> Any:
-        return _alone().run(request[0].invoke, request[1], config)
+    def ask(shown: list[BaseMessage]) -> ModelReply:
+        return _read(_alone().run(bound.invoke, shown, config))
 
-    begin = partial(_model_turn, turn, quiet(model))
-    drive_flush(turn, without_loose_ends(messages), begin, ask, room=room, size=partial(_size, count), text=_text)
+    drive_flush(turn, _shown(messages), _asking(ask, can_call=can_call, room=room, count=count))
 
 
 async def aflush(
     turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], *, room: int | None, count: Counter
 ) -> None:
     """Do what `flush` does with an awaited model; files are written in a thread."""
+    bound, can_call = _with_tool(quiet(model), turn)
     config = _config()
 
-    async def invoke(asked: Model, shown: list[BaseMessage]) -> Any:
-        return await asked.ainvoke(shown, config)
+    async def ask(shown: list[BaseMessage]) -> ModelReply:
+        var_child_runnable_config.set(None)  # in the context of the task that asks
+        return _read(await bound.ainvoke(shown, config))
 
-    async def ask(request: Request) -> Any:
-        return await asyncio.create_task(invoke(*request), context=_alone())
+    await adrive_flush(turn, _shown(messages), _asking(ask, can_call=can_call, room=room, count=count))
 
-    begin = partial(_model_turn, turn, quiet(model))
-    conversation = without_loose_ends(messages)
-    await adrive_flush(turn, conversation, begin, ask, room=room, size=partial(_size, count), text=_text)
+
+def _asking(ask: Callable[..., Any], *, can_call: bool, room: int | None, count: Counter) -> FlushModel[BaseMessage]:
+    return FlushModel(
+        ask,
+        system=SystemMessage,
+        user=HumanMessage,
+        answer=lambda call_id, name, text: ToolMessage(text, tool_call_id=call_id, name=name),
+        size=count,
+        text=get_buffer_string,
+        can_call=can_call,
+        room=room,
+    )
+
+
+def _shown(messages: Iterable[BaseMessage]) -> list[BaseMessage] | str:
+    """Return what a model is shown: a text where providers would refuse the messages, so that no answer is left out."""
+    said = without_system(messages)
+    return said if is_whole(said) else get_buffer_string(said)
+
+
+def _read(reply: Any) -> ModelReply:
+    message = reply if isinstance(reply, AIMessage) else AIMessage(reply if isinstance(reply, str) else reply.text)
+    calls = (*message.tool_calls, *message.invalid_tool_calls)
+    return ModelReply(message, message.text, [(call["id"] or "", call["name"], call["args"]) for call in calls])
 
 
 def _config() -> RunnableConfig:
@@ -89,35 +96,6 @@ def _alone() -> Context:
     context = copy_context()
     context.run(var_child_runnable_config.set, None)
     return context
-
-
-def _model_turn(turn: FlushTurn, model: Model, conversation: Conversation) -> ModelTurn:
-    """Hold one turn at a conversation; return what the model said last, or `NO_REPLY` once it has written something."""
-    bound, can_call = _with_tool(model, turn)
-    shown = _shown(turn, conversation, can_call)
-    wrote, said = False, ""
-    for _ in range(MAX_STEPS):
-        reply = yield bound, list(shown)
-        message = reply if isinstance(reply, AIMessage) else AIMessage(reply if isinstance(reply, str) else reply.text)
-        said = message.text
-        if not can_call and not is_silent(said):
-            return SILENT if turn.tool.run({"text": said}).ok else said
-        calls = [*message.tool_calls, *message.invalid_tool_calls]
-        if not calls:
-            break
-        shown.append(message)
-        for call in calls:
-            answer = answer_tool_call(turn, call["name"], call["args"])
-            wrote = wrote or answer.ok
-            shown.append(ToolMessage(answer.text, tool_call_id=call["id"] or "", name=call["name"] or ""))
-    return SILENT if wrote else said
-
-
-def _shown(turn: FlushTurn, conversation: Conversation, can_call: bool) -> list[BaseMessage]:
-    """Return what a model is asked with. The messages are unchanged, so that the provider's cache applies."""
-    if isinstance(conversation, str):
-        return [HumanMessage(as_single_prompt(turn, conversation, can_call=can_call))]
-    return [SystemMessage(turn.system_prompt), *conversation, HumanMessage(prompt_of(turn, can_call=can_call))]
 
 
 def _with_tool(model: Model, turn: FlushTurn) -> tuple[Model, bool]:
@@ -190,11 +168,3 @@ def chat_model(model: Model | str) -> Model:
         return init_chat_model(model)
     except Exception as error:
         raise ConfigError(f"the model {model!r} cannot be made, give another one: {error}") from error
-
-
-def _size(count: Counter, conversation: Conversation) -> int:
-    return count([HumanMessage(conversation)] if isinstance(conversation, str) else conversation)
-
-
-def _text(conversation: Conversation) -> str:
-    return conversation if isinstance(conversation, str) else get_buffer_string(conversation)

@@ -1,4 +1,4 @@
-"""Convert LangChain's messages to OpenClaw's, and prepare a conversation to be shown to a model again."""
+"""Read LangChain's messages, and convert them to OpenClaw's."""
 
 from __future__ import annotations
 
@@ -60,51 +60,49 @@ def openclaw_message(message: BaseMessage) -> dict[str, Any] | None:
     return None
 
 
-def without_loose_ends(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
-    """Return the messages without system prompts, tool calls without an answer, and answers without a call.
+def without_system(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
+    """Return the messages that are not system prompts."""
+    return [message for message in messages if not isinstance(message, SystemMessage)]
 
-    Providers refuse a request with either of the latter.
+
+def is_whole(messages: Iterable[BaseMessage]) -> bool:
+    """Whether every tool call has an answer behind it, and every answer a call before it.
+
+    Providers refuse a request with either of the others.
     """
-    kept = [message for message in messages if not isinstance(message, SystemMessage)]
-    answered = {message.tool_call_id for message in kept if isinstance(message, ToolMessage)}
-    called: set[str] = set()
-    whole: list[BaseMessage] = []
-    for message in kept:
-        if isinstance(message, ToolMessage):
-            if message.tool_call_id in called:
-                whole.append(message)
-        elif isinstance(message, AIMessage):
-            ids = {call["id"] or "" for call in (*message.tool_calls, *message.invalid_tool_calls)}
-            called |= ids & answered
-            if ids <= answered:
-                whole.append(message)
-            elif message.text or ids & answered:
-                whole.append(_with_calls(message, answered))
-        else:
-            whole.append(message)
-    return whole
-
-
-def _with_calls(message: AIMessage, ids: set[str]) -> AIMessage:
-    # A new message: providers write calls into the content, too, and each in a way of its own.
-    return AIMessage(
-        message.text,
-        tool_calls=[call for call in message.tool_calls if call["id"] in ids],
-        invalid_tool_calls=[call for call in message.invalid_tool_calls if call["id"] in ids],
-    )
+    waiting: list[str] = []
+    for message in messages:
+        if isinstance(message, AIMessage):
+            waiting += [call["id"] or "" for call in (*message.tool_calls, *message.invalid_tool_calls)]
+        elif isinstance(message, ToolMessage):
+            if message.tool_call_id not in waiting:
+                return False
+            waiting.remove(message.tool_call_id)
+    return not waiting
 
 
 def _words(message: BaseMessage) -> str:
-    """Return the text of a message; without text, what it shows instead: an address, or `[image]`."""
-    if message.text:
-        return message.text
-    shown = (block for block in message.content_blocks if block["type"] in {"image", "audio", "video", "file"})
-    return " ".join(_address(block) or f"[{block['type']}]" for block in shown)
+    """Return the text of a message, and what it shows besides: the names of files, and without text anything else."""
+    if isinstance(message.content, str):
+        return message.content
+    kinds = {"image", "audio", "video", "file", "text-plain"}
+    attached = [block for block in message.content_blocks if block["type"] in kinds]
+    shown = [_shown(block) for block in attached if not message.text or _file_name(block)]
+    return "\n".join(([message.text] if message.text else []) + ([" ".join(shown)] if shown else []))
 
 
-def _address(block: Any) -> str | None:
-    address = block.get("url")
-    return None if address is None or address.startswith("data:") else str(address)
+def _shown(block: Any) -> str:
+    """Return the address of an attachment, or `[file]` with its name if it has one."""
+    name, address = _file_name(block), block.get("url")
+    if name or address is None or address.startswith("data:"):
+        return f"[{block['type']} {name}]" if name else f"[{block['type']}]"
+    return str(address)
+
+
+def _file_name(block: Any) -> str:
+    extras = block.get("extras") or {}
+    said = {**block, **extras, **(extras.get("metadata") or {})}
+    return next((" ".join(str(said[key]).split()) for key in ("filename", "name", "title") if said.get(key)), "")
 
 
 def _blocks(text: str) -> list[dict[str, Any]]:

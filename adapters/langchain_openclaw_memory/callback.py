@@ -13,9 +13,8 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, LLMResult
 
 from langchain_openclaw_memory._flush import Wanted, save, window_of
-from langchain_openclaw_memory._flush_marks import without_system
 from langchain_openclaw_memory._flush_model import Model, chat_model
-from langchain_openclaw_memory._messages import SUMMARY_SOURCE
+from langchain_openclaw_memory._messages import SUMMARY_SOURCE, without_system
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Reading
 

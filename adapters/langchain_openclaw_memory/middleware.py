@@ -30,9 +30,9 @@ from langchain_openclaw_memory._flush import (
     transcript_growth,
     window_of,
 )
-from langchain_openclaw_memory._flush_marks import NO_SUMMARY, Mark, fingerprints_of, summary_of, without_system
+from langchain_openclaw_memory._flush_marks import NO_SUMMARY, Mark, fingerprints_of, summary_of
 from langchain_openclaw_memory._flush_model import Model, chat_model
-from langchain_openclaw_memory._messages import last_reply, reported_tokens
+from langchain_openclaw_memory._messages import last_reply, reported_tokens, without_system
 from langchain_openclaw_memory._session import flushed_session, kind_of, run_config
 from langchain_openclaw_memory._trigger import (
     Moment,

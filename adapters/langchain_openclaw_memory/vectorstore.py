@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
-from langchain_openclaw_memory._filters import matching
 from langchain_openclaw_memory._session import InSession, run_config, session_of
 from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
 from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.documents import matching
 from openclaw_memory.embeddings import unguarded
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError
 from openclaw_memory.tools import is_shown
@@ -44,24 +44,27 @@ class OpenClawVectorStore(VectorStore):
     lines of them, whose id is the citation. These are never changed or deleted from here.
     """
 
-    def __init__(self, memory: Memory, session_key: str | None = None) -> None:
+    def __init__(self, memory: Memory, session_key: str | None = None, *, collection: str | None = None) -> None:
         """Make a store over an open memory.
 
         Args:
             memory: The memory.
             session_key: Where its answers are read: in groups and channels less is shown, see `memory_tools`. By
                 default that of each run: `configurable["session_key"]`, else the `thread_id`.
+            collection: A name: documents added here lie in `memory/notes/<collection>/` with ids of their own, and only
+                these are found and deleted. Default: documents in no collection, and people's notes.
 
         Raises:
             TypeError: `memory` is not a `Memory`.
+            InvalidInputError: The name of the collection is blank.
         """
         if not isinstance(memory, Memory):
             raise TypeError(
                 f"OpenClawVectorStore takes a Memory, not {_named(memory)}: OpenClawVectorStore(Memory.open(PATH)), or "
                 "OpenClawVectorStore.from_texts(texts, embedding, workspace=PATH)"
             )
-        self.memory, self.session_key = memory, session_key
-        self._documents = memory.documents
+        self.memory, self.session_key, self.collection = memory, session_key, collection
+        self._documents = memory.documents.collection(collection)
 
     def __deepcopy__(self, _memo: object) -> Self:
         return self  # shared like its memory, by frameworks that copy their parts
@@ -77,6 +80,7 @@ class OpenClawVectorStore(VectorStore):
         workspace: str | os.PathLike[str] | None = None,
         config: MemoryConfig | None = None,
         index_path: str | os.PathLike[str] | None = None,
+        collection: str | None = None,
         **kwargs: Any,
     ) -> Self:
         """Return a store over the memory in the folder `workspace`, with these texts added.
@@ -95,6 +99,7 @@ class OpenClawVectorStore(VectorStore):
             workspace: The folder of the memory, which is made if it is missing; required.
             config: The settings of the memory.
             index_path: The file of the index, by default as above.
+            collection: The collection of the store, see `OpenClawVectorStore`.
             **kwargs: Passed to `add_texts`.
 
         Raises:
@@ -110,7 +115,7 @@ class OpenClawVectorStore(VectorStore):
         embedder = embedding.embedder if isinstance(embedding, OpenClawEmbeddings) else LangChainEmbedder(embedding)
         Path(workspace).expanduser().mkdir(mode=0o700, parents=True, exist_ok=True)
         index = index_path or _index_of(workspace, embedder, config)
-        store = cls(Memory.open(workspace, embedder=embedder, config=config, index_path=index))
+        store = cls(Memory.open(workspace, embedder=embedder, config=config, index_path=index), collection=collection)
         store.add_texts(texts, metadatas, ids=ids)
         return store
 
@@ -165,7 +170,7 @@ class OpenClawVectorStore(VectorStore):
         """Delete documents; return True even if some did not exist.
 
         Args:
-            ids: The ids of the documents; None means all that were ever added.
+            ids: The ids of the documents; None means all that were ever added to this collection.
             **kwargs: None are taken.
 
         Raises:
@@ -214,8 +219,8 @@ class OpenClawVectorStore(VectorStore):
             query: The question.
             k: How many documents to return.
             filter: Metadata that must be equal, a function of a document, or operators: `{"page": {"$gte": 3}}`,
-                `{"$or": [{"kind": "a"}, {"tags": {"$in": ["b", "c"]}}]}`; there are `$eq $ne $gt $gte $lt $lte $in
-                $nin`, and `$and $or $not` around them. A list is equal to a list; `$in` looks into one.
+                `{"$or": [{"kind": "a"}, {"tags": {"$in": ["b", "c"]}}]}`; see `openclaw_memory.documents.matching`.
+                A list is equal to a list; `$in` looks into one.
             min_score: The lowest score, 0..1.
             source: "memory" leaves out transcripts, "sessions" everything else; None searches both.
             **kwargs: None are taken.

@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 from llama_index_openclaw_memory._nodes import value_of
+from openclaw_memory import documents
 from openclaw_memory.errors import QueryError
 from openclaw_memory.types import Document
 
-_Test: TypeAlias = Callable[[Document], bool]
-_Holds: TypeAlias = Callable[[Any, Any], bool]
+_Conditions: TypeAlias = Mapping[str, Any]
 
-
-def _text_match(text: Any, wanted: str) -> bool:
-    return isinstance(text, str) and wanted in text
-
-
-def _text_match_insensitive(text: Any, wanted: str) -> bool:
-    return isinstance(text, str) and wanted.lower() in text.lower()
-
-
-# What must hold between the value of a document, which is not None, and that of the filter. As in LlamaIndex's
-# `build_metadata_filter_fn`, `in` and `contains` look for one text in another where both are texts.
-_HOLDS: Mapping[FilterOperator, _Holds] = {
-    FilterOperator.EQ: operator.eq,
-    FilterOperator.NE: operator.ne,
-    FilterOperator.GT: operator.gt,
-    FilterOperator.GTE: operator.ge,
-    FilterOperator.LT: operator.lt,
-    FilterOperator.LTE: operator.le,
-    FilterOperator.IN: lambda value, wanted: value in wanted,
-    FilterOperator.NIN: lambda value, wanted: value not in wanted,
-    FilterOperator.CONTAINS: lambda value, wanted: wanted in value,
-    FilterOperator.ANY: lambda value, wanted: any(one in value for one in wanted),
-    FilterOperator.ALL: lambda value, wanted: all(one in value for one in wanted),
-    FilterOperator.TEXT_MATCH: _text_match,
-    FilterOperator.TEXT_MATCH_INSENSITIVE: _text_match_insensitive,
-}
 # What the value of a filter must be, for the operators that do not take every one.
 _TAKES: Mapping[FilterOperator, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(
@@ -52,20 +27,16 @@ _TAKES: Mapping[FilterOperator, tuple[tuple[type, ...], str]] = {
     ),
     **dict.fromkeys((FilterOperator.TEXT_MATCH, FilterOperator.TEXT_MATCH_INSENSITIVE), ((str,), "a text")),
 }
-# What is not there is unlike everything.
-_WITHOUT_A_VALUE = {FilterOperator.NE, FilterOperator.NIN}
-_JOINED: Mapping[FilterCondition, Callable[[Iterable[bool]], bool]] = {
-    FilterCondition.AND: all,
-    FilterCondition.OR: any,
-    FilterCondition.NOT: lambda held: not any(held),
-}
+# Names that LlamaIndex adds to the metadata when it stores a node.
+_ADDED = {"document_id", "doc_id", "ref_doc_id", "_node_type"}
 
 
-def matching(filters: MetadataFilters | None) -> _Test | None:
+def matching(filters: MetadataFilters | None) -> Callable[[Document], bool] | None:
     """Whether a document passes filters, with filters in filters; None where they leave out nothing.
 
     Each means what it means in LlamaIndex's own `SimpleVectorStore`. Where that one raises, as the document's value is
-    of another type than the operator takes, the document does not match (and with `nin` does).
+    of another type than the operator takes, the document does not match (and with `nin` does). `a.b` means the entry
+    `b` of the dict `a`, unless there is a value of that very name.
 
     Raises:
         QueryError: an operator cannot work with the value it was given, whatever the documents hold.
@@ -76,30 +47,65 @@ def matching(filters: MetadataFilters | None) -> _Test | None:
         raise QueryError(f"filters must be MetadataFilters, not {filters!r:.80}: MetadataFilters(filters=[...])")
     if not filters.filters:
         return None
-    tests = [_test(one) for one in filters.filters]
-    join = _JOINED[filters.condition or FilterCondition.AND]
-    return lambda document: join(test(document) for test in tests)
+    fits, added = documents.matching(_conditions(filters)), _ADDED.intersection(_names(filters))
+    if not added:
+        return lambda document: fits(document.metadata)
+    return lambda document: fits({**document.metadata, **{name: value_of(document, name) for name in added}})
 
 
-def _test(given: MetadataFilter | MetadataFilters) -> _Test:
-    if isinstance(given, MetadataFilters):
-        return matching(given) or (lambda _: True)
-    name, wanted, kind = given.key, given.value, given.operator
-    if kind is FilterOperator.IS_EMPTY:
-        return lambda document: value_of(document, name) in (None, "", [])
-    holds = _HOLDS[kind]
+def _names(filters: MetadataFilters) -> Iterator[str]:
+    for one in filters.filters:
+        yield from _names(one) if isinstance(one, MetadataFilters) else (one.key,)
+
+
+def _conditions(given: MetadataFilter | MetadataFilters) -> _Conditions:
+    if isinstance(given, MetadataFilter):
+        return {given.key: _condition(given)}
+    parts = [_conditions(one) for one in given.filters]
+    if given.condition is FilterCondition.OR and parts:
+        return {"$or": parts}
+    return {"$not": {"$or": parts}} if given.condition is FilterCondition.NOT else {"$and": parts}
+
+
+def _condition(given: MetadataFilter) -> _Conditions:
+    wanted, kind = given.value, given.operator
     types, words = _TAKES.get(kind, ((object,), ""))
     if not isinstance(wanted, types):
-        raise QueryError(f"the filter {name} {kind.value} {wanted!r} cannot work: {kind.value!r} takes {words}")
-    without_a_value, of_another_type = kind in _WITHOUT_A_VALUE, kind is FilterOperator.NIN
+        raise QueryError(f"the filter {given.key} {kind.value} {wanted!r} cannot work: {kind.value!r} takes {words}")
+    return _CONDITIONS[kind](wanted)
 
-    def test(document: Document) -> bool:
-        value = value_of(document, name)
-        if value is None:
-            return without_a_value
-        try:
-            return bool(holds(value, wanted))
-        except TypeError:  # a number was compared with a text, or looked into
-            return of_another_type
 
-    return test
+def _in(wanted: Any) -> _Conditions:
+    return {"$within": wanted} if isinstance(wanted, str) else _there(_one_of(wanted))
+
+
+def _text(name: str, wanted: str) -> _Conditions:
+    part = re.sub(r"([%_\\])", r"\\\1", wanted)
+    return {name: f"%{part}%"}
+
+
+def _one_of(values: list[Any]) -> _Conditions:
+    return {"$or": [{"$eq": one} for one in values]}
+
+
+def _there(condition: _Conditions) -> _Conditions:
+    return {"$exists": True, **condition}
+
+
+# `in` and `contains` look for one text in another where both are texts; what is not there is unlike everything.
+_CONDITIONS: Mapping[FilterOperator, Callable[[Any], _Conditions]] = {
+    FilterOperator.EQ: lambda wanted: _there({"$eq": wanted}),
+    FilterOperator.NE: lambda wanted: {"$not": _there({"$eq": wanted})},
+    FilterOperator.GT: lambda wanted: {"$gt": wanted},
+    FilterOperator.GTE: lambda wanted: {"$gte": wanted},
+    FilterOperator.LT: lambda wanted: {"$lt": wanted},
+    FilterOperator.LTE: lambda wanted: {"$lte": wanted},
+    FilterOperator.IN: _in,
+    FilterOperator.NIN: lambda wanted: {"$not": _in(wanted)},
+    FilterOperator.CONTAINS: lambda wanted: {"$contains": wanted},
+    FilterOperator.ANY: lambda wanted: {"$or": [{"$contains": one} for one in wanted]},
+    FilterOperator.ALL: lambda wanted: _there({"$and": [{"$contains": one} for one in wanted]}),
+    FilterOperator.TEXT_MATCH: partial(_text, "$like"),
+    FilterOperator.TEXT_MATCH_INSENSITIVE: partial(_text, "$ilike"),
+    FilterOperator.IS_EMPTY: lambda _: _one_of([None, "", []]),
+}

@@ -12,16 +12,8 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags, instr
 
 from llama_index_openclaw_memory._messages import as_text, is_whole, openclaw_messages
 from llama_index_openclaw_memory.tools import MemoryTool
-from openclaw_memory.conversation import SILENT, is_silent, own_words
-from openclaw_memory.flush import (
-    FLUSH_TAG,
-    MAX_STEPS,
-    ModelTurn,
-    answer_tool_call,
-    as_single_prompt,
-    drive_flush,
-    prompt_of,
-)
+from openclaw_memory.conversation import own_words
+from openclaw_memory.flush import FLUSH_TAG, FlushModel, ModelReply, drive_flush
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
@@ -45,19 +37,28 @@ def flush(turn: FlushTurn, llm: LLM, conversation: Conversation, *, room: int | 
     call.
     """
     if not isinstance(conversation, str) and not (is_whole(conversation) and _is_all_said(conversation)):
-        conversation = _text(
-            conversation
-        )  # providers refuse calls without an answer, and answers to calls that are not there
+        # Providers refuse calls without an answer, and answers to calls that are not there.
+        conversation = _text(conversation)
+    elif not isinstance(conversation, str):
+        conversation = [message for message in conversation if message.role not in _OF_THE_PROGRAM]
+    can_call = _can_call(llm)
+    ask = (
+        partial(_with_tools, llm, [MemoryTool(lambda _key: turn.tool, "")])
+        if can_call
+        else partial(_without_tools, llm)
+    )
+    model = FlushModel(
+        ask,
+        system=lambda text: ChatMessage(text, role=MessageRole.SYSTEM),
+        user=ChatMessage,
+        answer=_answer,
+        size=lambda messages: count(_text(messages)),
+        text=_text,
+        can_call=can_call,
+        room=room,
+    )
     with instrument_tags({**active_instrument_tags.get(), FLUSH_TAG: True}):
-        drive_flush(
-            turn,
-            conversation,
-            partial(_model_turn, turn, llm),
-            lambda ask: ask(),
-            room=room,
-            size=lambda part: count(_text(part)),
-            text=_text,
-        )
+        drive_flush(turn, conversation, model)
 
 
 def window_of(llm: LLM) -> int | None:
@@ -69,26 +70,24 @@ def window_of(llm: LLM) -> int | None:
     return size if size > 0 else None
 
 
-def _model_turn(turn: FlushTurn, llm: Any, conversation: Conversation) -> ModelTurn:
-    """One turn at a conversation: returns what the model said last, or `NO_REPLY` once it has written something."""
-    if not (llm.metadata.is_function_calling_model and hasattr(llm, "chat_with_tools")):
-        return (yield from _turn_without_tools(turn, llm, conversation))
-    tool = MemoryTool(lambda _key: turn.tool, "")
-    shown = _shown(turn, conversation, can_call=True)
-    wrote, said = False, ""
-    for _ in range(MAX_STEPS):
-        reply: ChatResponse = yield partial(_asked, llm, "chat_with_tools", [tool], chat_history=list(shown))
-        said = reply.message.content or ""
-        calls = llm.get_tool_calls_from_response(reply, error_on_no_tool_call=False)
-        if not calls:
-            break
-        shown.append(reply.message)
-        for call in calls:
-            answer = answer_tool_call(turn, call.tool_name, call.tool_kwargs)
-            wrote = wrote or answer.ok
-            known = {"tool_call_id": call.tool_id, "name": call.tool_name}
-            shown.append(ChatMessage(answer.text, role=MessageRole.TOOL, additional_kwargs=known))
-    return SILENT if wrote else said
+def _can_call(llm: Any) -> bool:
+    return llm.metadata.is_function_calling_model and hasattr(llm, "chat_with_tools")
+
+
+def _with_tools(llm: Any, tools: list[MemoryTool], shown: list[ChatMessage]) -> ModelReply:
+    reply = _asked(llm, "chat_with_tools", tools, chat_history=shown)
+    calls = llm.get_tool_calls_from_response(reply, error_on_no_tool_call=False)
+    called = [(call.tool_id, call.tool_name, call.tool_kwargs) for call in calls]
+    return ModelReply(reply.message, reply.message.content or "", called)
+
+
+def _without_tools(llm: Any, shown: list[ChatMessage]) -> ModelReply:
+    message = _asked(llm, "chat", shown).message
+    return ModelReply(message, message.content or "")
+
+
+def _answer(call_id: str, name: str, text: str) -> ChatMessage:
+    return ChatMessage(text, role=MessageRole.TOOL, additional_kwargs={"tool_call_id": call_id, "name": name})
 
 
 def _asked(llm: Any, name: str, *arguments: Any, **options: Any) -> ChatResponse:
@@ -112,24 +111,6 @@ def _asked(llm: Any, name: str, *arguments: Any, **options: Any) -> ChatResponse
 
     waited: ChatResponse = asyncio_run(asked())
     return waited
-
-
-def _turn_without_tools(turn: FlushTurn, llm: LLM, conversation: Conversation) -> ModelTurn:
-    """The look of a model that cannot call tools: what it says is what it wants to save."""
-    reply: ChatResponse = yield partial(_asked, llm, "chat", _shown(turn, conversation, can_call=False))
-    said = reply.message.content or ""
-    if is_silent(said):
-        return said
-    return SILENT if turn.tool.run({"text": said}).ok else said
-
-
-def _shown(turn: FlushTurn, conversation: Conversation, *, can_call: bool) -> list[ChatMessage]:
-    """What a model is asked. The messages as they were are what providers have in their caches."""
-    if isinstance(conversation, str):
-        return [ChatMessage(as_single_prompt(turn, conversation, can_call=can_call))]
-    said = [message for message in conversation if message.role not in _OF_THE_PROGRAM]
-    before = ChatMessage(turn.system_prompt, role=MessageRole.SYSTEM)
-    return [before, *said, ChatMessage(prompt_of(turn, can_call=can_call))]
 
 
 def _is_all_said(conversation: Sequence[ChatMessage]) -> bool:

@@ -166,6 +166,9 @@ class CompactionConfig:
     last `keep_recent_tokens` are kept as they are. The flush is due `soft_threshold_tokens` before that, or when a
     transcript has grown by `force_flush_bytes` (0: never). None for `prompt` and `system_prompt` means the built-in
     ones.
+
+    The user waits for a flush: it is given up after `flush_timeout_seconds`, and asks its model `flush_max_calls` times
+    at most. Two calls are usual, the note and `NO_REPLY`; a conversation that is shown in parts takes two for each.
     """
 
     reserve_tokens: int = 16_384
@@ -174,6 +177,8 @@ class CompactionConfig:
     flush: bool = True
     soft_threshold_tokens: int = 4_000
     force_flush_bytes: int = 2 * 1024 * 1024
+    flush_timeout_seconds: float = 120.0
+    flush_max_calls: int = 8
     prompt: str | None = None
     system_prompt: str | None = None
 
@@ -246,6 +251,8 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "compaction.keep_recent_tokens": (0, 10_000_000),
     "compaction.soft_threshold_tokens": (0, 10_000_000),
     "compaction.force_flush_bytes": (0, 1 << 40),
+    "compaction.flush_timeout_seconds": (0.01, 3600),
+    "compaction.flush_max_calls": (1, 1000),
     "pruning.ttl_seconds": (0, 31_536_000),
     "pruning.keep_assistants": (0, 1_000_000),
     "pruning.soft_ratio": (0, 1),

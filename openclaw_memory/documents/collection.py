@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
+from dataclasses import replace
 from functools import cache, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from openclaw_memory._weak import weakly
 from openclaw_memory.documents.places import DocumentPlaces
@@ -43,7 +45,14 @@ from openclaw_memory.text.front_matter import PART_OF
 from openclaw_memory.text.terms import query_terms
 from openclaw_memory.types import Document, Embedder, IndexMeta, Source, Store, StoredChunk, VectorSource
 from openclaw_memory.workspace import Workspace, documents
-from openclaw_memory.workspace.document_cache import DocumentCache, check_names_no_file, cited_lines, document_of
+from openclaw_memory.workspace.document_cache import (
+    DocumentCache,
+    check_names_no_file,
+    cited_lines,
+    document_of,
+    key_of,
+    parts_of,
+)
 from openclaw_memory.workspace.documents import Fields, Upserted
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 from openclaw_memory.workspace.scan import notes_below
@@ -161,7 +170,8 @@ class Documents:
 
     The files are the truth: a person may edit the text of one, move it within that folder, or delete it. Passages of a
     person's own notes are found as documents too, with their citation as id; they are never changed or deleted here.
-    Secrets are masked in everything that is returned. `files` reads and writes documents by the paths of their files.
+    Those of a `collection` have ids of their own, and are found in it alone. Secrets are masked in everything that is
+    returned. `files` reads and writes documents by the paths of their files.
     """
 
     def __init__(
@@ -178,6 +188,24 @@ class Documents:
         self._places = DocumentPlaces(workspace, self._cache, service)
         self._vectors = DocumentVectors(workspace, self._cache, service, weakly(self._reading))
         self.files = DocumentFiles(workspace, self._cache, service)
+        self._collection = ""
+
+    def collection(self, name: str | None) -> Self:
+        """Return the documents of a collection, in `memory/notes/<name>/`: only these are found in it.
+
+        Args:
+            name: The name of the collection; None for the documents that are in none.
+
+        Raises:
+            InvalidInputError: The name is blank or not Unicode.
+        """
+        if name is not None:
+            if not isinstance(name, str) or not name.strip():
+                raise InvalidInputError(f"a collection needs a name of at least one character, not {name!r}")
+            documents.file_name(key_of(name, name))
+        one = copy(self)
+        one._collection = name or ""
+        return one
 
     # --- by id ---------------------------------------------------------------------------------------------------
 
@@ -232,10 +260,11 @@ class Documents:
     ) -> Upserted:
         """Write documents with more fields `about` each; `vectors` are the model and dimensions of their vectors."""
         wanted = {
-            one.id: ({"metadata": one.metadata, **one.fields, **more}, one.text)
+            self._key(one.id): ({"metadata": one.metadata, **one.fields, **more}, one.text)
             for one, more in zip(added, about, strict=True)
         }
-        written: Upserted = self.files._apply(documents.upsert, wanted, self._places.look, vectors)
+        upserted: Upserted = self.files._apply(documents.upsert, wanted, self._places.look, vectors)
+        written = replace(upserted, paths={parts_of(key)[1]: path for key, path in upserted.paths.items()})
         if written and vectors is None:
             self._places.sync(written.was_followed, written.changed)
         return written
@@ -284,15 +313,13 @@ class Documents:
         """
         self._service.check_open()
         check_ids(ids)
-        there: Mapping[str, Sequence[str]] | None = None
+        there: dict[str, Sequence[str]] | None = None
         found: list[Document | None] = []
         for doc_id in ids:
             document = self._by_name(doc_id)
             if document is None:
-                there = there if there is not None else self._places.paths(ids)
-                document = (
-                    self._at(there[doc_id][0], doc_id) if doc_id in there else cited_lines(self._workspace, doc_id)
-                )
+                there = there if there is not None else self._paths(ids)
+                document = self._at(there[doc_id][0], self._key(doc_id)) if doc_id in there else self._cited(doc_id)
             found.append(document)
         return [owned(document) for document in found if document is not None]
 
@@ -320,7 +347,7 @@ class Documents:
         """
         self._service.check_open()
         check_ids(ids)
-        was_followed, there = self._places.is_followed, self._places.paths(ids)
+        was_followed, there = self._places.is_followed, self._paths(ids)
         for doc_id in ids:
             if doc_id not in there:
                 check_names_no_file(self._workspace, self._cache, doc_id)
@@ -344,10 +371,10 @@ class Documents:
         seen: set[str] = set()
         for path in known:
             document = self._at(path)
-            if document is None or document.id in seen or part_of not in {None, document.fields.get(PART_OF)}:
+            if document is None or document.collection != self._collection or document.id in seen:
                 continue
             seen.add(document.id)
-            if where is None or where(document):
+            if part_of in {None, document.fields.get(PART_OF)} and (where is None or where(document)):
                 yield owned(document)
 
     def damaged(self, *, look: bool = False) -> list[str]:
@@ -391,14 +418,14 @@ class Documents:
             QueryError: An argument has a wrong type or value.
         """
         check_k(k)
-        wanted, passes = min(MOST_RESULTS, k), None if where is None else self._passing(where)
+        wanted, counts, passes = min(MOST_RESULTS, k), self._counts(where), self._passing(where)
         while True:
             results = self._search(query, max_results=wanted, min_score=min_score, source=source, passes=passes)
             hits = (
                 (self._found(one.path, one.start_line, one.end_line, one.snippet, one.source), one.score)
                 for one in results
             )
-            found = distinct(hits, k, where)
+            found = distinct(hits, k, counts)
             if len(found) >= k or len(results) < wanted or wanted == MOST_RESULTS:
                 break
             wanted = min(MOST_RESULTS, WIDER * wanted)
@@ -409,7 +436,7 @@ class Documents:
         by_vector = ((document, min(last, max(0.0, cosine))) for document, cosine in near)
         listed = notes_below(self._root, DOCUMENTS_FOLDER, self._rules)
         rest = ((document_in(path, seen), 0.0) for path, _ in listed if (seen := self._cache.try_load(path)))
-        return distinct(chain(found, by_vector, rest), k, where)
+        return distinct(chain(found, by_vector, rest), k, counts)
 
     def keyword_search(
         self, query: str, k: int, *, where: Where | None = None, source: Source | None = None
@@ -431,10 +458,11 @@ class Documents:
         if not isinstance(query, str):
             raise QueryError(f"query must be a string, not {type(query).__name__}")
         terms = query_terms(query)
+        wanted, counts = self._at_first(k, where), self._counts(where)
 
         def best(store: Store) -> list[tuple[Document, float]]:
             by_words = partial(store.search_text, terms, source=source)
-            return distinct(self._hits(stored_hits(store, by_words, k if where is None else WIDER * k)), k, where)
+            return distinct(self._hits(stored_hits(store, by_words, wanted)), k, counts)
 
         return self._reading(best) if terms else []
 
@@ -465,14 +493,15 @@ class Documents:
             EmbedderError: The vector has other dimensions than those it is compared with, or is not finite.
         """
         check_k(k)
-        unit = unit_of(vector)
+        unit, counts = unit_of(vector), self._counts(where)
+        wanted = self._at_first(k, where)
         if identity is None:
-            return self._reading(lambda store: self._by_chunks(store, unit, k, where))
+            return self._reading(lambda store: self._by_chunks(store, unit, k, counts))
         self._vectors.take(vector_source)
 
         def search(store: Store) -> tuple[list[tuple[Document, float]], bool, bool]:
             there = store.identities()
-            found = self._by_own_vectors(store, there, unit, k, identity, where)
+            found = self._by_own_vectors(store, there, unit, k, identity, counts, wanted)
             is_current = self._vectors.are_current(store, (document for document, _ in found))
             return found, self._vectors.can_restore(there), is_current
 
@@ -529,17 +558,20 @@ class Documents:
         """Return how many documents cannot be found by the vectors they came with; `damaged` says why."""
         return sum(self._vectors.missing().values())
 
-    def _passing(self, where: Where) -> Callable[[str], bool]:
-        """Return whether chunks of a file can be of a document that counts; a person's notes may always be.
+    def _passing(self, where: Where | None) -> Callable[[str], bool] | None:
+        """Return whether chunks of a file can be of a document that counts, as lines of a person's notes always may.
 
         It says what was true when the file was read last: what is found is looked at again.
         """
+        if where is None and not self._collection:
+            return None
+        counts = self._counts(where)
 
         @cache
         def passes(path: str) -> bool:
             seen = self._cache.peek(path)
             document = None if seen is None else document_in(path, seen)
-            return document is None or where(document)
+            return not self._collection if document is None else counts(document)
 
         return passes
 
@@ -586,7 +618,8 @@ class Documents:
         unit: Vector,
         k: int,
         identity: str,
-        where: Where | None,
+        where: Where,
+        wanted: int,
     ) -> list[tuple[Document, float]]:
         """Answer `vector_search` with an identity from one state of the index, whose `identities()` are `there`."""
         own = row_identity(there, identity)
@@ -594,7 +627,7 @@ class Documents:
         if own is not None:
             check_question(unit, int(own.rpartition("#")[2]))
             by_vector = partial(store.search_vector, unit, identity=own)
-            hits = stored_hits(store, by_vector, k if where is None else WIDER * k)
+            hits = stored_hits(store, by_vector, wanted)
             found = distinct(((self._of_model(hit.path, identity), score) for hit, score in hits), k, where)
         if not _is_of(store, identity):
             return found
@@ -613,13 +646,35 @@ class Documents:
             chunk = stored.chunk
             yield self._found(stored.path, chunk.start_line, chunk.end_line, chunk.text, stored.source), score
 
+    def _paths(self, wanted: Sequence[str]) -> dict[str, Sequence[str]]:
+        """Return the files of the documents of the collection, by id; others may be among them."""
+        there = self._places.paths([self._key(doc_id) for doc_id in wanted if doc_id.strip()])
+        parts = ((parts_of(key), paths) for key, paths in there.items())
+        return {doc_id: paths for (collection, doc_id), paths in parts if collection == self._collection}
+
+    def _key(self, doc_id: str) -> str:
+        return key_of(self._collection, doc_id)
+
+    def _counts(self, where: Where | None) -> Where:
+        """Return what passes `where` and is in the collection."""
+        collection = self._collection
+        return lambda one: one.collection == collection and (where is None or where(one))
+
+    def _at_first(self, k: int, where: Where | None) -> int:
+        """Return how many hits to fetch before any are looked at."""
+        return k if where is None and not self._collection else WIDER * k
+
+    def _cited(self, doc_id: str) -> Document | None:
+        return None if self._collection else cited_lines(self._workspace, doc_id)
+
     def _by_name(self, doc_id: str) -> Document | None:
         """The document with an id, if it is in the file that is named after it."""
         if not doc_id.strip():
             return None
-        path = documents.path_of(doc_id)
+        key = self._key(doc_id)
+        path = documents.path_of(key)
         seen = self._cache.try_load(path)
-        return document_in(path, seen) if seen is not None and seen.doc_id == doc_id else None
+        return document_in(path, seen) if seen is not None and seen.doc_id == key else None
 
     def _at(self, path: str, name: str = "") -> Document | None:
         """Return the document in a file, or None; `name` is its id if none can be read in it."""

@@ -12,7 +12,7 @@ from openclaw_memory.errors import StoreError
 from openclaw_memory.text.front_matter import PART_OF
 from openclaw_memory.workspace import documents
 from openclaw_memory.workspace.documents import Whereabouts
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, name_of
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 from openclaw_memory.workspace.scan import notes_below
 
 if TYPE_CHECKING:
@@ -31,30 +31,30 @@ class DocumentPlaces:
 
     def __init__(self, workspace: Workspace, cache: DocumentCache, service: IndexService) -> None:
         self._root, self._rules, self._cache, self._service = workspace.root, workspace.rules, cache, service
-        self._followed: Mapping[str, int] = {}  # the folders of documents, with their stamps then
-        self._names: AbstractSet[str] = frozenset()  # of the files in the folder, as `Whereabouts` has them
+        # The folders of documents with their stamps then, and the names of their files, as `Whereabouts` has them.
+        self._known: tuple[Mapping[str, int], AbstractSet[str]] = ({}, frozenset())
 
-    def look(self, ids: Iterable[str]) -> Whereabouts:
+    def look(self, keys: Iterable[str]) -> Whereabouts:
         """Return where documents are. With the lock of the notes held, it stays so.
 
         Raises:
             WorkspaceError: A folder or a file cannot be read.
         """
-        wanted = [doc_id for doc_id in ids if doc_id.strip()]
-        if self.is_followed and (known := self._indexed(wanted)) is not None:
-            return Whereabouts(known, self._indexed_models(), self._names, is_followed=True)
+        wanted, (_, names) = list(keys), self._known
+        if self.is_followed and (known := self._indexed(wanted, names)) is not None:
+            return Whereabouts(known, self._indexed_models(), names, is_followed=True)
         found = documents.paths_by_id(self._root, self._rules, self._cache, wanted)
         listed = (self._cache.listed(*one).vectors for one in notes_below(self._root, DOCUMENTS_FOLDER, self._rules))
-        return Whereabouts(found, {one for one in listed if one is not None}, documents.names_taken(self._root))
+        return Whereabouts(found, {one for one in listed if one is not None}, self._folders()[1])
 
-    def paths(self, ids: Iterable[str]) -> Mapping[str, Sequence[str]]:
-        """Return the files of documents by their ids, as `documents.paths_by_id`; others may be among them.
+    def paths(self, keys: Iterable[str]) -> Mapping[str, Sequence[str]]:
+        """Return the files of documents by their keys, as `documents.paths_by_id`; others may be among them.
 
         Raises:
             WorkspaceError: A folder or a file cannot be read.
         """
-        wanted = [doc_id for doc_id in ids if doc_id.strip()]
-        known = self._indexed(wanted) if self.is_followed else None
+        wanted = list(keys)
+        known = self._indexed(wanted, self._known[1]) if self.is_followed else None
         return known if known is not None else documents.paths_by_id(self._root, self._rules, self._cache, wanted)
 
     def parts_of(self, whole: str) -> list[str] | None:
@@ -71,7 +71,8 @@ class DocumentPlaces:
     @property
     def is_followed(self) -> bool:
         """Whether the index knows all documents, as far as their folders show."""
-        return bool(self._followed) and self._stamps(self._followed) == self._followed
+        stamps, _ = self._known
+        return bool(stamps) and self._stamps(stamps) == stamps
 
     def sync(
         self, was_followed: bool, changed: Iterable[str], prepare: Callable[[Store], None] | None = None
@@ -81,20 +82,19 @@ class DocumentPlaces:
         `was_followed` says whether it followed all others before that: then it is enough to look at these. `prepare` is
         called with the store first.
         """
-        stamps = self._stamps(self._followed) if was_followed else self._folders()
-        names = set(self._names) if was_followed else documents.names_taken(self._root)
-        report = self._service.sync(prepare=prepare, only_written=was_followed)
+        stamps, names = self._known
         if was_followed:
-            for path in changed:
-                folder, _, name = path.rpartition("/")
-                if folder == DOCUMENTS_FOLDER:
-                    change = names.add if os.path.lexists(self._root / path) else names.discard
-                    change(documents.folded(name))
+            stamps = self._stamps([*stamps, *{path.rpartition("/")[0] for path in changed}])
+            there = {documents.folded(path): os.path.lexists(self._root / path) for path in changed}
+            names = {*names, *there} - {name for name, is_there in there.items() if not is_there}
+        else:
+            stamps, names = self._folders()
+        report = self._service.sync(prepare=prepare, only_written=was_followed)
         is_whole = report.ok and not any(one.path.startswith(f"{DOCUMENTS_FOLDER}/") for one in report.skipped)
-        self._followed, self._names = (stamps, names) if is_whole else ({}, set())
+        self._known = (stamps, names) if is_whole else ({}, frozenset())
         return report
 
-    def _indexed(self, wanted: Sequence[str]) -> dict[str, list[str]] | None:
+    def _indexed(self, wanted: Sequence[str], names: AbstractSet[str]) -> dict[str, list[str]] | None:
         """Return what the index says of the files of documents; None where they say something else."""
         found: dict[str, list[str]] = {}
         with suppress(StoreError):
@@ -104,26 +104,24 @@ class DocumentPlaces:
                     return None
                 for path, record in store.files(ids=wanted).items():
                     found.setdefault(str(record.doc_id), []).append(path)
-            for doc_id in wanted:
-                own = documents.path_of(doc_id)
-                if doc_id not in found and documents.folded(own.rpartition("/")[2]) in self._names:
-                    found[doc_id] = [own]
-                    if not self._is_at(own, doc_id):
-                        del found[doc_id]
-                elif doc_id in found:
-                    if not all(self._is_at(path, doc_id) for path in found[doc_id]):
+            for key in wanted:
+                own = documents.path_of(key)
+                if key in found:
+                    if not all(self._is_at(path, key) for path in found[key]):
                         return None
-                    found[doc_id].sort(key=lambda path: path != own)
+                    found[key] = [*({own} & {*found[key]}), *(path for path in found[key] if path != own)]
+                elif documents.folded(own) in names and self._is_at(own, key):
+                    found[key] = [own]
             return found
         return None
 
-    def _is_at(self, path: str, doc_id: str) -> bool:
-        """Whether a file holds the document with this id, or one without a readable id that its name stands for."""
+    def _is_at(self, path: str, key: str) -> bool:
+        """Whether a file holds the document with this key, or one without a readable id that its name stands for."""
         seen = self._cache.try_load(path)
         if seen is None or seen.content is None:
             return False
-        return seen.doc_id == doc_id or (
-            seen.doc_id is None and (name_of(path) == doc_id or path == documents.path_of(doc_id))
+        return seen.doc_id == key or (
+            seen.doc_id is None and (documents.name_of(path) == key or path == documents.path_of(key))
         )
 
     def _indexed_models(self) -> set[tuple[str, int]]:
@@ -131,18 +129,19 @@ class DocumentPlaces:
         parted = (identity.rpartition("#") for identity in identities)
         return {(model, int(dims)) for model, _, dims in parted}
 
-    def _folders(self) -> dict[str, int]:
-        """Return the folders in which documents may be, with their stamps."""
-        top = str(self._root / DOCUMENTS_FOLDER)
+    def _folders(self) -> tuple[dict[str, int], set[str]]:
+        """Return the folders in which documents may be, with their stamps, and the names of the files in them."""
         stamps: dict[str, int] = {}
-        for folder, _, _ in os.walk(top):
-            stamps |= self._stamps([folder])
-        return stamps
+        names: set[str] = set()
+        for folder, _, files in os.walk(self._root / DOCUMENTS_FOLDER):
+            path = os.path.relpath(folder, self._root).replace(os.sep, "/")
+            stamps |= self._stamps([path])
+            names |= {documents.folded(f"{path}/{name}") for name in files}
+        return stamps, names
 
-    @staticmethod
-    def _stamps(folders: Iterable[str]) -> dict[str, int]:
+    def _stamps(self, folders: Iterable[str]) -> dict[str, int]:
         found: dict[str, int] = {}
         for folder in folders:
             with suppress(OSError):
-                found[folder] = os.lstat(folder).st_mtime_ns
+                found[folder] = os.lstat(self._root / folder).st_mtime_ns
         return found

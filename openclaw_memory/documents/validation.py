@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError
 from openclaw_memory.text.front_matter import EMBEDDING, MODEL, VECTOR
 from openclaw_memory.types import Document, Hit, Store, StoredChunk
-from openclaw_memory.workspace.document_cache import CachedDocument, copied
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, name_of
+from openclaw_memory.workspace.document_cache import CachedDocument, copied, parts_of
+from openclaw_memory.workspace.documents import name_of
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 
 if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
@@ -113,7 +114,7 @@ WIDER = 16
 # Two unit vectors that lie further apart are not of one text by one model, whatever rounding does to them.
 UNLIKE = 0.1
 # The fields that this library itself writes.
-OURS = frozenset({"id", "metadata", EMBEDDING})
+OURS = frozenset({"id", "collection", "metadata", EMBEDDING})
 
 
 def document_in(path: str, seen: CachedDocument, name: str = "") -> Document | None:
@@ -125,14 +126,16 @@ def document_in(path: str, seen: CachedDocument, name: str = "") -> Document | N
     if content is None or (doc_id is None and not path.startswith(f"{DOCUMENTS_FOLDER}/")):
         return None
     metadata, embedding = content.fields.get("metadata"), content.fields.get(EMBEDDING)
+    collection, name = parts_of(doc_id or name or name_of(path))
     return Document(
-        doc_id or name or name_of(path),
+        name,
         content.text,
         metadata if isinstance(metadata, dict) else {},
         path,
         {field: value for field, value in content.fields.items() if field not in OURS},
         str(embedding.get(MODEL, "")) if isinstance(embedding, dict) else "",
         seen.line,
+        collection,
     )
 
 

@@ -110,7 +110,7 @@ def allowed(embedder: Embedder | None, rules: EmbeddingConfig) -> Embedder | Non
     """Return the embedder, or raise EmbedderError where it may send text to another machine and must not."""
     if embedder is None or rules.allow_remote or embedder.leaves_machine is False:
         return embedder
-    from openclaw_memory.types import ServiceEmbedder
+    from openclaw_memory.types.protocols import ServiceEmbedder
 
     if isinstance(embedder, ServiceEmbedder):
         raise EmbedderError(

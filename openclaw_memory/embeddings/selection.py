@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -15,7 +15,8 @@ from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.embeddings.registry import allowed, check_provider, first_available, from_callable, made
 from openclaw_memory.embeddings.vectors import PROBE, own_errors
 from openclaw_memory.errors import ConfigError, EmbedderError
-from openclaw_memory.types import Embedder, ServiceEmbedder
+from openclaw_memory.types import Embedder
+from openclaw_memory.types.protocols import ServiceEmbedder
 
 if TYPE_CHECKING:
     from openclaw_memory.types import IndexMeta, Matrix, Vector
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # An embedder that is there, a provider's name, a function from texts to vectors, or None for keywords only.
-EmbedderChoice: TypeAlias = Embedder | Callable[[list[str]], Any] | str | None
+EmbedderChoice: TypeAlias = "Embedder | EmbedderSelector | Callable[[list[str]], Any] | str | None"
 # A service that failed to answer a question is not asked again for so long: searches go by keywords at once.
 SILENT_SECONDS = 30.0
 _OF_FRAMEWORKS = "what a framework calls an embedding is wrapped by its adapter: LlamaIndexEmbedder, LangChainEmbedder"
@@ -82,13 +83,15 @@ class EmbedderSelector:
     """The embedder that a memory wants and the one it falls back to; safe to use from several threads.
 
     `make` makes the wanted one, None for keywords alone, and puts into a dictionary which providers it passed over,
-    and why. `requested` is what the opener asked for. An embedder that was `handed_in` is not closed here.
+    and why. `requested` is what the opener asked for. An embedder that was `handed_in` is not closed here, and of those
+    that are lent none.
     """
 
     make: Callable[[dict[str, str]], Embedder | None]
     requested: str
     rules: EmbeddingConfig
     handed_in: bool = False
+    is_lent: bool = False
     unavailable: dict[str, str] = field(default_factory=dict)
     _wanted: list[CircuitBreakerEmbedder | None] = field(default_factory=list)
     _fallback: list[CircuitBreakerEmbedder | None] = field(default_factory=list)
@@ -146,8 +149,14 @@ class EmbedderSelector:
         self.unavailable.pop(self.requested, None)
         return _announced(wanted, stored), None
 
+    def lent(self) -> EmbedderSelector:
+        """Return the same embedders for one of several memories, which does not close them."""
+        return replace(self, is_lent=True)
+
     def close(self) -> None:
         """Close the embedders that were made here, and let go of them; one that is being made now is not waited for."""
+        if self.is_lent:
+            return
         places = (self._fallback,) if self.handed_in else (self._wanted, self._fallback)
         for place in places:
             while place:
@@ -226,15 +235,15 @@ def handed_in(
     given: Embedder | EmbedderSelector | Callable[[], Embedder | None] | None, rules: EmbeddingConfig
 ) -> EmbedderSelector:
     """Return the embedders of a memory that is put together from its parts: one that is ready, or its maker."""
-    if isinstance(given, EmbedderSelector):
-        return given
-    if given is None or isinstance(given, Embedder):
+    if given is None or isinstance(given, Embedder | EmbedderSelector):
         return embedders_of(given, rules)
     return EmbedderSelector(lambda _: given(), rules.provider, rules)
 
 
 def embedders_of(choice: EmbedderChoice, rules: EmbeddingConfig) -> EmbedderSelector:
     """Return what `choice` names; `"default"` is what `rules` say. Raise ConfigError where it names nothing."""
+    if isinstance(choice, EmbedderSelector):
+        return choice
     _check(rules)
     if choice is None:
         return EmbedderSelector(lambda _: None, "none", rules)

@@ -10,7 +10,7 @@ from openclaw_memory.embeddings.remote.errors import ServiceError
 from openclaw_memory.embeddings.selection import unguarded
 from openclaw_memory.embeddings.vectors import checked_vectors, packs, weight
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.types import ServiceEmbedder
+from openclaw_memory.types.protocols import ServiceEmbedder
 
 if TYPE_CHECKING:
     from openclaw_memory.embeddings.remote.client import RemoteEmbedder

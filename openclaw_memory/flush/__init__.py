@@ -6,48 +6,33 @@ from openclaw_memory._lazy import late_names
 
 __all__ = [
     "FLUSH_TAG",
-    "MAX_STEPS",
     "ConversationDetector",
     "Flush",
+    "FlushModel",
     "FlushTurn",
-    "ModelTurn",
+    "ModelReply",
     "Reading",
-    "abort_flush",
     "adrive_flush",
-    "answer_tool_call",
-    "as_single_prompt",
+    "arun_flush",
     "drive_flush",
+    "holdable",
     "messages_since",
-    "prompt_of",
     "run_flush",
     "transcribed",
 ]
 
 if TYPE_CHECKING:
     from openclaw_memory.flush.detector import ConversationDetector, Reading
-    from openclaw_memory.flush.driver import (
-        MAX_STEPS,
-        ModelTurn,
-        abort_flush,
-        adrive_flush,
-        answer_tool_call,
-        as_single_prompt,
-        drive_flush,
-        prompt_of,
-        run_flush,
-    )
+    from openclaw_memory.flush.driver import FlushModel, ModelReply, adrive_flush, arun_flush, drive_flush, run_flush
     from openclaw_memory.flush.flush import FLUSH_TAG, Flush, FlushTurn
-    from openclaw_memory.flush.verbatim import messages_since, transcribed
+    from openclaw_memory.flush.verbatim import holdable, messages_since, transcribed
 
 # The module of each public name, imported at its first use.
 _MODULES = {
     "detector": ["ConversationDetector", "Reading"],
-    "driver": [
-        *("MAX_STEPS", "ModelTurn", "abort_flush", "adrive_flush", "answer_tool_call"),
-        *("as_single_prompt", "drive_flush", "prompt_of", "run_flush"),
-    ],
+    "driver": ["FlushModel", "ModelReply", "adrive_flush", "arun_flush", "drive_flush", "run_flush"],
     "flush": ["FLUSH_TAG", "Flush", "FlushTurn"],
-    "verbatim": ["messages_since", "transcribed"],
+    "verbatim": ["holdable", "messages_since", "transcribed"],
 }
 
 __getattr__, __dir__ = late_names(__name__, _MODULES, __all__)

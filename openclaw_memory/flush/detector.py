@@ -6,10 +6,12 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 from xml.sax.saxutils import escape
 
 from openclaw_memory import _forks
+from openclaw_memory._log import warn
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.window import flush_due, is_overflow
 
@@ -53,7 +55,7 @@ class Run(Generic[M]):
 class Conversation(Generic[M]):
     """The latest calls of one conversation by their beginning, and the fingerprints of what each flush was shown."""
 
-    flushed: deque[frozenset[int]]
+    flushed: deque[tuple[int, ...]]
     recent: OrderedDict[int, Sequence[M]] = field(default_factory=OrderedDict)
     turn: threading.Lock = field(default_factory=_forks.lock)  # held during a flush
 
@@ -94,6 +96,7 @@ class ConversationDetector(Generic[M]):
         self._saving, self._run, self._count = saving, run, count
         self._recent = _RECENT * parallel
         self._lock = _forks.rlock()
+        self._has_warned = False
 
     def began(self, run_id: Hashable, key: str, messages: Sequence[M]) -> None:
         """Remember the messages of a call that began.
@@ -117,8 +120,8 @@ class ConversationDetector(Generic[M]):
         with self._lock:
             conversation = self._conversation(key)
             messages, lost = self._summarised(conversation, prompt) or (request, request)
-            is_new = self._new(conversation, lost)
-        if is_new:
+            new = {id(message) for message in self._new(conversation, messages)}
+        if any(id(message) in new for message in lost):
             self._flush(key, messages, compacting=True)
 
     def counted(self, run_id: Hashable, tokens: int) -> None:
@@ -144,8 +147,10 @@ class ConversationDetector(Generic[M]):
             return
         messages = run.messages if reply is None else [*run.messages, reply]
         with self._lock:
-            recent = self._conversation(run.key).recent
-            _keep(recent, self.reading.fingerprint(messages[0]), messages, self._recent)
+            conversation, begin = self._conversation(run.key), self.reading.fingerprint(messages[0])
+            if begin not in conversation.recent and len(conversation.recent) >= self._recent:
+                self._forgotten(run.key, conversation)
+            _keep(conversation.recent, begin, messages, self._recent)
         self._flush(run.key, messages, tokens=max(tokens, run.tokens))
 
     def failed(self, run_id: Hashable, error: BaseException) -> None:
@@ -197,7 +202,7 @@ class ConversationDetector(Generic[M]):
                 return
             save = self._saving(key, messages, tokens, compacting)
             # Marked before it is done: calls that end meanwhile show the same messages once more.
-            mark = frozenset(map(self.reading.fingerprint, messages))
+            mark = tuple(map(self.reading.fingerprint, messages))
             conversation.flushed.append(mark)
 
         def work() -> None:
@@ -213,10 +218,16 @@ class ConversationDetector(Generic[M]):
         self._run(work)
 
     def _new(self, conversation: Conversation[M], messages: Sequence[M]) -> list[M]:
-        """Return the messages that no flush was shown."""
+        """Return the messages that no flush was shown at their place.
+
+        A message counts as shown with those before it: what follows a question is another answer in another
+        conversation. Of a history whose beginning was cut off or summarised, the rest is known by its first message.
+        """
+        prints = [self.reading.fingerprint(message) for message in messages]
         with self._lock:
-            flushed = frozenset[int]().union(*conversation.flushed)
-        return [message for message in messages if self.reading.fingerprint(message) not in flushed]
+            flushed = list(conversation.flushed)
+        known = {at for mark in flushed for at in _run_in(prints, mark)}
+        return [message for at, message in enumerate(messages) if at not in known]
 
     def _summarised(self, conversation: Conversation[M], prompt: str) -> tuple[Sequence[M], Sequence[M]] | None:
         """Forget the call that a prompt shows most of; return its messages, and those that are in the prompt."""
@@ -231,6 +242,18 @@ class ConversationDetector(Generic[M]):
         messages = conversation.recent.pop(most)
         return messages, [messages[at] for at in places]
 
+    def _forgotten(self, key: str, conversation: Conversation[M]) -> None:
+        """Warn once that the conversation which was silent longest is forgotten before all of it was flushed."""
+        oldest = next(iter(conversation.recent.values()))
+        # Of a conversation, unlike other questions to a model, there is more than one question.
+        if not self._has_warned and len(oldest) > 2 and self._new(conversation, oldest):
+            self._has_warned = True
+            warn(
+                f"more than {self._recent} conversations go on at once in session {key.strip() or 'main'!r}, and the "
+                "one that was silent longest is no longer watched: what it loses before its size makes a flush due is "
+                "not saved; name the thread or session of each call"
+            )
+
     def _taken(self, run_id: Hashable) -> Run[M] | None:
         with self._lock:
             return self.runs.pop(run_id, None)
@@ -239,6 +262,15 @@ class ConversationDetector(Generic[M]):
         with self._lock:
             known = self.known.get(key) or Conversation(deque(maxlen=self._recent))
             return _keep(self.known, key, known, _CONVERSATIONS)
+
+
+def _run_in(prints: Sequence[int], mark: Sequence[int]) -> range:
+    """Return where the longest run is that a flush was shown, from the first message on that it was shown at all."""
+    shown = set(mark)
+    start = next((at for at, one in enumerate(prints) if one in shown), len(prints))
+    places = [at for at, one in enumerate(mark) if start < len(prints) and one == prints[start]]
+    alike = (takewhile(lambda pair: pair[0] == pair[1], zip(prints[start:], mark[at:], strict=False)) for at in places)
+    return range(start, start + max((sum(1 for _ in pairs) for pairs in alike), default=0))
 
 
 def _keep(kept: OrderedDict[K, V], key: K, value: V, most: int) -> V:

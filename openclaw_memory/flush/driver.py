@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+import time
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, wait
+from contextvars import copy_context
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from operator import length_hint
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from openclaw_memory._log import warn
 from openclaw_memory.conversation.silent_reply import SILENT, is_silent
@@ -15,12 +21,8 @@ from openclaw_memory.types import ToolAnswer
 if TYPE_CHECKING:
     from openclaw_memory.flush.flush import FlushTurn
 
+M = TypeVar("M")
 
-# One turn of a model at a conversation: yields requests, in the form its driver knows, is sent the replies, and returns
-# what the model said last.
-ModelTurn: TypeAlias = Generator[Any, Any, str]
-
-MAX_STEPS = 8  # replies of a model in one turn; more calls than that save nothing new
 # A conversation is not cut into parts of fewer tokens: no model that takes less can save anything.
 SMALLEST_PART = 256
 _PART = "This is the conversation, or a part of it, as text:"
@@ -30,74 +32,128 @@ _WITHOUT_TOOLS = (
 )
 
 
-def drive_flush(
-    turn: FlushTurn,
-    shown: Any,
-    model_turn: Callable[[Any], ModelTurn],
-    ask: Callable[[Any], Any],
-    *,
-    room: int | None,
-    size: Callable[[Any], int],
-    text: Callable[[Any], str],
-) -> None:
+class ModelReply(NamedTuple):
+    """What a model replied: the framework's message, its text, and its tool calls as ids, names and arguments."""
+
+    message: Any
+    text: str
+    calls: Sequence[tuple[str, str | None, object]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FlushModel(Generic[M]):
+    """A framework's model, with the turn's tool bound to it, and how to make and read the framework's messages.
+
+    Args:
+        ask: Asks the model with messages; for `adrive_flush`, awaited.
+        system: Makes a system prompt of a text.
+        user: Makes a message of the user of a text.
+        answer: Makes the answer to a tool call from the call's id, its name, and the text.
+        size: Counts the tokens of messages.
+        text: Returns messages as text.
+        can_call: Whether the model can call tools; if not, its reply is what it wants to save.
+        room: How many tokens the model can be shown at once; None if unknown.
+    """
+
+    ask: Callable[[list[M]], ModelReply | Awaitable[ModelReply]]
+    system: Callable[[str], M]
+    user: Callable[[str], M]
+    answer: Callable[[str, str, str], M]
+    size: Callable[[Sequence[M]], int]
+    text: Callable[[Sequence[M]], str]
+    can_call: bool = True
+    room: int | None = None
+
+
+Shown: TypeAlias = Sequence[Any] | str  # messages of a framework, or the text of a conversation or of a part of it
+# Yields the messages to ask with, is sent the replies, and returns what the model said last.
+_ModelTurn: TypeAlias = Generator[list[Any], ModelReply, str]
+
+
+def drive_flush(turn: FlushTurn, shown: Shown, model: FlushModel[Any]) -> None:
     """Run all attempts of a flush. What `ask` raises fails an attempt, unless it ends the program.
 
-    A conversation of more than `room` tokens is shown in parts, as text. So is one that the model finds too long, and
-    one at which an attempt failed. A part that is done is not shown again.
+    A conversation of more than `model.room` tokens is shown in parts, as text. So is one that the model finds too long,
+    and one at which an attempt failed. A part that is done is not shown again.
+
+    The model is asked in a thread of its own, `turn.max_calls` times at most. After `turn.timeout` seconds the turn is
+    given up, and a reply that comes later is dropped.
 
     Args:
         turn: The turn to run to its end.
-        shown: The conversation: messages of a framework, or its text.
-        model_turn: Begins one turn of the model at a conversation or a part of it.
-        ask: Answers a request of such a turn.
-        room: How many tokens the model can be shown at once; None if unknown.
-        size: Counts the tokens of a conversation or a part of it.
-        text: Returns a conversation as text.
+        shown: The conversation: messages of a framework without system prompts, or its text.
+        model: The model, whose `ask` is not awaited.
     """
-    work = _attempts(turn, shown, model_turn, room, size, text)
+    until = time.monotonic() + turn.timeout
+    work = _attempts(turn, shown, model)
     step: Callable[[], Any] = partial(next, work)
     while (request := _request(step)) is not None:
-        try:
-            reply = ask(request)
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # noqa: BLE001 - reported to the turn, also where a model's task was cancelled
-            why = error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
-            step = partial(work.throw, why)
-        else:
-            step = partial(work.send, reply)
+        asked = _asked_in_thread(model.ask, request)
+        if not wait([asked], until - time.monotonic()).done:
+            _give_up(turn)
+            return
+        step = _answered(work, asked)
 
 
-async def adrive_flush(
-    turn: FlushTurn,
-    shown: Any,
-    model_turn: Callable[[Any], ModelTurn],
-    ask: Callable[[Any], Awaitable[Any]],
-    *,
-    room: int | None,
-    size: Callable[[Any], int],
-    text: Callable[[Any], str],
-) -> None:
+async def adrive_flush(turn: FlushTurn, shown: Shown, model: FlushModel[Any]) -> None:
     """Run all attempts of a flush like `drive_flush`, with an awaited model, and files read and written in a thread.
 
     Args:
         turn: The turn to run to its end.
-        shown: The conversation: messages of a framework, or its text.
-        model_turn: Begins one turn of the model at a conversation or a part of it.
-        ask: Answers a request of such a turn, awaited.
-        room: How many tokens the model can be shown at once; None if unknown.
-        size: Counts the tokens of a conversation or a part of it.
-        text: Returns a conversation as text.
+        shown: The conversation: messages of a framework without system prompts, or its text.
+        model: The model, whose `ask` is awaited.
     """
-    work = _attempts(turn, shown, model_turn, room, size, text)
+    until = time.monotonic() + turn.timeout
+    work = _attempts(turn, shown, model)
     step: Callable[[], Any] = partial(next, work)
     while (request := await asyncio.to_thread(_request, step)) is not None:
+        asked: asyncio.Future[Any] = asyncio.ensure_future(_awaited(model.ask, request))
         try:
-            reply = await ask(request)
-        except Exception as error:  # noqa: BLE001 - as in drive_flush
-            step = partial(work.throw, error)
-        else:
-            step = partial(work.send, reply)
+            # Unlike `asyncio.timeout`, this does not wait for a model that does not let itself be cancelled.
+            done, _ = await asyncio.wait([asked], timeout=max(0.0, until - time.monotonic()))
+        finally:
+            asked.cancel()
+        if not done:
+            await asyncio.to_thread(_give_up, turn)
+            return
+        step = _answered(work, asked)
+
+
+def _asked_in_thread(ask: Callable[[list[Any]], Any], request: list[Any]) -> Future[Any]:
+    """Ask in a thread, since what hangs cannot be stopped; at a program's end there are no more threads: then here."""
+    asked: Future[Any] = Future()
+
+    def work() -> None:
+        try:
+            asked.set_result(ask(request))
+        except BaseException as error:  # noqa: BLE001 - raised or reported by who waits for it
+            asked.set_exception(error)
+
+    try:
+        Thread(target=copy_context().run, args=(work,), name="openclaw-memory-flush", daemon=True).start()
+    except RuntimeError:
+        work()
+    return asked
+
+
+async def _awaited(ask: Callable[[list[Any]], Any], request: list[Any]) -> Any:
+    return await ask(request)
+
+
+def _answered(work: _Work, asked: Future[Any] | asyncio.Future[Any]) -> Callable[[], Any]:
+    """Return the next step of a flush whose model replied, raised, or cancelled its task."""
+    error = asyncio.CancelledError() if asked.cancelled() else asked.exception()
+    if error is None:
+        return partial(work.send, asked.result())
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        raise error
+    return partial(
+        work.throw, error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
+    )
+
+
+def _give_up(turn: FlushTurn) -> None:
+    turn.give_up(TimeoutError(f"the model took more than the {turn.timeout:g} s of compaction.flush_timeout_seconds"))
 
 
 def _request(step: Callable[[], Any]) -> Any:
@@ -108,41 +164,40 @@ def _request(step: Callable[[], Any]) -> Any:
         return None
 
 
-def _attempts(
-    turn: FlushTurn,
-    shown: Any,
-    model_turn: Callable[[Any], ModelTurn],
-    room: int | None,
-    size: Callable[[Any], int],
-    text: Callable[[Any], str],
-) -> Generator[Any, Any, None]:
-    left: list[Any] = []
+_Work: TypeAlias = Generator[list[Any], ModelReply, None]
+
+
+def _attempts(turn: FlushTurn, shown: Shown, model: FlushModel[Any]) -> _Work:
+    left: list[Shown] = []
+    calls = iter(range(turn.max_calls))
     is_first = True
     while turn.open:
         try:
-            left = left or ([shown] if room is None or size(shown) <= room else parts(text(shown), room, size))
+            fits = model.room is None or _size(model, shown) <= model.room
+            left = left or ([shown] if fits else _split(model, shown, model.room or 0))
             if not is_first:
-                left = [part if isinstance(part, str) else text(part) for part in left]
-            reply = yield from _parts_in_turn(left, model_turn, size, text)
+                left = [_text(model, part) for part in left]
+            reply = yield from _parts_in_turn(turn, left, model, calls)
         except Exception as error:  # noqa: BLE001 - whatever a model, its tool or a counter raises fails the attempt
-            turn.failed(error)
+            if length_hint(calls):
+                turn.failed(error)
+            else:
+                turn.give_up(error)
         else:
             turn.replied(reply)
         is_first = False
 
 
-def _parts_in_turn(
-    left: list[Any], model_turn: Callable[[Any], ModelTurn], size: Callable[[Any], int], text: Callable[[Any], str]
-) -> ModelTurn:
+def _parts_in_turn(turn: FlushTurn, left: list[Shown], model: FlushModel[Any], calls: Iterator[int]) -> _ModelTurn:
     """Hold a turn of the model at each part; remove those that are done from `left`, except for the last one."""
     while True:
         part = left[0]
         try:
-            reply = yield from model_turn(part)
+            reply = yield from _model_turn(turn, part, model, calls)
         except Exception as error:
-            if not (is_overflow(error) and (tokens := size(part)) > SMALLEST_PART):
+            if not (is_overflow(error) and (tokens := _size(model, part)) > SMALLEST_PART):
                 raise
-            left[:1] = parts(part if isinstance(part, str) else text(part), tokens // 2, size)
+            left[:1] = _split(model, part, tokens // 2)
             continue
         if len(left) == 1:
             return reply
@@ -152,44 +207,52 @@ def _parts_in_turn(
         left.pop(0)
 
 
-def prompt_of(turn: FlushTurn, *, can_call: bool) -> str:
-    """Return what to ask a model after the conversation.
+def _model_turn(turn: FlushTurn, part: Shown, model: FlushModel[Any], calls: Iterator[int]) -> _ModelTurn:
+    """Hold one turn at a conversation; return what the model said last, or `NO_REPLY` once it has written something."""
+    asked = turn.prompt if model.can_call else f"{turn.prompt}\n\n{_WITHOUT_TOOLS}"
+    if isinstance(part, str):
+        # A single message, which every provider accepts: some want roles to alternate, no user after a tool, no system
+        # prompt, or no call of a tool that they do not know.
+        shown = [model.user(f"{turn.system_prompt}\n\n{_PART}\n\n{part}\n\n{asked}")]
+    else:  # unchanged, so that the provider's cache applies
+        shown = [model.system(turn.system_prompt), *part, model.user(asked)]
+    wrote = False
+    for _ in calls:
+        reply = yield list(shown)
+        if not model.can_call and not is_silent(reply.text):
+            return SILENT if turn.tool.run({"text": reply.text}).ok else reply.text
+        if not reply.calls:
+            return SILENT if wrote else reply.text
+        shown.append(reply.message)
+        for call_id, name, arguments in reply.calls:
+            answer = _answer_call(turn, name, arguments)
+            wrote = wrote or answer.ok
+            shown.append(model.answer(call_id, name or "", answer.text))
+    if not wrote:
+        raise RuntimeError(f"the model was asked {turn.max_calls} times, as compaction.flush_max_calls allows")
+    return SILENT
 
-    Args:
-        turn: The turn of the flush.
-        can_call: Whether the model can call tools; without them it is asked for the notes themselves.
-    """
-    return turn.prompt if can_call else f"{turn.prompt}\n\n{_WITHOUT_TOOLS}"
 
-
-def as_single_prompt(turn: FlushTurn, text: str, *, can_call: bool) -> str:
-    """Return a conversation with the prompts of its flush, as the text of a single user message.
-
-    Every provider accepts that: some want roles to alternate, no user after a tool, no system prompt, or no call of a
-    tool that they do not know.
-
-    Args:
-        turn: The turn of the flush.
-        text: The conversation as text.
-        can_call: Whether the model can call tools.
-    """
-    return f"{turn.system_prompt}\n\n{_PART}\n\n{text}\n\n{prompt_of(turn, can_call=can_call)}"
-
-
-def answer_tool_call(turn: FlushTurn, name: str | None, arguments: object) -> ToolAnswer:
-    """Run a tool call of the model; the answer is `ok` if something was written.
-
-    Args:
-        turn: The turn of the flush.
-        name: The name of the tool that the model called.
-        arguments: What the model sent.
-    """
+def _answer_call(turn: FlushTurn, name: str | None, arguments: object) -> ToolAnswer:
+    """Run a tool call of the model; the answer is `ok` if something was written."""
     if name == turn.tool.name and isinstance(arguments, dict):
         return turn.tool.run(arguments)
     error = f"the arguments are not a JSON object: {arguments}"
     if name != turn.tool.name:
         error = f"there is no tool {name!r} here: {turn.tool.name} is the only one"
     return ToolAnswer({"status": "invalid", "error": error})
+
+
+def _text(model: FlushModel[Any], shown: Shown) -> str:
+    return shown if isinstance(shown, str) else model.text(shown)
+
+
+def _size(model: FlushModel[Any], shown: Shown) -> int:
+    return model.size([model.user(shown)] if isinstance(shown, str) else shown)
+
+
+def _split(model: FlushModel[Any], shown: Shown, room: int) -> list[Shown]:
+    return [*parts(_text(model, shown), room, partial(_size, model))]
 
 
 def parts(text: str, room: int, size: Callable[[str], int]) -> list[str]:
@@ -228,24 +291,35 @@ def run_flush(key: str, begin: Callable[[], FlushTurn | None], drive: Callable[[
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 - a failed flush, or a model that cancels its task, breaks nothing
-        return abort_flush(key, turn, error)
+        _broken_off(key, turn, error)
     return turn is not None
 
 
-def abort_flush(key: str, turn: FlushTurn | None, error: BaseException) -> bool:
-    """End a turn that its driver broke off.
+async def arun_flush(
+    key: str, begin: Callable[[], FlushTurn | None], drive: Callable[[FlushTurn], Awaitable[object]]
+) -> bool:
+    """Run one flush like `run_flush`, with files read and written in a thread. A cancelled task is cancelled.
 
     Args:
         key: The session.
-        turn: The turn; if None, the error is logged.
-        error: Why the driver broke off.
+        begin: Returns the turn, or None if there is none to hold; called in a thread.
+        drive: Runs the turn to its end, awaited.
 
     Returns:
-        Whether there was a turn.
+        Whether a turn was held, whatever its outcome. An error before that is logged.
     """
+    turn: FlushTurn | None = None
+    try:
+        turn = await asyncio.to_thread(begin)
+        if turn is not None:
+            await drive(turn)
+    except Exception as error:  # noqa: BLE001 - as in run_flush
+        await asyncio.to_thread(_broken_off, key, turn, error)
+    return turn is not None
+
+
+def _broken_off(key: str, turn: FlushTurn | None, error: BaseException) -> None:
     if turn is None:
         warn(f"the flush of session {key!r} failed: {error}")
-        return False
-    while turn.open:  # what fails outside of the model fails again: the messages are kept
-        turn.failed(error)
-    return True
+    else:
+        turn.give_up(error)

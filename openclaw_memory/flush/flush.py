@@ -2,21 +2,24 @@
 
 No model is asked here. The caller drives the turn, and the conversation goes on whatever the outcome:
 
-    turn = flush.due(tokens, messages=lambda: about_to_be_lost)     # None: nothing to do
-    while turn and turn.open: try:
-            reply = ask(turn.system_prompt, conversation, turn.prompt, tools=[turn.tool]) except Exception as error:
-            turn.failed(error) else:
+    turn = flush.due(tokens, messages=lambda: about_to_be_lost)  # None: nothing to do
+    while turn and turn.open:
+        try:
+            reply = ask(turn.system_prompt, conversation, turn.prompt, tools=[turn.tool])
+        except Exception as error:
+            turn.failed(error)
+        else:
             turn.replied(reply)
 
 A turn ends as `saved` (something was written), `nothing` (there was nothing to write), `kept` (it failed, and the
 messages are in the session's log) or `lost` (that failed too). Then the cycle is marked as flushed; `flush.compacted()`
-begins the next one. Notes, marks and logs are written under locks: other threads and processes may do the same.
+begins the next one. Notes, marks and logs are written under locks: other threads and processes may do the same. Several
+conversations of one session may be compacted at once, each after a turn of its own.
 """
 
 from __future__ import annotations
 
 import datetime
-import weakref
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -38,7 +41,7 @@ from openclaw_memory.workspace.session_log import log_name
 Outcome: TypeAlias = Literal["saved", "nothing", "kept", "lost"]
 
 FLUSH_TAG = "openclaw:flush"  # marks the model calls of a flush for callbacks and traces
-ATTEMPTS = 3  # as in OpenClaw
+ATTEMPTS = 3  # as in OpenClaw; the driver's limits hold for all of them together
 
 # OpenClaw's words.
 _PROMPT = (
@@ -70,7 +73,7 @@ class Flush:
         chat_type: The kind of chat, by default what `sessions.json` says, else what the key says.
         wrote: Called after something was written.
         clock: Returns the current time.
-        registry: Shared by all flushes of a program, so that a session has one turn at a time.
+        registry: Shared by all flushes of a program.
 
     Raises:
         InvalidInputError: The key or the id is empty.
@@ -116,10 +119,11 @@ class Flush:
         kind: Kind = "chat",
         flushed: bool | None = None,
     ) -> FlushTurn | None:
-        """Return the turn to drive now, or None if no flush is due or another turn of this session is under way.
+        """Return the turn to drive now, or None if no flush is due.
 
-        A turn of another process is given ten minutes, unless a compaction comes next: saving twice is better than
-        losing something.
+        Unless a compaction comes next, no flush is due while another turn of this session is under way; that of another
+        process is given ten minutes. A conversation that is about to be compacted has a turn of its own: saving twice
+        is better than losing something.
 
         Args:
             tokens: The size of the conversation; None or 0 if unknown.
@@ -136,7 +140,7 @@ class Flush:
         if decide(transcript_bytes=size) is None:
             return None
         with self._cycle.lock:
-            if self._cycle.is_held:
+            if self._cycle.is_held and not compacting:
                 return None
             state = self.state
             grown = size - state.compacted_bytes if transcript_bytes is None and size >= state.compacted_bytes else size
@@ -149,12 +153,12 @@ class Flush:
                 return None
             turn = FlushTurn(self, reason, tokens, state.compaction_count, messages, begun)
             # A driver that was broken off lets go of its turn, which then holds up no other.
-            self._cycle.turn = weakref.ref(turn)
+            self._cycle.turns.add(turn)
             return turn
 
     @property
     def is_held(self) -> bool:
-        """Whether a turn of this session is under way in this program; `due` returns None meanwhile."""
+        """Whether a turn of this session is under way in this program."""
         with self._cycle.lock:
             return self._cycle.is_held
 
@@ -201,7 +205,8 @@ class Flush:
 class FlushTurn:
     """One silent turn in up to three attempts. Its driver reports each reply or error until it is no longer `open`.
 
-    `reason` is why the flush is due, `outcome` how it ended.
+    `reason` is why the flush is due, `outcome` how it ended. The driver gives up after `timeout` seconds, and asks the
+    model `max_calls` times at most.
     """
 
     def __init__(
@@ -215,6 +220,7 @@ class FlushTurn:
     ) -> None:
         self.reason = reason
         self.outcome: Outcome | None = None
+        self.timeout, self.max_calls = flush.rules.flush_timeout_seconds, flush.rules.flush_max_calls
         self._flush, self._tokens, self._count, self._messages = flush, tokens, compaction_count, messages
         self._first_day = flush.now(begun).date()
         self._failures = 0
@@ -277,6 +283,15 @@ class FlushTurn:
         if self.open:
             self._missed(f"{type(error).__name__}: {error}")
 
+    def give_up(self, error: BaseException) -> None:
+        """End the turn without another attempt: the messages are kept.
+
+        Args:
+            error: Why no more attempts are made.
+        """
+        if self.open:
+            self._missed(f"{type(error).__name__}: {error}", is_last=True)
+
     def _append(self, arguments: Mapping[str, Any]) -> ToolAnswer:
         if not self.open:
             return ToolAnswer({"status": "not_allowed", "error": "the flush is over: nothing more is written"})
@@ -294,13 +309,13 @@ class FlushTurn:
             self._refused = answer.data["error"]
         return answer
 
-    def _missed(self, why: str) -> None:
+    def _missed(self, why: str, *, is_last: bool = False) -> None:
         self._failures += 1
         self._wrote = False
-        if self._failures < ATTEMPTS:
+        if self._failures < ATTEMPTS and not is_last:
             return
         outcome, fate = self._kept()
-        error = f"{why} ({ATTEMPTS} attempts); {fate}"
+        error = f"{why} ({self._failures} attempt{'s' if self._failures > 1 else ''}); {fate}"
         warn(f"the flush of session {self._flush.key!r} failed: {error}")
         self._end(outcome, error)
 
@@ -309,12 +324,13 @@ class FlushTurn:
         if self._messages is None:
             return "lost", "the caller passed no messages to keep"
         try:
-            added = keep(self._messages(), self._flush.log)
+            added, cut = keep(self._messages(), self._flush.log)
             self._flush.wrote()
         except Exception as error:  # noqa: BLE001 - whatever it is, the user's turn goes on
             return "lost", f"not all messages could be kept in {self._flush.log.path}: {error}"
         when = f"{added} of them since now" if added else "which had them"
-        return "kept", f"the messages are in {self._flush.log.path}, {when}"
+        parted = f"; of {len(cut)} of them not all words ({cut[0]})" if cut else ""
+        return "kept", f"the messages are in {self._flush.log.path}, {when}{parted}"
 
     def _end(self, outcome: Outcome, error: str | None = None) -> None:
         self.outcome = outcome

@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from openclaw_memory.workspace.safe_read import opened
 FILE_NAME = "sessions.json"
 _MAX_BYTES = 64 * 1024 * 1024  # OpenClaw keeps more of a session there than we read
 _ATTEMPTS = 5  # a program that does not know of our lock may write between our reading and our writing
-# Longer than three attempts of a slow model take; after that its process is taken for dead.
+# Longer than a flush of a slow model takes; after that its process is taken for dead.
 _CLAIM_LASTS = datetime.timedelta(minutes=10)
 _MAX_SESSIONS = 1_000
 
@@ -136,7 +137,7 @@ class _Turn(Protocol):
 
 @dataclass(slots=True, eq=False)
 class FlushCycle:
-    """The flushes of one session under its key. Hold `lock` while deciding who holds its turn."""
+    """The flushes of one session under its key. Hold `lock` while deciding whether a turn begins."""
 
     registry: FlushRegistry
     folder: Place
@@ -145,7 +146,8 @@ class FlushCycle:
     begins: bool  # whether the session may take the key from another one; it does so once
     chat_type: ChatType | None
     lock: threading.RLock = field(default_factory=_forks.rlock)
-    turn: Callable[[], _Turn | None] = lambda: None  # a weak reference: a turn that its driver dropped is not held
+    # Under way, or just done. A turn that its driver dropped is not there.
+    turns: weakref.WeakSet[_Turn] = field(default_factory=weakref.WeakSet)
     _seen: SessionState = field(default_factory=SessionState)  # on the disk, while the key was this session's
     _unsaved: dict[str, Any] = field(default_factory=dict)
     _claim: str | None = None  # the time that this program has marked the start of its flush with
@@ -163,9 +165,8 @@ class FlushCycle:
 
     @property
     def is_held(self) -> bool:
-        """Whether a turn of the session is held in this program."""
-        turn = self.turn()
-        return turn is not None and turn.open
+        """Whether a turn of the session is under way in this program."""
+        return any(turn.open for turn in self.turns.copy())
 
     def claim(self, now: datetime.datetime, *, once: bool, force: bool) -> datetime.datetime | None:
         """Mark on disk that the session is flushed from `now` on, unless another program flushes it.

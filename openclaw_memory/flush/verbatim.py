@@ -21,20 +21,24 @@ _NO_MESSAGES = frozenset({"compaction", "custom_message"})
 # What a log entry holds apart from the message itself.
 _OF_THE_ENTRY = frozenset({"id", "timestamp"})
 _ENTRY_BYTES = 1_024  # more than an entry holds apart from its message
+_CALLS = 1_000
 # What is left of a text that is too long for an entry: it fits also where each character takes twelve bytes, as those
 # that are escaped in pairs do.
 _HEAD_CHARS, _TAIL_CHARS = 600_000, 90_000
 _NAME_CHARS = 1_000
 
 
-def keep(messages: Iterable[Message], log: SessionLog) -> int:
-    """Add to the log those messages that it does not have; return how many were added.
+def keep(messages: Iterable[Message], log: SessionLog) -> tuple[int, list[str]]:
+    """Add to the log those messages that it does not have.
 
     A message with an id is known by the id of its entry, others by their content, as often as they are equal. An entry
-    gets the id of its message.
+    gets the id of its message. Of a message that no log can hold, the words are kept, as `holdable` says.
+
+    Returns:
+        How many were added, and for each of those that are not there as a whole, why.
 
     Raises:
-        InvalidInputError: Some are not objects, cannot be written as JSON, or are too long. The others were added.
+        InvalidInputError: Some are not objects. The others were added.
         PathNotAllowedError, WorkspaceError, WriteError: The log cannot be read or written; what was added before stays.
     """
     messages = list(messages)
@@ -46,31 +50,30 @@ def keep(messages: Iterable[Message], log: SessionLog) -> int:
         if entry.get("id") not in named and (message := message_of(entry)):
             there[_whole(masked(message))] += 1
     added = 0
+    cut: list[str] = []
     refusals: list[Exception] = []
     for message in messages:
         try:
             if not _to_be_kept(message) or _id(message) in ids:
                 continue
-            kept = masked({key: value for key, value in message.items() if key != "id"})
-            if there[_whole(kept)] > 0:
-                there[_whole(kept)] -= 1
-                continue
             own = {"id": found} if (found := _id(message)) else {}
-            ids.add(log.append_entry("message", **own, message=kept))
+            entry, why = holdable({"type": "message", **own, "message": _spoken(message)})
+            cut += [why] if why else []
+            if there[_whole(entry["message"])] > 0:
+                there[_whole(entry["message"])] -= 1
+                continue
+            ids.update(log.append_entries([entry]))
         except (InvalidInputError, TypeError, ValueError, RecursionError) as error:
             refusals.append(error)
         else:
             added += 1
     if refusals:
         raise InvalidInputError(f"{len(refusals)} of the messages could not be kept: {refusals[0]}")
-    return added
+    return added, cut
 
 
 def transcribed(log: SessionLog, messages: Sequence[Message]) -> list[Message]:
-    """Add messages to the log in one write, each as often as it is given.
-
-    If a log cannot hold a message (it is not JSON, or too long to be read again), its words are written, the first and
-    the last of very many, with the reason why the rest is missing.
+    """Add messages to the log in one write, each as often as it is given; of some the words alone, see `holdable`.
 
     Args:
         log: The log of the session.
@@ -82,10 +85,25 @@ def transcribed(log: SessionLog, messages: Sequence[Message]) -> list[Message]:
     Raises:
         PathNotAllowedError, WriteError: As `SessionLog.append_entry`. None of them was written.
     """
-    said = [masked({key: value for key, value in message.items() if key != "id"}) for message in messages]
-    whole = [_words_of(message, why) if (why := _why_not(message)) else message for message in said]
-    ids = log.append_entries([{"type": "message", "message": message} for message in whole])
-    return [{**message, "id": entry_id} for message, entry_id in zip(whole, ids, strict=True)]
+    entries = [holdable({"type": "message", "message": _spoken(message)})[0] for message in messages]
+    ids = log.append_entries(entries)
+    return [{**entry["message"], "id": entry_id} for entry, entry_id in zip(entries, ids, strict=True)]
+
+
+def holdable(entry: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return an entry as a log can hold it, and why it is not there as a whole; "" if it is.
+
+    Of a message or summary that is not JSON, or too long to be read again, the words are left, the first and the last
+    of very many, with the reason why the rest is missing, and its tool calls without their arguments.
+
+    Args:
+        entry: The entry.
+    """
+    if not (why := _why_not(entry)):
+        return dict(entry), ""
+    if isinstance(message := entry.get("message"), Mapping):
+        return {**entry, "message": _words_of(message, why)}, why
+    return {**entry, "summary": _in_short(str(entry.get("summary", "")), why)}, why
 
 
 def messages_since(log: SessionLog, start: int) -> list[Message]:
@@ -113,10 +131,18 @@ def masked(value: Any) -> Any:
     return value
 
 
-def _why_not(message: Message) -> str:
-    """Return why a log cannot hold a message; "" if it can."""
+def _spoken(message: Message) -> dict[str, Any]:
+    """Return a message without its id, and with the secrets masked, as far as it can be read."""
     try:
-        size = len(json.dumps(message, allow_nan=False, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+        return {key: masked(value) for key, value in message.items() if key != "id"}
+    except RecursionError:  # blocks within blocks without an end: what is left of them has its words masked
+        return _words_of({**message, "content": redact_talk(text_of(message))}, "it is nested too deeply")
+
+
+def _why_not(entry: Mapping[str, Any]) -> str:
+    """Return why a log cannot hold an entry; "" if it can."""
+    try:
+        size = len(json.dumps(entry, allow_nan=False, ensure_ascii=False).encode("utf-8", "surrogatepass"))
     except (TypeError, ValueError, RecursionError) as error:
         return f"it cannot be written as JSON: {error}"
     if size + _ENTRY_BYTES <= MAX_LINE_BYTES:
@@ -127,9 +153,19 @@ def _why_not(message: Message) -> str:
 def _words_of(message: Message, why: str) -> dict[str, Any]:
     names = ("role", "toolCallId", "toolName")
     known = {name: message[name][:_NAME_CHARS] for name in names if isinstance(message.get(name), str)}
-    said = in_short(text_of(message), _HEAD_CHARS, _TAIL_CHARS, "this message")
-    texts = [said] if said.strip() else []
-    return {**known, "content": [{"type": "text", "text": "\n".join([*texts, f"[not all is kept: {why}]"])}]}
+    blocks = message.get("content")
+    calls = [
+        {"type": block["type"], "id": str(block.get("id"))[:_NAME_CHARS], "name": str(block.get("name"))[:_NAME_CHARS]}
+        | {"arguments": {}}
+        for block in (blocks if isinstance(blocks, list) else [])[:_CALLS]
+        if isinstance(block, Mapping) and block.get("type") == "toolCall"
+    ]
+    return {**known, "content": [{"type": "text", "text": _in_short(text_of(message), why)}, *calls]}
+
+
+def _in_short(text: str, why: str) -> str:
+    said = in_short(text, _HEAD_CHARS, _TAIL_CHARS, "this message")
+    return "\n".join([*([said] if said.strip() else []), f"[not all is kept: {why}]"])
 
 
 def _to_be_kept(message: Message) -> bool:

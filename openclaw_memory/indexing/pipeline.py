@@ -25,7 +25,6 @@ from openclaw_memory.text.front_matter import (
     FrontMatter,
     embedding_of,
     front_matter_end,
-    id_of,
     parse,
 )
 from openclaw_memory.text.redaction import redact
@@ -43,7 +42,9 @@ from openclaw_memory.types import (
 )
 from openclaw_memory.types.where import Scalar, kind_of
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, date_terms, is_date_title, name_of, note_date
+from openclaw_memory.workspace.document_cache import id_of
+from openclaw_memory.workspace.documents import name_of
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, date_terms, is_date_title, note_date
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, Part
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import StoreError, remedy
-from openclaw_memory.store.connection import BUSY_TIMEOUT_MS, Connections, connect, create_file, fetch
+from openclaw_memory.store import connection
+from openclaw_memory.store.connection import Connections, connect, create_file, fetch
 
 if TYPE_CHECKING:
     import apsw
@@ -71,7 +72,7 @@ def settle(db: apsw.Connection, tries: int | None = None) -> bool:
         # Nothing is left to be moved, which would be done under the write lock: the log, as large as the index, is cut.
         return fetch(db, "PRAGMA wal_checkpoint(TRUNCATE)")[0][:1] == (0,)
     finally:
-        db.set_busy_timeout(BUSY_TIMEOUT_MS)
+        db.set_busy_timeout(connection.BUSY_TIMEOUT_MS)
 
 
 def remove(built: Connections) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable
+from hashlib import blake2b
 
 from openclaw_memory._safe import in_one_line
 from openclaw_memory.errors import InvalidInputError
@@ -26,6 +27,8 @@ _NO_LABEL = re.compile(r'[<>"]+')
 # So many digits of the mark are in each citation inside of a fence: a note that was written before guesses them in one
 # of four billion.
 _SHORT = 8
+# Known to this process alone. What is shown again unchanged has the same mark, so that a provider's prompt cache holds.
+_KEY = os.urandom(32)
 
 
 def fenced(text: str, label: str, mark: str | None = None) -> str:
@@ -37,15 +40,15 @@ def fenced(text: str, label: str, mark: str | None = None) -> str:
     Args:
         text: The recalled text.
         label: Where the text is from; shown in the opening line.
-        mark: 16 hex digits; random where None.
+        mark: 16 hex digits that the text cannot hold; None derives them from the text and a secret of this process.
 
     Raises:
         InvalidInputError: `mark` is not 16 hex digits.
     """
-    mark = os.urandom(8).hex() if mark is None else mark
+    mark = _mark_of(label, text) if mark is None else mark
     if not _MARK.fullmatch(mark):
         raise InvalidInputError(
-            f"the mark of a fence must be 16 digits of 0-9a-f, not {mark!r}: leave it out for a random one"
+            f"the mark of a fence must be 16 digits of 0-9a-f, not {mark!r}: leave it out for one that no text can hold"
         )
     origin = _NO_LABEL.sub(" ", in_one_line(harmless(label))).strip()
     return f'<{NAME} id="{mark}" from="{origin}">\n{harmless(text)}\n</{NAME} id="{mark}">'
@@ -60,14 +63,23 @@ def fenced_results(results: Iterable[tuple[str, str]], label: str = "memory", ma
     Args:
         results: The citation and the text of each result.
         label: Where they are from; shown in the opening line.
-        mark: 16 hex digits that no note can hold; random where None.
+        mark: 16 hex digits that no note can hold; None derives them from the results and a secret of this process.
 
     Raises:
         InvalidInputError: `mark` is not 16 hex digits.
     """
-    mark = os.urandom(8).hex() if mark is None else mark
+    results = list(results)
+    mark = _mark_of(label, *(part for result in results for part in result)) if mark is None else mark
     shown = (f"[{in_one_line(place)} {mark[:_SHORT]}]\n{text}" for place, text in results)
     return fenced("\n\n".join(shown), label, mark)
+
+
+def _mark_of(*parts: str) -> str:
+    """Return a mark for these texts: none of them can hold it, as it depends on every character of them."""
+    mark = blake2b(key=_KEY, digest_size=8)
+    for part in parts:
+        mark.update(f"{len(part)}:{part}".encode("utf-8", "surrogatepass"))
+    return mark.hexdigest()
 
 
 def results_in(block: str) -> tuple[str, list[str], str]:

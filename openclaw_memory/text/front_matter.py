@@ -82,14 +82,6 @@ def embedding_of(file: str, fields: Mapping[str, Any]) -> Embedding | None:
     return Embedding(str(said[MODEL]), dims if isinstance(dims, int) else 0, key, vector)
 
 
-def id_of(matter: FrontMatter) -> str | None:
-    """Return the id of a document; a number, as a person may write it, counts as its digits."""
-    doc_id = matter.fields.get("id")
-    if isinstance(doc_id, int) and not isinstance(doc_id, bool):
-        return str(doc_id)
-    return doc_id if isinstance(doc_id, str) and doc_id.strip() else None
-
-
 def front_matter_end(text: str) -> int:
     """Return how many characters of a file precede the text of its document; 0 if no program wrote it."""
     opening = _OPENING.match(text) if text.startswith("---") else None

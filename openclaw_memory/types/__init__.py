@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from openclaw_memory.types.protocols import (
         Build,
         Embedder,
-        ServiceEmbedder,
         Store,
         WordVectorEmbedder,
         gather_candidates,
@@ -53,7 +52,6 @@ __all__ = [
     "MemoryFile",
     "Progress",
     "SearchResult",
-    "ServiceEmbedder",
     "Skipped",
     "Source",
     "SourceHits",
@@ -78,7 +76,7 @@ _MODULES = {
         *("CandidateRequest", "Candidates", "Chunk", "ChunkRow", "FileRecord", "Hit", "IndexMeta", "Matrix"),
         *("SourceHits", "StoreInfo", "StoredChunk", "Vector"),
     ),
-    "protocols": ("Build", "Embedder", "ServiceEmbedder", "Store", "WordVectorEmbedder", "gather_candidates"),
+    "protocols": ("Build", "Embedder", "Store", "WordVectorEmbedder", "gather_candidates"),
     "results": ("Progress", "SearchResult", "Status", "SyncReport"),
     "where": ("Where",),
 }

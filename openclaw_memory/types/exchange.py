@@ -27,6 +27,7 @@ class Document:
             needs to restore its own object.
         model: The identity of the model whose vector came with the document, or "".
         line: The line of its file, 1-based, where the text begins; 0 before it is written.
+        collection: The collection that it was added to, or "".
     """
 
     id: str
@@ -36,6 +37,7 @@ class Document:
     fields: Mapping[str, Any] = field(default_factory=dict)
     model: str = ""
     line: int = field(default=0, compare=False)  # the same document may be moved, and gets other fields
+    collection: str = ""
 
     @property
     def citation(self) -> str:

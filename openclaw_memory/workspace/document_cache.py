@@ -26,7 +26,6 @@ from openclaw_memory.text.front_matter import (
     FrontMatter,
     embedding_of,
     front_matter_end,
-    id_of,
     parse,
 )
 from openclaw_memory.text.redaction import redact
@@ -48,15 +47,18 @@ _BYTES_BESIDE = 1024  # of Python's objects, for each file
 _TICK_NS = 20_000_000
 _COARSE_TICK_NS = 2_000_000_000
 
+# Stands around the name of a collection in the key of a document, and begins no id.
+_MARK = "\x1f"
+
 _Stamp: TypeAlias = tuple[int, int, int, int]
 
 
 class CachedDocument(NamedTuple):
     """What a file holds. `content` has its secrets masked, or is missing for a file that no program wrote.
 
-    `doc_id` is missing if it cannot be read. `is_text` is false for a missing file, or one without text. A content is
-    the same object as long as the file is the same, and must not be changed. Its text begins at `line`. `embedding` is
-    what the file says of the vector that came with it.
+    `doc_id` is its key, see `key_of`, and missing if it cannot be read. `is_text` is false for a missing file, or one
+    without text. A content is the same object as long as the file is the same, and must not be changed. Its text begins
+    at `line`. `embedding` is what the file says of the vector that came with it.
     """
 
     doc_id: str | None
@@ -112,7 +114,7 @@ class DocumentCache:
         """Return what `load` returns, or None if there is no readable file: a search goes on with the others."""
         try:
             seen = self.load(path)
-        except (NotFoundError, WorkspaceError):
+        except (NotFoundError, PathNotAllowedError, WorkspaceError):
             return None
         return seen if seen.is_text else None
 
@@ -210,6 +212,35 @@ class DocumentCache:
             return _stamp(os.lstat(os.path.join(self._base, path)))
         except (OSError, ValueError):
             return None
+
+
+def key_of(collection: str, doc_id: str) -> str:
+    """Return what names a document in all of a memory: its id, after the name of its collection if it is in one.
+
+    Raises:
+        InvalidInputError: The name or the id could be taken for those of another one.
+    """
+    if isinstance(doc_id, str) and (_MARK in collection or doc_id.startswith(_MARK)):
+        raise InvalidInputError(f"{doc_id!r} cannot be a name: leave out the control character {_MARK!r}")
+    return f"{_MARK}{collection}{_MARK}{doc_id}" if collection else doc_id
+
+
+def parts_of(key: str) -> tuple[str, str]:
+    """Return the collection, or "", and the id that `key_of` was given."""
+    if not isinstance(key, str) or not key.startswith(_MARK):
+        return "", key
+    _, collection, doc_id = key.split(_MARK, 2)
+    return collection, doc_id
+
+
+def id_of(matter: FrontMatter) -> str | None:
+    """Return the key of a document; an id that is a number, as a person may write it, counts as its digits."""
+    doc_id, collection = matter.fields.get("id"), matter.fields.get("collection")
+    if isinstance(doc_id, int) and not isinstance(doc_id, bool):
+        doc_id = str(doc_id)
+    if not isinstance(doc_id, str) or not doc_id.strip() or doc_id.startswith(_MARK):
+        return None
+    return key_of(collection if isinstance(collection, str) else "", doc_id)
 
 
 def without_vector(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import count
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from openclaw_memory.config import FilesConfig
@@ -29,9 +29,9 @@ from openclaw_memory.workspace.atomic import (
     replace_files,
     writing,
 )
-from openclaw_memory.workspace.document_cache import DocumentCache, without_vector
+from openclaw_memory.workspace.document_cache import DocumentCache, key_of, parts_of, without_vector
 from openclaw_memory.workspace.journal import checked_text, day_path
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, NOTES_FOLDER, Place, locate, name_of, note_date
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, NOTES_FOLDER, Place, locate, note_date
 from openclaw_memory.workspace.safe_read import decode, read_place
 from openclaw_memory.workspace.scan import notes_below
 
@@ -113,13 +113,15 @@ def file_name(doc_id: str) -> str:
     return f"{safe}-{sha256(doc_id.encode()).hexdigest()[:12]}".lstrip("-")
 
 
-def path_of(doc_id: str) -> str:
-    """Return the path of the document with this id, unless a person's file had that name, or a person moved it.
+def path_of(key: str) -> str:
+    """Return the path of the document with this key, unless a person's file had that name, or a person moved it.
 
     Raises:
         InvalidInputError: As `file_name`.
     """
-    return f"{DOCUMENTS_FOLDER}/{file_name(doc_id)}.md"
+    collection, doc_id = parts_of(key)
+    folder = f"{DOCUMENTS_FOLDER}/{file_name(collection)}" if collection else DOCUMENTS_FOLDER
+    return f"{folder}/{file_name(doc_id)}.md"
 
 
 def write(root: Path, rules: FilesConfig, documents: Sequence[Fields]) -> list[str]:
@@ -145,7 +147,7 @@ def upsert(
     look: Callable[[Iterable[str]], Whereabouts],
     vectors: tuple[str, int] | None = None,
 ) -> Upserted:
-    """Write documents by their ids, in the files that have them or in new ones; `look` says where these are.
+    """Write documents by their keys, in the files that have them or in new ones; `look` says where these are.
 
     If a person's file has the name of a new one, the document gets another name. `vectors` is the model whose vectors
     come with these documents, and their dimensions.
@@ -154,18 +156,20 @@ def upsert(
         InvalidInputError, PathNotAllowedError, WriteError: As `write`.
         EmbedderError: Other documents came with vectors that cannot be compared with these. Nothing was written.
     """
-    names = {doc_id: file_name(doc_id) for doc_id in documents}
+    names = {key: path_of(key) for key in documents}
     with writing(root, DOCUMENTS_FOLDER):
         there = look(documents)
         if vectors is not None:
             _check_comparable(vectors, there.models)
         taken: set[str] = set()
         placed: list[Fields] = []
-        for doc_id, (fields, text) in documents.items():
-            known = there.paths.get(doc_id)
-            path = known[0] if known else f"{DOCUMENTS_FOLDER}/{_free(names[doc_id], there.names, taken)}.md"
-            placed.append(Fields(path, {"id": doc_id, **fields}, text))
-        paths = {doc_id: one.path for doc_id, one in zip(documents, placed, strict=True)}
+        for key, (fields, text) in documents.items():
+            collection, doc_id = parts_of(key)
+            known = there.paths.get(key)
+            path = known[0] if known else _free(names[key], there.names, taken)
+            own = {"collection": collection} if collection else {}
+            placed.append(Fields(path, {"id": doc_id, **own, **fields}, text))
+        paths = {key: one.path for key, one in zip(documents, placed, strict=True)}
         embeddings: dict[str, Embedding] = {}
         return Upserted(paths, _write(root, rules, placed, embeddings), embeddings, there.is_followed)
 
@@ -217,10 +221,11 @@ def below(
 def paths_by_id(
     root: Path, rules: FilesConfig, cache: DocumentCache, wanted: Iterable[str] = ()
 ) -> dict[str, list[str]]:
-    """Return the files of each document by its id: several if a person has copied it, the one named after it first.
+    """Return the files of each document by its key: several if a person has copied it, the one named after it first.
 
-    A document whose id a person has removed or damaged is found by its file name: as the one of the `wanted` ids that
-    leads to this name, or with the name as its id. It comes after those that have that id.
+    A document whose id a person has removed or damaged is found by its file name: as the one of the `wanted` keys that
+    leads to this name, or with the name as its id, in the collection that its folder is named after. It comes after
+    those that have that id.
     """
     names = {path_of(doc_id): doc_id for doc_id in wanted}
     found: dict[str, list[str]] = {}
@@ -241,6 +246,13 @@ def paths_by_id(
         found.setdefault(name, []).append(path)
     cache.forget_all_but(seen, DOCUMENTS_FOLDER)
     return found
+
+
+def name_of(path: str) -> str:
+    """Return the key of a document whose id cannot be read: the name of its file, in the collection of its folder."""
+    file = PurePosixPath(path)
+    folder = file.parent.relative_to(DOCUMENTS_FOLDER).parts
+    return key_of(folder[0] if folder else "", file.stem)
 
 
 def _write(
@@ -399,22 +411,15 @@ def _not_ours(path: str, what: str) -> PathNotAllowedError:
     )
 
 
-def names_taken(root: Path) -> set[str]:
-    """Return the names in the folder of documents, as `Whereabouts` has them."""
-    try:
-        return {folded(name) for name in os.listdir(root / DOCUMENTS_FOLDER)}
-    except FileNotFoundError:
-        return set()
+def folded(path: str) -> str:
+    """Return the path of a file without its ending, as a disk that ignores case compares it."""
+    return path.casefold().removesuffix(".md")
 
 
-def folded(name: str) -> str:
-    """Return the name of a file without its ending, as a disk that ignores case compares it."""
-    return name.casefold().removesuffix(".md")
-
-
-def _free(name: str, there: AbstractSet[str], taken: set[str]) -> str:
-    """Return `name`, or if it is taken, the first numbered one that is free; it is taken from now on."""
+def _free(path: str, there: AbstractSet[str], taken: set[str]) -> str:
+    """Return `path`, or if its name is taken, the first numbered one that is free; it is taken from now on."""
+    name = path.removesuffix(".md")
     numbered = (name if number == 1 else f"{name}-{number}" for number in count(1))
     free = next(one for one in numbered if one not in taken and one not in there)
     taken.add(free)
-    return free
+    return f"{free}.md"

@@ -91,11 +91,6 @@ def is_memory(root: Path, rules: FilesConfig, path: str) -> bool:
     return _allowed(root, rules, path) is not None
 
 
-def name_of(path: str) -> str:
-    """Return the name of a file, without its ending."""
-    return posixpath.splitext(posixpath.basename(path))[0]
-
-
 def is_transcript(path: str) -> bool:
     """Return whether the path of a memory file is that of a transcript."""
     return path.startswith(_BELOW_TRANSCRIPTS) and path.endswith(TRANSCRIPT_SUFFIX)

@@ -23,7 +23,12 @@ def watching(notes):
 
     def start(*options: str) -> subprocess.Popen[str]:
         arguments = [*COMMAND, "--workspace", str(notes), *options]
-        started.append(subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        # A shell that started the tests in the background ignores Ctrl-C, and so would the command.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            started.append(subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        finally:
+            signal.signal(signal.SIGINT, before)
         return started[-1]
 
     yield start

@@ -124,7 +124,9 @@ def acknowledged(workers: list[Worker], kind: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("kills", [20, pytest.param(900, marks=pytest.mark.endurance)])
+@pytest.mark.parametrize(
+    "kills", [10, pytest.param(60, marks=pytest.mark.nightly), pytest.param(900, marks=pytest.mark.endurance)]
+)
 def test_whatever_is_killed_nothing_acknowledged_is_lost_and_the_index_equals_a_fresh_one(tmp_path, kills):
     notes = tmp_path / "notes"
     (notes / "memory").mkdir(parents=True)

@@ -154,6 +154,44 @@ def test_before_a_summary_what_it_takes_is_flushed_unless_it_was(saved):
     assert saved.flushes[-1] == ("other", ["What was before a restart."])
 
 
+@pytest.mark.parametrize("ends", ["And?", "Shall I go on?", "continue"])
+def test_a_conversation_that_begins_and_ends_like_another_one_is_not_taken_for_it(saved, ends):
+    detector = watch(saved)
+    for number in range(3):
+        talk = [user("Hello."), assistant("Hi."), user(f"Fact {number}."), assistant("Noted."), user(ends)]
+        call(detector, talk, tokens=199_000)
+        detector.summary_started("main", [user("Sum up: " + " ".join(text for _, text in talk))])
+    assert {"Fact 0.", "Fact 1.", "Fact 2."} <= saved.texts
+    assert len(saved.flushes) == 3
+
+
+def test_the_same_answer_to_another_question_is_new(saved):
+    detector = watch(saved)
+    call(detector, [user("Is it blue?"), assistant("Yes."), user("Is it red?"), assistant("No.")], tokens=199_000)
+    call(detector, [user("Is it blue?"), assistant("No."), user("Is it red?"), assistant("Yes.")], key="main")
+    detector.finished()
+    assert saved.flushes[1][1] == ["No.", "Is it red?", "Yes.", "ok"]
+
+
+def test_a_call_of_a_tool_without_words_does_not_make_the_rest_new(saved):
+    detector = watch(saved)
+    talk = [user("a"), assistant(""), user("b"), assistant("c")]
+    call(detector, talk, "d", tokens=199_000)
+    detector.summary_started("main", [user("Sum up: a, b, c")])
+    assert len(saved.flushes) == 1
+
+
+def test_that_a_conversation_is_no_longer_watched_is_said_once(saved, caplog):
+    detector = watch(saved)
+    for _ in range(2):
+        for number in range(6):
+            call(detector, [user(f"Title {number}")])
+    assert not caplog.records
+    for number in range(6):
+        call(detector, [user(f"Hello {number}"), assistant("Hi."), user("Go on.")])
+    assert caplog.text.count("name the thread or session of each call") == 1
+
+
 def test_a_finished_conversation_is_flushed_of_what_is_new(saved):
     detector = watch(saved)
     call(detector, [user("a")], key="one", tokens=199_000)

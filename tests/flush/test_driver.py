@@ -1,6 +1,9 @@
 """How a flush turn is driven: attempts, parts, and what calls of tools are answered with."""
 
 import asyncio
+import contextlib
+import dataclasses
+import threading
 
 import pytest
 from hypothesis import given, settings
@@ -8,18 +11,10 @@ from hypothesis import strategies as st
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import EmbeddingConfig
-from openclaw_memory.flush import answer_tool_call, as_single_prompt, drive_flush, prompt_of, run_flush
+from openclaw_memory.flush import FlushModel, ModelReply, adrive_flush, drive_flush, run_flush
 from openclaw_memory.flush.driver import SMALLEST_PART, parts
 
 TOO_LONG = ValueError("maximum context length exceeded")
-
-
-def size(conversation):
-    return len(text(conversation))
-
-
-def text(conversation):
-    return conversation if isinstance(conversation, str) else "".join(conversation)
 
 
 @pytest.fixture
@@ -33,22 +28,42 @@ def turn(memory):
     return memory.flush("talk").due(100, compacting=True, messages=list)
 
 
-def drive(turn, conversation, reply, room=None):
-    """Drive a turn with a model that `reply` speaks for; returns what it was shown."""
-    seen = []
+def model_of(reply, seen, *, room=None, can_call=True):
+    """A model that `reply` speaks for, given the conversation or part that it is shown, and how often it was asked.
 
-    def model_turn(part):
-        seen.append(part)
-        return (yield part)
+    Its messages are texts; what it was shown of the conversation is added to `seen`.
+    """
 
-    def ask(part):
-        said = reply(part, len(seen))
+    def ask(messages):
+        shown = messages[1:-1] or [messages[0].partition("or a part of it, as text:\n\n")[2].rpartition("\n\nPre-")[0]]
+        seen.append(shown)
+        said = reply("".join(shown), len(seen))
         if isinstance(said, BaseException):
             raise said
-        return said
+        return said if isinstance(said, ModelReply) else ModelReply(said, said)
 
-    drive_flush(turn, conversation, model_turn, ask, room=room, size=size, text=text)
+    return FlushModel(
+        ask,
+        system=str,
+        user=str,
+        answer=lambda call_id, name, text: f"{call_id} {name} {text}",
+        size=lambda messages: sum(map(len, messages)),
+        text="".join,
+        can_call=can_call,
+        room=room,
+    )
+
+
+def drive(turn, conversation, reply, **options):
+    """Drive a turn with a model that `reply` speaks for; returns what it was shown."""
+    seen = []
+    turn.max_calls = options.pop("max_calls", 1_000)
+    drive_flush(turn, conversation, model_of(reply, seen, **options))
     return seen
+
+
+def calling(*calls):
+    return ModelReply("call", "", calls)
 
 
 def test_a_conversation_that_fits_is_shown_as_it_is_and_once(turn):
@@ -60,42 +75,153 @@ def test_a_conversation_that_fits_is_shown_as_it_is_and_once(turn):
     "said", [ValueError("no"), asyncio.CancelledError(), "Hello."], ids=["raises", "cancels", "answers"]
 )
 def test_an_attempt_that_fails_is_followed_by_two_with_the_text(turn, said):
-    assert drive(turn, ["one", "two"], lambda *_: said) == [["one", "two"], "onetwo", "onetwo"]
+    assert drive(turn, ["one", "two"], lambda *_: said) == [["one", "two"], ["onetwo"], ["onetwo"]]
     assert turn.outcome == "kept"
 
 
 def test_what_is_too_long_is_shown_in_parts_that_are_the_whole(turn):
     conversation = [f"line {number}\n" for number in range(400)]
-    seen = drive(turn, conversation, lambda *_: "NO_REPLY", room=500)
-    assert "".join(seen) == text(conversation)
+    seen = ["".join(shown) for shown in drive(turn, conversation, lambda *_: "NO_REPLY", room=500)]
+    assert "".join(seen) == "".join(conversation)
     assert all(part.endswith("\n") and len(part) <= 500 for part in seen)
     assert turn.outcome == "nothing"
 
 
 def test_what_the_model_finds_too_long_is_halved_until_it_does_not(turn):
-    conversation = ["x" * 4_000]
-    seen = drive(turn, conversation, lambda part, _: TOO_LONG if size(part) > 1_200 else "NO_REPLY")
-    assert "".join(part for part in seen if size(part) <= 1_200) == text(conversation)
+    seen = drive(turn, ["x" * 4_000], lambda part, _: TOO_LONG if len(part) > 1_200 else "NO_REPLY")
+    assert "".join(part for [part] in seen if len(part) <= 1_200) == "x" * 4_000
     assert turn.outcome == "nothing"
 
 
 def test_a_model_that_takes_not_even_a_small_part_is_given_up(turn):
     seen = drive(turn, ["x" * 4_000], lambda *_: TOO_LONG)
     assert turn.outcome == "kept"
-    assert min(map(size, seen)) >= SMALLEST_PART // 2
+    assert min(len(part) for [part] in seen) >= SMALLEST_PART // 2
 
 
 def test_a_part_that_is_done_is_not_shown_again_by_the_next_attempt(turn):
     conversation = ["a" * 300 + "\n", "b" * 300 + "\n"]
     seen = drive(turn, conversation, lambda _, asked: "Hello." if asked == 2 else "NO_REPLY", room=301)
-    assert seen == [conversation[0], conversation[1], conversation[1]]
+    assert seen == [conversation[:1], conversation[1:], conversation[1:]]
 
 
 def test_a_part_that_is_answered_with_words_and_no_note_fails_the_attempt(turn):
     conversation = ["a" * 300 + "\n", "b" * 300 + "\n"]
     seen = drive(turn, conversation, lambda _, asked: "Hello." if asked == 1 else "NO_REPLY", room=301)
-    assert seen == [conversation[0], conversation[0], conversation[1]]
+    assert seen == [conversation[:1], conversation[:1], conversation[1:]]
     assert turn.outcome == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("reply", "most"),
+    [
+        (lambda *_: calling(("a", "rm", {"path": "/"})), 8),
+        (lambda *_: calling(("a", "memory_append", {"text": 3})), 8),
+        (lambda *_: TOO_LONG, 8),
+        (lambda *_: "Hello.", 3),
+        (lambda *_: ValueError("down"), 3),
+    ],
+    ids=["calls something else", "calls wrongly", "always too long", "says something else", "raises"],
+)
+def test_a_stubborn_model_is_asked_no_more_often_than_the_settings_allow(memory, turn, reply, most):
+    assert len(drive(turn, ["x" * 9_000], reply, max_calls=memory.config.compaction.flush_max_calls)) == most
+    assert turn.outcome == "kept"
+
+
+def test_what_the_calls_do_not_cover_is_kept_and_what_was_covered_is_saved(memory):
+    said = [{"role": "user", "content": f"{name * 300}\n"} for name in "abcd"]
+    turn = memory.flush("talk").due(100, compacting=True, messages=lambda: said)
+    note = calling(("1", "memory_append", {"text": "The boiler code is 4711."}))
+    seen = drive(
+        turn,
+        [message["content"] for message in said],
+        lambda part, _: note if part.startswith("a") and len(seen_notes(memory)) == 0 else "NO_REPLY",
+        room=301,
+        max_calls=4,
+    )
+    assert len(seen) == 4
+    assert turn.outcome == "kept"
+    assert "4711" in seen_notes(memory)
+    assert len(memory.flush("talk").log.messages()) == 4
+    assert "compaction.flush_max_calls" in memory.status().flush["talk"]
+
+
+def seen_notes(memory):
+    return "".join(path.read_text() for path in (memory.workspace.root / "memory").glob("*.md"))
+
+
+def test_a_model_that_writes_without_end_has_saved(turn):
+    numbers = iter(range(100))
+    seen = drive(
+        turn,
+        ["one"],
+        lambda *_: calling(("a", "memory_append", {"text": f"Note {next(numbers)}."})),
+        max_calls=4,
+    )
+    assert (len(seen), turn.outcome) == (4, "saved")
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_model_that_hangs_does_not_hold_up_the_user(memory, is_async):
+    said = [{"role": "user", "content": "The boiler code is 4711."}]
+    turn = memory.flush("talk").due(100, compacting=True, messages=lambda: said)
+    turn.timeout, may_end, asked = 0.05, threading.Event(), []
+
+    def hangs(*_):
+        asked.append(1)
+        may_end.wait(60)
+        return calling(("a", "memory_append", {"text": "too late"}))
+
+    model = model_of(hangs, [])
+
+    async def ask(_messages):
+        asked.append(1)
+        while not may_end.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+
+    async def awaited():
+        await adrive_flush(turn, ["one"], dataclasses.replace(model, ask=ask))
+        may_end.set()
+
+    asyncio.run(awaited()) if is_async else drive_flush(turn, ["one"], model)
+    may_end.set()
+    assert (len(asked), turn.outcome) == (1, "kept")
+    assert "4711" in (memory.workspace.root / memory.flush("talk").log.path).read_text()
+    assert "compaction.flush_timeout_seconds" in memory.status().flush["talk"]
+    assert not seen_notes(memory)
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), LookupError("no such model")])
+async def test_an_awaited_model_that_gives_up_its_task_fails_an_attempt(turn, error):
+    model = model_of(lambda *_: "", [])
+
+    async def ask(_messages):
+        raise error
+
+    await adrive_flush(turn, ["one"], dataclasses.replace(model, ask=ask))
+    assert turn.outcome == "kept"
+    assert type(error).__name__ in turn._flush.state.flush_error
+
+
+async def test_a_task_that_is_cancelled_stops_asking(turn):
+    began, stopped = asyncio.Event(), asyncio.Event()
+    model = model_of(lambda *_: "", [])
+
+    async def ask(_messages):
+        began.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            stopped.set()
+
+    task = asyncio.create_task(adrive_flush(turn, ["one"], dataclasses.replace(model, ask=ask)))
+    await began.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await stopped.wait()
+    assert turn.open
 
 
 @settings(max_examples=60)
@@ -107,28 +233,49 @@ def test_parts_are_the_whole_text_and_none_is_longer_than_there_is_room(whole, r
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "status"),
+    ("name", "arguments", "status", "calls"),
     [
-        ("memory_append", {"text": "The boiler code is 4711."}, "ok"),
-        ("memory_append", {"text": 3}, "invalid"),
-        ("memory_append", "text", "invalid"),
-        ("rm", {"path": "/"}, "invalid"),
+        ("memory_append", {"text": "The boiler code is 4711."}, "ok", 2),
+        ("memory_append", {"text": 3}, "invalid", 4),
+        ("memory_append", "text", "invalid", 4),
+        (None, {}, "invalid", 4),
+        ("rm", {"path": "/"}, "invalid", 4),
     ],
     ids=str,
 )
-def test_a_call_is_answered_and_no_other_tool_is_there(turn, name, arguments, status):
-    answer = answer_tool_call(turn, name, arguments)
-    assert answer.data["status"] == status
-    assert answer.ok is (status == "ok")
+def test_a_call_is_answered_and_no_other_tool_is_there(turn, name, arguments, status, calls):
+    shown = []
+
+    def reply(_part, asked):
+        return calling(("c1", name, arguments)) if asked == 1 else "NO_REPLY" if status == "ok" else "Hm."
+
+    model = model_of(reply, [])
+    ask = model.ask
+    drive_flush(turn, ["one"], dataclasses.replace(model, ask=lambda messages: shown.append(messages) or ask(messages)))
+    assert len(shown) == calls
+    assert shown[1][:-1] == [*shown[0], "call"]
+    assert shown[1][-1].startswith(f"c1 {name or ''} ")
+    assert f'"status": "{status}"' in shown[1][-1].replace('":"', '": "')
 
 
-def test_a_model_without_tools_is_asked_for_the_notes_themselves(turn):
-    assert "You have no tools here" not in prompt_of(turn, can_call=True)
-    assert prompt_of(turn, can_call=False).startswith(f"{turn.prompt}\n\nYou have no tools here")
+def test_a_model_without_tools_is_asked_for_the_notes_themselves_and_once(memory, turn):
+    asked = []
+    model = model_of(lambda *_: "The boiler code is 4711.", [], can_call=False)
+    ask = model.ask
+    drive_flush(turn, ["one"], dataclasses.replace(model, ask=lambda messages: asked.extend(messages) or ask(messages)))
+    assert asked[-1].startswith(f"{turn.prompt}\n\nYou have no tools here")
+    assert (len(asked), turn.outcome) == (3, "saved")
+    assert "4711" in seen_notes(memory)
 
 
 def test_a_text_is_in_one_message_between_the_prompts(turn):
-    whole = as_single_prompt(turn, "User: Hi.", can_call=True)
+    asked = []
+    model = model_of(lambda *_: "NO_REPLY", [])
+    ask = model.ask
+    drive_flush(
+        turn, "User: Hi.", dataclasses.replace(model, ask=lambda messages: asked.extend(messages) or ask(messages))
+    )
+    [whole] = asked
     assert whole.startswith(turn.system_prompt)
     assert whole.endswith(turn.prompt)
     assert "\n\nUser: Hi.\n\n" in whole

@@ -15,6 +15,7 @@ import pytest
 
 from openclaw_memory.config import JournalConfig, SessionsConfig
 from openclaw_memory.config.sections import CompactionConfig
+from openclaw_memory.conversation import text_of
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import Flush
 from openclaw_memory.flush import state as state_module
@@ -24,6 +25,7 @@ from openclaw_memory.text.fence import fenced
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.workspace import Workspace, atomic
 from openclaw_memory.workspace.paths import transcripts_place
+from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
 
 
 def update_state(folder, key, **changes):
@@ -144,11 +146,11 @@ def test_the_state_outlives_the_process(flush_of):
     assert flush_of().due(176_000) is not None
 
 
-def test_while_a_turn_is_held_no_other_is(flush):
+def test_while_a_turn_is_held_no_other_is_due_by_the_threshold(flush):
     assert not flush.is_held
     turn = flush.due(176_000)
     assert flush.is_held
-    assert flush.due(180_000, compacting=True) is None
+    assert flush.due(180_000) is None
     turn.replied("NO_REPLY")
     assert turn.outcome == "nothing"
     assert not flush.is_held
@@ -525,9 +527,7 @@ def broken():
     raise KeyError("no messages")
 
 
-@pytest.mark.parametrize(
-    "messages", [None, broken, lambda: [{"role": "user", "content": object()}]], ids=["none", "raise", "odd"]
-)
+@pytest.mark.parametrize("messages", [None, broken, lambda: ["no object"]], ids=["none", "raise", "odd"])
 def test_messages_that_cannot_be_kept_are_reported_and_never_raised(flush, messages):
     turn = flush.due(176_000, messages=messages)
     fail(turn)
@@ -537,11 +537,37 @@ def test_messages_that_cannot_be_kept_are_reported_and_never_raised(flush, messa
 
 
 def test_one_message_that_cannot_be_written_costs_no_other(flush):
-    odd = [{"role": "user", "content": object()}, {"role": "user", "content": "and this"}]
+    odd = ["no object", {"role": "user", "content": "and this"}]
     fail(flush.due(176_000, messages=lambda: odd))
 
     assert [message["content"] for message in flush.log.messages()] == ["and this"]
     assert "1 of the messages could not be kept" in flush.state.flush_error
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["The code is 4711. " + "x" * MAX_LINE_BYTES, [{"type": "text", "text": "The code is 4711."}, {"value": object()}]],
+    ids=["too long", "no JSON"],
+)
+def test_of_a_message_that_no_log_can_hold_the_words_are_kept_and_the_status_says_so(flush, content):
+    lost = [{"role": "user", "content": content}]
+    for since in ("1 of them since now", "which had them"):
+        turn = flush.due(176_000, messages=lambda: lost, flushed=False)
+        fail(turn)
+        assert turn.outcome == "kept"
+        assert since in flush.state.flush_error
+        [kept] = flush.log.messages()
+        assert text_of(kept).startswith("The code is 4711.")
+        assert "not all is kept" in text_of(kept)
+        assert "of 1 of them not all words" in flush.state.flush_error
+
+
+def test_a_turn_that_is_given_up_is_over_and_its_messages_are_kept(flush):
+    turn = flush.due(176_000, messages=lambda: CONVERSATION)
+    turn.give_up(TimeoutError("too slow"))
+    turn.give_up(TimeoutError("once more"))
+    assert turn.outcome == "kept"
+    assert flush.state.flush_error.startswith("TimeoutError: too slow (1 attempt)")
 
 
 def test_reporting_a_turn_that_is_over_changes_nothing(flush):
@@ -619,13 +645,35 @@ def test_flushes_of_a_program_hold_one_turn_at_a_time_and_of_several_too(flush_o
         assert len([turn for turn in held if turn is not None]) == 1
 
 
-def test_before_a_compaction_a_turn_of_this_program_still_holds_up_others(flush_of):
-    registry = FlushRegistry()
-    turn = flush_of(registry=registry).due(176_000)
+@pytest.mark.parametrize("registry", [FlushRegistry(), None], ids=["one program", "several"])
+def test_conversations_of_one_session_that_are_compacted_at_once_have_a_turn_each(flush_of, workspace, registry):
+    ready, barrier = threading.Barrier(4), threading.Barrier(4)
+    outcomes = []
 
-    assert flush_of(registry=registry).due(176_000, compacting=True) is None
-    turn.replied("NO_REPLY")
-    assert flush_of(registry=registry).due(176_000, compacting=True) is None
+    def work(number: int) -> None:
+        ready.wait()
+        turn = flush_of("team", registry=registry).due(None, compacting=True, flushed=False, messages=lambda: lost)
+        lost = [{"role": "user", "content": f"Fact {number}."}]
+        barrier.wait()  # all are held at once
+        if number % 2:
+            fail(turn)
+        else:
+            save(turn, f"- Fact {number}.")
+        outcomes.append(turn.outcome)
+
+    in_threads([partial(work, number) for number in range(4)])
+    assert sorted(outcomes) == ["kept", "kept", "saved", "saved"]
+    assert all(f"Fact {number}." in note(workspace) for number in (0, 2))
+    assert sorted(message["content"] for message in flush_of("team").log.messages()) == ["Fact 1.", "Fact 3."]
+    assert not flush_of("team", registry=registry).is_held
+
+
+def test_a_turn_is_held_as_long_as_one_of_several_is(flush):
+    one, two = (flush.due(None, compacting=True, flushed=False) for _ in range(2))
+    one.replied("NO_REPLY")
+    assert flush.is_held
+    two.replied("NO_REPLY")
+    assert not flush.is_held
 
 
 def test_a_cycle_that_another_process_flushes_is_taken_over_once_that_must_be_dead(flush_of, clock):

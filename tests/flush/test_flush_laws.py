@@ -93,7 +93,7 @@ class Driving:
         turn = self.flush.due(tokens, messages=lambda: lost, compacting=compacting, kind=kind)
         if turn is None:
             return False
-        assert self.other.due(tokens, compacting=True) is None, "a turn within a turn"
+        assert self.other.due(tokens) is None, "a turn within a turn"
         while turn.open:
             if self.fails:
                 turn.failed(RuntimeError("away"))

@@ -68,6 +68,7 @@ def rows_for(pieces):
     return training.unit(np.random.RandomState(2).normal(size=(len(pieces.pieces), training.DIMS)).astype(np.float32))
 
 
+@pytest.mark.nightly
 def test_texts_come_to_lie_where_they_are_wanted_and_twice_at_the_same_place(pieces, tmp_path):
     made = [training.trained(pieces, rows_for(pieces), TEXTS, targets(), steps=60, rate=0.1, seed=3) for _ in range(2)]
     assert np.allclose(made[0], made[1], atol=1e-5)

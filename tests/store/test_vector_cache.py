@@ -66,7 +66,7 @@ def apply(store, build, model, kind, *values):
         store.prune(values[0])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @example(steps=[("add", 0), ("add", 1), *USED_TWICE[:2], ("write", "memory/a.md", [1]), ("reset",), *USED_TWICE])
 @example(steps=[("add", 0), *USED_TWICE, ("add", 1)])
 @example(steps=[("add", 0), *USED_TWICE, ("reset",), ("add", 1)])

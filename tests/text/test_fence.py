@@ -2,6 +2,8 @@
 
 import html
 import json
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -33,8 +35,19 @@ def test_the_text_stands_between_two_lines_that_bear_the_mark():
     )
 
 
-def test_each_fence_has_a_mark_of_its_own():
-    assert fenced("x", "a") != fenced("x", "a")
+def test_the_same_text_has_the_same_mark_so_that_a_prompt_cache_holds():
+    assert fenced("x", "a") == fenced("x", "a")
+
+
+def test_each_text_has_a_mark_of_its_own():
+    marks = {fenced(text, label).split('"')[1] for text in ("x", "y", "xa") for label in ("a", "b", "")}
+    assert len(marks) == 9
+
+
+def test_another_process_gives_the_same_text_another_mark():
+    code = "from openclaw_memory.text.fence import fenced; print(fenced('x', 'a'))"
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert other.strip() != fenced("x", "a")
 
 
 @pytest.mark.parametrize("mark", ["", "short", "0123456789ABCDEF", f"{MARK}0", '"><b>0123456789'])

@@ -181,8 +181,8 @@ def test_nothing_in_a_note_can_close_its_fence(notes, call):
         assert without_fenced(answer).strip() == ""
 
 
-def test_the_fences_of_two_answers_have_different_marks(call):
-    marks = {FENCE.match(call("memory_get", path=HOUSEHOLD).data["text"])[1] for _ in range(2)}
+def test_the_fences_of_two_excerpts_have_different_marks(call):
+    marks = {FENCE.match(call("memory_get", path=HOUSEHOLD, lines=lines).data["text"])[1] for lines in (1, 2)}
     assert len(marks) == 2
 
 

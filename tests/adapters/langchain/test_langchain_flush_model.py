@@ -13,14 +13,14 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_openclaw_memory._flush_model import aflush, chat_model, flush
-from langchain_openclaw_memory._messages import openclaw_message, without_loose_ends
+from langchain_openclaw_memory._messages import is_whole, openclaw_message
 from langchain_openclaw_memory._trigger import reached
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling
 from pydantic import Field
 from scripted_chat import FACT, notes, says_facts, writes_facts
 
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import FLUSH_TAG
+from openclaw_memory.flush import FLUSH_TAG, arun_flush, run_flush
 
 CONVERSATION = (HumanMessage(FACT),)
 
@@ -37,10 +37,6 @@ def image(url):
     return HumanMessage([{"type": "image_url", "image_url": {"url": url}}])
 
 
-def answered_in(messages):
-    return {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
-
-
 MESSAGES = st.lists(
     st.one_of(
         st.sampled_from([HumanMessage("Hi."), SystemMessage("Be kind."), AIMessage("Yes.")]),
@@ -53,33 +49,35 @@ MESSAGES = st.lists(
 
 @settings(max_examples=100)
 @given(MESSAGES)
-def test_every_answer_follows_its_call_and_nothing_else_is_lost(messages):
-    whole = without_loose_ends(messages)
-    called = set()
-    for message in whole:
-        if isinstance(message, ToolMessage):
-            assert message.tool_call_id in called
+def test_a_conversation_is_whole_where_every_answer_follows_its_call_and_no_call_waits(messages):
+    waiting, orphans = [], 0
+    for message in messages:
+        if isinstance(message, ToolMessage) and message.tool_call_id in waiting:
+            waiting.remove(message.tool_call_id)
+        elif isinstance(message, ToolMessage):
+            orphans += 1
         elif isinstance(message, AIMessage):
-            called |= {call["id"] for call in message.tool_calls}
-            assert {call["id"] for call in message.tool_calls} <= answered_in(messages)
-    said = [message for message in messages if message.text in {"Hi.", "Yes."}]
-    assert [message for message in whole if message.text in {"Hi.", "Yes."}] == said
-    assert not any(isinstance(message, SystemMessage) for message in whole)
+            waiting += [call["id"] for call in message.tool_calls]
+    assert is_whole(messages) is not bool(waiting or orphans)
 
 
-def test_of_a_call_that_no_one_answered_the_words_are_kept():
-    whole = without_loose_ends([HumanMessage("Hi."), calls("a", text="Let me look.")])
-    assert [message.text for message in whole] == ["Hi.", "Let me look."]
-    assert not whole[1].tool_calls
-
-
-def test_an_answer_is_kept_where_another_call_of_the_same_message_was_never_answered():
-    content = [{"type": "tool_use", "id": name, "name": "look", "input": {}} for name in "ab"]
-    both = AIMessage(content, tool_calls=calls("a", "b").tool_calls)
-    whole = without_loose_ends([HumanMessage("Hi."), both, answer("a"), HumanMessage("Never mind.")])
-    assert [message.text for message in whole] == ["Hi.", "", "found", "Never mind."]
-    assert [call["id"] for call in whole[1].tool_calls] == ["a"]
-    assert "'b'" not in str(whole[1].content)
+@pytest.mark.parametrize(
+    "conversation",
+    [
+        [answer("a"), HumanMessage(FACT)],
+        [HumanMessage(FACT), calls("a", text="Let me look.")],
+        [HumanMessage(FACT), calls("a", "b"), answer("a"), HumanMessage("Never mind.")],
+        [SystemMessage("Be kind."), HumanMessage("Hi."), ToolMessage(FACT, tool_call_id="gone")],
+    ],
+    ids=["an answer alone", "a call alone", "half answered", "a fact in an answer alone"],
+)
+async def test_what_providers_refuse_is_shown_as_text_with_every_answer(memory, scripted, hold, conversation):
+    model = scripted(writes_facts)
+    assert await hold(model, conversation) == "saved"
+    assert "4711" in notes(memory)
+    assert [message.type for message in model.requests[0].messages] == ["human"]
+    assert all(message.text in model.requests[0].text for message in conversation if message.type != "system")
+    assert "Be kind." not in model.requests[0].text
 
 
 @pytest.mark.parametrize(
@@ -147,11 +145,11 @@ def kept(memory):
 
 
 def flush_at_once(turn, model, conversation, **options):
-    flush(turn, model, conversation, **options)
+    run_flush("main", lambda: turn, lambda turn: flush(turn, model, conversation, **options))
 
 
 async def flush_waiting(turn, model, conversation, **options):
-    await aflush(turn, model, conversation, **options)
+    await arun_flush("main", lambda: turn, lambda turn: aflush(turn, model, conversation, **options))
 
 
 @pytest.fixture(params=[flush_at_once, flush_waiting])

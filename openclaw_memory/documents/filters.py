@@ -1,0 +1,195 @@
+"""Match metadata against a filter, plain data with operators and dotted names; frameworks' filters become one."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from functools import partial
+from typing import Any, TypeAlias
+
+from openclaw_memory.errors import QueryError
+
+_Test: TypeAlias = Callable[[Any], bool]
+
+_JOINED: Mapping[str, Callable[[Iterable[bool]], bool]] = {"$and": all, "$or": any}
+
+
+def matching(wanted: Mapping[str, Any] | None) -> Callable[[Mapping[str, Any]], bool]:
+    r"""Return a function that says whether values by name, such as metadata, pass a filter.
+
+    All of its entries must hold. An entry is a name with what its value must be: an equal value, equal entries of a
+    dict, or operators. The name `a.b` means the entry `b` of the dict `a`, unless there is a value of that very name.
+    What is missing is like None.
+
+    - `$eq $ne $gt $gte $lt $lte`: numbers are compared with numbers, texts with texts in the order of their characters,
+      and a `date` or `datetime` with the one that a text spells in ISO 8601 (UTC if it names no zone). What cannot be
+      compared does not match.
+    - `$in`, `$nin`: one of a list; of a value that is a list, any of its elements.
+    - `$exists`: true for any value but None.
+    - `$contains`: an element of a list, or a part of a text; `$within` is the reverse.
+    - `$like`, `$ilike`: a text, in which `%` is any characters and `_` one, if no `\` precedes; `$ilike` ignores case.
+    - `$and`, `$or` of a list and `$not` join operators, or, in place of a name, filters.
+
+    Args:
+        wanted: The filter; None lets everything pass.
+
+    Raises:
+        QueryError: An operator is unknown, or does not take its operand.
+    """
+    tests = [_entry(str(name), name, expected) for name, expected in (wanted or {}).items()]
+    return lambda values: all(test(values) for test in tests)
+
+
+def _entry(label: str, name: Any, wanted: Any) -> _Test:
+    if label in _JOINED:
+        return _joined(label, wanted, matching)
+    if label == "$not":
+        return _inverse(matching(_mapping(label, wanted)))
+    if label.startswith("$"):
+        raise _unknown(label)
+    test, path = _test(wanted), label.split(".")
+    if len(path) == 1:
+        return lambda values: test(values.get(name))
+    return lambda values: test(values[name] if name in values else _at(values, path))
+
+
+def _at(values: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        values = values.get(name) if isinstance(values, Mapping) else None
+    return values
+
+
+def _test(wanted: Any) -> _Test:
+    """Return the test of a value: the operators hold, or it is equal."""
+    if isinstance(wanted, Mapping):
+        if any(str(name).startswith("$") for name in wanted):
+            held = [_operator(str(name), operand) for name, operand in wanted.items()]
+            return lambda value: all(test(value) for test in held)
+        parts = {name: _test(part) for name, part in wanted.items()}
+        return lambda value: isinstance(value, dict) and all(test(value.get(name)) for name, test in parts.items())
+    if isinstance(wanted, (list, tuple)):
+        elements = [_test(part) for part in wanted]
+        return lambda value: (
+            isinstance(value, (list, tuple))
+            and len(value) == len(elements)
+            and all(test(part) for part, test in zip(value, elements, strict=True))
+        )
+    return _compared(operator.eq, wanted)
+
+
+def _operator(name: str, operand: Any) -> _Test:
+    if name in _JOINED:
+        return _joined(name, operand, _test)
+    if name not in _OPERATORS:
+        raise _unknown(name)
+    return _OPERATORS[name](name, operand)
+
+
+def _ordered(holds: Callable[[Any, Any], bool], name: str, operand: Any) -> _Test:
+    if not isinstance(operand, (int, float, str, list, date)):
+        raise QueryError(f"the filter's {name} compares numbers, texts and dates, not {operand!r}: use a function")
+    return _compared(holds, operand)
+
+
+def _in(name: str, operand: Any) -> _Test:
+    allowed = [_test(one) for one in _list(name, operand)]
+    return lambda value: any(test(one) for test in allowed for one in _each(value))
+
+
+def _exists(name: str, operand: Any) -> _Test:
+    if not isinstance(operand, bool):
+        raise QueryError(f"the filter's {name} takes True or False, not {operand!r}")
+    return lambda value: (value is not None) is operand
+
+
+def _like(name: str, operand: Any, flags: int = 0) -> _Test:
+    if not isinstance(operand, str):
+        raise QueryError(f"the filter's {name} takes a text, not {operand!r}")
+    parts = re.findall(r"\\[%_\\]|.", operand, re.DOTALL)
+    regex = "".join({"%": ".*", "_": "."}.get(part) or re.escape(part[-1]) for part in parts)
+    pattern = re.compile(regex, re.DOTALL | flags)
+    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _compared(holds: Callable[[Any, Any], bool], operand: Any) -> _Test:
+    if isinstance(operand, date):
+        limit = _moment(operand) if isinstance(operand, datetime) else operand
+        return _held(lambda value: holds(_date_in(value, limit), limit))
+    return _held(lambda value: holds(value, operand))
+
+
+def _held(holds: _Test) -> _Test:
+    def test(value: Any) -> bool:
+        try:
+            return bool(holds(value))
+        except TypeError:  # a number was compared with a text, or looked into
+            return False
+
+    return test
+
+
+def _date_in(value: Any, like: date) -> date | None:
+    """Return the date, or the moment if `like` is one, that a text spells; None for any other value."""
+    try:
+        moment = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return None
+    return _moment(moment) if isinstance(like, datetime) else moment.date()
+
+
+def _moment(written: datetime) -> datetime:
+    return written if written.tzinfo else written.replace(tzinfo=UTC)
+
+
+def _joined(name: str, operand: Any, test_of: Callable[[Any], _Test]) -> _Test:
+    parts = [test_of(_mapping(name, part)) for part in _list(name, operand)]
+    join = _JOINED[name]
+    return lambda value: join(test(value) for test in parts)
+
+
+def _inverse(test: _Test) -> _Test:
+    return lambda value: not test(value)
+
+
+def _each(value: Any) -> list[Any]:
+    """Return a value, and the elements of a list."""
+    return [value, *value] if isinstance(value, (list, tuple)) else [value]
+
+
+def _list(name: str, operand: Any) -> Sequence[Any]:
+    if not isinstance(operand, (list, tuple)):
+        raise QueryError(f"the filter's {name} takes a list, not {operand!r}")
+    return operand
+
+
+def _mapping(name: str, operand: Any) -> Mapping[str, Any]:
+    if not isinstance(operand, Mapping):
+        raise QueryError(f"the filter's {name} takes conditions as a dict, not {operand!r}")
+    return operand
+
+
+def _unknown(name: str) -> QueryError:
+    return QueryError(
+        f"the filter's operator {name!r} is unknown: use a function, which a vector store takes as its `filter`, or "
+        "one of $eq $ne $gt $gte $lt $lte $in $nin $exists $contains $like $ilike, and $and $or $not around them"
+    )
+
+
+_OPERATORS: Mapping[str, Callable[[str, Any], _Test]] = {
+    "$eq": lambda _, operand: _compared(operator.eq, operand),
+    "$ne": lambda _, operand: _inverse(_compared(operator.eq, operand)),
+    "$gt": partial(_ordered, operator.gt),
+    "$gte": partial(_ordered, operator.ge),
+    "$lt": partial(_ordered, operator.lt),
+    "$lte": partial(_ordered, operator.le),
+    "$in": _in,
+    "$nin": lambda name, operand: _inverse(_in(name, operand)),
+    "$not": lambda _, operand: _inverse(_test(operand)),
+    "$exists": _exists,
+    "$contains": lambda _, operand: _held(lambda value: operand in value),
+    "$within": lambda _, operand: _held(lambda value: value in operand),
+    "$like": _like,
+    "$ilike": partial(_like, flags=re.IGNORECASE),
+}

@@ -1,0 +1,530 @@
+"""A pool of memories: opened once, closed when nobody uses them, in folders that no name leaves, one for each name."""
+
+import asyncio
+import doctest
+import json
+import os
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from uuid import UUID
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from processes import python
+
+import openclaw_memory.memories
+from openclaw_memory import AsyncMemory, Memories, Memory, MemoryConfig, SyncConfig
+from openclaw_memory.aio import in_thread
+from openclaw_memory.embeddings import unguarded
+from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, StoreError, WorkspaceError
+from openclaw_memory.memories import folder_name
+from openclaw_memory.runs import memory_choice, memory_of, run_values
+from openclaw_memory.testing import RecordingEmbedder
+
+
+@pytest.fixture
+def users(tmp_path):
+    with Memories(tmp_path / "users", embedder=None, max_open=3) as users:
+        yield users
+
+
+def opened(users):
+    """The names of the folders whose memory is open, the least recently used first."""
+    return ["/".join(parts) for parts, place in users._places.items() if place.memory is not None]
+
+
+def test_the_example_in_the_docstring_is_true():
+    result = doctest.testmod(openclaw_memory.memories)
+    assert (result.attempted > 3, result.failed) == (True, 0)
+
+
+# --- opening and closing
+
+
+def test_each_name_has_a_memory_of_its_own(users):
+    with users.use("anna") as anna, users.use("bob") as bob:
+        anna.append("Anna takes the ferry.")
+        bob.append("Bob takes the train.")
+        assert [hit.snippet for hit in bob.search("ferry train")] == ["Bob takes the train."]
+    with users.use("anna") as again:
+        assert again is anna
+
+
+def test_fifty_threads_that_ask_at_once_open_a_memory_once(users, monkeypatch):
+    opening, real = [], Memories._open
+    barrier = threading.Barrier(50)
+
+    def slowly(pool, parts):
+        opening.append(parts)
+        return real(pool, parts)
+
+    def ask(_):
+        barrier.wait()
+        with users.use("anna") as memory:
+            return memory
+
+    monkeypatch.setattr(Memories, "_open", slowly)
+    with ThreadPoolExecutor(50) as threads:
+        assert len(set(threads.map(ask, range(50)))) == 1
+    assert opening == [("anna",)]
+
+
+def test_a_memory_that_takes_long_to_open_holds_up_no_other(users, monkeypatch):
+    real, go, begun = Memories._open, threading.Event(), threading.Event()
+
+    def slowly(pool, parts):
+        if parts == ("slow",):
+            begun.set()
+            go.wait()
+        return real(pool, parts)
+
+    def ask():
+        with users.use("slow") as memory:
+            return memory
+
+    monkeypatch.setattr(Memories, "_open", slowly)
+    with ThreadPoolExecutor(1) as thread:
+        slow = thread.submit(ask)
+        begun.wait()
+        with users.use("anna") as memory:
+            memory.append("The ferry leaves at seven.")
+        assert not slow.done()
+        go.set()
+        slow.result()
+
+
+def test_the_least_recently_used_is_closed_above_the_bound(users):
+    kept = []
+    for name in ("anna", "bob", "carol", "anna", "dan"):
+        with users.use(name) as memory:
+            kept.append(memory)
+    assert opened(users) == ["carol", "anna", "dan"]
+    with pytest.raises(StoreError, match="closed"):
+        kept[1].search("ferry")
+
+
+def test_a_memory_in_use_is_never_closed_and_one_too_many_is_closed_when_it_is_given_back(users):
+    names = ["anna", "bob", "carol", "dan", "eve"]
+    with ExitStack() as stack:
+        memories = [stack.enter_context(users.use(name)) for name in names]
+        assert opened(users) == names
+        with users.use("fay"):
+            pass
+        assert opened(users) == names  # there was room for no more
+        for memory in memories:
+            memory.append("The ferry leaves at seven.")
+            assert memory.search("ferry")
+    assert len(opened(users)) == 3
+
+
+def test_closing_closes_all_and_those_in_use_when_they_are_given_back(tmp_path):
+    embedder = RecordingEmbedder()
+    users = Memories(tmp_path, embedder=embedder)
+    with users.use("bob") as bob:
+        pass
+    with users.use("anna") as anna:
+        users.close()
+        users.close()
+        assert anna.append("The ferry leaves at seven.").path
+        with pytest.raises(StoreError):
+            bob.search("ferry")
+        with pytest.raises(StoreError, match="is closed: make another one"), users.use("carol"):
+            pass
+    with pytest.raises(StoreError):
+        anna.search("ferry")
+    assert not embedder.closed  # as with a memory: who hands one in closes it
+
+
+def test_an_error_on_opening_is_told_and_the_next_one_tries_again(users):
+    users.root.mkdir()
+    (users.root / "anna").write_text("a file")
+    with pytest.raises(PathNotAllowedError), users.use("anna"):
+        pass
+    (users.root / "anna").unlink()
+    with users.use("anna") as memory:
+        assert memory.append("The ferry leaves at seven.")
+
+
+def test_all_share_one_embedder_which_is_made_once_and_closed_last(tmp_path):
+    with Memories(tmp_path, embedder="hashing", max_open=1) as users:
+        found = []
+        for name in ("anna", "bob", "anna"):
+            with users.use(name) as memory:
+                memory.append("The ferry leaves at seven.")
+                assert memory.search("ferry").mode == "hybrid"
+                found.append(unguarded(memory.embedder))
+    assert len({id(one) for one in found}) == 1
+
+
+def test_many_threads_that_come_and_go_leave_no_more_than_the_bound(users):
+    def work(seed):
+        draw = random.Random(seed)
+        for _ in range(30):
+            name = f"user-{draw.randrange(8)}"
+            with users.use(name) as memory:
+                assert memory.workspace.root.name == name
+                memory.append(f"{name} was here.")
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(work, range(8)))
+    assert len(opened(users)) == len(users._places) <= 3
+    assert users._closing == 0
+    assert not any(place.users for place in users._places.values())
+
+
+# --- event loops and forks
+
+
+async def test_leases_are_awaited(users):
+    async def ask(name):
+        async with users.use(name) as memory:
+            await in_thread(memory.append, f"{name} takes the ferry.")
+            return (await AsyncMemory(memory).search("ferry"))[0].snippet
+
+    names = [f"user-{number}" for number in range(10)]
+    assert await asyncio.gather(*map(ask, names)) == [f"{name} takes the ferry." for name in names]
+    assert len(opened(users)) <= 3
+
+
+async def test_a_task_that_is_cancelled_while_it_waits_for_its_memory_keeps_none(users, monkeypatch):
+    real, go, begun = Memories._open, threading.Event(), threading.Event()
+
+    def slowly(pool, parts):
+        begun.set()
+        go.wait()
+        return real(pool, parts)
+
+    async def ask():
+        async with users.use("anna"):
+            raise AssertionError("it was cancelled before")
+
+    monkeypatch.setattr(Memories, "_open", slowly)
+    task = asyncio.create_task(ask())
+    await in_thread(begun.wait)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    go.set()
+    while not opened(users) or users._places[("anna",)].users:  # noqa: ASYNC110 - a thread sets no event of a loop
+        await asyncio.sleep(0.001)
+
+
+FORKED = """
+import json, os, sys, threading, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+from openclaw_memory import Memories
+users = Memories(sys.argv[1], embedder=None, max_open=2)
+held, go = threading.Event(), threading.Event()
+
+def hold():
+    with users.use("busy"):
+        held.set()
+        go.wait()
+
+threading.Thread(target=hold, daemon=True).start()
+held.wait()
+with users.use("mine") as mine:
+    mine.append("Mine was here.")
+    if (child := os.fork()) == 0:
+        for name in ("anna", "bob", "carol", "busy"):
+            with users.use(name) as memory:
+                memory.append(f"{name} takes the ferry.")
+                assert memory.search("ferry"), name
+        assert mine.search("Mine")
+        names = ["/".join(parts) for parts in users._places]
+        print(json.dumps(names), flush=True)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert mine.search("Mine")
+go.set()
+with users.use("anna") as memory:
+    print(status, len(memory.search("ferry")), flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
+def test_a_child_uses_the_pool_and_waits_for_no_thread_of_its_parent(tmp_path):
+    names, after = python(FORKED, tmp_path).communicate(timeout=60)[0].splitlines()
+    assert json.loads(names) == ["mine", "busy"]
+    assert after == "0 1"
+
+
+# --- names
+
+
+@pytest.mark.parametrize("name", ["anna", "anna@example.com", "user-17", "a+b_c=d", "x.y"])
+def test_plain_names_are_their_own_folders(name):
+    assert folder_name(name) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("..", "%2e%2e"),
+        (".memory", "%2ememory"),
+        ("memory", "%6demory"),
+        ("a/b", "a%2fb"),
+        ("a\\b", "a%5cb"),
+        ("Anna", "%41nna"),
+        ("con", "%63on"),
+        ("con.txt", "%63on.txt"),
+        ("anna.", "anna%2e"),
+        ("anna ", "anna%20"),
+        ("50%", "50%25"),
+        ("a\0b", "a%00b"),
+        ("Ä", "%c3%84"),
+        ("\ud800", "%ed%a0%80"),
+        ("~anna", "%7eanna"),
+    ],
+    ids=lambda value: ascii(value).replace("\\", ""),
+)
+def test_what_a_file_system_would_read_otherwise_is_escaped(name, folder):
+    assert folder_name(name) == folder
+
+
+IDS = st.text(min_size=1) | st.text("aA.%/\\~-", min_size=1, max_size=4) | st.text("a", min_size=100, max_size=300)
+
+
+@given(IDS, IDS)
+@example("a" * 121, "a" * 122)
+@example("é", "e\u0301")
+def test_names_that_differ_have_folders_that_differ_on_every_disk(one, other):
+    mine, others = folder_name(one), folder_name(other)
+    assert (mine.casefold() == others.casefold()) == (one == other)
+    assert mine.isascii()
+    assert len(mine) <= 120
+    assert not {*mine} & {*'/\\:*?"<>| \0'}
+    assert not mine.startswith(".")
+    assert not mine.endswith(".")
+
+
+@pytest.mark.parametrize("name", ["", None, 7, b"anna"], ids=repr)
+def test_a_name_is_a_text(users, name):
+    with pytest.raises(InvalidInputError, match="name of a memory must be a text"):
+        users.use(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["..", "../..", "/etc", "a/../../b", "\0", "x" * 5000, "con", ".", "\ud800"], ids=ascii
+)
+def test_what_strangers_send_stays_in_one_folder_below_the_root(users, name):
+    with users.use(name) as memory:
+        memory.append("A stranger was here.")
+        assert memory.workspace.root.parent == users.root
+    assert [path.name for path in users.root.parent.iterdir()] == ["users"]
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_no_link_is_followed(users, tmp_path, depth):
+    outside = tmp_path / "outside"
+    (outside / "bob").mkdir(parents=True)
+    users.root.mkdir()
+    (users.root / "anna").symlink_to(outside)
+    lease = users.use("anna") if depth == 1 else users.template("{a}/{b}").use({"a": "anna", "b": "bob"})
+    with pytest.raises(PathNotAllowedError, match="symlink"), lease:
+        pass
+    assert [path.name for path in outside.rglob("*")] == ["bob"]
+
+
+def test_a_root_that_is_no_folder_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="cannot be made"), Memories(tmp_path / "file").use("anna"):
+        pass
+
+
+@pytest.mark.parametrize("options", [{"max_open": 0}, {"max_open": True}, {"embedder": "nonsense"}, {"config": 3}])
+def test_wrong_settings_are_told_at_once(tmp_path, options):
+    with pytest.raises(ConfigError):
+        Memories(tmp_path, **options)
+
+
+def test_the_root_is_a_path():
+    with pytest.raises(ConfigError, match="path of a folder"):
+        Memories("")
+
+
+# --- what a run chooses
+
+
+def test_a_template_takes_the_values_of_the_run(users):
+    template = users.template("{tenant}/user-{user_id}")
+    with template.use({"tenant": "Acme", "user_id": 7, "more": object()}) as memory:
+        assert memory.workspace.root == users.root / "%41cme" / "user-7"
+    with template.use({"tenant": "acme", "user_id": UUID(int=7)}) as memory:
+        assert memory.workspace.root.name == "user-00000000-0000-0000-0000-000000000007"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({}, "user_id is missing from this run, and chooses its memory ('{user_id}'): give it by hand"),
+        ({"user_id": None}, "user_id is missing"),
+        ({"user_id": ""}, "user_id is empty in this run"),
+        ({"user_id": True}, "user_id=True chooses no memory"),
+        ({"user_id": ["anna"]}, "user_id=['anna'] chooses no memory: pass a text, a whole number or a UUID"),
+    ],
+)
+def test_a_value_that_is_missing_is_named_with_how_to_give_it(users, values, words):
+    with pytest.raises(ConfigError) as error:
+        users.template("{user_id}").use(values, "give it by hand")
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "users",
+        "",
+        "{}",
+        "{0}",
+        "{a.b}",
+        "{a!r}",
+        "{a:>3}",
+        "{a}{b}",
+        "{a}-{b}",
+        "../{a}",
+        "{a}/../b",
+        "{a}//b",
+        "{a",
+        "a b/{a}",
+    ],
+)
+def test_a_template_that_could_mix_people_up_is_refused(users, template):
+    with pytest.raises(ConfigError, match="template of memories"):
+        users.template(template)
+
+
+def test_a_text_alone_is_a_template_below_its_fixed_folders(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for text, root in (("a/users/{user_id}", tmp_path / "a/users"), (f"{tmp_path}/{{user_id}}", tmp_path)):
+        choice = memory_choice(text)
+        assert memory_choice(text).memories is choice.memories  # the parts of an agent share the open memories
+        with memory_of(choice, values={"user_id": "anna"}) as memory:
+            assert memory.workspace.root == root / "anna"
+    assert memory_choice("{user_id}").memories.root == tmp_path
+
+
+def test_values_of_a_block_reach_its_threads_and_tasks_alone(users):
+    choice = memory_choice(users.template("{tenant}/{user_id}"))
+
+    def root():
+        with memory_of(choice) as memory:
+            return str(memory.workspace.root.relative_to(users.root))
+
+    async def ask(name):
+        with run_values(user_id=name):
+            await asyncio.sleep(0)
+            return await in_thread(root)
+
+    async def main():
+        with run_values(tenant="acme"):
+            return await asyncio.gather(ask("anna"), ask("bob"))
+
+    assert asyncio.run(main()) == ["acme/anna", "acme/bob"]
+    with pytest.raises(ConfigError, match=r"tenant is missing from this run.*run_values"):
+        root()
+
+
+def test_a_function_returns_a_memory_or_a_lease(users, tmp_path):
+    with Memory.open(tmp_path, embedder=None) as own:
+        with memory_of(memory_choice(lambda _: own), "run") as memory:
+            assert memory is own
+        assert own.append("It is open.")  # the block has not closed what it did not open
+        with memory_of(memory_choice(own)) as memory:
+            assert memory is own
+    with memory_of(memory_choice(users.use), "anna") as memory:
+        assert memory.workspace.root.name == "anna"
+    with pytest.raises(ConfigError, match=r"returned 'anna': return a Memory, or the lease of one"):
+        memory_of(lambda: "anna")
+
+
+@pytest.mark.parametrize("memory", ["users", 7, None, Memory], ids=repr)
+def test_what_chooses_no_memory_is_refused(memory):
+    with pytest.raises(TypeError, match="memory must be a Memory"):
+        memory_choice(memory)
+
+
+# --- nobody sees the notes of another
+
+MANY = """
+import json, random, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from openclaw_memory import Memories
+root, people, at_once, seed = sys.argv[1], *map(int, sys.argv[2:])
+users = Memories(root, embedder="hashing", max_open=max(2, at_once // 4))
+
+def turn(number):
+    name = f"user-{number}"
+    with users.use(name) as memory:
+        memory.append(f"The word of {name} is zebra{number}x.", skip_existing=True)
+        memory.sync()
+        results = memory.search("What is the word of zebra?", max_results=20)
+        wrong = [hit.snippet for hit in results if f"zebra{number}x" not in hit.snippet]
+        return [name, len(results), wrong] if wrong or not results else None
+
+draw = random.Random(seed)
+order = [number for number in range(people) for _ in range(2)]
+draw.shuffle(order)
+with users, ThreadPoolExecutor(at_once) as threads:
+    print(json.dumps([found for found in threads.map(turn, order) if found]), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("people", "at_once"), [(12, 6), pytest.param(1000, 50, marks=pytest.mark.nightly)], ids=["few", "many"]
+)
+def test_two_processes_with_many_people_mix_no_notes(tmp_path, people, at_once):
+    both = [python(MANY, tmp_path, people, at_once, seed) for seed in (1, 2)]
+    assert [json.loads(process.communicate(timeout=1200)[0]) for process in both] == [[], []]
+    assert len(list(tmp_path.iterdir())) == people
+    for folder in tmp_path.iterdir():
+        words = {line for note in (folder / "memory").glob("*.md") for line in note.read_text().splitlines()}
+        assert {line for line in words if "zebra" in line} == {
+            f"The word of {folder.name} is zebra{folder.name.removeprefix('user-')}x."
+        }
+
+
+def open_files():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def resident():
+    with open("/proc/self/statm") as pages:
+        return int(pages.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="files are counted on Linux")
+@pytest.mark.parametrize(
+    ("people", "bound"), [(24, 4), pytest.param(1000, 64, marks=pytest.mark.nightly)], ids=["few", "many"]
+)
+def test_what_is_open_is_bounded_however_many_people_come(tmp_path, people, bound):
+    config = MemoryConfig(sync=SyncConfig(on_search=False))
+    with Memories(tmp_path, embedder="hashing", config=config, max_open=bound) as users:
+
+        def visit(number):
+            with users.use(f"user-{number}") as memory:
+                memory.append(f"The word is zebra{number}x.")
+                assert memory.search("zebra word")
+
+        for number in range(2 * bound):
+            visit(number)
+        files, bytes_before = open_files(), resident()
+        for number in range(2 * bound, people):
+            visit(number)
+        assert open_files() <= files + 4
+        assert len(opened(users)) == bound
+        if people > 100:
+            assert resident() <= bytes_before * 1.1
+    assert open_files() < files - bound
+
+
+def test_a_folder_that_cannot_be_read_is_told(users):
+    if os.geteuid() == 0:
+        pytest.skip("the superuser reads everything")
+    users.root.mkdir()
+    (users.root / "anna").mkdir(mode=0)
+    with pytest.raises(WorkspaceError), users.use("anna"):
+        pass
