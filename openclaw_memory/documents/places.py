@@ -133,10 +133,10 @@ class DocumentPlaces:
         """Return the folders in which documents may be, with their stamps, and the names of the files in them."""
         stamps: dict[str, int] = {}
         names: set[str] = set()
-        for folder, _, files in os.walk(self._root / DOCUMENTS_FOLDER):
+        for folder, inner, files in os.walk(self._root / DOCUMENTS_FOLDER):
             path = os.path.relpath(folder, self._root).replace(os.sep, "/")
             stamps |= self._stamps([path])
-            names |= {documents.folded(f"{path}/{name}") for name in files}
+            names |= {documents.folded(f"{path}/{name}") for name in (*inner, *files)}
         return stamps, names
 
     def _stamps(self, folders: Iterable[str]) -> dict[str, int]:

@@ -314,7 +314,6 @@ class InMemoryStore:
             chunk_count=len(chunks),
             sources={record.source for record in frozen.state.files.values()},
             paths=lambda: frozen.state.files,
-            paths_of=lambda ids: {stored.id: stored.path for stored in frozen.chunks(ids)},
         )
 
     def search_text(

@@ -388,7 +388,7 @@ def gather_candidates(
     chunk_count: int,
     sources: Iterable[Source],
     paths: Callable[[], Iterable[str]],
-    paths_of: Callable[[Sequence[int]], Mapping[int, str]],
+    paths_of: Callable[[Sequence[int]], Mapping[int, str]] | None = None,
 ) -> Candidates:
     """Answer a request through the other methods of a store: an implementation of `Store.candidates`.
 
@@ -399,7 +399,7 @@ def gather_candidates(
         chunk_count: How many chunks the store holds.
         sources: The sources that hold files.
         paths: Returns the path of every indexed file; called only where the request names files.
-        paths_of: Returns the paths of chunks by their ids; called only where the request says whose chunks pass.
+        paths_of: Returns the paths of chunks by their ids, sooner than `Store.chunks`, which is asked by default.
 
     Returns:
         What was found.
@@ -414,6 +414,7 @@ def gather_candidates(
     held: list[Source] = [source for source in SOURCES if source in set(sources)]
     # One source alone needs no filter, which costs time.
     wanted: Sequence[Source | None] = held if request.source is None and len(held) > 1 else [request.source]
+    paths_of = paths_of or (lambda ids: {stored.id: stored.path for stored in store.chunks(ids)})
     hits = [_hits(store, request, source, paths_of) for source in wanted] if request.terms else []
     filters, passes = conditions(request.where), request.passes or bool
     named_paths = [path for path in paths() if request.named(path) and passes(path)] if request.named else []
@@ -424,7 +425,7 @@ def gather_candidates(
 
 # Where not all files pass, so many times as many chunks are looked at first. Of each further chunk keyword search needs
 # to read little, vector search several kB.
-_WIDER_TEXT, _WIDER_VECTOR = 8, 4
+_WIDER_TEXT, _WIDER_VECTOR = 6, 3
 
 
 def _hits(
