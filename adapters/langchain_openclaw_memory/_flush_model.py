@@ -34,7 +34,7 @@ _OF_TOOLS = frozenset({"tools", "tool_choice"})  # what binding tools to a model
 def flush(turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], *, room: int | None, count: Counter) -> None:
     """Let `model` write down what should last of `messages`, until `turn` is done.
 
-    Its calls are children of the current run, whose tracers and callbacks see them; streams, and whoever listens to
+    Its calls are children of the current run, whose tracers and callbacks see them; streams, and callbacks for
     single tokens, do not. What does not fit into `room` tokens (None: no known limit) is shown in parts. An error of
     the model ends up in `turn`.
     """

@@ -28,7 +28,7 @@ def reported_tokens(messages: Sequence[BaseMessage]) -> int:
 
 
 def _role(message: BaseMessage) -> tuple[str, str]:
-    """Return what tells apart messages of the same text: who said it, what it calls or answers, what else it shows."""
+    """Return how messages of the same text differ: who said it, what it calls or answers, what else it shows."""
     if isinstance(message, AIMessage):
         return message.type, str([(call["name"], call["args"]) for call in message.tool_calls])
     if isinstance(message, ToolMessage):

@@ -39,7 +39,7 @@ class MemoryFlushCallback(BaseCallbackHandler):
 
     Conversations are distinguished by the `thread_id` or `session_id` of their run: that of `configurable` in chains
     and graphs, and for a call of the model itself that of `metadata`. Without one, use one callback per conversation;
-    that more go on at once than it can tell apart is logged.
+    that more go on at once than it can watch is logged.
 
     Args:
         memory: Where to save.

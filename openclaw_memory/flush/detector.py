@@ -71,7 +71,7 @@ class ConversationDetector(Generic[M]):
 
     Args:
         reading: How to read a message.
-        saving: Prepares a flush; whoever uses `due` alone needs none.
+        saving: Prepares a flush; not needed for `due`.
         rules: The compaction settings.
         window: The size in tokens at which the conversation is cut.
         count: Counts the tokens of messages.

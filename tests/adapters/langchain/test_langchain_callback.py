@@ -273,7 +273,7 @@ async def test_of_users_who_take_turns_every_fact_that_is_dropped_was_saved(memo
     assert {*json.loads((memory.workspace.root / "sessions/sessions.json").read_text())} == set(histories)
 
 
-@pytest.mark.filterwarnings("ignore:RunnableWithMessageHistory is deprecated")
+@pytest.mark.filterwarnings("ignore:.*deprecated")
 def test_a_history_of_langchain_names_its_session(memory, model, scripted):
     histories = {}
     callback = MemoryFlushCallback(memory, scripted(writes_facts), window=WINDOW)
@@ -287,7 +287,7 @@ def test_a_history_of_langchain_names_its_session(memory, model, scripted):
     assert sorted(json.loads((memory.workspace.root / "sessions/sessions.json").read_text())) == ["alice", "bob"]
 
 
-def test_that_more_conversations_go_on_than_can_be_told_apart_is_said_once(memory, model, flush_model, caplog):
+def test_that_more_conversations_go_on_than_can_be_watched_is_said_once(memory, model, flush_model, caplog):
     callback = MemoryFlushCallback(memory, flush_model, window=200_000)
     for number in range(7):
         model.invoke([HumanMessage(f"I am {number}."), AIMessage("Hi."), HumanMessage("?")], {"callbacks": [callback]})
