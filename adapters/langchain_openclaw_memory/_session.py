@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import ensure_config, var_child_runnable_config
@@ -77,6 +78,22 @@ def memory_of_run(choice: MemoryChoice, config: RunnableConfig | None) -> Abstra
     context = _context()
     run = MemoryRun(values if context is None else context, config)
     return memory_of(choice, run, values={**values, **_as_dict(context)}, how=_HOW)
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def in_run(method: Method) -> Method:
+    """Have a method of a store act on the memory of the run that it is called in: on `store._over(memory)`."""
+
+    @wraps(method)
+    def call(store: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(store._choice, Memory):
+            return method(store, *args, **kwargs)
+        with memory_of_run(store._choice, run_config()) as memory:
+            return method(store._over(memory), *args, **kwargs)
+
+    return cast("Method", call)
 
 
 def _context() -> Any:

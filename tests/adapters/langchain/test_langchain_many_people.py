@@ -8,7 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from langchain.agents import create_agent
 from langchain_core.runnables import RunnableLambda
-from langchain_openclaw_memory import OpenClawRetriever, OpenClawToolkit, RecallMiddleware, memory_tools
+from langchain_openclaw_memory import (
+    OpenClawRetriever,
+    OpenClawToolkit,
+    OpenClawVectorStore,
+    RecallMiddleware,
+    memory_tools,
+)
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling, saying
 from pydantic import BaseModel, ValidationError
 
@@ -180,3 +186,23 @@ def test_fifty_people_at_once_are_shown_their_own_notes_alone(tmp_path):
             assert [other for other in names if f"zebra-{other}" in answer] == [name]
         for request in model.requests:
             assert len([name for name in names if f"zebra-{name}" in request.text]) == 1
+
+
+def test_a_vector_store_over_a_template_keeps_documents_of_each_run_apart(users):
+    store = OpenClawVectorStore(users.template("{user_id}"), collection="wiki")
+    for name in ("anna", "bob"):
+        with run_values(user_id=name):
+            store.add_texts([f"{name} rides the tram."], ids=["1"])
+    with run_values(user_id="anna"):
+        assert [one.page_content for one in store.similarity_search("tram")] == ["anna rides the tram."]
+        assert [one.page_content for one in store.max_marginal_relevance_search("tram")] == ["anna rides the tram."]
+        assert [one.page_content for one in asyncio.run(store.aget_by_ids(["1"]))] == ["anna rides the tram."]
+        assert store.embeddings is not None
+        store.delete()
+        assert store.similarity_search("tram") == []
+    retriever = store.as_retriever(search_kwargs={"k": 1})
+    assert [one.page_content for one in retriever.invoke("tram", {"configurable": {"user_id": "bob"}})] == [
+        "bob rides the tram."
+    ]
+    with pytest.raises(ConfigError, match="user_id is missing"):
+        store.similarity_search("tram")
