@@ -7,9 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.runnables import RunnableLambda
 from langchain_openclaw_memory import (
     OpenClawRetriever,
+    OpenClawStore,
     OpenClawToolkit,
     OpenClawVectorStore,
     RecallMiddleware,
@@ -206,3 +208,27 @@ def test_a_vector_store_over_a_template_keeps_documents_of_each_run_apart(users)
     ]
     with pytest.raises(ConfigError, match="user_id is missing"):
         store.similarity_search("tram")
+
+
+def test_a_store_of_langgraph_over_a_template_keeps_items_of_each_run_apart(users):
+    store = OpenClawStore(users.template("{user_id}"))
+
+    def put_and_search(state, runtime):
+        name = runtime.context["user_id"]
+        if not state["messages"][-1].text.startswith("Which"):
+            return None
+        runtime.store.put(("likes",), "1", {"text": f"{name} rides the tram"})
+        return {"messages": [item.value["text"] for item in runtime.store.search(("likes",), query="tram")]}
+
+    class Likes(AgentMiddleware):
+        before_model = staticmethod(put_and_search)
+
+    agent = create_agent(ScriptedChatModel(script=saying("fine")), store=store, middleware=[Likes()])
+    for name in ("anna", "bob"):
+        state = agent.invoke({"messages": QUESTION}, context={"user_id": name})
+        assert [message.text for message in state["messages"]] == [QUESTION, f"{name} rides the tram", "fine"]
+    with pytest.raises(ConfigError, match="user_id is missing"):
+        store.get(("likes",), "1")
+    with run_values(user_id="anna"):
+        assert asyncio.run(store.aget(("likes",), "1")).value == {"text": "anna rides the tram"}
+        assert store.sweep_ttl() == 0
