@@ -7,17 +7,19 @@ import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain_core.messages import HumanMessage
 
 from langchain_openclaw_memory._messages import is_summary, openclaw_messages
-from langchain_openclaw_memory._session import run_config, session_of, thread_of
+from langchain_openclaw_memory._session import memory_of_run, run_config, session_of, thread_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import FLUSH_TAG
-from openclaw_memory.tools import checked_memory, question_in, recall
+from openclaw_memory.runs import MemoryChoice, memory_choice
+from openclaw_memory.tools import question_in, recall
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest, ModelResponse
@@ -34,8 +36,9 @@ _TURNS = 64
 
 
 class _Turn(NamedTuple):
-    """A user message that is being answered: its session, its id, and what to look up for it."""
+    """A user message that is being answered: whose it is, its session, its id, and what to look up for it."""
 
+    folder: Path
     thread: str | None
     session_key: str | None
     message_id: str | None
@@ -51,7 +54,7 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     memory that fails costs the block, never the turn: one warning is logged for each kind of failure.
 
     Args:
-        memory: The memory to search.
+        memory: The memory to search, or what chooses that of each run: see `memory_tools`.
         max_chars: The most characters of the block, by default `config.recall.max_chars`.
         max_results: The most results, as for `Memory.search`.
         min_score: The lowest score, 0..1, as for `Memory.search`.
@@ -65,7 +68,7 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def __init__(
         self,
-        memory: Memory,
+        memory: MemoryChoice,
         *,
         max_chars: int | None = None,
         max_results: int | None = None,
@@ -74,10 +77,9 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         source: Source | None = None,
     ) -> None:
         super().__init__()
-        self.session_key = session_key
+        self.memory, self.session_key = memory_choice(memory), session_key
         self._recall = partial(
             recall,
-            checked_memory(memory),
             max_chars=max_chars,
             max_results=max_results,
             min_score=min_score,
@@ -111,24 +113,27 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         message = request.messages[place]
         if not (query := question_in(str(message.text))):
             return None, request
-        turn = _Turn(thread_of(config), session_of(self.session_key, config), message.id, query)
-        if not (block := self._block(turn, request.messages)):
+        try:
+            with memory_of_run(self.memory, config) as memory:
+                folder, session = memory.workspace.root, session_of(self.session_key, config)
+                turn = _Turn(folder, thread_of(config), session, message.id, query)
+                block = self._block(memory, turn, request.messages)
+        except (ConfigError, InvalidInputError):  # wrong from the first call on, whatever the memory holds
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
+            self._warn_once(error)
+            return None, request
+        if not block:
             return turn, request
         messages = [*request.messages]
         messages[place] = _below(block, message)
         return turn, request.override(messages=messages)
 
-    def _block(self, turn: _Turn, messages: Sequence[AnyMessage]) -> str:
+    def _block(self, memory: Memory, turn: _Turn, messages: Sequence[AnyMessage]) -> str:
         with self._lock:
             if (block := self._blocks.get(turn)) is not None:
                 return block
-        try:
-            block = self._recall(turn.question, session_key=turn.session_key, in_view=_conversation(messages))
-        except (ConfigError, InvalidInputError):  # wrong from the first call on, whatever the memory holds
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
-            self._warn_once(error)
-            return ""
+        block = self._recall(memory, turn.question, session_key=turn.session_key, in_view=_conversation(messages))
         with self._lock:
             self._blocks[turn] = block
             while len(self._blocks) > _TURNS:

@@ -14,15 +14,16 @@ from llama_index.core.tools.types import DefaultToolFnSchema, ToolMetadata, Tool
 from llama_index.core.workflow import Context
 from pydantic import BaseModel, ConfigDict, create_model
 
-from llama_index_openclaw_memory._session import session_of
+from llama_index_openclaw_memory._session import memory_of_run, session_of
 from openclaw_memory import tools as core
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError
+from openclaw_memory.runs import memory_choice
 
 if TYPE_CHECKING:
     from llama_index.core.tools.tool_spec.base import SPEC_FUNCTION_TYPE
 
-    from openclaw_memory import Memory
+    from openclaw_memory.runs import MemoryChoice
     from openclaw_memory.types import Source, Tool
 
 # The name that LlamaIndex's own examples give to the parameter by which an agent hands over the context of a run.
@@ -85,12 +86,13 @@ class OpenClawToolSpec(BaseToolSpec):
     Metadata that is given for one of them replaces its name and description, and its schema where it brings one.
 
     Raises:
-        ConfigError: `memory` is no memory, or `source` is unknown; `to_tool_list`: there is no tool of that name.
+        TypeError: `memory` is not a memory.
+        ConfigError: `source` is unknown; `to_tool_list`: there is no tool of that name.
     """
 
     def __init__(
         self,
-        memory: Memory,
+        memory: MemoryChoice,
         session_key: str | None = None,
         edit: bool = False,
         append: bool = True,
@@ -132,7 +134,7 @@ class OpenClawToolSpec(BaseToolSpec):
 
 
 def memory_tools(
-    memory: Memory,
+    memory: MemoryChoice,
     *,
     session_key: str | None = None,
     edit: bool = False,
@@ -145,7 +147,8 @@ def memory_tools(
     run: name a `session_key` for it.
 
     Args:
-        memory: The memory.
+        memory: The memory. Or a template, such as `"users/{user_id}"` or that of `Memories.template`, whose values come
+            from `openclaw_memory.runs.run_values` around each run; or a function that returns the memory of a run.
         session_key: Where the agent speaks: less is shown in groups and channels. Default: that of each run,
             `session_key` in the store of its `Context` or in its state (`initial_state`), else the `session_id` of its
             `Memory`.
@@ -154,14 +157,16 @@ def memory_tools(
         source: "memory" for notes alone, "sessions" for transcripts alone. Default: both.
 
     Raises:
-        ConfigError: `memory` is not a memory, or `source` is unknown.
+        TypeError: `memory` is not a memory.
+        ConfigError: `source` is unknown; or a run has no value for the template.
     """
+    leased = partial(memory_of_run, memory_choice(memory))
 
     def tool_for(name: str, key: str | None) -> Tool:
-        tools = core.memory_tools(memory, session_key=key, edit=edit, append=append, source=source)
+        tools = core.memory_tools(leased, session_key=key, edit=edit, append=append, source=source)
         return next(tool for tool in tools if tool.name == name)
 
-    tools = core.memory_tools(memory, session_key=session_key, edit=edit, append=append, source=source)
+    tools = core.memory_tools(leased, session_key=session_key, edit=edit, append=append, source=source)
     return [MemoryTool(partial(tool_for, tool.name), session_key) for tool in tools]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -217,7 +218,7 @@ class Host(NamedTuple):
 
 
 def memory_tools(
-    memory: Memory,
+    memory: Memory | Callable[[], AbstractContextManager[Memory]],
     *,
     session_key: str | None = None,
     edit: bool = False,
@@ -230,7 +231,7 @@ def memory_tools(
     `unavailable` and `failed`. Every one but `ok` comes with an `error`.
 
     Args:
-        memory: The memory.
+        memory: The memory, or a function that returns the one of a call, for its time; see `memory_of`.
         session_key: OpenClaw's. In a group or channel, as the key or `sessions.json` says, neither MEMORY.md, USER.md
             nor transcripts are shown, and citations only if `config.recall.citations` is `on`.
         edit: Whether to add memory_edit and memory_forget.
@@ -241,24 +242,32 @@ def memory_tools(
         TypeError: `memory` is not a memory.
         ConfigError: `source` is unknown.
     """
-    checked_memory(memory)
+    if not callable(memory):
+        checked_memory(memory)
     check_source(source)
 
-    def host() -> Host:
+    def lease() -> AbstractContextManager[Memory]:
+        return memory() if callable(memory) else nullcontext(memory)
+
+    def host(used: Memory) -> Host:
         # Asked with each call: that a session is a group's may be written down after its first messages.
-        return Host(memory, audience_of(memory, session_key, source), edit)
+        return Host(used, audience_of(used, session_key, source), edit)
 
     names = ["memory_search", "memory_get"]
     names += ["memory_append"] if append else []
     names += ["memory_edit", "memory_forget"] if edit else []
     return tuple(
-        Tool(name, TOOL_DESCRIPTIONS[name], TOOL_SCHEMAS[name], partial(_answer, name, host)) for name in names
+        Tool(name, TOOL_DESCRIPTIONS[name], TOOL_SCHEMAS[name], partial(_answer, name, lease, host)) for name in names
     )
 
 
-def _answer(name: str, host: Callable[[], Host], given: Any) -> ToolAnswer:
+def _answer(
+    name: str, lease: Callable[[], AbstractContextManager[Memory]], host: Callable[[Memory], Host], given: Any
+) -> ToolAnswer:
+    leased = lease()  # a run that chooses no memory is a mistake of the program: no model can correct it
     try:
-        return _CALLS[name](host(), checked_arguments(TOOL_SCHEMAS[name], given))
+        with leased as memory:
+            return _CALLS[name](host(memory), checked_arguments(TOOL_SCHEMAS[name], given))
     except OpenClawMemoryError as error:
         return _refusal(error)
 

@@ -92,7 +92,7 @@ def test_its_fields_have_a_schema_without_the_memory():
 
 
 def test_a_path_is_no_memory():
-    with pytest.raises(ValidationError, match="instance of Memory"):
+    with pytest.raises(ValidationError, match="memory must be a Memory"):
         OpenClawRetriever(memory="notes")
 
 

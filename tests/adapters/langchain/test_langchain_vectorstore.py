@@ -215,7 +215,7 @@ def test_marginal_relevance_takes_the_same_arguments_with_vectors_and_without(tm
 
 @pytest.mark.parametrize("given", [OpenClawEmbeddings("hashing"), "notes", None])
 def test_what_is_no_memory_is_refused_with_what_to_do(given):
-    with pytest.raises(TypeError, match=r"Memory\.open\(PATH\).*from_texts"):
+    with pytest.raises(TypeError, match=r"Memory\.open\(folder\).*from_texts"):
         OpenClawVectorStore(given)
 
 
