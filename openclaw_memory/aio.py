@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Excerpt, Progress, Source, Status, SyncReport
     from openclaw_memory.workspace.journal import Bootstrap
 
-__all__ = ["AsyncMemory", "in_thread"]
+__all__ = ["in_thread"]
 
 P = ParamSpec("P")
 T = TypeVar("T")

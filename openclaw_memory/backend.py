@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults
     from openclaw_memory.workspace import Workspace
 
-__all__ = ["Backend", "BuiltinBackend"]
+__all__ = ["Backend"]
 
 
 @runtime_checkable

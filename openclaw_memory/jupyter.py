@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults
     from openclaw_memory.search.results import Explanation
 
-__all__ = ["load_ipython_extension", "progress"]
+__all__ = ["progress"]
 
 _Given = ParamSpec("_Given")
 _Answer = TypeVar("_Answer")

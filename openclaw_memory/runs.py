@@ -6,19 +6,17 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.memories import Lease, MemoryTemplate, template_of
+from openclaw_memory.memory import Memory
 
-if TYPE_CHECKING:
-    from openclaw_memory.memory import Memory
-
-__all__ = ["MemoryChoice", "memory_choice", "memory_of", "run_values"]
+__all__ = ["memory_choice", "memory_of", "run_values"]
 
 # What `memory=` of an adapter takes: a memory, a template such as "users/{user_id}" or `Memories.template`, or a
 # function of the run that returns a memory, or the lease of one: `lambda run: users.use(...)`.
-MemoryChoice: TypeAlias = "Memory | str | MemoryTemplate | Callable[..., Memory | Lease]"
+MemoryChoice: TypeAlias = Memory | str | MemoryTemplate | Callable[..., Memory | Lease]
 
 _values: ContextVar[Mapping[str, Any]] = ContextVar("openclaw_memory.run_values", default=MappingProxyType({}))
 
@@ -49,8 +47,6 @@ def memory_choice(memory: MemoryChoice) -> Memory | MemoryTemplate | Callable[..
         TypeError: It is something else, such as the path of a folder.
         ConfigError: The template is wrong.
     """
-    from openclaw_memory.memory import Memory
-
     if isinstance(memory, str) and "{" in memory:
         return template_of(memory)
     if isinstance(memory, Memory | MemoryTemplate) or (callable(memory) and not isinstance(memory, type)):
@@ -62,7 +58,7 @@ def memory_choice(memory: MemoryChoice) -> Memory | MemoryTemplate | Callable[..
 
 
 def memory_of(
-    choice: Memory | MemoryTemplate | Callable[..., Memory | Lease],
+    choice: MemoryChoice,
     *run: object,
     values: Mapping[str, Any] | None = None,
     how: str = "with run_values(user_id=...) around the run",
@@ -70,16 +66,15 @@ def memory_of(
     """Return the memory of a run, for a `with` or `async with` block.
 
     Args:
-        choice: What `memory_choice` returned.
+        choice: What chooses the memory; see `memory_choice`.
         *run: What a function is called with.
         values: The values of the run, for a template, before those of `run_values`.
         how: How to give a value that is missing, in words that end an error.
 
     Raises:
-        ConfigError: A value is missing, or the function returned something else.
+        TypeError, ConfigError: As `memory_choice`; or a value is missing, or the function returned something else.
     """
-    from openclaw_memory.memory import Memory
-
+    choice = memory_choice(choice)
     if isinstance(choice, Memory):
         return nullcontext(choice)
     if isinstance(choice, MemoryTemplate):

@@ -33,7 +33,7 @@ PUBLIC_MODULES = {
     f"openclaw_memory{name}"
     for name in (
         "", ".aio", ".backend", ".config", ".embeddings", ".errors", ".evaluation", ".jupyter", ".conversation",
-        ".documents", ".flush", ".search", ".store", ".testing", ".tools", ".types",
+        ".documents", ".flush", ".runs", ".search", ".store", ".testing", ".tools", ".types",
     )
 }  # fmt: skip
 ENVIRONMENT = {"config", "embeddings"}

@@ -1,19 +1,117 @@
-"""Find the session that a LangChain run belongs to."""
+"""Find the session that a LangChain run belongs to, and its memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+import dataclasses
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import ensure_config, var_child_runnable_config
+from pydantic import ConfigDict, Field, PlainValidator, model_validator
+from pydantic.json_schema import SkipJsonSchema
+
+from openclaw_memory import Memory
+from openclaw_memory.errors import QueryError, nearest
+from openclaw_memory.runs import MemoryChoice, memory_choice, memory_of
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
     from langchain_core.runnables import RunnableConfig
 
+# What other retrievers call their arguments, and ours.
+_MEANT = {
+    **dict.fromkeys(("top_k", "similarity_top_k", "max_results", "n_results", "limit"), "k"),
+    **dict.fromkeys(("score_threshold", "threshold", "similarity_cutoff"), "min_score"),
+    **dict.fromkeys(("filters", "where"), "filter"),
+}
+
 RunKind: TypeAlias = Literal["chat", "heartbeat", "cli"]
+
+_HOW = 'give it with the run, as context={"user_id": ...} or in the "configurable" of its config'
+
+
+class MemoryRun(NamedTuple):
+    """What a function that chooses the memory of a run is called with.
+
+    `context` is that of the run; where it has none, its `metadata` and `configurable` as one dictionary. `config` is
+    its `RunnableConfig`.
+    """
+
+    context: Any
+    config: RunnableConfig
+
+
+def _chosen(memory: Any) -> Any:
+    try:
+        return memory_choice(memory)
+    except TypeError as error:  # pydantic reports a ValueError along with what is wrong with other fields
+        raise ValueError(str(error)) from error
+
+
+# A field for a live object: it is part of no dump, and of no trace.
+MemoryField: TypeAlias = Annotated[
+    SkipJsonSchema[MemoryChoice], PlainValidator(_chosen), Field(exclude=True, repr=False)
+]
+
+
+def memory_of_run(choice: MemoryChoice, config: RunnableConfig | None) -> AbstractContextManager[Memory]:
+    """Return the memory that a run uses, for the time of a `with` block.
+
+    A template takes its values from the run's `context` (a dictionary, dataclass or pydantic model), its
+    `configurable`, its `metadata`, in this order, and then from `run_values`.
+
+    Args:
+        choice: One memory for all runs, a template, or a function of a `MemoryRun`.
+        config: The configuration of the run.
+
+    Raises:
+        ConfigError: The run does not have a value, or the function returned no memory.
+    """
+    if isinstance(choice, Memory):
+        return nullcontext(choice)
+    config = config or {}
+    values = {**(config.get("metadata") or {}), **_configurable(config)}
+    context = _context()
+    run = MemoryRun(values if context is None else context, config)
+    return memory_of(choice, run, values={**values, **_as_dict(context)}, how=_HOW)
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def in_run(method: Method) -> Method:
+    """Have a method of a store act on the memory of the run that it is called in: on `store._over(memory)`."""
+
+    @wraps(method)
+    def call(store: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(store._choice, Memory):
+            return method(store, *args, **kwargs)
+        with memory_of_run(store._choice, run_config()) as memory:
+            return method(store._over(memory), *args, **kwargs)
+
+    return cast("Method", call)
+
+
+def _context() -> Any:
+    """Return the context that the current run of a graph was given; None where there is none."""
+    if "langgraph" in sys.modules:
+        from langgraph.runtime import get_runtime
+
+        with suppress(RuntimeError, KeyError):  # this is no run of a graph
+            return getattr(get_runtime(), "context", None)
+    return None
+
+
+def _as_dict(context: Any) -> dict[str, Any]:
+    if isinstance(context, Mapping):
+        return dict(context)
+    if dataclasses.is_dataclass(context):
+        return {field.name: getattr(context, field.name) for field in dataclasses.fields(context)}
+    return dict(getattr(context, "__dict__", {}))
 
 
 def session_of(given: str | None, config: RunnableConfig | None) -> str | None:
@@ -66,6 +164,15 @@ def run_config() -> RunnableConfig | None:
 class InSession(BaseRetriever):
     """A retriever that knows the configuration it is invoked with, while it searches."""
 
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, given: Any) -> Any:
+        if isinstance(given, dict) and (unknown := given.keys() - cls.model_fields.keys()):
+            raise QueryError(unknown_argument(unknown, cls.model_fields, cls.__name__.lstrip("_")))
+        return given
+
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002
         with _in_run(config):
             return super().invoke(input, config, **kwargs)
@@ -73,6 +180,23 @@ class InSession(BaseRetriever):
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002
         with _in_run(config):
             return await super().ainvoke(input, config, **kwargs)
+
+
+def unknown_argument(unknown: Iterable[str], known: Iterable[str], call: str) -> str:
+    """Return what to say of arguments that a call does not take, with the one that was probably meant."""
+    name, names = min(unknown), sorted(known)
+    meant = _MEANT.get(name, name)
+    if meant not in names and "search_kwargs" in names:
+        hint = f"did you mean search_kwargs={{{meant!r}: ...}}? "
+    else:
+        hint = f"did you mean {meant!r}? " if meant in names else nearest(name, names)
+    return f"{call} takes no {name!r}: {hint}it takes {', '.join(names)}"
+
+
+def refuse(unknown: Iterable[str], call: str, known: Iterable[str]) -> None:
+    """Raise TypeError, as Python does, if there are arguments that a call does not take."""
+    if names := {*unknown}:
+        raise TypeError(unknown_argument(names, known, call))
 
 
 @contextmanager

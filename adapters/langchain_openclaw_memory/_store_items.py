@@ -1,7 +1,8 @@
 """Write an item of a LangGraph store as a Markdown file: its path, its front matter, and the body that is searched.
 
 Front matter: `namespace`, `key`, `value`, `created_at`, `updated_at`, and `text_at` if the body is a text of the value,
-with `text_after` for a label above it; else `index`, the fields that the body lists. Each item has the one path that
+with `text_after` for a label above it; else `index`, the fields that the body shows. Fields with a name have a section
+each, and so a vector each; of the whole value the body is a list, with one vector. Each item has the one path that
 its namespace and key lead to; a copy of its file elsewhere is not an item.
 """
 
@@ -9,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import math
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +17,6 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from langgraph.store.base import Item, get_text_at_path, tokenize_path
-
-from openclaw_memory.errors import InvalidInputError
 
 _LOG = logging.getLogger(__name__)
 
@@ -34,7 +32,6 @@ _WINDOWS_DEVICE = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]")
 _SHOWN_OF_A_NAME = 40  # letters; at most 4 bytes each, with mark, digest and suffix below the 255 bytes of a file name
 # Names of fields that add nothing to what their text says.
 _NAMELESS = frozenset({"content", "data", "memory", "text"})
-_MAX_DEPTH = 64  # of values in values: what is nested deeper could not be read again everywhere
 
 
 def path_of(namespace: Sequence[str], key: str) -> str:
@@ -62,49 +59,11 @@ def _marked(name: str) -> str:
     return f"{'-'.join(words)[:_SHOWN_OF_A_NAME]}~{digest}"
 
 
-def json_value(value: Any, where: str = "the value", depth: int = 0) -> Any:
-    """Return `value` as JSON keeps it: tuples are lists, mappings are dicts.
-
-    Raises:
-        InvalidInputError: Something in it is not JSON, is text that is not Unicode, or is nested deeper than 64 levels.
-    """
-    if depth > _MAX_DEPTH:
-        raise InvalidInputError(f"the value is nested deeper than {_MAX_DEPTH} levels: make it flatter")
-    if isinstance(value, str):
-        return checked_text(value, where)
-    if value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    if isinstance(value, Mapping):
-        for name in value:
-            if not isinstance(name, str):
-                raise InvalidInputError(f"{where} has the key {name!r}, and JSON has only strings: write {str(name)!r}")
-        return {
-            checked_text(name, f"a key of {where}"): json_value(part, f"{where}[{name!r}]", depth + 1)
-            for name, part in value.items()
-        }
-    if isinstance(value, (list, tuple)):
-        return [json_value(part, f"{where}[{number}]", depth + 1) for number, part in enumerate(value)]
-    raise InvalidInputError(
-        f"{where} is {value!r}, which is not JSON: put a string, a number, a list or a dict in its place"
-    )
-
-
-def checked_text(text: str, where: str) -> str:
-    """Return `text` if it can be written to a file.
-
-    Raises:
-        InvalidInputError: It holds a lone surrogate.
-    """
-    if _shown(text) != text.replace("\0", ""):
-        raise InvalidInputError(f"{where} is {text!r}, which is not Unicode: take the lone surrogate out")
-    return text
-
-
 def file_of(item: Item, paths: Sequence[str]) -> tuple[dict[str, Any], str]:
     """Return front matter and body of an item, whose values at `paths` a search can find.
 
     If these are one string, the body is this string and its only place: editing it changes the value. Otherwise the
-    body lists what can be found, and the `value` in the front matter counts.
+    body shows what can be found, and the `value` in the front matter counts.
     """
     fields: dict[str, Any] = {
         "namespace": list(item.namespace),
@@ -117,7 +76,7 @@ def file_of(item: Item, paths: Sequence[str]) -> tuple[dict[str, Any], str]:
         fields |= {"value": _with(item.value, text.keys, None), "text_at": list(text.keys)}
         label = "" if text.label != WHOLE or text.keys[-1] in _NAMELESS else f"{_label(text.keys)}: "
         return fields | ({"text_after": label} if label else {}), label + text.leaf
-    return fields | {"index": list(paths)}, _listed(item.value, paths)
+    return fields | {"index": list(paths)}, _shown_of(item.value, paths)
 
 
 def item_in(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
@@ -132,7 +91,7 @@ def item_in(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
         value = {**fields["value"]}
         if keys := fields.get("text_at"):
             value = _with(value, keys, _saved(text).removeprefix(fields.get("text_after", "")))
-        elif "index" in fields and _saved(text) != _saved(_listed(value, fields["index"])):
+        elif "index" in fields and _saved(text) not in _unedited(value, fields["index"]):
             _LOG.warning(
                 "%r was edited below its front matter, where searches look, and the item is unchanged: its text is "
                 "in several fields, so edit `value` above the text instead",
@@ -186,19 +145,32 @@ def _only_text(value: dict[str, Any], paths: Sequence[str]) -> _Text | None:
     return text if is_there and _comes_back(text.leaf) else None
 
 
+def _shown_of(value: dict[str, Any], paths: Sequence[str]) -> str:
+    """Return each text that can be found below the name that leads there: as sections, or as a list with "$"."""
+    if WHOLE in paths:
+        return _listed(value, paths)
+    found = dict.fromkeys((text.label, str(text.leaf)) for text in _texts(value, paths))
+    sections = ((" ".join(label.split()), "\n".join(text.splitlines())) for label, text in found)
+    return _shown("\n\n".join(f"## {label}\n\n{text}" for label, text in sections))
+
+
 def _listed(value: dict[str, Any], paths: Sequence[str]) -> str:
-    """Return a line for each text that can be found, below the name that leads there."""
     found = (
         (_label(text.keys) if text.label == WHOLE else text.label, str(text.leaf)) for text in _texts(value, paths)
     )
     return "\n".join(_line(label, text) for label, text in dict.fromkeys(found))
 
 
+def _unedited(value: dict[str, Any], paths: Sequence[str]) -> set[str]:
+    """Return what a body may be that no one has edited; earlier versions wrote all of them as lists."""
+    return {_saved(_shown_of(value, paths)), _saved(_listed(value, paths))}
+
+
 def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield what is neither list nor dict, with the keys that lead there; list elements go by the list's name."""
     if isinstance(value, dict):
         for name, part in value.items():
-            yield from _leaves(part, (*keys, name))
+            yield from _leaves(part, (*keys, str(name)))
     elif isinstance(value, list):
         for part in value:
             yield from _leaves(part, keys)

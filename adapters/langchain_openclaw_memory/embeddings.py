@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Self
 
 from langchain_core.embeddings import Embeddings
 
@@ -14,10 +16,14 @@ if TYPE_CHECKING:
 
 
 class OpenClawEmbeddings(Embeddings):
-    """An embedder of this library as LangChain's `Embeddings`. Async calls run in a thread."""
+    """An embedder of this library as LangChain's `Embeddings`. Async calls run in a thread.
+
+    Copies share the embedder. What is pickled are the settings, with the keys among them; the embedder is loaded by
+    them again.
+    """
 
     def __init__(self, embedder: Embedder | str = "static", model: str | None = None, **options: Any) -> None:
-        """Load the embedder if it is given by name.
+        """Load the embedder if it is given by name; in a running event loop, the first use loads it.
 
         Args:
             embedder: An embedder, or the name of a provider as `load_embedder` takes it. The default is the static
@@ -33,10 +39,38 @@ class OpenClawEmbeddings(Embeddings):
         if not isinstance(embedder, str) and (model is not None or options):
             given = ", ".join([*(["model"] if model is not None else []), *options])  # their values may be keys
             raise ConfigError(f"a loaded embedder takes no model and no options: leave out {given}")
+        if embedder == "none":
+            raise ConfigError("'none' is not an embedder: name a provider that makes vectors, such as 'static'")
+        self._settings = embedder, model, options
+        if not _in_event_loop():
+            self.embedder  # noqa: B018 - what is wrong with the settings is said at once
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """What makes the vectors."""
+        embedder, model, options = self._settings
         loaded = load_embedder(embedder, model, **options) if isinstance(embedder, str) else embedder
-        if loaded is None:
-            raise ConfigError(f"{embedder!r} is not an embedder: name a provider that makes vectors, such as 'static'")
-        self.embedder = loaded
+        assert loaded is not None, "only `none` is no embedder"
+        return loaded
+
+    def __copy__(self) -> Self:
+        again = type(self).__new__(type(self))
+        vars(again).update(vars(self))
+        return again
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        embedder, model, options = self._settings
+        if isinstance(embedder, str):
+            return partial(type(self), **options), (embedder, model)
+        # An embedder holds open files and connections: one that was handed in goes by its names, if they lead to it.
+        named = embedder.provider, embedder.model
+        again = load_embedder(*named)
+        if again is None or again.identity != embedder.identity:
+            raise ConfigError(f"{embedder.identity!r} cannot be made from its names: pass its provider and options")
+        return type(self), named
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return the vector of each text, of length 1.
@@ -89,3 +123,11 @@ class LangChainEmbedder(FrameworkEmbedder):
         if isinstance(embeddings, OpenClawEmbeddings):
             self.leaves_machine = embeddings.embedder.leaves_machine and not local
         self.embeddings = embeddings
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from langgraph.store.base import (
     BaseStore,
@@ -19,31 +23,26 @@ from langgraph.store.base import (
     Result,
     SearchItem,
     SearchOp,
+    TTLConfig,
     validate_op_namespace,
 )
 
-from langchain_openclaw_memory._store_items import (
-    FOLDER,
-    WHOLE,
-    checked_text,
-    file_of,
-    folder_of,
-    item_in,
-    json_value,
-    path_of,
-)
+from langchain_openclaw_memory._session import in_run
+from langchain_openclaw_memory._store_items import FOLDER, WHOLE, file_of, folder_of, item_in, path_of
+from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.documents import matching
 from openclaw_memory.errors import InvalidInputError, QueryError, SyncBusyError
-from openclaw_memory.tools import checked_memory
-
-if TYPE_CHECKING:
-    from openclaw_memory import Memory
+from openclaw_memory.runs import MemoryChoice, memory_choice
 
 # The notes of people and of other namespaces are found as well: so many times more are asked for with each look.
 _WIDER = 4
 _SYNC_SECONDS = 5.0  # a search waits at most this long for the sync of another process
 _MOST_RESULTS = 1000  # of one search; see `Memory.search`
+_NESTED = (Mapping, list, tuple)
+_MAX_DEPTH = 64  # of values in values: what is nested deeper could not be read again everywhere
+# A read puts off the end of an item if so much of its time has passed: not each one touches the file.
+_REFRESHED = 0.1
 
 
 class OpenClawStore(BaseStore):
@@ -55,9 +54,10 @@ class OpenClawStore(BaseStore):
     several strings only shows them: an edit there is logged with the advice to edit `value` above it. Notes that people
     wrote are not items, and are neither overwritten nor deleted.
 
-    It answers as LangGraph's `InMemoryStore` does, with these differences: values are JSON; `created_at` stays when an
-    item is put again; a namespace ends with its last item; without a query, items come in the order in which they were
-    created; and filters also know `$in $nin $and $or $not`.
+    It answers as LangGraph's `InMemoryStore` does; the README has a table of the differences.
+
+    An item with a time to live is not returned once that has passed since its file was last written or, unless
+    `refresh_ttl` is off, read; `sweep_ttl` deletes the files.
 
     A search with a query first indexes what has changed; while another process syncs for long, it answers from the
     index as it is. The score is that of `memory.search`; items that the query does not find follow, unscored, up to the
@@ -65,23 +65,38 @@ class OpenClawStore(BaseStore):
     a person wrote into a file is masked when it is read.
     """
 
-    __slots__ = ("_fields", "_memory", "_read_before")
+    __slots__ = ("_choice", "_fields", "_memory", "_read_before", "_swept", "ttl_config")
 
-    def __init__(self, memory: Memory, *, fields: Sequence[str] = (WHOLE,)) -> None:
+    supports_ttl = True
+
+    def __init__(self, memory: MemoryChoice, *, fields: Sequence[str] = (WHOLE,), ttl: TTLConfig | None = None) -> None:
         """Make a store over an open memory.
 
         Args:
-            memory: The memory.
-            fields: The paths of a value that can be found by a search, where `put` names none; "$" is the whole value.
+            memory: The memory, or what chooses that of each run, see `memory_tools`; call `sweep_ttl` in a run then.
+            fields: The paths of a value that can be found by a search, where `put` names none, such as `a.b` or
+                `c[*].d`, each with a vector of its own; "$" is the whole value, with one vector.
+            ttl: LangGraph's settings of times to live, in minutes: `default_ttl`, `refresh_on_read`, and
+                `sweep_interval_minutes`, after which a write also deletes what has expired.
 
         Raises:
             TypeError: `memory` is not a `Memory`.
         """
-        self._memory = checked_memory(memory)
+        self._choice = memory_choice(memory)
+        if isinstance(self._choice, Memory):
+            self._memory = self._choice
         self._fields = tuple(fields)
+        self.ttl_config = ttl
+        self._swept: dict[Path, float] = {}  # when, by the folder of the memory
         # The items of files, while these are as they were: the fields are the same object then.
         self._read_before: dict[str, tuple[Mapping[str, Any], str, Item | None]] = {}
 
+    def _over(self, memory: Memory) -> OpenClawStore:
+        store = OpenClawStore(memory, fields=self._fields, ttl=self.ttl_config)
+        store._swept = self._swept
+        return store
+
+    @in_run
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Do several operations. Reads come before all writes; of two puts of an item the last counts.
 
@@ -108,7 +123,21 @@ class OpenClawStore(BaseStore):
                 puts[op.namespace, op.key] = _checked(op)
         results = [self._read(op) for op in wanted]
         self._write(puts.values())
+        interval = (self.ttl_config or {}).get("sweep_interval_minutes")
+        if puts and interval is not None:
+            now = time.monotonic()
+            if now - self._swept.setdefault(self._memory.workspace.root, now) >= 60 * interval:
+                self.sweep_ttl()
         return results
+
+    @in_run
+    def sweep_ttl(self) -> int:
+        """Delete the items whose time to live has passed; return how many there were."""
+        self._swept[self._memory.workspace.root] = time.monotonic()
+        files = self._memory.documents.files
+        gone = [path for path, fields, _ in files.iterate(FOLDER) if self._is_expired(path, fields)]
+        files.delete(*gone)
+        return len(gone)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do what `batch` does in a thread, without blocking the event loop."""
@@ -116,7 +145,7 @@ class OpenClawStore(BaseStore):
 
     def _read(self, op: Op) -> Result:
         if isinstance(op, GetOp):
-            return self._item(op.namespace, op.key)
+            return self._item(op.namespace, op.key, refresh=op.refresh_ttl)
         if isinstance(op, SearchOp):
             return list(self._search(op))
         if isinstance(op, ListNamespacesOp):
@@ -127,11 +156,15 @@ class OpenClawStore(BaseStore):
             f"{op!r} is not an operation of a store: use GetOp, SearchOp, ListNamespacesOp or PutOp"
         )
 
-    def _item(self, namespace: tuple[str, ...], key: str) -> Item | None:
+    def _item(self, namespace: tuple[str, ...], key: str, *, refresh: bool = False) -> Item | None:
         path = path_of(namespace, key)
         found = self._memory.documents.files.read(path)
         item = self._parsed(path, *found) if found else None
-        return _copy(item) if item else None
+        if item is None:
+            return None
+        if refresh:
+            self._refresh(path)
+        return _copy(item)
 
     def _below(self, folder: str) -> dict[str, Item]:
         """Return the items below a folder by their paths, the oldest first. They are shared: only read them."""
@@ -144,8 +177,28 @@ class OpenClawStore(BaseStore):
                 self._read_before.pop(path, None)
         return dict(sorted(items, key=lambda entry: (entry[1].created_at, entry[1].namespace, entry[1].key)))
 
+    def _age(self, path: str) -> float:
+        """Return the seconds since a file was written or refreshed; its time says it, which no other write undoes."""
+        try:
+            return _now() - os.lstat(self._memory.workspace.root / path).st_mtime
+        except FileNotFoundError:
+            return float("inf")
+
+    def _is_expired(self, path: str, fields: Mapping[str, Any]) -> bool:
+        seconds = _seconds_to_live(fields)
+        return seconds is not None and self._age(path) > seconds
+
+    def _refresh(self, path: str) -> None:
+        found = self._read_before.get(path)
+        seconds = _seconds_to_live(found[0]) if found else None
+        with suppress(OSError):  # it was deleted just now
+            if seconds is not None and self._age(path) > _REFRESHED * seconds:
+                os.utime(self._memory.workspace.root / path, (_now(), _now()))
+
     def _parsed(self, path: str, fields: Mapping[str, Any], text: str) -> Item | None:
         """Return the item in a file, parsed again only if the file has changed: a warning about it is logged once."""
+        if self._is_expired(path, fields):
+            return None
         before = self._read_before.get(path)
         if before is None or (before[0] is not fields and before[:2] != (fields, text)):
             before = (fields, text, item_in(path, fields, text))
@@ -160,6 +213,8 @@ class OpenClawStore(BaseStore):
         ranked = [*scores, *(path for path in items if path not in scores)]
         for path in ranked[op.offset : op.offset + op.limit]:
             item = _copy(items[path])
+            if op.refresh_ttl:
+                self._refresh(path)
             yield SearchItem(
                 item.namespace, item.key, item.value, item.created_at, item.updated_at, score=scores.get(path)
             )
@@ -196,14 +251,24 @@ class OpenClawStore(BaseStore):
             created_at = before.created_at if before else now
             item = Item(value=dict(op.value), key=op.key, namespace=op.namespace, created_at=created_at, updated_at=now)
             fields: Sequence[str] = self._fields if op.index is None else op.index or ()
-            written.append((path, *file_of(item, fields)))
+            about, body = file_of(item, fields)
+            written.append((path, about if op.ttl is None else {**about, "ttl": op.ttl}, body))
         self._memory.documents.files.write_many(written)
         self._memory.documents.files.delete(*gone)
 
 
+def _now() -> float:
+    return time.time()
+
+
+def _seconds_to_live(fields: Mapping[str, Any]) -> float | None:
+    minutes = fields.get("ttl")
+    return 60.0 * minutes if isinstance(minutes, int | float) else None
+
+
 def _copy(item: Item) -> Item:
     """Return an item whose value its caller may change."""
-    value = json_value(item.value)
+    value = json.loads(json.dumps(item.value))
     return Item(
         value=value, key=item.key, namespace=item.namespace, created_at=item.created_at, updated_at=item.updated_at
     )
@@ -212,13 +277,15 @@ def _copy(item: Item) -> Item:
 def _checked(op: PutOp) -> PutOp:
     if not op.namespace:
         raise InvalidNamespaceError("Namespace cannot be empty.")
-    if op.ttl is not None:
-        raise NotImplementedError("OpenClawStore keeps items until they are deleted: put them without a ttl")
-    for label in op.namespace:
-        checked_text(label, "a label of the namespace")
-    checked_text(op.key, "the key")
-    value: dict[str, Any] | None = None if op.value is None else json_value(op.value)
-    return op._replace(namespace=tuple(op.namespace), value=value)
+    if op.ttl is not None and not (isinstance(op.ttl, int | float) and op.ttl > 0):
+        raise InvalidInputError(f"a time to live is a number of minutes above 0, not {op.ttl!r}")
+    level: list[Any] = [op.value]
+    for _ in range(_MAX_DEPTH + 1):  # what is deeper could not even be looked through
+        nested = (one.values() if isinstance(one, Mapping) else one for one in level if isinstance(one, _NESTED))
+        level = [inner for values in nested for inner in values]
+    if level:
+        raise InvalidInputError(f"the value is nested deeper than {_MAX_DEPTH} levels: make it flatter")
+    return op._replace(namespace=tuple(op.namespace))
 
 
 def _namespaces(namespaces: Iterable[tuple[str, ...]], op: ListNamespacesOp) -> list[tuple[str, ...]]:

@@ -7,17 +7,20 @@ import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain_core.messages import HumanMessage
+from langchain_core.tools import BaseTool
 
 from langchain_openclaw_memory._messages import is_summary, openclaw_messages
-from langchain_openclaw_memory._session import run_config, session_of, thread_of
+from langchain_openclaw_memory._session import memory_of_run, run_config, session_of, thread_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import FLUSH_TAG
-from openclaw_memory.tools import checked_memory, question_in, recall
+from openclaw_memory.runs import MemoryChoice, memory_choice
+from openclaw_memory.tools import question_in, recall
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest, ModelResponse
@@ -34,8 +37,9 @@ _TURNS = 64
 
 
 class _Turn(NamedTuple):
-    """A user message that is being answered: its session, its id, and what to look up for it."""
+    """A user message that is being answered: whose it is, its session, its id, and what to look up for it."""
 
+    folder: Path
     thread: str | None
     session_key: str | None
     message_id: str | None
@@ -51,33 +55,36 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     memory that fails costs the block, never the turn: one warning is logged for each kind of failure.
 
     Args:
-        memory: The memory to search.
+        memory: The memory to search, or what chooses that of each run: see `memory_tools`.
         max_chars: The most characters of the block, by default `config.recall.max_chars`.
         max_results: The most results, as for `Memory.search`.
         min_score: The lowest score, 0..1, as for `Memory.search`.
         session_key: The session that says what may be shown, by default that of the run; see `memory_tools`.
         source: As for `Memory.search`; with "memory", nothing from other conversations is shown.
+        memory_name: Tells this middleware from that of another memory in the same agent.
 
     Raises:
         TypeError: `memory` is not a memory.
-        ConfigError, InvalidInputError: At the first call, if one of the others has a wrong type or value.
+        ConfigError, InvalidInputError: At the first call, if one of the others has a wrong type or value, or if two
+            tools of the agent have one name.
     """
 
     def __init__(
         self,
-        memory: Memory,
+        memory: MemoryChoice,
         *,
         max_chars: int | None = None,
         max_results: int | None = None,
         min_score: float | None = None,
         session_key: str | None = None,
         source: Source | None = None,
+        memory_name: str | None = None,
     ) -> None:
         super().__init__()
-        self.session_key = session_key
+        self.memory_name = memory_name
+        self.memory, self.session_key = memory_choice(memory), session_key
         self._recall = partial(
             recall,
-            checked_memory(memory),
             max_chars=max_chars,
             max_results=max_results,
             min_score=min_score,
@@ -86,6 +93,12 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self._blocks: OrderedDict[_Turn, str] = OrderedDict()
         self._lock = threading.Lock()
         self._reported: set[type[Exception]] = set()
+
+    @property
+    def name(self) -> str:
+        """The name of the class, with that of its memory: an agent takes no two middleware of one name."""
+        kind = super().name
+        return kind if self.memory_name is None else f"{kind}-{self.memory_name}"
 
     def __deepcopy__(self, _memo: object) -> Self:
         return self  # shared like its memory, by frameworks that copy their parts
@@ -106,29 +119,36 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         config = run_config()
         places = reversed(range(len(request.messages)))
         place = next((at for at in places if _is_from_user(request.messages[at])), None)
+        names = [tool.name for tool in request.tools if isinstance(tool, BaseTool)]
+        if twice := {name for name in names if names.count(name) > 1}:
+            what_to_do = "give each memory a name, memory_tools(..., name='work')"
+            raise ConfigError(f"two tools of the agent are called {min(twice)!r}: {what_to_do}")
         if place is None or FLUSH_TAG in ((config or {}).get("tags") or ()):
             return None, request
         message = request.messages[place]
         if not (query := question_in(str(message.text))):
             return None, request
-        turn = _Turn(thread_of(config), session_of(self.session_key, config), message.id, query)
-        if not (block := self._block(turn, request.messages)):
+        try:
+            with memory_of_run(self.memory, config) as memory:
+                folder, session = memory.workspace.root, session_of(self.session_key, config)
+                turn = _Turn(folder, thread_of(config), session, message.id, query)
+                block = self._block(memory, turn, request.messages)
+        except (ConfigError, InvalidInputError):  # wrong from the first call on, whatever the memory holds
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
+            self._warn_once(error)
+            return None, request
+        if not block:
             return turn, request
         messages = [*request.messages]
         messages[place] = _below(block, message)
         return turn, request.override(messages=messages)
 
-    def _block(self, turn: _Turn, messages: Sequence[AnyMessage]) -> str:
+    def _block(self, memory: Memory, turn: _Turn, messages: Sequence[AnyMessage]) -> str:
         with self._lock:
             if (block := self._blocks.get(turn)) is not None:
                 return block
-        try:
-            block = self._recall(turn.question, session_key=turn.session_key, in_view=_conversation(messages))
-        except (ConfigError, InvalidInputError):  # wrong from the first call on, whatever the memory holds
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
-            self._warn_once(error)
-            return ""
+        block = self._recall(memory, turn.question, session_key=turn.session_key, in_view=_conversation(messages))
         with self._lock:
             self._blocks[turn] = block
             while len(self._blocks) > _TURNS:

@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 from pydantic import Field
-from pydantic.json_schema import SkipJsonSchema  # noqa: TC002 - pydantic reads the annotation at run time
 
-from langchain_openclaw_memory._session import InSession, run_config, session_of
-from openclaw_memory import Memory
+from langchain_openclaw_memory._session import (
+    InSession,
+    MemoryField,
+    memory_of_run,
+    run_config,
+    session_of,
+    unknown_argument,
+)
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import QueryError
 from openclaw_memory.tools import search_for
@@ -28,7 +33,7 @@ class OpenClawRetriever(InSession):
     `path`, `start_line`, `end_line`, `score`, `source`, `citation`, `mode`, `stale` and, for keywords alone, `reason`.
 
     Args:
-        memory: The memory to search.
+        memory: The memory to search, or what chooses that of each run: see `memory_tools`.
         k: The most documents to return, 1..1000.
         min_score: The lowest score, 0..1, by default that of the memory's configuration.
         source: "memory" for notes, "sessions" for transcripts, None for both.
@@ -36,12 +41,11 @@ class OpenClawRetriever(InSession):
             of the run: `configurable["session_key"]`, else the `thread_id`.
 
     Raises:
-        pydantic.ValidationError: A field has a wrong type or is out of range.
-        QueryError: An argument of one call has a wrong type or value.
+        pydantic.ValidationError: A field is unknown, has a wrong type or is out of range.
+        QueryError: An argument of one call is unknown, or has a wrong type or value.
     """
 
-    # The memory is a live object: it is part of no dump, and of no trace.
-    memory: SkipJsonSchema[Memory] = Field(exclude=True, repr=False)
+    memory: MemoryField
     k: int = Field(default=6, ge=1, le=1000)
     min_score: float | None = Field(default=None, ge=0, le=1)
     source: Source | None = None
@@ -55,17 +59,22 @@ class OpenClawRetriever(InSession):
         k: int | None = None,
         min_score: float | None = None,
         source: Source | None = None,
+        **unknown: Any,
     ) -> list[Document]:
+        if unknown:
+            raise QueryError(unknown_argument(unknown, ("k", "min_score", "source"), "a search"))
         if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
             raise QueryError(f"k must be a whole number of at least 1, not {k!r}")
-        found = search_for(
-            self.memory,
-            query,
-            session_key=session_of(self.session_key, run_config()),
-            max_results=self.k if k is None else k,
-            min_score=self.min_score if min_score is None else min_score,
-            source=self.source if source is None else source,
-        )
+        config = run_config()
+        with memory_of_run(self.memory, config) as memory:
+            found = search_for(
+                memory,
+                query,
+                session_key=session_of(self.session_key, config),
+                max_results=self.k if k is None else k,
+                min_score=self.min_score if min_score is None else min_score,
+                source=self.source if source is None else source,
+            )
         return documents_of(found)
 
     async def _aget_relevant_documents(

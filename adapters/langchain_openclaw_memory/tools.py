@@ -9,13 +9,12 @@ from typing import Any, Literal
 from langchain_core.runnables import RunnableConfig  # noqa: TC002 - LangChain looks for it in `_run` at run time
 from langchain_core.tools import BaseTool, BaseToolkit
 from pydantic import ConfigDict, Field
-from pydantic.json_schema import SkipJsonSchema  # noqa: TC002 - pydantic reads the annotation at run time
 
-from langchain_openclaw_memory._session import session_of
+from langchain_openclaw_memory._session import MemoryField, memory_of_run, session_of
 from langchain_openclaw_memory.retriever import documents_of
-from openclaw_memory import Memory
 from openclaw_memory import tools as core
 from openclaw_memory.aio import in_thread
+from openclaw_memory.runs import MemoryChoice, memory_choice
 from openclaw_memory.types import Source, Tool, ToolAnswer
 
 
@@ -27,13 +26,12 @@ class MemoryTool(BaseTool):
     answer itself. Both are plain data, so that they are the same before a checkpoint and after it.
     """
 
-    tool_for: Callable[[str | None], Tool] = Field(exclude=True, repr=False)
-    session_key: str | None = None
+    tool_for: Callable[[RunnableConfig | None], Tool] = Field(exclude=True, repr=False)
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
 
     # The names of a call's arguments are the model's: `/` keeps them from meeting a parameter.
     def _run(self, /, *, config: RunnableConfig, **arguments: Any) -> tuple[str, Any]:
-        answer = self.tool_for(session_of(self.session_key, config)).run(arguments)
+        answer = self.tool_for(config).run(arguments)
         return answer.text, _artifact(answer)
 
     async def _arun(self, /, *, config: RunnableConfig, **arguments: Any) -> tuple[str, Any]:
@@ -43,58 +41,63 @@ class MemoryTool(BaseTool):
 class OpenClawToolkit(BaseToolkit):
     """The memory's tools as a toolkit; the fields are the arguments of `memory_tools`."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    memory: SkipJsonSchema[Memory] = Field(exclude=True, repr=False)
+    memory: MemoryField
     session_key: str | None = None
     edit: bool = False
     append: bool = True
     source: Source | None = None
+    name: str | None = None
 
     def get_tools(self) -> list[BaseTool]:
-        return memory_tools(
-            self.memory, session_key=self.session_key, edit=self.edit, append=self.append, source=self.source
-        )
+        return memory_tools(**{field: getattr(self, field) for field in type(self).model_fields})
 
 
 def memory_tools(
-    memory: Memory,
+    memory: MemoryChoice,
     *,
     session_key: str | None = None,
     edit: bool = False,
     append: bool = True,
     source: Source | None = None,
+    name: str | None = None,
 ) -> list[BaseTool]:
     """Return the memory's tools: `memory_search` and `memory_get`, and those that write.
 
     What a model can correct is an answer with a `status`, not an exception.
 
     Args:
-        memory: The memory.
+        memory: The memory. Or a template, such as `"users/{user_id}"` or that of `Memories.template`, or a function of
+            a `MemoryRun`: each run then has its own.
         session_key: Where the agent speaks: in groups and channels less is shown. By default each call takes that of
             its run: `configurable["session_key"]`, else the `thread_id`.
         edit: Whether to add `memory_edit` and `memory_forget`.
         append: Whether to add `memory_append`.
         source: "memory" searches and reads no transcript, "sessions" no note; None both.
+        name: What the names of the tools begin with, for an agent with several memories: `work` makes
+            `work_memory_search`.
 
     Raises:
         TypeError: `memory` is not a memory.
-        ConfigError: `source` is unknown.
+        ConfigError: `source` is unknown, or `name` cannot be part of a tool's name; or a run has no value for the
+            template.
     """
+    choice = memory_choice(memory)
 
-    def tool_for(name: str, key: str | None) -> Tool:
-        tools = core.memory_tools(memory, session_key=key, edit=edit, append=append, source=source)
-        return next(tool for tool in tools if tool.name == name)
+    def tools(config: RunnableConfig | None = None) -> dict[str, Tool]:
+        memory, key = partial(memory_of_run, choice, config), session_of(session_key, config)
+        every = core.memory_tools(memory, session_key=key, edit=edit, append=append, source=source, name=name)
+        return {tool.name: tool for tool in every}
 
     return [
         MemoryTool(
             name=tool.name,
             description=tool.description,
             args_schema=dict(tool.parameters),
-            tool_for=partial(tool_for, tool.name),
-            session_key=session_key,
+            tool_for=partial(lambda called, config: tools(config)[called], tool.name),
         )
-        for tool in core.memory_tools(memory, session_key=session_key, edit=edit, append=append, source=source)
+        for tool in tools().values()
     ]
 
 

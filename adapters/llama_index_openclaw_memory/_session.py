@@ -1,8 +1,22 @@
-"""Find the session that a query belongs to."""
+"""Find the session that a query belongs to, and its memory."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
 from llama_index.core.instrumentation import dispatcher
+
+from openclaw_memory import Memory
+from openclaw_memory.runs import memory_of
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from openclaw_memory.runs import MemoryChoice
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def session_of(given: str | None) -> str | None:
@@ -12,5 +26,36 @@ def session_of(given: str | None) -> str | None:
     """
     if given is not None:
         return given
-    key = dispatcher.active_instrument_tags.get().get("session_key")  # type: ignore[attr-defined]  # not re-exported
+    key = _tags().get("session_key")
     return str(key) if key else None
+
+
+def memory_of_run(choice: MemoryChoice) -> AbstractContextManager[Memory]:
+    """Return the memory that a run uses, for the time of a `with` block.
+
+    A template takes its values from LlamaIndex's `instrument_tags` around the run, and from `run_values`.
+
+    Args:
+        choice: One memory for all runs, a template, or a function without arguments.
+
+    Raises:
+        ConfigError: A value is missing, or the function returned no memory.
+    """
+    return memory_of(choice, values=_tags())
+
+
+def in_run(method: Method) -> Method:
+    """Have a method of a pydantic model act on the memory of the run that it is called in: on a copy over that one."""
+
+    @wraps(method)
+    def call(model: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(model.memory, Memory):
+            return method(model, *args, **kwargs)
+        with memory_of_run(model.memory) as memory:
+            return method(model.model_copy(update={"memory": memory}), *args, **kwargs)
+
+    return cast("Method", call)
+
+
+def _tags() -> dict[str, Any]:
+    return dispatcher.active_instrument_tags.get()  # type: ignore[attr-defined]  # not re-exported

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +11,11 @@ from llama_index.core.schema import NodeWithScore
 from llama_index.core.settings import Settings
 
 from llama_index_openclaw_memory._nodes import cited_node
-from llama_index_openclaw_memory._session import session_of
+from llama_index_openclaw_memory._session import memory_of_run, session_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.tools import checked_memory, search_for
+from openclaw_memory.runs import memory_choice
+from openclaw_memory.tools import search_for
 from openclaw_memory.types import SOURCES
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from llama_index.core.schema import QueryBundle
 
     from openclaw_memory import Memory, SearchResults
+    from openclaw_memory.runs import MemoryChoice
     from openclaw_memory.types import Source
 
 
@@ -46,7 +49,7 @@ class OpenClawRetriever(BaseRetriever):
 
     def __init__(
         self,
-        memory: Memory,
+        memory: MemoryChoice,
         similarity_top_k: int = 6,
         min_score: float | None = None,
         source: Source | None = None,
@@ -54,15 +57,16 @@ class OpenClawRetriever(BaseRetriever):
         session_key: str | None = None,
         **options: Any,
     ) -> None:
-        """Search `memory`.
+        """Search `memory`, or the one that it chooses for each run; see `memory_tools`.
 
         Raises:
-            ConfigError: `memory` is not a memory, a setting has a wrong type or is out of range, or an option is
+            TypeError: `memory` is not a memory.
+            ConfigError: A setting has a wrong type or is out of range, or an option is
                 unknown.
         """
         if unknown := options.keys() - _OPTIONS:
             raise ConfigError(f"OpenClawRetriever takes no {', '.join(sorted(unknown))}: leave it out")
-        self.memory = checked_memory(memory)
+        self.memory = memory_choice(memory)
         if not _is_number(similarity_top_k, int) or not 1 <= similarity_top_k <= _MOST:
             raise ConfigError(f"similarity_top_k must be a whole number from 1 to {_MOST}, not {similarity_top_k!r}")
         if min_score is not None and (not _is_number(min_score, int | float) or not 0 <= min_score <= 1):
@@ -75,22 +79,24 @@ class OpenClawRetriever(BaseRetriever):
         super().__init__(callback_manager=callback_manager or Settings.callback_manager, **options)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = search_for(
-            self.memory,
-            query_bundle.query_str,
-            session_key=session_of(self.session_key),
-            max_results=self.similarity_top_k,
-            min_score=self.min_score,
-            source=self.source,
-        )
-        return nodes_of(found, self._about)
-
-    def _about(self, path: str) -> Mapping[str, Any]:
-        document = self.memory.documents.read(path)
-        return document.metadata if document else {}
+        with memory_of_run(self.memory) as memory:
+            found = search_for(
+                memory,
+                query_bundle.query_str,
+                session_key=session_of(self.session_key),
+                max_results=self.similarity_top_k,
+                min_score=self.min_score,
+                source=self.source,
+            )
+            return nodes_of(found, partial(_about, memory))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await in_thread(self._retrieve, query_bundle)
+
+
+def _about(memory: Memory, path: str) -> Mapping[str, Any]:
+    document = memory.documents.read(path)
+    return document.metadata if document else {}
 
 
 def _is_number(value: object, kind: Any) -> bool:

@@ -32,7 +32,7 @@ from pydantic import Field
 if TYPE_CHECKING:
     from llama_index.core.tools import BaseTool
 
-__all__ = ["ScriptedLLM", "TextOnlyLLM", "calling", "saying"]
+__all__ = ["ScriptedLLM", "TextOnlyLLM", "calling", "quoting", "saying"]
 
 # Older versions of LlamaIndex have no blocks for calls.
 ToolCallBlock = getattr(llm_types, "ToolCallBlock", None)
@@ -173,6 +173,31 @@ def calling(name: str, call_id: str = "call", /, **arguments: Any) -> ChatMessag
         return ChatMessage(role=MessageRole.ASSISTANT, content="", additional_kwargs=call_of)
     call = ToolCallBlock(tool_call_id=call_id, tool_name=name, tool_kwargs=arguments)
     return ChatMessage(role=MessageRole.ASSISTANT, blocks=[call])
+
+
+def quoting(messages: Sequence[ChatMessage], tools: Sequence[str]) -> Reply:
+    """The script of a model that knows nothing: it quotes the sentence that fits the question best.
+
+    In a flush it saves what the user said with a number in it.
+    """
+    *before, last = [message.content or "" for message in messages]
+    lines = "\n".join([*before, last]).splitlines()
+    if list(tools) == ["memory_append"]:
+        said = [line.removeprefix("User: ") for line in lines if re.match(r"User: .*\d", line)]
+        is_done = messages[-1].role == MessageRole.TOOL or not said
+        return "NO_REPLY" if is_done else calling("memory_append", text="\n".join(f"- {line}" for line in said))
+    if not last.endswith("?"):
+        return "I see."
+    texts = [line.strip("- ").removeprefix("User: ") for line in lines]
+    sentences = [each for text in texts for each in re.split(r"(?<=[.?!])\s", text)]
+    known = {each: len(_words(each) & _words(last)) for each in sentences if each.endswith((".", "!"))}
+    best = max(known, key=known.__getitem__, default="")
+    return best if known.get(best, 0) > 1 else "I do not know."
+
+
+def _words(text: str) -> set[str]:
+    """The beginnings of the longer words of a text."""
+    return {word[:4] for word in re.findall(r"\w{4,}", text.lower())}
 
 
 def _pieces(reply: Callable[[], ChatResponse]) -> Iterator[ChatResponse]:

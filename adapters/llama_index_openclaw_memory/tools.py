@@ -14,15 +14,16 @@ from llama_index.core.tools.types import DefaultToolFnSchema, ToolMetadata, Tool
 from llama_index.core.workflow import Context
 from pydantic import BaseModel, ConfigDict, create_model
 
-from llama_index_openclaw_memory._session import session_of
+from llama_index_openclaw_memory._session import memory_of_run, session_of
 from openclaw_memory import tools as core
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError
+from openclaw_memory.runs import memory_choice
 
 if TYPE_CHECKING:
     from llama_index.core.tools.tool_spec.base import SPEC_FUNCTION_TYPE
 
-    from openclaw_memory import Memory
+    from openclaw_memory.runs import MemoryChoice
     from openclaw_memory.types import Source, Tool
 
 # The name that LlamaIndex's own examples give to the parameter by which an agent hands over the context of a run.
@@ -85,22 +86,24 @@ class OpenClawToolSpec(BaseToolSpec):
     Metadata that is given for one of them replaces its name and description, and its schema where it brings one.
 
     Raises:
-        ConfigError: `memory` is no memory, or `source` is unknown; `to_tool_list`: there is no tool of that name.
+        TypeError: `memory` is not a memory.
+        ConfigError: `source` is unknown; `to_tool_list`: there is no tool of that name.
     """
 
     def __init__(
         self,
-        memory: Memory,
+        memory: MemoryChoice,
         session_key: str | None = None,
         edit: bool = False,
         append: bool = True,
         source: Source | None = None,
+        name: str | None = None,
     ) -> None:
-        tools = memory_tools(memory, session_key=session_key, edit=edit, append=append, source=source)
+        tools = memory_tools(memory, session_key=session_key, edit=edit, append=append, source=source, name=name)
         self._tools = {tool.metadata.get_name(): tool for tool in tools}
         self.spec_functions: list[SPEC_FUNCTION_TYPE] = getattr(self, "spec_functions", None) or list(self._tools)
-        for name, tool in self._tools.items():
-            setattr(self, name, tool.fn)  # what `spec_functions` names can be called, as in every tool spec
+        for called, tool in self._tools.items():
+            setattr(self, called, tool.fn)  # what `spec_functions` names can be called, as in every tool spec
 
     def to_tool_list(
         self,
@@ -132,12 +135,13 @@ class OpenClawToolSpec(BaseToolSpec):
 
 
 def memory_tools(
-    memory: Memory,
+    memory: MemoryChoice,
     *,
     session_key: str | None = None,
     edit: bool = False,
     append: bool = True,
     source: Source | None = None,
+    name: str | None = None,
 ) -> list[MemoryTool]:
     """Return `memory_search` and `memory_get`, `memory_append` by default, and with `edit` the tools that change notes.
 
@@ -145,24 +149,29 @@ def memory_tools(
     run: name a `session_key` for it.
 
     Args:
-        memory: The memory.
+        memory: The memory. Or a template, such as `"users/{user_id}"` or that of `Memories.template`, whose values come
+            from `openclaw_memory.runs.run_values` around each run; or a function that returns the memory of a run.
         session_key: Where the agent speaks: less is shown in groups and channels. Default: that of each run,
             `session_key` in the store of its `Context` or in its state (`initial_state`), else the `session_id` of its
             `Memory`.
         edit: Whether to add `memory_edit` and `memory_forget`. Default: no.
         append: Whether to add `memory_append`. Default: yes.
         source: "memory" for notes alone, "sessions" for transcripts alone. Default: both.
+        name: What the names of the tools begin with, for an agent with several memories: `work` makes
+            `work_memory_search`.
 
     Raises:
-        ConfigError: `memory` is not a memory, or `source` is unknown.
+        TypeError: `memory` is not a memory.
+        ConfigError: `source` is unknown, or `name` cannot be part of a tool's name; or a run has no value for the
+            template.
     """
+    leased = partial(memory_of_run, memory_choice(memory))
 
-    def tool_for(name: str, key: str | None) -> Tool:
-        tools = core.memory_tools(memory, session_key=key, edit=edit, append=append, source=source)
-        return next(tool for tool in tools if tool.name == name)
+    def tools(key: str | None) -> dict[str, Tool]:
+        every = core.memory_tools(leased, session_key=key, edit=edit, append=append, source=source, name=name)
+        return {tool.name: tool for tool in every}
 
-    tools = core.memory_tools(memory, session_key=session_key, edit=edit, append=append, source=source)
-    return [MemoryTool(partial(tool_for, tool.name), session_key) for tool in tools]
+    return [MemoryTool(partial(lambda called, key: tools(key)[called], one), session_key) for one in tools(session_key)]
 
 
 def _arguments_model(tool: Tool) -> type[BaseModel]:

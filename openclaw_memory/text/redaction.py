@@ -39,6 +39,9 @@ _BY_MARK = tuple(
 )
 # No token is shorter.
 _RUN = rf"[{_WRITTEN}{_UNSEEN}]{{16,}}"
+# Markdown's editors write `ghp\_` for `ghp_`.
+_ESCAPE = r"\\(?=[_.+=~-])"
+_ESCAPED_RUN = rf"(?:[{_WRITTEN}{_UNSEEN}]|{_ESCAPE}){{16,}}"
 _OTHER = rf"[^{_WRITTEN}]"
 # Where a token may go on after the end of a line, and the marks of a quotation: with what no ordinary word has, digits
 # and letters or small and capital ones side by side.
@@ -89,7 +92,8 @@ def redact(text: str) -> str:
     """
     if "\n" in text:
         text = _without_cut_tokens(text)
-    text = _compiled(_RUN).sub(_masked_run, text)
+    is_escaped = "\\" in text and _compiled(_ESCAPE).search(text)
+    text = _compiled(_ESCAPED_RUN if is_escaped else _RUN).sub(_masked_run, text)
     if "=" in text or ":" in text:
         text = _compiled(_ASSIGNED).sub(_masked_of_a_provider, text)
         if "@" in text and "://" in text and masks_listed_secrets():

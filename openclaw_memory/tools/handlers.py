@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openclaw_memory.errors import (
+    ConfigError,
     ConflictError,
     InvalidInputError,
     NotFoundError,
@@ -84,6 +87,8 @@ STATUSES: tuple[tuple[type[OpenClawMemoryError], str], ...] = (
 
 # As many digits of a hash as `Workspace.edit` wants to see: a model copies short words without mistakes.
 HASH_DIGITS = 12
+_MEMORY_NAME = re.compile("[A-Za-z0-9_-]{1,40}")
+TOOL_NAME = re.compile(r"(?<![A-Za-z0-9])memory_(?:search|get|append|edit|forget)\b")
 _GAP = re.compile(r"\n{3,}")
 
 
@@ -217,12 +222,13 @@ class Host(NamedTuple):
 
 
 def memory_tools(
-    memory: Memory,
+    memory: Memory | Callable[[], AbstractContextManager[Memory]],
     *,
     session_key: str | None = None,
     edit: bool = False,
     append: bool = True,
     source: Source | None = None,
+    name: str | None = None,
 ) -> tuple[Tool, ...]:
     """Return the tools of a memory for one session: memory_search and memory_get, and those that write.
 
@@ -230,35 +236,53 @@ def memory_tools(
     `unavailable` and `failed`. Every one but `ok` comes with an `error`.
 
     Args:
-        memory: The memory.
+        memory: The memory, or a function that returns the one of a call, for its time; see `memory_of`.
         session_key: OpenClaw's. In a group or channel, as the key or `sessions.json` says, neither MEMORY.md, USER.md
             nor transcripts are shown, and citations only if `config.recall.citations` is `on`.
         edit: Whether to add memory_edit and memory_forget.
         append: Whether to add memory_append.
         source: "memory" searches and reads no transcript, "sessions" no note; None both.
+        name: What the names of the tools begin with, where a model has those of several memories: `work` makes
+            `work_memory_search`.
 
     Raises:
         TypeError: `memory` is not a memory.
-        ConfigError: `source` is unknown.
+        ConfigError: `source` is unknown, or `name` cannot be part of the name of a tool.
     """
-    checked_memory(memory)
+    if name is not None and not _MEMORY_NAME.fullmatch(name):
+        raise ConfigError(f"the name of a memory is 1 to 40 of A-Z a-z 0-9 _ -, as of a tool, not {name!r}")
+    if not callable(memory):
+        checked_memory(memory)
     check_source(source)
 
-    def host() -> Host:
+    def lease() -> AbstractContextManager[Memory]:
+        return memory() if callable(memory) else nullcontext(memory)
+
+    def host(used: Memory) -> Host:
         # Asked with each call: that a session is a group's may be written down after its first messages.
-        return Host(memory, audience_of(memory, session_key, source), edit)
+        return Host(used, audience_of(used, session_key, source), edit)
 
     names = ["memory_search", "memory_get"]
     names += ["memory_append"] if append else []
     names += ["memory_edit", "memory_forget"] if edit else []
-    return tuple(
-        Tool(name, TOOL_DESCRIPTIONS[name], TOOL_SCHEMAS[name], partial(_answer, name, host)) for name in names
-    )
+    tools = (Tool(one, TOOL_DESCRIPTIONS[one], TOOL_SCHEMAS[one], partial(_answer, one, lease, host)) for one in names)
+    return tuple(tools if name is None else (_named(tool, name) for tool in tools))
 
 
-def _answer(name: str, host: Callable[[], Host], given: Any) -> ToolAnswer:
+def _named(tool: Tool, name: str) -> Tool:
+    """Return a tool of the memory `name`, in which each name of a tool begins with that."""
+    said = json.dumps([tool.name, f"In the memory {name!r}. {tool.description}", tool.parameters])
+    called, description, parameters = json.loads(TOOL_NAME.sub(rf"{name}_\g<0>", said))
+    return Tool(called, description, parameters, tool.run)
+
+
+def _answer(
+    name: str, lease: Callable[[], AbstractContextManager[Memory]], host: Callable[[Memory], Host], given: Any
+) -> ToolAnswer:
+    leased = lease()  # a run that chooses no memory is a mistake of the program: no model can correct it
     try:
-        return _CALLS[name](host(), checked_arguments(TOOL_SCHEMAS[name], given))
+        with leased as memory:
+            return _CALLS[name](host(memory), checked_arguments(TOOL_SCHEMAS[name], given))
     except OpenClawMemoryError as error:
         return _refusal(error)
 

@@ -40,6 +40,7 @@ HIDDEN = {
     "cut by CRLF and an indent": lambda token: cut(token, "\r\n    "),
     "cut in a quotation": lambda token: "> " + cut(token, "\n> "),
     "cut in three": lambda token: cut(cut(token, "\n", at=0.7), "\n", at=0.45),
+    "escaped as in Markdown": lambda token: re.sub(r"([_.+=~-])", r"\\\1", token),
     "cut by a line end and a zero-width space": lambda token: cut(cut(token, "\n"), "\u200b", at=0.8),
 }  # fmt: skip
 INSIDE_A_WORD = ("after a letter", "after a word")

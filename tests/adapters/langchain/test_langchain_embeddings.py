@@ -1,5 +1,9 @@
 """Embedders in both directions between LangChain and a memory."""
 
+import asyncio
+import copy
+import pickle
+import threading
 from typing import Any
 
 import numpy as np
@@ -177,3 +181,49 @@ def test_theirs_count_as_sent_elsewhere_unless_the_caller_vouches():
     assert LangChainEmbedder(DeterministicFakeEmbedding(size=8)).leaves_machine
     assert not LangChainEmbedder(DeterministicFakeEmbedding(size=8), local=True).leaves_machine
     assert not LangChainEmbedder(OpenClawEmbeddings(load_embedder("static"))).leaves_machine
+
+
+COPIES = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda one: pickle.loads(pickle.dumps(one))}
+
+
+@pytest.mark.parametrize("how", COPIES)
+@pytest.mark.parametrize(
+    "make",
+    [
+        OpenClawEmbeddings,
+        lambda: OpenClawEmbeddings("hashing", dims=32),
+        lambda: OpenClawEmbeddings("openai", "text-embedding-3-small", api_key="sk-of-a-test"),
+        lambda: OpenClawEmbeddings(load_embedder("static")),
+    ],
+    ids=["static", "options", "service", "handed in"],
+)
+def test_embeddings_are_copied_by_their_settings(make, how):
+    ours = make()
+    again = COPIES[how](ours)
+    assert again is not ours
+    assert again.embedder.identity == ours.embedder.identity
+    assert (again.embedder is ours.embedder) is (how != "pickle")
+
+
+def test_an_embedder_without_a_name_is_not_pickled():
+    wrapped = OpenClawEmbeddings(LangChainEmbedder(Service(), identity="mine"))
+    with pytest.raises((ConfigError, EmbedderError)):
+        pickle.dumps(wrapped)
+
+
+def test_in_an_event_loop_nothing_is_loaded_before_it_is_used(monkeypatch):
+    threads = []
+
+    def load(*_args, **_options):
+        threads.append(threading.current_thread())
+        return load_embedder("hashing")
+
+    monkeypatch.setattr("langchain_openclaw_memory.embeddings.load_embedder", load)
+
+    async def use():
+        ours = OpenClawEmbeddings("local")
+        assert not threads
+        await ours.aembed_query("walrus")
+
+    asyncio.run(use())
+    assert [one is threading.main_thread() for one in threads] == [False]

@@ -7,9 +7,11 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from datetime import UTC, datetime
 
 import pytest
+from langchain_openclaw_memory import langgraph_store
 from langchain_openclaw_memory.langgraph_store import OpenClawStore
 from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchItem, SearchOp
 
@@ -201,12 +203,75 @@ def test_what_is_put_and_what_is_returned_are_the_callers(store):
     assert store.search(USERS)[0].value == store.get(USERS, "a").value == {"tags": ["x"]}
 
 
-def test_a_time_to_live_is_refused(store):
-    with pytest.raises(NotImplementedError):
-        store.put(USERS, "a", {"n": 1}, ttl=5)
-    with pytest.raises(NotImplementedError):
-        store.batch([PutOp(USERS, "a", {"n": 1}, ttl=5)])
-    store.put(USERS, "a", {"n": 1}, ttl=None)
+# For a time
+
+
+@pytest.fixture
+def later(monkeypatch):
+    """A function that lets minutes pass."""
+    passed = [0.0]
+    monkeypatch.setattr(langgraph_store, "_now", lambda: time.time() + 60 * passed[0])
+
+    def wait(minutes):
+        passed[0] += minutes
+
+    return wait
+
+
+def test_an_item_with_a_time_to_live_is_gone_after_it(store, memory, later):
+    store.put(USERS, "short", {"text": "Anna is on the train."}, ttl=10)
+    store.put(USERS, "long", {"text": "Anna likes trains."})
+    later(11)
+    assert store.get(USERS, "short") is None
+    assert keys(store.search(USERS)) == keys(store.search(USERS, query="train")) == ["long"]
+    assert files(memory) == ["memory/users/anna/long.md", "memory/users/anna/short.md"]
+    assert store.sweep_ttl() == 1
+    assert store.sweep_ttl() == 0
+    assert files(memory) == ["memory/users/anna/long.md"]
+
+
+@pytest.mark.parametrize("reads", ["get", "search"])
+def test_a_read_begins_the_time_again_unless_it_is_not_to(store, later, reads):
+    def read(**how):
+        return store.get(USERS, "a", **how) if reads == "get" else store.search(USERS, **how)
+
+    store.put(USERS, "a", {"n": 1}, ttl=10)
+    later(6)
+    assert read()
+    later(6)
+    assert read(refresh_ttl=False)
+    later(6)
+    assert not read()
+
+
+def test_a_put_begins_the_time_again_and_what_had_expired_is_new(store, later):
+    store.put(USERS, "a", {"n": 1}, ttl=10)
+    first = store.get(USERS, "a", refresh_ttl=False)
+    later(11)
+    store.put(USERS, "a", {"n": 1})
+    assert store.get(USERS, "a").created_at > first.created_at
+    later(1000)
+    assert store.get(USERS, "a").value == {"n": 1}, "without a time to live it stays"
+
+
+def test_the_settings_of_the_store_count_where_a_call_says_nothing(memory, later):
+    ttl = {"default_ttl": 10, "refresh_on_read": False, "sweep_interval_minutes": 0}
+    store = OpenClawStore(memory, ttl=ttl)
+    store.put(USERS, "a", {"n": 1})
+    store.put(USERS, "forever", {"n": 1}, ttl=None)
+    later(6)
+    assert store.get(USERS, "a")
+    later(6)
+    assert store.get(USERS, "a") is None
+    store.put(USERS, "b", {"n": 2}, ttl=None)
+    assert files(memory) == ["memory/users/anna/b.md", "memory/users/anna/forever.md"], "a write sweeps"
+
+
+@pytest.mark.parametrize("ttl", [0, -1, "ten"])
+def test_what_is_no_time_to_live_is_refused(store, memory, ttl):
+    with pytest.raises(InvalidInputError, match="minutes"):
+        store.batch([PutOp(USERS, "good", {"n": 1}), PutOp(USERS, "a", {"n": 1}, ttl=ttl)])
+    assert files(memory) == []
 
 
 def test_what_is_no_operation_is_refused(store):
@@ -288,9 +353,9 @@ def test_items_are_found_by_the_memory_itself(memory):
         (False, ""),
         ([], ""),
         (["title"], "Trip"),
-        (["parts[*].text"], "- parts[*].text: By train.\n- parts[*].text: By boat."),
-        (["parts[-1].text", "title"], "- parts[-1].text: By boat.\n- title: Trip"),
-        (["days"], "- days: 3"),
+        (["parts[*].text"], "## parts[*].text\n\nBy train.\n\n## parts[*].text\n\nBy boat."),
+        (["parts[-1].text", "title"], "## parts[-1].text\n\nBy boat.\n\n## title\n\nTrip"),
+        (["days"], "## days\n\n3"),
         (["nothing"], ""),
     ],
 )
@@ -307,6 +372,19 @@ def test_what_is_not_to_be_searched_is_not_found(store, memory):
     assert [item.score for item in store.search(USERS, query="marmalade")] == [None, None]
     assert not memory.search("marmalade")
     assert store.search(USERS, query="breakfast")[0].key == "title"
+
+
+def test_each_named_field_has_a_vector_of_its_own(notes):
+    """Beside a long field, a short one would hardly count in a vector of both."""
+    long = "The committee met and talked about the budget of the harbour. " * 8
+    with Memory.open(notes) as memory:
+        store = OpenClawStore(memory)
+        for name, index in (("apart", ["motto", "minutes"]), ("together", ["$"])):
+            store.put(("notes", name), "a", {"motto": "A walrus sleeps on ice.", "minutes": long}, index=index)
+        apart, together = (
+            store.search(("notes", name), query="Where does the walrus sleep?")[0] for name in ("apart", "together")
+        )
+        assert apart.score > together.score
 
 
 def test_fields_of_the_store_are_searched_where_an_item_names_none(memory):
@@ -352,7 +430,8 @@ def test_an_edit_that_changes_no_value_is_reported_once(store, memory, caplog, i
     value = {"name": "Anna", "city": "Utrecht"}
     store.put(USERS, "who", value, index=index)
     path = memory.workspace.root / "memory/users/anna/who.md"
-    path.write_text(path.read_text(encoding="utf-8").replace("- city: Utrecht", "- city: Delft"), encoding="utf-8")
+    above, _, below = path.read_text(encoding="utf-8").rpartition("Utrecht")
+    path.write_text(f"{above}Delft{below}", encoding="utf-8")
     for _ in range(2):
         assert store.get(USERS, "who").value == value
         assert store.search(USERS, query="Delft")[0].value == value

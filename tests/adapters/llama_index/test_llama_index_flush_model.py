@@ -5,7 +5,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallB
 from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMChatStartEvent
 from llama_index_instrumentation.dispatcher import instrument_tags
 from llama_index_openclaw_memory import _flush_model
-from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
+from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, quoting, saying
 from scripted_llm import says_facts, writes_facts
 
 from openclaw_memory.flush import FLUSH_TAG
@@ -187,3 +187,13 @@ def test_the_calls_of_a_flush_bear_its_tag_and_those_of_the_run_around_it(held, 
         ScriptedLLM(script=saying("Hi.")).chat(list(CONVERSATION))
     calls = [event.tags for event in events if isinstance(event, LLMChatStartEvent | LLMChatEndEvent)]
     assert calls == [{"run": "7", FLUSH_TAG: True}] * 4 + [{"run": "7"}] * 2
+
+
+def test_the_script_of_the_notebook_quotes_what_it_is_shown_and_saves_numbers(held, noted):
+    llm = ScriptedLLM(script=quoting)
+    conversation = "User: Hello, you. The boiler code is 4711.\nAssistant: I see.\nUser: It rains."
+    assert held(llm, conversation).outcome == "saved"
+    assert noted().splitlines()[-1] == "- Hello, you. The boiler code is 4711."
+    asked = ChatMessage("What is the code of the boiler?")
+    assert llm.chat([ChatMessage(conversation), asked]).message.content == "The boiler code is 4711."
+    assert llm.chat([ChatMessage("It rains."), asked]).message.content == "I do not know."

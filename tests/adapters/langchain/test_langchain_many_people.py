@@ -1,0 +1,234 @@
+"""One graph, many people: each run has the memory that its own values choose, and sees nothing of another's."""
+
+import asyncio
+import dataclasses
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.runnables import RunnableLambda
+from langchain_openclaw_memory import (
+    OpenClawRetriever,
+    OpenClawStore,
+    OpenClawToolkit,
+    OpenClawVectorStore,
+    RecallMiddleware,
+    memory_tools,
+)
+from langchain_openclaw_memory.testing import ScriptedChatModel, calling, saying
+from pydantic import BaseModel, ValidationError
+
+from openclaw_memory import Memories
+from openclaw_memory.errors import ConfigError
+from openclaw_memory.runs import run_values
+
+QUESTION = "Which ferry do I take?"
+
+
+@pytest.fixture
+def users(tmp_path):
+    with Memories(tmp_path / "users", embedder="hashing", max_open=4) as users:
+        for name in ("anna", "bob"):
+            with users.use(name) as memory:
+                memory.append(f"{name} takes the ferry zebra-{name}.", date="2026-11-01")
+        yield users
+
+
+@dataclasses.dataclass(slots=True)
+class Given:
+    user_id: str
+
+
+class Model(BaseModel):
+    user_id: str
+
+
+CONTEXTS = {
+    "a dictionary": lambda name: {"user_id": name},
+    "a dataclass": Given,
+    "a model of pydantic": lambda name: Model(user_id=name),
+}
+
+
+def search_then_answer(request):
+    """Search once, then say what was found."""
+    if request.messages[-1].type == "tool":
+        return request.messages[-1].text
+    return calling("memory_search", query="ferry zebra")
+
+
+@pytest.mark.parametrize("given", CONTEXTS)
+@pytest.mark.parametrize("is_async", [False, True], ids=["waited for", "awaited"])
+def test_tools_and_recall_take_the_memory_of_the_context(users, given, is_async):
+    template = users.template("{user_id}")
+    model = ScriptedChatModel(script=search_then_answer)
+    agent = create_agent(model, memory_tools(template), middleware=[RecallMiddleware(template)])
+
+    def ask(name):
+        context = CONTEXTS[given](name)
+        if is_async:
+            state = asyncio.run(agent.ainvoke({"messages": QUESTION}, context=context))
+        else:
+            state = agent.invoke({"messages": QUESTION}, context=context)
+        return state["messages"][-1].text
+
+    with ThreadPoolExecutor(2) as threads:
+        anna, bob = threads.map(ask, ("anna", "bob"))
+    assert ("zebra-anna" in anna, "zebra-bob" in anna) == (True, False)
+    assert ("zebra-anna" in bob, "zebra-bob" in bob) == (False, True)
+    for request in model.requests:
+        assert ("zebra-anna" in request.text) is not ("zebra-bob" in request.text)
+
+
+def test_the_same_question_in_the_same_message_is_recalled_from_each_ones_own_memory(users):
+    model = ScriptedChatModel(script=saying("fine"))
+    agent = create_agent(model, middleware=[RecallMiddleware(users.template("{user_id}"))])
+    message = {"role": "user", "content": QUESTION, "id": "1"}
+    both = threading.Barrier(2)
+
+    def script(_):
+        both.wait(10)  # both turns are being answered: neither block is dropped
+        return "fine"
+
+    model.script = script
+    with ThreadPoolExecutor(2) as threads:
+        runs = [threads.submit(agent.invoke, {"messages": [message]}, context={"user_id": n}) for n in ("anna", "bob")]
+        for run in runs:
+            run.result()
+    assert sorted("zebra-bob" in request.text for request in model.requests) == [False, True]
+    assert sorted("zebra-anna" in request.text for request in model.requests) == [False, True]
+
+
+def found(retriever, **options):
+    return [document.page_content for document in retriever.invoke("ferry zebra", **options)]
+
+
+def test_outside_a_graph_configurable_comes_before_metadata_and_run_values(users):
+    retriever = OpenClawRetriever(memory=users.template("{user_id}"))
+    anna, bob = ["anna takes the ferry zebra-anna."], ["bob takes the ferry zebra-bob."]
+    assert found(retriever, config={"configurable": {"user_id": "bob"}, "metadata": {"user_id": "anna"}}) == bob
+    assert found(retriever, config={"metadata": {"user_id": "anna"}}) == anna
+    with run_values(user_id="bob"):
+        assert found(retriever) == bob
+        assert found(retriever, config={"metadata": {"user_id": "anna"}}) == anna
+    chain = RunnableLambda(lambda question: question) | retriever
+    assert found(chain, config={"configurable": {"user_id": "anna"}}) == anna
+    assert (
+        asyncio.run(retriever.ainvoke("ferry", config={"configurable": {"user_id": "bob"}}))[0].page_content == bob[0]
+    )
+
+
+def test_a_function_is_called_with_the_context_and_the_config_of_the_run(users):
+    seen = []
+
+    def choose(run):
+        seen.append((run.context, run.config.get("configurable", {}).get("thread_id")))
+        return users.use(run.context["user_id"])
+
+    assert found(OpenClawRetriever(memory=choose), config={"configurable": {"user_id": "anna"}})
+    agent = create_agent(ScriptedChatModel(script=search_then_answer), memory_tools(choose))
+    state = agent.invoke({"messages": QUESTION}, {"configurable": {"thread_id": "t"}}, context={"user_id": "bob"})
+    assert "zebra-bob" in state["messages"][-1].text
+    assert seen == [({"user_id": "anna"}, None), ({"user_id": "bob"}, "t")]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        lambda template: {"tools": memory_tools(template)},
+        lambda template: {"middleware": [RecallMiddleware(template)]},
+    ],
+    ids=["tools", "recall"],
+)
+def test_a_value_that_a_run_lacks_is_an_error_of_the_program(users, parts):
+    agent = create_agent(ScriptedChatModel(script=search_then_answer), **parts(users.template("{user_id}")))
+    with pytest.raises(ConfigError, match=r"user_id is missing from this run.*context={\"user_id\": ...}"):
+        agent.invoke({"messages": QUESTION}, context={"tenant": "acme"})
+
+
+def test_a_memory_that_cannot_be_opened_costs_the_block_and_is_an_answer_of_the_tools(users, caplog):
+    (users.root / "carol").write_text("in the way")
+    template = users.template("{user_id}")
+    model = ScriptedChatModel(script=search_then_answer)
+    agent = create_agent(model, memory_tools(template), middleware=[RecallMiddleware(template)])
+    state = agent.invoke({"messages": QUESTION}, context={"user_id": "carol"})
+    assert '"status":"not_allowed"' in state["messages"][-1].text
+    assert "nothing could be recalled" in caplog.text
+
+
+def test_what_chooses_no_memory_is_refused_where_it_is_given(users):
+    for make in (memory_tools, RecallMiddleware):
+        with pytest.raises(TypeError, match="memory must be a Memory"):
+            make("users")
+    for make in (OpenClawRetriever, OpenClawToolkit):
+        with pytest.raises(ValidationError, match="memory must be a Memory"):
+            make(memory="users")
+    assert OpenClawToolkit(memory=users.template("{user_id}")).get_tools()[0].name == "memory_search"
+
+
+def test_fifty_people_at_once_are_shown_their_own_notes_alone(tmp_path):
+    names = [f"user-{number:02}" for number in range(50)]
+    with Memories(tmp_path, embedder="hashing", max_open=8) as users:
+        template = users.template("{user_id}")
+        model = ScriptedChatModel(script=search_then_answer)
+        agent = create_agent(model, memory_tools(template), middleware=[RecallMiddleware(template)])
+
+        async def ask(name):
+            async with users.use(name) as memory:
+                await asyncio.to_thread(memory.append, f"{name} takes the ferry zebra-{name}.")
+            state = await agent.ainvoke({"messages": QUESTION}, context={"user_id": name})
+            return state["messages"][-1].text
+
+        async def main():
+            return await asyncio.gather(*map(ask, names))
+
+        for name, answer in zip(names, asyncio.run(main()), strict=True):
+            assert [other for other in names if f"zebra-{other}" in answer] == [name]
+        for request in model.requests:
+            assert len([name for name in names if f"zebra-{name}" in request.text]) == 1
+
+
+def test_a_vector_store_over_a_template_keeps_documents_of_each_run_apart(users):
+    store = OpenClawVectorStore(users.template("{user_id}"), collection="wiki")
+    for name in ("anna", "bob"):
+        with run_values(user_id=name):
+            store.add_texts([f"{name} rides the tram."], ids=["1"])
+    with run_values(user_id="anna"):
+        assert [one.page_content for one in store.similarity_search("tram")] == ["anna rides the tram."]
+        assert [one.page_content for one in store.max_marginal_relevance_search("tram")] == ["anna rides the tram."]
+        assert [one.page_content for one in asyncio.run(store.aget_by_ids(["1"]))] == ["anna rides the tram."]
+        assert store.embeddings is not None
+        store.delete()
+        assert store.similarity_search("tram") == []
+    retriever = store.as_retriever(search_kwargs={"k": 1})
+    assert [one.page_content for one in retriever.invoke("tram", {"configurable": {"user_id": "bob"}})] == [
+        "bob rides the tram."
+    ]
+    with pytest.raises(ConfigError, match="user_id is missing"):
+        store.similarity_search("tram")
+
+
+def test_a_store_of_langgraph_over_a_template_keeps_items_of_each_run_apart(users):
+    store = OpenClawStore(users.template("{user_id}"))
+
+    def put_and_search(state, runtime):
+        name = runtime.context["user_id"]
+        if not state["messages"][-1].text.startswith("Which"):
+            return None
+        runtime.store.put(("likes",), "1", {"text": f"{name} rides the tram"})
+        return {"messages": [item.value["text"] for item in runtime.store.search(("likes",), query="tram")]}
+
+    class Likes(AgentMiddleware):
+        before_model = staticmethod(put_and_search)
+
+    agent = create_agent(ScriptedChatModel(script=saying("fine")), store=store, middleware=[Likes()])
+    for name in ("anna", "bob"):
+        state = agent.invoke({"messages": QUESTION}, context={"user_id": name})
+        assert [message.text for message in state["messages"]] == [QUESTION, f"{name} rides the tram", "fine"]
+    with pytest.raises(ConfigError, match="user_id is missing"):
+        store.get(("likes",), "1")
+    with run_values(user_id="anna"):
+        assert asyncio.run(store.aget(("likes",), "1")).value == {"text": "anna rides the tram"}
+        assert store.sweep_ttl() == 0

@@ -1,0 +1,114 @@
+"""One agent, many people: each run has the memory that its own values choose, and sees nothing of another's."""
+
+import asyncio
+
+import pytest
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.instrumentation.dispatcher import instrument_tags
+from llama_index.core.schema import TextNode
+from llama_index_openclaw_memory import OpenClawRetriever, OpenClawToolSpec, OpenClawVectorStore, memory_tools
+from llama_index_openclaw_memory.testing import ScriptedLLM, calling
+
+from openclaw_memory import Memories
+from openclaw_memory.errors import ConfigError
+from openclaw_memory.runs import run_values
+
+QUESTION = "Which ferry do I take?"
+
+
+@pytest.fixture
+def users(tmp_path):
+    with Memories(tmp_path / "users", embedder="hashing", max_open=4) as users:
+        for name in ("anna", "bob"):
+            with users.use(name) as memory:
+                memory.append(f"{name} takes the ferry zebra-{name}.", date="2026-11-01")
+        yield users
+
+
+def search_then_answer(messages, _):
+    """Search once, then say what was found."""
+    last = messages[-1]
+    if last.role.value == "tool":
+        return last.content
+    return calling("memory_search", query="ferry zebra")
+
+
+def agent_of(memory):
+    return FunctionAgent(tools=memory_tools(memory), llm=ScriptedLLM(script=search_then_answer))
+
+
+async def asked(agent, name):
+    with run_values(user_id=name):
+        return str(await agent.run(QUESTION))
+
+
+async def test_one_agent_at_once_for_many_people_shows_each_their_own_notes(tmp_path):
+    names = [f"user-{number:02}" for number in range(20)]
+    with Memories(tmp_path, embedder="hashing", max_open=4) as users:
+        for name in names:
+            with users.use(name) as memory:
+                memory.append(f"{name} takes the ferry zebra-{name}.")
+        agent = agent_of(users.template("{user_id}"))
+        for name, answer in zip(names, await asyncio.gather(*(asked(agent, name) for name in names)), strict=True):
+            assert [other for other in names if f"zebra-{other}" in answer] == [name]
+
+
+async def test_a_run_keeps_the_values_that_it_began_with(users):
+    with run_values(user_id="anna"):
+        run = agent_of(users.template("{user_id}")).run(QUESTION)
+    with run_values(user_id="bob"):
+        assert "zebra-anna" in str(await run)
+
+
+def test_a_run_that_lacks_a_value_says_how_to_give_it(users):
+    template = users.template("{user_id}")
+    for ask in (
+        lambda: OpenClawRetriever(template).retrieve(QUESTION),
+        lambda: memory_tools(template)[0].call(query="ferry"),
+        lambda: OpenClawToolSpec(template).memory_search(query="ferry"),
+    ):
+        with pytest.raises(ConfigError, match=r"user_id is missing from this run.*run_values\(user_id=...\)"):
+            ask()
+
+
+def test_the_values_come_from_a_block_or_from_the_tags_of_the_run(users):
+    retriever = OpenClawRetriever(users.template("{user_id}"))
+    with run_values(user_id="bob"):
+        assert [node.text for node in retriever.retrieve(QUESTION)] == [
+            node.text for node in asyncio.run(retriever.aretrieve(QUESTION))
+        ]
+        assert "zebra-bob" in retriever.retrieve(QUESTION)[0].text
+    with instrument_tags({"user_id": "anna"}):
+        assert "zebra-anna" in retriever.retrieve(QUESTION)[0].text
+
+
+def test_a_function_without_arguments_returns_the_memory_of_the_run(users):
+    retriever = OpenClawRetriever(lambda: users.use("bob"))
+    assert "zebra-bob" in retriever.retrieve(QUESTION)[0].text
+
+
+def test_what_chooses_no_memory_is_refused_where_it_is_given():
+    for make in (memory_tools, OpenClawRetriever, OpenClawToolSpec):
+        with pytest.raises(TypeError, match="memory must be a Memory"):
+            make("users")
+
+
+def test_a_vector_store_over_a_template_keeps_nodes_of_each_run_apart(users):
+    store = OpenClawVectorStore(users.template("{user_id}"))
+    with run_values(user_id="anna"):
+        index = store.as_index()
+    for name in ("anna", "bob"):
+        with run_values(user_id=name):
+            index.insert_nodes([TextNode(id_="1", text=f"{name} rides the tram.")])
+    for name in ("anna", "bob"):
+        with run_values(user_id=name):
+            assert [node.text for node in store.get_nodes()] == [f"{name} rides the tram."]
+            found = index.as_retriever(similarity_top_k=5).retrieve("tram")
+            assert f"{name} rides the tram." in [node.text for node in found]
+            assert all(name in node.text for node in found)
+    with run_values(user_id="bob"):
+        store.clear()
+    with run_values(user_id="anna"):
+        assert len(store.get_nodes()) == 1
+    with pytest.raises(ConfigError, match="user_id is missing"):
+        store.get_nodes()
