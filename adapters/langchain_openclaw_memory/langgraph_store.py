@@ -8,7 +8,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from langgraph.store.base import (
     BaseStore,
@@ -26,14 +27,13 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
+from langchain_openclaw_memory._session import in_run
 from langchain_openclaw_memory._store_items import FOLDER, WHOLE, file_of, folder_of, item_in, path_of
+from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.documents import matching
 from openclaw_memory.errors import InvalidInputError, QueryError, SyncBusyError
-from openclaw_memory.tools import checked_memory
-
-if TYPE_CHECKING:
-    from openclaw_memory import Memory
+from openclaw_memory.runs import MemoryChoice, memory_choice
 
 # The notes of people and of other namespaces are found as well: so many times more are asked for with each look.
 _WIDER = 4
@@ -65,15 +65,15 @@ class OpenClawStore(BaseStore):
     a person wrote into a file is masked when it is read.
     """
 
-    __slots__ = ("_fields", "_memory", "_read_before", "_swept", "ttl_config")
+    __slots__ = ("_choice", "_fields", "_memory", "_read_before", "_swept", "ttl_config")
 
     supports_ttl = True
 
-    def __init__(self, memory: Memory, *, fields: Sequence[str] = (WHOLE,), ttl: TTLConfig | None = None) -> None:
+    def __init__(self, memory: MemoryChoice, *, fields: Sequence[str] = (WHOLE,), ttl: TTLConfig | None = None) -> None:
         """Make a store over an open memory.
 
         Args:
-            memory: The memory.
+            memory: The memory, or what chooses that of each run, see `memory_tools`; call `sweep_ttl` in a run then.
             fields: The paths of a value that can be found by a search, where `put` names none, such as `a.b` or
                 `c[*].d`, each with a vector of its own; "$" is the whole value, with one vector.
             ttl: LangGraph's settings of times to live, in minutes: `default_ttl`, `refresh_on_read`, and
@@ -82,12 +82,21 @@ class OpenClawStore(BaseStore):
         Raises:
             TypeError: `memory` is not a `Memory`.
         """
-        self._memory = checked_memory(memory)
+        self._choice = memory_choice(memory)
+        if isinstance(self._choice, Memory):
+            self._memory = self._choice
         self._fields = tuple(fields)
-        self.ttl_config, self._swept = ttl, time.monotonic()
+        self.ttl_config = ttl
+        self._swept: dict[Path, float] = {}  # when, by the folder of the memory
         # The items of files, while these are as they were: the fields are the same object then.
         self._read_before: dict[str, tuple[Mapping[str, Any], str, Item | None]] = {}
 
+    def _over(self, memory: Memory) -> OpenClawStore:
+        store = OpenClawStore(memory, fields=self._fields, ttl=self.ttl_config)
+        store._swept = self._swept
+        return store
+
+    @in_run
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Do several operations. Reads come before all writes; of two puts of an item the last counts.
 
@@ -115,13 +124,16 @@ class OpenClawStore(BaseStore):
         results = [self._read(op) for op in wanted]
         self._write(puts.values())
         interval = (self.ttl_config or {}).get("sweep_interval_minutes")
-        if puts and interval is not None and time.monotonic() - self._swept >= 60 * interval:
-            self.sweep_ttl()
+        if puts and interval is not None:
+            now = time.monotonic()
+            if now - self._swept.setdefault(self._memory.workspace.root, now) >= 60 * interval:
+                self.sweep_ttl()
         return results
 
+    @in_run
     def sweep_ttl(self) -> int:
         """Delete the items whose time to live has passed; return how many there were."""
-        self._swept = time.monotonic()
+        self._swept[self._memory.workspace.root] = time.monotonic()
         files = self._memory.documents.files
         gone = [path for path, fields, _ in files.iterate(FOLDER) if self._is_expired(path, fields)]
         files.delete(*gone)

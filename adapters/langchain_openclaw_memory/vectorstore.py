@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -11,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
-from langchain_openclaw_memory._session import InSession, run_config, session_of
+from langchain_openclaw_memory._session import InSession, in_run, refuse, run_config, session_of
 from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.documents import matching
 from openclaw_memory.embeddings import unguarded
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError
+from openclaw_memory.runs import MemoryChoice, memory_choice
 from openclaw_memory.tools import is_shown
 from openclaw_memory.types import Document as Written
 
@@ -44,11 +46,13 @@ class OpenClawVectorStore(VectorStore):
     lines of them, whose id is the citation. These are never changed or deleted from here.
     """
 
-    def __init__(self, memory: Memory, session_key: str | None = None, *, collection: str | None = None) -> None:
+    memory: Memory
+
+    def __init__(self, memory: MemoryChoice, session_key: str | None = None, *, collection: str | None = None) -> None:
         """Make a store over an open memory.
 
         Args:
-            memory: The memory.
+            memory: The memory, then `store.memory`; or what chooses that of each run, see `memory_tools`.
             session_key: Where its answers are read: in groups and channels less is shown, see `memory_tools`. By
                 default that of each run: `configurable["session_key"]`, else the `thread_id`.
             collection: A name: documents added here lie in `memory/notes/<collection>/` with ids of their own, and only
@@ -58,13 +62,21 @@ class OpenClawVectorStore(VectorStore):
             TypeError: `memory` is not a `Memory`.
             InvalidInputError: The name of the collection is blank.
         """
-        if not isinstance(memory, Memory):
-            raise TypeError(
-                f"OpenClawVectorStore takes a Memory, not {_named(memory)}: OpenClawVectorStore(Memory.open(PATH)), or "
-                "OpenClawVectorStore.from_texts(texts, embedding, workspace=PATH)"
-            )
-        self.memory, self.session_key, self.collection = memory, session_key, collection
-        self._documents = memory.documents.collection(collection)
+        try:
+            self._choice = memory_choice(memory)
+        except TypeError as error:
+            raise TypeError(f"{error}; from_texts(texts, embedding, workspace=PATH) opens one by itself") from None
+        self.session_key, self.collection = session_key, collection
+        if isinstance(self._choice, Memory):
+            self.memory = self._choice
+            self._documents = self.memory.documents.collection(collection)
+
+    def _over(self, memory: Memory) -> Self:
+        """Return the same store over one memory."""
+        store = copy(self)
+        store._choice = store.memory = memory
+        store._documents = memory.documents.collection(self.collection)
+        return store
 
     def __deepcopy__(self, _memo: object) -> Self:
         return self  # shared like its memory, by frameworks that copy their parts
@@ -106,7 +118,7 @@ class OpenClawVectorStore(VectorStore):
             ConfigError: No `workspace` is named, or `embedding` is not LangChain's `Embeddings`.
             InvalidInputError, WriteError: As `add_texts`.
         """
-        _refuse(kwargs, "from_texts")
+        refuse(kwargs, "from_texts", ("metadatas", "ids", "workspace", "config", "index_path", "collection"))
         if workspace is None:
             raise ConfigError(
                 "from_texts writes each text to a file and must know where: give workspace=PATH, the folder of the "
@@ -120,6 +132,7 @@ class OpenClawVectorStore(VectorStore):
         return store
 
     @property
+    @in_run
     def embeddings(self) -> Embeddings | None:
         """What makes the vectors; None if the search is by keywords alone."""
         embedder = self.memory.embedder
@@ -130,6 +143,7 @@ class OpenClawVectorStore(VectorStore):
 
     # --- by id ---------------------------------------------------------------------------------------------------
 
+    @in_run
     def add_texts(
         self,
         texts: Iterable[str],
@@ -151,7 +165,7 @@ class OpenClawVectorStore(VectorStore):
                 a text is not Unicode. Nothing was written.
             WriteError: A text is larger than `files.max_bytes`, or could not be written.
         """
-        _refuse({name: value for name, value in kwargs.items() if name != "batch_size"}, "add_texts")
+        refuse(kwargs.keys() - {"batch_size"}, "add_texts", ("metadatas", "ids", "batch_size"))
         written = list(texts)
         about = metadatas or [{}] * len(written)
         names = ids if ids is not None else [None] * len(written)
@@ -166,6 +180,7 @@ class OpenClawVectorStore(VectorStore):
             ]
         )
 
+    @in_run
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
         """Delete documents; return True even if some did not exist.
 
@@ -176,10 +191,11 @@ class OpenClawVectorStore(VectorStore):
         Raises:
             PathNotAllowedError: An id is the citation of a person's own lines. Nothing was deleted.
         """
-        _refuse(kwargs, "delete")
+        refuse(kwargs, "delete", ("ids",))
         self._documents.delete([one.id for one in self._documents.iterate()] if ids is None else ids)
         return True
 
+    @in_run
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Return the documents with these ids, in their order, without those that do not exist.
 
@@ -201,6 +217,7 @@ class OpenClawVectorStore(VectorStore):
         """
         return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
 
+    @in_run
     def similarity_search_with_score(
         self,
         query: str,
@@ -216,7 +233,7 @@ class OpenClawVectorStore(VectorStore):
         There are k results if there are k documents and no `min_score`.
 
         Args:
-            query: The question.
+            query: The question. For a blank one, the documents that were added and pass the filter are listed.
             k: How many documents to return.
             filter: Metadata that must be equal, a function of a document, or operators: `{"page": {"$gte": 3}}`,
                 `{"$or": [{"kind": "a"}, {"tags": {"$in": ["b", "c"]}}]}`; see `openclaw_memory.documents.matching`.
@@ -228,10 +245,11 @@ class OpenClawVectorStore(VectorStore):
         Raises:
             QueryError: An argument has a wrong type or value.
         """
-        _refuse(kwargs, "similarity_search")
+        refuse(kwargs, "similarity_search", ("k", "filter", "min_score", "source"))
         found = self._documents.search(query, k, where=self._where(filter), min_score=min_score, source=source)
         return [(_shown(one), score) for one, score in found]
 
+    @in_run
     def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
         """Return the k documents nearest to a vector.
 
@@ -255,7 +273,7 @@ class OpenClawVectorStore(VectorStore):
         source: Source | None = None,
         **kwargs: Any,
     ) -> list[Written]:
-        _refuse(kwargs, "a search by a vector")
+        refuse(kwargs, "a search by a vector", ("k", "filter", "min_score", "source"))
         where = self._where(filter)
         if source not in {None, "memory", "sessions"}:
             raise QueryError(f"source must be 'memory', 'sessions' or None, not {source!r}")
@@ -283,7 +301,8 @@ class OpenClawVectorStore(VectorStore):
         Args:
             **kwargs: As LangChain's `VectorStore.as_retriever` takes them.
         """
-        tags = [*(kwargs.pop("tags", None) or []), *self._get_retriever_tags()]
+        own = self._get_retriever_tags() if isinstance(self._choice, Memory) else [type(self).__name__]
+        tags = [*(kwargs.pop("tags", None) or []), *own]
         return _StoreRetriever(vectorstore=self, tags=tags, **kwargs)
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
@@ -291,6 +310,7 @@ class OpenClawVectorStore(VectorStore):
 
     # --- without saying the same twice ---------------------------------------------------------------------------
 
+    @in_run
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
@@ -309,11 +329,12 @@ class OpenClawVectorStore(VectorStore):
             EmbedderError: The question cannot be embedded.
         """
         embedder = self.memory.embedder
-        if embedder is None:
+        if embedder is None or not query.strip():
             return self.similarity_search(query, k, **kwargs)
         vector = embedder.embed_query(query).tolist()
         return self.max_marginal_relevance_search_by_vector(vector, k, fetch_k, lambda_mult, **kwargs)
 
+    @in_run
     def max_marginal_relevance_search_by_vector(
         self,
         embedding: list[float],
@@ -382,15 +403,6 @@ def _is_of(document: Written, source: Source | None) -> bool:
     return source is None or document.path.startswith("sessions/") is (source == "sessions")
 
 
-def _named(wrong: object) -> str:
-    return repr(wrong) if isinstance(wrong, str | None) else f"a {type(wrong).__name__}"
-
-
 def _within_bounds(score: float) -> float:
     """A score is its own relevance, 0..1."""
     return min(1.0, max(0.0, score))
-
-
-def _refuse(unknown: Mapping[str, Any], call: str) -> None:
-    if unknown:
-        raise TypeError(f"{call} takes no {', '.join(sorted(unknown))}: leave it out")

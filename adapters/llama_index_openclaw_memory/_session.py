@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from llama_index.core.instrumentation import dispatcher
 
+from openclaw_memory import Memory
 from openclaw_memory.runs import memory_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from openclaw_memory import Memory
     from openclaw_memory.runs import MemoryChoice
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def session_of(given: str | None) -> str | None:
@@ -38,6 +42,19 @@ def memory_of_run(choice: MemoryChoice) -> AbstractContextManager[Memory]:
         ConfigError: A value is missing, or the function returned no memory.
     """
     return memory_of(choice, values=_tags())
+
+
+def in_run(method: Method) -> Method:
+    """Have a method of a pydantic model act on the memory of the run that it is called in: on a copy over that one."""
+
+    @wraps(method)
+    def call(model: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(model.memory, Memory):
+            return method(model, *args, **kwargs)
+        with memory_of_run(model.memory) as memory:
+            return method(model.model_copy(update={"memory": memory}), *args, **kwargs)
+
+    return cast("Method", call)
 
 
 def _tags() -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -25,7 +24,7 @@ from llama_index_instrumentation import root_dispatcher
 from llama_index_instrumentation.events.span import SpanDropEvent
 from pydantic import Field, PrivateAttr
 
-from llama_index_openclaw_memory._eviction import Workers
+from llama_index_openclaw_memory._background import Background
 from llama_index_openclaw_memory._flush_model import flush, window_of
 from llama_index_openclaw_memory._messages import as_text, calls_of, estimated, openclaw_messages
 from openclaw_memory import Memory
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from llama_index.core.instrumentation.events import BaseEvent
 
 
-_log = logging.getLogger(__name__)
 SESSION_TAG = "session_key"  # by this tag of the instrumentation a call says which session it belongs to
 _PARALLEL = 16  # conversations in one session at once: without tags, all of a program are in one
 _BUFFER_SHARE = 0.75  # of the window: where the buffers of LlamaIndex begin to drop messages
@@ -106,8 +104,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
     session_key: str | None = None
     token_counter: Callable[[str], int] = Field(exclude=True)
     _detector: ConversationDetector[ChatMessage] = PrivateAttr()
-    _reported: set[type[Exception]] = PrivateAttr(default_factory=set)
-    _workers: Workers = PrivateAttr(default_factory=Workers)
+    _background: Background = PrivateAttr(default_factory=Background)
 
     def __init__(
         self,
@@ -153,10 +150,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
         try:
             self._hear(event)
         except Exception as error:  # noqa: BLE001 - the dispatcher would swallow it
-            if type(error) in self._reported:
-                return
-            self._reported.add(type(error))
-            _log.warning(f"a call of an LLM could not be watched for the flush: {type(error).__name__}: {error}")
+            self._background.report("a call of an LLM could not be watched for the flush", error)
 
     def flush(self, session_key: str | None = None) -> None:
         """Write down, at the end of a session, what no flush was shown; running flushes are waited for.
@@ -179,7 +173,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
 
     def settle(self) -> None:
         """Wait until every flush that is under way is over."""
-        self._workers.settle()
+        self._background.settle()
 
     async def asettle(self) -> None:
         """`settle` that lets the loop go on."""
@@ -251,7 +245,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
         except RuntimeError:
             work()
         else:
-            self._workers.start(work)
+            self._background.begin(work)
 
 
 def _text(conversation: Sequence[ChatMessage]) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +15,7 @@ from llama_index.core.memory.memory import BaseMemoryBlock
 from llama_index.core.utils import get_tokenizer
 from pydantic import Field, PrivateAttr
 
+from llama_index_openclaw_memory._background import Background
 from llama_index_openclaw_memory._eviction import Ejected
 from llama_index_openclaw_memory._messages import openclaw_messages, words_of
 from openclaw_memory import Memory
@@ -27,8 +26,6 @@ from openclaw_memory.tools import checked_memory, question_in, recall, with_fewe
 
 if TYPE_CHECKING:
     from openclaw_memory.types import Source
-
-_log = logging.getLogger(__name__)
 
 MAIN = "main"  # OpenClaw's name for the session where none is named
 _SESSIONS = 64  # whose latest block is kept
@@ -73,7 +70,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     _ejected: Ejected = PrivateAttr()
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
     _shown: OrderedDict[str, tuple[str, str]] = PrivateAttr(default_factory=OrderedDict)
-    _reported: set[str] = PrivateAttr(default_factory=set)
+    _background: Background = PrivateAttr(default_factory=Background)
 
     def __init__(
         self,
@@ -107,7 +104,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         options |= {"max_chars": max_chars, "max_results": max_results, "min_score": min_score, "source": source}
         options |= {} if tokenizer_fn is None else {"tokenizer_fn": tokenizer_fn}
         super().__init__(name=name, **options)
-        self._ejected = Ejected(memory, llm, tokens)
+        self._ejected = Ejected(memory, llm, tokens, self._background)
 
     def __deepcopy__(self, _memo: object = None) -> Self:
         return self  # like the memory, by frameworks that copy their parts
@@ -159,15 +156,15 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         Args:
             session_id: The session. Default: all of them.
         """
-        await asyncio.wrap_future(self._ejected.begun(partial(self.flush, session_id)))
+        await in_thread(self.flush, session_id)
 
     def settle(self) -> None:
         """Wait until every flush that is under way is over. What waits for the next one goes on waiting."""
-        self._ejected.settle()
+        self._background.settle()
 
     async def asettle(self) -> None:
         """`settle` that lets the loop go on."""
-        await asyncio.wrap_future(self._ejected.begun(self.settle))
+        await in_thread(self.settle)
 
     # --- what is recalled ---
 
@@ -209,7 +206,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         except (ConfigError, InvalidInputError):  # wrong from the first call on, whatever the memory holds
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
-            self._report("nothing could be recalled, as the memory failed", error)
+            self._background.report("nothing could be recalled, as the memory failed", error)
             return ""
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
@@ -228,13 +225,6 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
 
     def _key(self, session_id: str | None) -> str:
         return next((name for name in (self.session_key, session_id) if name and name.strip()), MAIN)
-
-    def _report(self, what: str, error: Exception) -> None:
-        """Say what failed, each thing once for a kind of error."""
-        words = f"{what}: {type(error).__name__}"
-        if words not in self._reported:
-            self._reported.add(words)
-            _log.warning(f"{words}: {error}")
 
 
 def _question(message: ChatMessage) -> str:

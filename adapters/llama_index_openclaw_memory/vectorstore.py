@@ -18,13 +18,14 @@ from llama_index.core.vector_stores.types import (
 from llama_index_openclaw_memory._filters import matching
 from llama_index_openclaw_memory._nodes import found_node, is_cited, node_of, source_of, written_of
 from llama_index_openclaw_memory._query_modes import answer
-from llama_index_openclaw_memory._session import session_of
+from llama_index_openclaw_memory._session import in_run, session_of
 from llama_index_openclaw_memory._vector_origin import VectorOrigins
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError
-from openclaw_memory.tools import checked_memory, is_shown
+from openclaw_memory.runs import MemoryChoice, memory_choice
+from openclaw_memory.tools import is_shown
 
 if TYPE_CHECKING:
     from llama_index.core.indices.vector_store.base import VectorStoreIndex
@@ -44,7 +45,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
     stores_text: bool = True
     is_embedding_query: bool = True
-    memory: Memory = Field(exclude=True, description="The memory that holds the nodes.")
+    memory: Any = Field(exclude=True, description="The memory that holds the nodes, or what chooses that of a run.")
     embed_model: BaseEmbedding | None = Field(
         default=None, exclude=True, description="What makes the vectors, where that is not the memory's own embedder."
     )
@@ -52,11 +53,11 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         default=None, exclude=True, description="Where its answers are read; less is shown in groups and channels."
     )
 
-    def __init__(self, memory: Memory, embed_model: BaseEmbedding | None = None, **fields: Any) -> None:
+    def __init__(self, memory: MemoryChoice, embed_model: BaseEmbedding | None = None, **fields: Any) -> None:
         """Make a store over an open memory.
 
         Args:
-            memory: The memory that holds the nodes.
+            memory: The memory that holds the nodes, or what chooses that of each run, see `memory_tools`.
             embed_model: The model that makes the vectors of nodes, if it is not the memory's own embedder. It makes
                 them again for a file that a person has changed, and when the index is gone. Vectors of a model that is
                 not named are kept in the files.
@@ -64,14 +65,15 @@ class OpenClawVectorStore(BasePydanticVectorStore):
                 `memory_tools`; by default it is the `session_key` of LlamaIndex's `instrument_tags` around each call.
 
         Raises:
-            ConfigError: `memory` is not a memory, `embed_model` is not an embedding of LlamaIndex, or a field is
+            TypeError: `memory` is not a memory.
+            ConfigError: `embed_model` is not an embedding of LlamaIndex, or a field is
                 unknown.
         """
         if unknown := fields.keys() - type(self).model_fields:
             raise ConfigError(f"OpenClawVectorStore takes no {', '.join(sorted(unknown))}: leave it out")
         if embed_model is not None:
             LlamaIndexEmbedder(embed_model)  # raises if it is not an embedding
-        super().__init__(**{**fields, "memory": checked_memory(memory), "embed_model": embed_model})
+        super().__init__(**{**fields, "memory": memory_choice(memory), "embed_model": embed_model})
 
     @classmethod
     def class_name(cls) -> str:
@@ -80,10 +82,11 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
     @property
     def client(self) -> Memory:
-        """The memory."""
-        return self.memory
+        """The memory, or what chooses that of a run."""
+        return self.memory  # type: ignore[no-any-return]
 
     @property
+    @in_run
     def embedding(self) -> BaseEmbedding:
         """The model that makes the vectors: the `embed_model`, or the memory's own embedder.
 
@@ -117,9 +120,14 @@ class OpenClawVectorStore(BasePydanticVectorStore):
                 "OpenClawVectorStore(memory, embed_model=...), or open the memory with it, "
                 "Memory.open(folder, embedder=LlamaIndexEmbedder(...))"
             )
-        embedding, origins = self.embedding, self._origins
+        return index_over(self, storage_context, embed_model=self._checked_embedding(), **kwargs)
+
+    @in_run
+    def _checked_embedding(self) -> BaseEmbedding:
+        origins = self._origins
+        embedding = origins.embedding()
         origins.check(origins.identity())
-        return index_over(self, storage_context, embed_model=embedding, **kwargs)
+        return embedding
 
     def __deepcopy__(self, _memo: dict[int, Any] | None = None) -> Self:
         return self.model_copy()  # the memory and the model are shared
@@ -130,6 +138,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
     # --- by id ---------------------------------------------------------------------------------------------------
 
+    @in_run
     def add(self, nodes: Iterable[BaseNode], **kwargs: Any) -> list[str]:
         """Write the nodes, each to a file of its own in place of the one with its id, and index them; return the ids.
 
@@ -159,6 +168,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             self.memory.documents.add(documents, _completed(rows, documents, source), source)
         return [node.node_id for node in given]
 
+    @in_run
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
         """Return nodes by id, in the order of the ids, or all that were ever added.
 
@@ -171,6 +181,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         """
         return [node_of(document) for document in self._documents(node_ids, filters)]
 
+    @in_run
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete the nodes that have this source; without any, nothing happens.
 
@@ -191,6 +202,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             # What is the id of nothing here may name a person's file: that is refused.
             documents.delete(gone or [ref_doc_id])
 
+    @in_run
     def delete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
     ) -> None:
@@ -213,12 +225,14 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         else:
             self.memory.documents.delete([document.id for document in self._documents(node_ids, filters)])
 
+    @in_run
     def clear(self) -> None:
         """Delete every document that a framework ever added; what people wrote stays."""
         self.memory.documents.delete([document.id for document in self.memory.documents.iterate()])
 
     # --- by what they say ----------------------------------------------------------------------------------------
 
+    @in_run
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Return the nodes that answer, best first, with their similarities: larger is better.
 

@@ -53,10 +53,13 @@ class Run(Generic[M]):
 
 @dataclass(slots=True)
 class Conversation(Generic[M]):
-    """The latest calls of one conversation by their beginning, and the fingerprints of what each flush was shown."""
+    """The latest calls by the fingerprints of their messages, and the fingerprints of what each flush was shown.
+
+    A call takes the place of those that it continues: conversations that begin alike are kept apart.
+    """
 
     flushed: deque[tuple[int, ...]]
-    recent: OrderedDict[int, Sequence[M]] = field(default_factory=OrderedDict)
+    recent: OrderedDict[tuple[int, ...], Sequence[M]] = field(default_factory=OrderedDict)
     turn: threading.Lock = field(default_factory=_forks.lock)  # held during a flush
 
 
@@ -71,7 +74,7 @@ class ConversationDetector(Generic[M]):
 
     Args:
         reading: How to read a message.
-        saving: Prepares a flush.
+        saving: Prepares a flush; not needed for `due`.
         rules: The compaction settings.
         window: The size in tokens at which the conversation is cut.
         count: Counts the tokens of messages.
@@ -82,7 +85,7 @@ class ConversationDetector(Generic[M]):
     def __init__(
         self,
         reading: Reading[M],
-        saving: Saving[M],
+        saving: Saving[M] = lambda *_: lambda: False,
         *,
         rules: CompactionConfig,
         window: int | None,
@@ -147,10 +150,12 @@ class ConversationDetector(Generic[M]):
             return
         messages = run.messages if reply is None else [*run.messages, reply]
         with self._lock:
-            conversation, begin = self._conversation(run.key), self.reading.fingerprint(messages[0])
-            if begin not in conversation.recent and len(conversation.recent) >= self._recent:
+            conversation, prints = self._conversation(run.key), self._prints(messages)
+            for before in [known for known in conversation.recent if prints[: len(known)] == known]:
+                del conversation.recent[before]
+            if len(conversation.recent) >= self._recent:
                 self._forgotten(run.key, conversation)
-            _keep(conversation.recent, begin, messages, self._recent)
+            _keep(conversation.recent, prints, messages, self._recent)
         self._flush(run.key, messages, tokens=max(tokens, run.tokens))
 
     def failed(self, run_id: Hashable, error: BaseException) -> None:
@@ -172,10 +177,16 @@ class ConversationDetector(Generic[M]):
         """
         with self._lock:
             over = [(name, known) for name, known in self.known.items() if key in {None, name}]
-            calls = [(name, known, messages) for name, known in over for messages in known.recent.values()]
-        for name, conversation, messages in calls:
-            if new := self._new(conversation, messages):
-                self._flush(name, new, compacting=True)
+            calls = [(name, list(known.flushed), list(known.recent.items())) for name, known in over]
+        for name, shown, recent in calls:
+            # In one flush: agents that rewrite their history leave calls that none continues.
+            new: list[M] = []
+            for prints, messages in recent:
+                known = {at for mark in shown for at in _run_in(prints, mark)}
+                new += [message for at, message in enumerate(messages) if at not in known]
+                shown.append(prints)
+            if new:
+                self._flush(name, new, compacting=True, marks=[prints for prints, _ in recent])
 
     def asks_for(self, key: str, prompt: str) -> bool:
         """Return whether a prompt contains all messages of a call under way, written as text.
@@ -189,21 +200,65 @@ class ConversationDetector(Generic[M]):
         texts = ([self.reading.text(message).strip() for message in messages] for messages in calls)
         return any(any(said) and all(text in prompt for text in said) for said in texts)
 
-    def _flush(self, key: str, messages: Sequence[M], *, tokens: int = 0, compacting: bool = False) -> None:
-        """Flush messages if that is due and they are new: half of them, or any if a compaction comes next."""
+    def due(
+        self,
+        key: str,
+        messages: Sequence[M],
+        *,
+        tokens: int = 0,
+        compacting: bool = False,
+        most: bool = True,
+        marks: Sequence[tuple[int, ...]] = (),
+    ) -> Callable[[bool], None] | None:
+        """Return None if no flush of a conversation is due; else mark it as flushed.
+
+        Args:
+            key: The key of the conversation.
+            messages: The conversation.
+            tokens: Its size as counted by the provider; 0 if not reported.
+            compacting: Whether a compaction comes next.
+            most: Whether most of it must be new since the last flush, and not just any message.
+            marks: The fingerprints of what counts as shown from then on, by default those of the messages.
+
+        Returns:
+            What to call with whether a turn was held: if not, the marks are removed.
+        """
         counted = self._count(messages)
-        tokens = max(tokens, counted)
-        if flush_due(self.rules, window=self.window, tokens=tokens, compacting=compacting) is None:
-            return
+        if flush_due(self.rules, window=self.window, tokens=max(tokens, counted), compacting=compacting) is None:
+            return None
         with self._lock:
             conversation = self._conversation(key)
             new = self._new(conversation, messages)
-            if not new or (not compacting and 2 * self._count(new) <= counted):
-                return
-            save = self._saving(key, messages, tokens, compacting)
+            if not new or (most and 2 * self._count(new) <= counted):
+                return None
             # Marked before it is done: calls that end meanwhile show the same messages once more.
-            mark = tuple(map(self.reading.fingerprint, messages))
-            conversation.flushed.append(mark)
+            added = marks or [self._prints(messages)]
+            conversation.flushed.extend(added)
+
+        def ended(held: bool) -> None:
+            with self._lock:
+                for mark in added if not held else ():
+                    if mark in conversation.flushed:
+                        conversation.flushed.remove(mark)
+
+        return ended
+
+    def _flush(
+        self,
+        key: str,
+        messages: Sequence[M],
+        *,
+        tokens: int = 0,
+        compacting: bool = False,
+        marks: Sequence[tuple[int, ...]] = (),
+    ) -> None:
+        """Flush messages if that is due and they are new: half of them, or any if a compaction comes next."""
+        most = not compacting
+        ended = self.due(key, messages, tokens=tokens, compacting=compacting, most=most, marks=marks)
+        if ended is None:
+            return
+        save = self._saving(key, messages, max(tokens, self._count(messages)), compacting)
+        conversation = self._conversation(key)
 
         def work() -> None:
             held = False
@@ -211,9 +266,7 @@ class ConversationDetector(Generic[M]):
                 with conversation.turn:
                     held = save()
             finally:
-                with self._lock:
-                    if not held and mark in conversation.flushed:
-                        conversation.flushed.remove(mark)
+                ended(held)
 
         self._run(work)
 
@@ -223,7 +276,7 @@ class ConversationDetector(Generic[M]):
         A message counts as shown with those before it: what follows a question is another answer in another
         conversation. Of a history whose beginning was cut off or summarised, the rest is known by its first message.
         """
-        prints = [self.reading.fingerprint(message) for message in messages]
+        prints = self._prints(messages)
         with self._lock:
             flushed = list(conversation.flushed)
         known = {at for mark in flushed for at in _run_in(prints, mark)}
@@ -232,7 +285,7 @@ class ConversationDetector(Generic[M]):
     def _summarised(self, conversation: Conversation[M], prompt: str) -> tuple[Sequence[M], Sequence[M]] | None:
         """Forget the call that a prompt shows most of; return its messages, and those that are in the prompt."""
 
-        def shown(begin: int) -> dict[int, str]:
+        def shown(begin: tuple[int, ...]) -> dict[int, str]:
             texts = enumerate(map(self.reading.text, conversation.recent[begin]))
             return {at: text for at, text in texts if text and (text in prompt or escape(text) in prompt)}
 
@@ -253,6 +306,9 @@ class ConversationDetector(Generic[M]):
                 "one that was silent longest is no longer watched: what it loses before its size makes a flush due is "
                 "not saved; name the thread or session of each call"
             )
+
+    def _prints(self, messages: Sequence[M]) -> tuple[int, ...]:
+        return tuple(map(self.reading.fingerprint, messages))
 
     def _taken(self, run_id: Hashable) -> Run[M] | None:
         with self._lock:

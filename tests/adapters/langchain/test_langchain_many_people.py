@@ -7,8 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.runnables import RunnableLambda
-from langchain_openclaw_memory import OpenClawRetriever, OpenClawToolkit, RecallMiddleware, memory_tools
+from langchain_openclaw_memory import (
+    OpenClawRetriever,
+    OpenClawStore,
+    OpenClawToolkit,
+    OpenClawVectorStore,
+    RecallMiddleware,
+    memory_tools,
+)
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling, saying
 from pydantic import BaseModel, ValidationError
 
@@ -180,3 +188,47 @@ def test_fifty_people_at_once_are_shown_their_own_notes_alone(tmp_path):
             assert [other for other in names if f"zebra-{other}" in answer] == [name]
         for request in model.requests:
             assert len([name for name in names if f"zebra-{name}" in request.text]) == 1
+
+
+def test_a_vector_store_over_a_template_keeps_documents_of_each_run_apart(users):
+    store = OpenClawVectorStore(users.template("{user_id}"), collection="wiki")
+    for name in ("anna", "bob"):
+        with run_values(user_id=name):
+            store.add_texts([f"{name} rides the tram."], ids=["1"])
+    with run_values(user_id="anna"):
+        assert [one.page_content for one in store.similarity_search("tram")] == ["anna rides the tram."]
+        assert [one.page_content for one in store.max_marginal_relevance_search("tram")] == ["anna rides the tram."]
+        assert [one.page_content for one in asyncio.run(store.aget_by_ids(["1"]))] == ["anna rides the tram."]
+        assert store.embeddings is not None
+        store.delete()
+        assert store.similarity_search("tram") == []
+    retriever = store.as_retriever(search_kwargs={"k": 1})
+    assert [one.page_content for one in retriever.invoke("tram", {"configurable": {"user_id": "bob"}})] == [
+        "bob rides the tram."
+    ]
+    with pytest.raises(ConfigError, match="user_id is missing"):
+        store.similarity_search("tram")
+
+
+def test_a_store_of_langgraph_over_a_template_keeps_items_of_each_run_apart(users):
+    store = OpenClawStore(users.template("{user_id}"))
+
+    def put_and_search(state, runtime):
+        name = runtime.context["user_id"]
+        if not state["messages"][-1].text.startswith("Which"):
+            return None
+        runtime.store.put(("likes",), "1", {"text": f"{name} rides the tram"})
+        return {"messages": [item.value["text"] for item in runtime.store.search(("likes",), query="tram")]}
+
+    class Likes(AgentMiddleware):
+        before_model = staticmethod(put_and_search)
+
+    agent = create_agent(ScriptedChatModel(script=saying("fine")), store=store, middleware=[Likes()])
+    for name in ("anna", "bob"):
+        state = agent.invoke({"messages": QUESTION}, context={"user_id": name})
+        assert [message.text for message in state["messages"]] == [QUESTION, f"{name} rides the tram", "fine"]
+    with pytest.raises(ConfigError, match="user_id is missing"):
+        store.get(("likes",), "1")
+    with run_values(user_id="anna"):
+        assert asyncio.run(store.aget(("likes",), "1")).value == {"text": "anna rides the tram"}
+        assert store.sweep_ttl() == 0

@@ -232,7 +232,9 @@ def test_what_a_program_that_has_ended_did_not_flush_the_next_one_does(memory, n
 def test_of_a_long_transcript_that_was_never_flushed_the_end_alone_is_shown(memory):
     put(OpenClawMemoryBlock(memory), facts(1, 400), "s1")
     llm = ScriptedLLM(script=saying("NO_REPLY"))
-    put(OpenClawMemoryBlock(memory, llm=llm, flush_tokens=50), facts(401), "s1")
+    block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=50)
+    put(block, facts(401), "s1")
+    block.flush()
     (asked,) = llm.seen
     assert "fact 401" in asked[0].content
     assert "fact 380" not in asked[0].content

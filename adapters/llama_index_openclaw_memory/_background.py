@@ -1,0 +1,57 @@
+"""Work that no caller waits for: it runs in threads, and what fails is logged once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+_log = logging.getLogger("llama_index_openclaw_memory")
+
+T = TypeVar("T")
+
+
+class Background:
+    """Threads that the end of the program waits for, and what was reported."""
+
+    def __init__(self) -> None:
+        self._under_way: set[Future[Any]] = set()
+        self._reported: set[str] = set()
+
+    def begin(self, work: Callable[[], T]) -> Future[T]:
+        """Run `work` in a thread of its own, or here if there can be no more threads, as at the end of the program.
+
+        It cannot be cancelled. The result holds what it returns or raises.
+        """
+        done: Future[T] = Future()
+        done.set_running_or_notify_cancel()
+        self._under_way.add(done)
+        done.add_done_callback(self._under_way.discard)
+
+        def run() -> None:
+            try:
+                done.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - raised where the result is waited for
+                done.set_exception(error)
+
+        try:
+            # No daemon: what is being written when the program ends is written to its end.
+            threading.Thread(target=copy_context().run, args=(run,), name="openclaw-memory", daemon=False).start()
+        except RuntimeError:
+            run()
+        return done
+
+    def settle(self) -> None:
+        """Wait until all work is done, also what that work has begun."""
+        while under_way := self._under_way.copy():
+            wait(under_way)
+
+    def report(self, what: str, error: Exception) -> None:
+        """Log what failed, once for each type of error."""
+        words = f"{what}: {type(error).__name__}"
+        if words not in self._reported:
+            self._reported.add(words)
+            _log.warning(f"{words}: {error}")

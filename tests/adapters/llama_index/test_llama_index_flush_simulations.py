@@ -1,0 +1,248 @@
+"""Random histories of several conversations at once, with models that fail: no message is lost, every fact is noted."""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import chain
+from subprocess import DEVNULL
+
+import pytest
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.dispatcher import instrument_tags
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.memory import Memory as Conversation
+from llama_index.core.storage.chat_store.sql import MessageStatus
+from llama_index_openclaw_memory import MemoryFlushEventHandler, OpenClawMemoryBlock
+from llama_index_openclaw_memory._messages import openclaw_messages
+from llama_index_openclaw_memory.testing import ScriptedLLM, calling, saying
+from processes import python
+from scripted_llm import facts_in, writes_facts
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import CompactionConfig, EmbeddingConfig
+from openclaw_memory.conversation import text_of
+
+SMALL_TALK = ("Yes.", "And?", "Shall I go on?", "continue", "Grüße aus Zürich 🚲")
+FAILURES = (ConnectionError("hung up"), TimeoutError("too slow"), "I cannot do that.", "")
+
+ways_to_run = pytest.mark.parametrize("way", ["threads", "asyncio"])
+histories = pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(6, 80))]
+)
+
+
+class Unsteady:
+    """The script of a flush model that fails now and then, until it is `steady`."""
+
+    def __init__(self, chance, share):
+        self.steady, self._chance, self._share = False, chance, share
+
+    def __call__(self, messages, tools):
+        if not self.steady and self._chance.random() < self._share:
+            return self._chance.choice(FAILURES)
+        return writes_facts(messages, tools)
+
+
+def said(chance, talk, turns):
+    """What is said in one conversation: facts, what is said in others too, and calls of tools."""
+    for turn in range(turns):
+        if chance.random() < 0.3:
+            yield ChatMessage(chance.choice(SMALL_TALK), role="user")
+        else:
+            filler = "so it goes " * chance.choice([0, 0, 3, 40])
+            yield ChatMessage(f"Please remember: talk {talk} fact {turn} is here.\n{filler}", role="user")
+        if chance.random() < 0.2:
+            yield calling("look", f"call-{turn}", at="shelf")
+            yield ChatMessage("found", role="tool", additional_kwargs={"tool_call_id": f"call-{turn}"})
+        yield ChatMessage(chance.choice(["Noted.", *SMALL_TALK]), role="assistant")
+
+
+def sessions_of(chance, talks):
+    """The session of each conversation: one for all, one for each, or as it comes; and also none."""
+    kind = chance.choice(["one", "each", "any"])
+    names = {"one": ["s0"] * talks, "each": [f"s{talk}" for talk in range(talks)]}
+    return names.get(kind) or [chance.choice(["s0", "s1", None]) for _ in range(talks)]
+
+
+def run_at_once(way, calls):
+    """Run coroutine functions at once: each in a thread with a loop of its own, or all in one loop."""
+    if way == "threads":
+        with ThreadPoolExecutor(len(calls)) as pool:
+            list(pool.map(lambda call: asyncio.run(call()), calls))
+        return
+
+    async def together():
+        await asyncio.gather(*(call() for call in calls))
+
+    asyncio.run(together())
+
+
+def facts(messages):
+    return [fact for message in messages for fact in facts_in([message])]
+
+
+@pytest.fixture
+def notes(memory):
+    return lambda: "\n".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
+
+
+@pytest.fixture
+def kept(memory):
+    """The texts of a transcript, however often each is there."""
+    return lambda session: Counter(text_of(message) for message in memory.session_log(session).messages())
+
+
+def texts_of(messages):
+    return Counter(text_of(message) for message in openclaw_messages(messages))
+
+
+async def eject(block, session, history):
+    """Hand a history over as `Memory` does, a few messages at once."""
+    left, sizes = list(history), random.Random(len(history))
+    while left:
+        size = sizes.randint(1, 6)
+        await block.aput(left[:size], from_short_term_memory=True, session_id=session)
+        left = left[size:]
+
+
+@ways_to_run
+@histories
+def test_of_what_is_ejected_nothing_is_lost_and_every_fact_is_noted(memory, notes, kept, seed, way):
+    chance = random.Random(seed)
+    talks = chance.randint(1, 4)
+    sessions = sessions_of(chance, talks)
+    model = Unsteady(random.Random(seed), chance.choice([0, 0.3, 1]))
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=model), flush_tokens=chance.choice([1, 60, 400]))
+    histories = [list(said(chance, talk, chance.randint(5, 25))) for talk in range(talks)]
+    run_at_once(
+        way, [partial(eject, block, session, history) for session, history in zip(sessions, histories, strict=True)]
+    )
+    model.steady = True
+    block.flush()
+    for session in set(sessions):
+        of_it = [history for name, history in zip(sessions, histories, strict=True) if name == session]
+        assert kept(session or "main") == texts_of(chain(*of_it))
+    noted = notes()
+    assert [fact for history in histories for fact in facts(history) if fact not in noted] == []
+    assert memory.status().flush == {}
+    assert block._ejected.keys() == []
+
+
+@ways_to_run
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_of_what_memory_ejects_nothing_is_lost(memory, notes, kept, way, is_shared):
+    model = Unsteady(random.Random(0), 0.3)
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=model), flush_tokens=80)
+    archived = {f"s{talk}": Counter() for talk in range(3)}
+    ejected = []
+
+    def talking(talk):
+        async def talk_on():
+            session = "s0" if is_shared else f"s{talk}"
+            chat = Conversation.from_defaults(
+                session_id=session, token_limit=80, token_flush_size=20, tokenizer_fn=str.split, memory_blocks=[block]
+            )
+            for message in said(random.Random(talk), talk, 12):
+                await chat.aput(message)
+            gone = await chat.aget_all(status=MessageStatus.ARCHIVED)
+            archived[session].update(texts_of(gone))
+            ejected.extend(gone)
+
+        return talk_on
+
+    run_at_once(way, [talking(talk) for talk in range(3)])
+    model.steady = True
+    block.flush()
+    assert sum(map(len, archived.values())) > 20
+    assert {session: kept(session) for session in archived} == archived
+    noted = notes()
+    assert [fact for fact in facts(ejected) if fact not in noted] == []
+
+
+QUIET = MemoryConfig(embedding=EmbeddingConfig(provider="none"))
+CHILD = """
+import sys
+sys.path[:0] = ["tests", "tests/adapters/llama_index"]
+import test_llama_index_flush_simulations as simulations
+simulations.%s(*sys.argv[1:])
+"""
+
+
+def eject_in_a_process(folder, talk):
+    """What each of several processes does: one conversation in the session of all, and a model that fails at times."""
+    chance = random.Random(talk)
+    with Memory.open(folder, config=QUIET) as memory:
+        block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=Unsteady(chance, 0.3)), flush_tokens=60)
+        asyncio.run(eject(block, "s0", list(said(random.Random(talk), talk, 40))))
+
+
+@pytest.mark.nightly
+def test_of_what_processes_eject_in_one_session_nothing_is_lost(memory, notes, kept):
+    code = CHILD % "eject_in_a_process"
+    running = [python(code, memory.workspace.root, talk, stdout=DEVNULL) for talk in ("a", "b")]
+    assert [process.wait(120) for process in running] == [0, 0]
+    OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts)).flush("s0")
+    history = [message for talk in ("a", "b") for message in said(random.Random(talk), talk, 40)]
+    assert kept("s0") == texts_of(history)
+    noted = notes()
+    assert [fact for fact in facts(history) if fact not in noted] == []
+
+
+def hang_in_a_process(folder):
+    """What a process does whose model never answers: it ends nevertheless."""
+    rules = CompactionConfig(flush_timeout_seconds=0.5)
+    with Memory.open(folder, config=MemoryConfig(embedding=QUIET.embedding, compaction=rules)) as memory:
+        llm = ScriptedLLM(script=lambda *_: time.sleep(3_600))
+        block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=1)
+        asyncio.run(block.aput([ChatMessage("Please remember: fact 1 is here.")]))
+
+
+@pytest.mark.nightly
+def test_a_model_that_hangs_does_not_hold_the_end_of_the_program(memory, kept):
+    assert python(CHILD % "hang_in_a_process", memory.workspace.root, stdout=DEVNULL).wait(60) == 0
+    assert sum(kept("main").values()) == 1
+    assert "flush_timeout_seconds" in memory.status().flush["main"]
+
+
+def words(text):
+    return list(range(len(text) // 4))
+
+
+@ways_to_run
+@histories
+def test_of_what_buffers_drop_nothing_is_lost(memory, notes, seed, way):
+    chance = random.Random(seed)
+    talks, limit = chance.randint(1, 4), 1_100
+    sessions = sessions_of(chance, talks)
+    model = Unsteady(random.Random(seed), chance.choice([0, 0.3, 1]))
+    handler = MemoryFlushEventHandler(memory, ScriptedLLM(script=model), window=limit)
+    get_dispatcher().add_event_handler(handler)
+    begins = chance.random() < 0.5
+    histories = [
+        [*([ChatMessage("Good morning!")] if begins else []), *said(chance, talk, chance.randint(2, 14))]
+        for talk in range(talks)
+    ]
+
+    def talking(session, history):
+        async def talk_on():
+            buffer = ChatMemoryBuffer.from_defaults(token_limit=limit, tokenizer_fn=words)
+            engine = SimpleChatEngine.from_defaults(llm=ScriptedLLM(script=saying("Go on.")), memory=buffer)
+            for message in history:
+                if message.role == "user":
+                    with instrument_tags({"session_key": session} if session else {}):
+                        await engine.achat(f"{message.content}\n{'so it ' * 60}")
+
+        return talk_on
+
+    try:
+        run_at_once(way, [talking(session, history) for session, history in zip(sessions, histories, strict=True)])
+        handler.flush()
+    finally:
+        get_dispatcher().event_handlers.remove(handler)
+    there = notes() + "".join(path.read_text() for path in (memory.workspace.root / "sessions").glob("*.jsonl"))
+    assert [fact for history in histories for fact in facts(history) if fact not in there] == []
