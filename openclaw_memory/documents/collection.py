@@ -418,14 +418,10 @@ class Documents:
             QueryError: An argument has a wrong type or value.
         """
         check_k(k)
-<<<<<<< HEAD
-        wanted, counts, passes = min(MOST_RESULTS, k), self._counts(where), self._passing(where)
-=======
         if isinstance(query, str) and not query.strip():
             all_of_them = self.iterate(where) if min_score <= 0 and source != "sessions" else iter(())
             return [(document, 0.0) for document in islice(all_of_them, k)]
-        wanted, counts = min(MOST_RESULTS, self._at_first(k, where)), self._counts(where)
->>>>>>> main
+        wanted, counts, passes = min(MOST_RESULTS, k), self._counts(where), self._passing(where)
         while True:
             results = self._search(query, max_results=wanted, min_score=min_score, source=source, passes=passes)
             hits = (
