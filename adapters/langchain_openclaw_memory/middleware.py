@@ -28,7 +28,7 @@ from langchain_openclaw_memory._flush import (
     window_of,
 )
 from langchain_openclaw_memory._flush_model import Model, chat_model
-from langchain_openclaw_memory._messages import READING, is_summary, reported_tokens, without_system
+from langchain_openclaw_memory._messages import READING, first_of, is_summary, reported_tokens
 from langchain_openclaw_memory._session import kind_of, run_config, thread_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import is_overflow
@@ -265,7 +265,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def _warn_of_the_order(self, messages: Sequence[AnyMessage], lost: Sequence[AnyMessage]) -> None:
         """Warn once if a summary came that was not seen to come: it took messages that no flush was shown."""
-        thread, first = thread_of(run_config()), next(iter(without_system(messages)), None)
+        thread, first = thread_of(run_config()), first_of(messages)
         if thread is None or first is None:
             return
         if is_summary(first) and self._first.pop(thread, None) not in {None, first.id}:
@@ -328,7 +328,8 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
 def _lost(messages: Sequence[AnyMessage], update: Mapping[str, Any] | None) -> list[AnyMessage]:
     """Return the messages that an update takes from the state; none if it takes no more than an earlier summary."""
-    changed = (update or {}).get("messages") or []
+    if not (changed := (update or {}).get("messages")):
+        return []
     gone = {message.id for message in changed if isinstance(message, RemoveMessage)}
     kept = {message.id for message in changed if not isinstance(message, RemoveMessage)}
     lost = [
