@@ -7,7 +7,7 @@ import logging
 import warnings
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from langchain.agents.middleware.summarization import SummarizationMiddleware
 from langchain.agents.middleware.types import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -17,18 +17,24 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 
-from langchain_openclaw_memory._flush import Wanted, asave, save, session_of_run, wanted_before_cut, window_of
+from langchain_openclaw_memory._flush import (
+    Wanted,
+    asave,
+    checked,
+    rules_of,
+    save,
+    session_of_run,
+    wanted_before_cut,
+    window_of,
+)
 from langchain_openclaw_memory._flush_model import Model, chat_model
-from langchain_openclaw_memory._messages import READING, is_summary, reported_tokens, without_system
+from langchain_openclaw_memory._messages import READING, first_of, is_summary, reported_tokens
 from langchain_openclaw_memory._session import kind_of, run_config, thread_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import is_overflow
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import ConversationDetector
-from openclaw_memory.tools import checked_memory
-
-if TYPE_CHECKING:
-    from openclaw_memory import Memory
+from openclaw_memory.runs import MemoryChoice
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +57,7 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
 
     Args:
         model: The chat model that writes the summaries, or its name as `init_chat_model` takes it.
-        memory: Where to save.
+        memory: Where to save, or what chooses the memory of each run: see `memory_tools`.
         flush_model: The chat model that writes the memories, or its name, by default `model`.
         session_key: The session to save under, by default the thread of the run; without a thread, each conversation is
             a session.
@@ -66,14 +72,14 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
     def __init__(
         self,
         model: str | BaseChatModel,
-        memory: "Memory",
+        memory: MemoryChoice,
         *,
         flush_model: Model | str | None = None,
         session_key: str | None = None,
         **options: Any,
     ) -> None:
         super().__init__(model, **options)
-        self.memory, self.session_key = _checked(memory, session_key), session_key
+        self.memory, self.session_key = checked(memory, session_key), session_key
         self.flush_model = chat_model(flush_model or self.model)
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -113,7 +119,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     counts, or as the provider reported at the last reply, whichever is more.
 
     Args:
-        memory: Where to save.
+        memory: Where to save, as for `OpenClawSummarizationMiddleware`.
         model: The chat model that writes the memories, or its name as `init_chat_model` takes it; None means the one
             that the agent asks.
         window: The model's context window in tokens, by default what its profile says.
@@ -131,7 +137,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def __init__(
         self,
-        memory: "Memory",
+        memory: MemoryChoice,
         model: Model | str | None = None,
         *,
         window: int | None = None,
@@ -140,7 +146,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         session_key: str | None = None,
     ) -> None:
         super().__init__()
-        self.memory, self.session_key = _checked(memory, session_key), session_key
+        self.memory, self.session_key = checked(memory, session_key), session_key
         if window is not None and (not isinstance(window, int) or isinstance(window, bool) or window <= 0):
             raise ConfigError(
                 f"window={window!r} is not a number of tokens: pass a whole number above 0, such as 200_000"
@@ -160,7 +166,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def before(
         cls,
         summarization: SummarizationMiddleware[Any, Any],
-        memory: "Memory",
+        memory: MemoryChoice,
         model: Model | str | None = None,
         *,
         session_key: str | None = None,
@@ -173,7 +179,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
         Args:
             summarization: The summarization of the agent.
-            memory: Where to save.
+            memory: Where to save, as for `OpenClawSummarizationMiddleware`.
             model: The chat model that writes the memories, by default the one of `summarization`.
             session_key: The session to save under, by default the thread of the run.
 
@@ -190,7 +196,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 "state, use MemoryFlushMiddleware(memory, model, trigger=...); where the state keeps them all and the "
                 "model alone is shown less, run the agent with MemoryFlushCallback(memory, model)"
             )
-        checked_memory(memory)
+        checked(memory, session_key)
         if not summarization.trigger:
             words = "the SummarizationMiddleware has no trigger and never makes a summary: give it one, for example "
             warnings.warn(f'{words}trigger=("fraction", 0.8)', UserWarning, stacklevel=2)
@@ -236,20 +242,10 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def _look(self, state: AgentState[Any], runtime: Runtime[Any]) -> _Look | None:
         messages: list[AnyMessage] = state["messages"]
-        try:
-            if self._summarization is not None and self.model is not None:
-                probe = copy.copy(self._summarization)
-                probe.trim_tokens_to_summarize = 0  # of nothing no model is asked for a summary
-                lost = _lost(messages, probe.before_model(state, runtime))
-                wanted = wanted_before_cut(self.memory, self.session_key, self.model, lost, self.token_counter)
-                self._warn_of_the_order(messages, lost)
-                return _Look(wanted) if lost else None
-            if self.model is not None:
-                return self._due(messages, self.model)
-        except Exception as error:  # noqa: BLE001 - a counter, a file: no flush ever breaks the turn of the user
-            words = f"could not determine whether a flush is due: {type(error).__name__}: {error}"
-            self._warn_once(type(error).__name__, words)
-            return None
+        if (summarization := self._summarization) is not None:
+            return self._tried(lambda: self._before_cut(messages, summarization, state, runtime))
+        if (model := self.model) is not None:
+            return self._tried(lambda: self._due(messages, model))
         # Which model this run asks is known only when it is called. A compaction may have taken the messages by then.
         if messages and messages[-1].id:
             self._waiting[messages[-1].id] = messages
@@ -257,9 +253,32 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 self._waiting.popitem(last=False)
         return None
 
+    def _tried(self, look: Callable[[], _Look | None]) -> _Look | None:
+        try:
+            return look()
+        except Exception as error:  # noqa: BLE001 - a counter, a file: no flush ever breaks the turn of the user
+            words = f"could not determine whether a flush is due: {type(error).__name__}: {error}"
+            self._warn_once(type(error).__name__, words)
+            return None
+
+    def _before_cut(
+        self,
+        messages: Sequence[AnyMessage],
+        summarization: SummarizationMiddleware[Any, Any],
+        state: AgentState[Any],
+        runtime: Runtime[Any],
+    ) -> _Look | None:
+        probe = copy.copy(summarization)
+        probe.trim_tokens_to_summarize = 0  # of nothing no model is asked for a summary
+        lost = _lost(messages, probe.before_model(state, runtime))
+        self._warn_of_the_order(messages, lost)
+        model = self.model or summarization.model
+        wanted = wanted_before_cut(self.memory, self.session_key, model, lost, self.token_counter)
+        return _Look(wanted) if lost else None
+
     def _warn_of_the_order(self, messages: Sequence[AnyMessage], lost: Sequence[AnyMessage]) -> None:
         """Warn once if a summary came that was not seen to come: it took messages that no flush was shown."""
-        thread, first = thread_of(run_config()), next(iter(without_system(messages)), None)
+        thread, first = thread_of(run_config()), first_of(messages)
         if thread is None or first is None:
             return
         if is_summary(first) and self._first.pop(thread, None) not in {None, first.id}:
@@ -281,13 +300,14 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         before = next((self._waiting.pop(known) for known in ids if known in self._waiting), None)
         if before is not None and (words := self._unknown_window(request.model)):
             self._warn_once("window", words)
-        return None if before is None else self._due(before, request.model)
+        return None if before is None else self._tried(lambda: self._due(before, request.model))
 
     def _refused(self, request: ModelRequest[Any]) -> _Look | None:
         """Return the flush of a conversation that the model refused; a summarization has not cut it yet."""
         if self._summarization is not None:
             return None
-        return self._due(request.state["messages"], self.model or request.model, overflow=True)
+        model, messages = self.model or request.model, request.state["messages"]
+        return self._tried(lambda: self._due(messages, model, overflow=True))
 
     def _due(self, messages: Sequence[AnyMessage], model: Model, *, overflow: bool = False) -> _Look | None:
         if kind_of(run_config()) != "chat":
@@ -297,7 +317,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         tokens = max(self.token_counter(messages) if self._clauses else 0, reported_tokens(messages))
         sizes = {"messages": len(messages), "tokens": tokens, "fraction": tokens / window if window else 0.0}
         reached = any(all(sizes[kind] >= limit for kind, limit in clause.items()) for clause in self._clauses)
-        rules, count = self.memory.config.compaction, self.token_counter
+        rules, count = rules_of(self.memory), self.token_counter
         detector = self._detectors.get(window) or self._detectors.setdefault(
             window, ConversationDetector(READING, rules=rules, window=window, count=count)
         )
@@ -322,7 +342,8 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
 def _lost(messages: Sequence[AnyMessage], update: Mapping[str, Any] | None) -> list[AnyMessage]:
     """Return the messages that an update takes from the state; none if it takes no more than an earlier summary."""
-    changed = (update or {}).get("messages") or []
+    if not (changed := (update or {}).get("messages")):
+        return []
     gone = {message.id for message in changed if isinstance(message, RemoveMessage)}
     kept = {message.id for message in changed if not isinstance(message, RemoveMessage)}
     lost = [
@@ -331,13 +352,6 @@ def _lost(messages: Sequence[AnyMessage], update: Mapping[str, Any] | None) -> l
         if message.id not in kept and (message.id in gone or REMOVE_ALL_MESSAGES in gone)
     ]
     return lost if any(not isinstance(message, SystemMessage) and not is_summary(message) for message in lost) else []
-
-
-def _checked(memory: Any, session_key: str | None) -> "Memory":
-    found: Memory = checked_memory(memory)
-    if session_key is not None:
-        found.flush(session_key)  # an empty one is refused here
-    return found
 
 
 def _clauses_of(trigger: Trigger) -> list[dict[str, float]]:
