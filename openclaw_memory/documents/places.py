@@ -116,7 +116,7 @@ class DocumentPlaces:
         return None
 
     def _is_at(self, path: str, key: str) -> bool:
-        """Whether a file holds the document with this key, or one without a readable id that its name stands for."""
+        """Whether a file holds the document with this key, or one without a readable id that its name refers to."""
         seen = self._cache.try_load(path)
         if seen is None or seen.content is None:
             return False
