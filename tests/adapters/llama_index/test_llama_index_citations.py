@@ -54,7 +54,7 @@ class Kept(BaseRetriever):
         self.docstore = docstore
         super().__init__()
 
-    def _retrieve(self, query_bundle):
+    def _retrieve(self, _query_bundle):
         return [NodeWithScore(node=one, score=1.0) for one in self.docstore.docs.values()]
 
 
