@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +32,8 @@ _log = logging.getLogger(__name__)
 class Wanted:
     """A flush that is due: its session, model and messages. `window` and `tokens` are in tokens.
 
-    `cut` says that the messages are taken from the conversation next, which then begins a new cycle.
+    `cut` says that the messages are taken from the conversation next, which then begins a new cycle. `held` is called
+    with whether a turn was held.
     """
 
     memory: MemoryChoice
@@ -44,6 +45,7 @@ class Wanted:
     count: Counter
     session_id: str | None = None
     cut: bool = False
+    held: Callable[[bool], object] = bool
 
 
 def checked(memory: MemoryChoice, session_key: str | None) -> MemoryChoice:
@@ -141,6 +143,7 @@ def _begun(wanted: Wanted, memory: Memory) -> FlushTurn | None:
 
 def _ended(wanted: Wanted, memory: Memory, *, held: bool) -> None:
     """Note that the conversation begins a new cycle, and report what could not be saved before."""
+    wanted.held(held)
     workspace, is_chat = memory.workspace, kind_of(run_config()) == "chat"
     if not held and is_chat and memory.config.compaction.flush and not workspace.can_be_written:
         _log.warning(
