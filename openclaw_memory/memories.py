@@ -281,6 +281,11 @@ class Lease:
         self._memories, self._parts = memories, parts
         self._threads: list[int] = []
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the memory, which need not exist yet."""
+        return self._memories.root.joinpath(*self._parts)
+
     def __enter__(self) -> Memory:
         memory = self._memories._take(self._parts)
         self._threads.append(get_ident())
@@ -315,7 +320,7 @@ class Lease:
         await in_thread(self._memories._close_unused)
 
     def __repr__(self) -> str:
-        return f"Lease({str(self._memories.root.joinpath(*self._parts))!r})"
+        return f"Lease({str(self.folder)!r})"
 
 
 class MemoryTemplate:
