@@ -20,7 +20,6 @@ __all__ = ["memory_choice", "memory_of", "run_values"]
 MemoryChoice: TypeAlias = Memory | str | MemoryTemplate | Callable[..., Memory | Lease]
 
 
-
 class Held(nullcontext[Memory]):
     """A memory that stays open anyway, in place of a lease."""
 

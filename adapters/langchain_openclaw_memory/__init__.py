@@ -17,12 +17,12 @@ __all__ = [
     "OpenClawEmbeddings",
     "OpenClawRetriever",
     "OpenClawStore",
+    "OpenClawSummarizationMiddleware",
     "OpenClawToolkit",
     "OpenClawTranslator",
     "OpenClawVectorStore",
     "RecallMiddleware",
     "TranscriptMiddleware",
-    "flushing_summarizer",
     "memory_tools",
 ]
 
@@ -33,11 +33,10 @@ if TYPE_CHECKING:
     from langchain_openclaw_memory.callback import MemoryFlushCallback
     from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
     from langchain_openclaw_memory.langgraph_store import OpenClawStore
-    from langchain_openclaw_memory.middleware import MemoryFlushMiddleware
+    from langchain_openclaw_memory.middleware import MemoryFlushMiddleware, OpenClawSummarizationMiddleware
     from langchain_openclaw_memory.recall import RecallMiddleware
     from langchain_openclaw_memory.retriever import OpenClawRetriever
     from langchain_openclaw_memory.self_query import OpenClawTranslator
-    from langchain_openclaw_memory.summarizer import flushing_summarizer
     from langchain_openclaw_memory.tools import OpenClawToolkit, memory_tools
     from langchain_openclaw_memory.transcripts import TranscriptMiddleware
     from langchain_openclaw_memory.vectorstore import OpenClawVectorStore
@@ -46,12 +45,11 @@ if TYPE_CHECKING:
 _MODULES = {
     "callback": ("MemoryFlushCallback",),
     "embeddings": ("LangChainEmbedder", "OpenClawEmbeddings"),
-    "middleware": ("MemoryFlushMiddleware",),
+    "middleware": ("MemoryFlushMiddleware", "OpenClawSummarizationMiddleware"),
     "recall": ("RecallMiddleware",),
     "retriever": ("OpenClawRetriever",),
     "langgraph_store": ("OpenClawStore",),
     "self_query": ("OpenClawTranslator",),
-    "summarizer": ("flushing_summarizer",),
     "tools": ("OpenClawToolkit", "memory_tools"),
     "transcripts": ("TranscriptMiddleware",),
     "vectorstore": ("OpenClawVectorStore",),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler, Callbacks
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.utils import get_buffer_string
@@ -13,6 +14,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableSequence,
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.runnables.configurable import DynamicRunnable
+from langchain_core.tracers import BaseTracer
 
 from langchain_openclaw_memory._messages import is_whole, without_system
 from langchain_openclaw_memory._session import run_config, thread_of
@@ -32,8 +34,9 @@ _OF_TOOLS = frozenset({"tools", "tool_choice"})  # what binding tools to a model
 def flush(turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], *, room: int | None, count: Counter) -> None:
     """Let `model` write down what should last of `messages`, until `turn` is done.
 
-    The model runs outside of the current run: its callbacks and streams see nothing. What does not fit into `room`
-    tokens (None: no known limit) is shown in parts. An error of the model ends up in `turn`.
+    Its calls are children of the current run, whose tracers and callbacks see them; streams, and callbacks for
+    single tokens, do not. What does not fit into `room` tokens (None: no known limit) is shown in parts. An error of
+    the model ends up in `turn`.
     """
     bound, can_call = _with_tool(quiet(model), turn)
     config = _config()
@@ -84,11 +87,34 @@ def _read(reply: Any) -> ModelReply:
 
 
 def _config() -> RunnableConfig:
-    """Return the configuration for the calls of a flush, in the thread of the current run for traces."""
-    thread = thread_of(run_config())
+    """Return the configuration for the calls of a flush: children of the current run that its streams leave out."""
+    config = run_config()
+    thread = thread_of(config)
     metadata = {"lc_source": SOURCE, **({"thread_id": thread} if thread else {})}
     # "nostream" is LangGraph's own word for a call whose tokens its streams leave out.
-    return {"run_name": "memory_flush", "tags": [FLUSH_TAG, "nostream"], "metadata": metadata}
+    tags = [FLUSH_TAG, "nostream"]
+    callbacks = _without_listeners((config or {}).get("callbacks"))
+    return {"run_name": "memory_flush", "tags": tags, "metadata": metadata, "callbacks": callbacks}
+
+
+def _without_listeners(callbacks: Callbacks) -> Callbacks:
+    """Return the callbacks without those that show a user what a model says, while it says it."""
+    if callbacks is None or isinstance(callbacks, list):
+        return [handler for handler in callbacks or [] if not _listens(handler)] or None
+    manager = callbacks.copy()
+    manager.handlers = [handler for handler in manager.handlers if not _listens(handler)]
+    manager.inheritable_handlers = [handler for handler in manager.inheritable_handlers if not _listens(handler)]
+    return manager
+
+
+def _listens(handler: BaseCallbackHandler) -> bool:
+    if hasattr(handler, "tap_output_iter"):  # the streams of LangChain and LangGraph
+        return True
+    hears_tokens = type(handler).on_llm_new_token not in {
+        BaseCallbackHandler.on_llm_new_token,
+        AsyncCallbackHandler.on_llm_new_token,
+    }
+    return hears_tokens and not isinstance(handler, BaseTracer)
 
 
 def _alone() -> Context:

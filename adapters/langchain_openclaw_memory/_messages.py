@@ -7,6 +7,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from openclaw_memory.flush import Reading
+
 SUMMARY_SOURCE = "summarization"  # what SummarizationMiddleware writes into `lc_source` of its summaries
 
 
@@ -15,25 +17,26 @@ def is_summary(message: BaseMessage) -> bool:
     return message.additional_kwargs.get("lc_source") == SUMMARY_SOURCE
 
 
-def last_reply(messages: Sequence[BaseMessage]) -> AIMessage | None:
-    """Return the model's last reply; None if a summary came since."""
+def reported_tokens(messages: Sequence[BaseMessage]) -> int:
+    """Return the tokens that the provider counted at the last reply; 0 if not reported, or if a summary came since."""
     for message in reversed(messages):
-        if isinstance(message, AIMessage):
-            return message
-        if is_summary(message):
+        if isinstance(message, AIMessage) and message.usage_metadata:
+            return message.usage_metadata["total_tokens"]
+        if isinstance(message, AIMessage) or is_summary(message):
             break
-    return None
+    return 0
 
 
-def reported_tokens(messages: Sequence[BaseMessage], *, outdated: str | None = None) -> int:
-    """Return the tokens that the provider counted at the last reply; 0 if not reported, or if a summary came since.
+def _role(message: BaseMessage) -> tuple[str, str]:
+    """Return how messages of the same text differ: who said it, what it calls or answers, what else it shows."""
+    if isinstance(message, AIMessage):
+        return message.type, str([(call["name"], call["args"]) for call in message.tool_calls])
+    if isinstance(message, ToolMessage):
+        return message.type, message.tool_call_id
+    return message.type, "" if isinstance(message.content, str) else str(message.content)
 
-    `outdated` is the id of a reply from before the summary: its count includes messages that are gone.
-    """
-    reply = last_reply(messages)
-    if reply is None or not reply.usage_metadata or (outdated is not None and reply.id == outdated):
-        return 0
-    return reply.usage_metadata["total_tokens"]
+
+READING: Reading[BaseMessage] = Reading(role=_role, text=lambda message: message.text)
 
 
 def openclaw_messages(messages: Iterable[BaseMessage]) -> list[dict[str, Any]]:

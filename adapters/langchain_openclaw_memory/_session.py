@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import ensure_config, var_child_runnable_config
-from pydantic import Field, PlainValidator
+from pydantic import ConfigDict, Field, PlainValidator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from openclaw_memory import Memory
+from openclaw_memory.errors import QueryError, nearest
 from openclaw_memory.runs import Held, Leased, MemoryChoice, memory_choice, memory_of
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
     from langchain_core.runnables import RunnableConfig
+
+# What other retrievers call their arguments, and ours.
+_MEANT = {
+    **dict.fromkeys(("top_k", "similarity_top_k", "max_results", "n_results", "limit"), "k"),
+    **dict.fromkeys(("score_threshold", "threshold", "similarity_cutoff"), "min_score"),
+    **dict.fromkeys(("filters", "where"), "filter"),
+}
 
 RunKind: TypeAlias = Literal["chat", "heartbeat", "cli"]
 
@@ -156,6 +164,15 @@ def run_config() -> RunnableConfig | None:
 class InSession(BaseRetriever):
     """A retriever that knows the configuration it is invoked with, while it searches."""
 
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, given: Any) -> Any:
+        if isinstance(given, dict) and (unknown := given.keys() - cls.model_fields.keys()):
+            raise QueryError(unknown_argument(unknown, cls.model_fields, cls.__name__.lstrip("_")))
+        return given
+
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002
         with _in_run(config):
             return super().invoke(input, config, **kwargs)
@@ -163,6 +180,23 @@ class InSession(BaseRetriever):
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002
         with _in_run(config):
             return await super().ainvoke(input, config, **kwargs)
+
+
+def unknown_argument(unknown: Iterable[str], known: Iterable[str], call: str) -> str:
+    """Return what to say of arguments that a call does not take, with the one that was probably meant."""
+    name, names = min(unknown), sorted(known)
+    meant = _MEANT.get(name, name)
+    if meant not in names and "search_kwargs" in names:
+        hint = f"did you mean search_kwargs={{{meant!r}: ...}}? "
+    else:
+        hint = f"did you mean {meant!r}? " if meant in names else nearest(name, names)
+    return f"{call} takes no {name!r}: {hint}it takes {', '.join(names)}"
+
+
+def refuse(unknown: Iterable[str], call: str, known: Iterable[str]) -> None:
+    """Raise TypeError, as Python does, if there are arguments that a call does not take."""
+    if names := {*unknown}:
+        raise TypeError(unknown_argument(names, known, call))
 
 
 @contextmanager

@@ -14,14 +14,13 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 
 from langchain_openclaw_memory._flush import Wanted, save, window_of
 from langchain_openclaw_memory._flush_model import Model, chat_model
-from langchain_openclaw_memory._messages import SUMMARY_SOURCE, without_system
+from langchain_openclaw_memory._messages import READING, SUMMARY_SOURCE, without_system
+from langchain_openclaw_memory._session import run_config
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Reading
+from openclaw_memory.flush import FLUSH_TAG, ConversationDetector
 
 if TYPE_CHECKING:
     from openclaw_memory import Memory
-
-_READING: Reading[BaseMessage] = Reading(role=lambda message: message.type, text=lambda message: message.text)
 
 
 class MemoryFlushCallback(BaseCallbackHandler):
@@ -38,7 +37,9 @@ class MemoryFlushCallback(BaseCallbackHandler):
     lost to it. For a chain that trims its history to N tokens, pass `window=N`. In agents, prefer
     `MemoryFlushMiddleware`, which sees the state.
 
-    Conversations are distinguished by the thread of their run; without threads, use one callback per conversation.
+    Conversations are distinguished by the `thread_id` or `session_id` of their run: that of `configurable` in chains
+    and graphs, and for a call of the model itself that of `metadata`. Without one, use one callback per conversation;
+    that more go on at once than it can watch is logged.
 
     Args:
         memory: Where to save.
@@ -72,7 +73,7 @@ class MemoryFlushCallback(BaseCallbackHandler):
                 'window=200_000, or a model with profile={"max_input_tokens": 200_000}'
             )
         self._detector = ConversationDetector(
-            _READING, self._saving, rules=memory.config.compaction, window=self.window, count=token_counter
+            READING, self._saving, rules=memory.config.compaction, window=self.window, count=token_counter
         )
 
     def on_chat_model_start(
@@ -121,15 +122,16 @@ class MemoryFlushCallback(BaseCallbackHandler):
         else:
             self._detector.began(run_id, _key(about), conversation)
 
-    def _saving(self, key: str, messages: Sequence[BaseMessage], tokens: int, compacting: bool) -> Callable[[], bool]:
+    def _saving(self, key: str, messages: Sequence[BaseMessage], tokens: int, compacting: bool) -> Callable[[], bool]:  # noqa: ARG002
         name = self.session_key or key.partition("\n")[0] or "main"
-        wanted = Wanted(self.memory, name, self.model, messages, self.window, tokens, self.token_counter, compacting)
-        return partial(save, wanted)
+        return partial(save, Wanted(self.memory, name, self.model, messages, self.window, tokens, self.token_counter))
 
 
 def _key(metadata: dict[str, Any]) -> str:
-    """Return the conversation of a call: its thread, and how deep in nested graphs it was made."""
-    thread = metadata.get("thread_id")
+    """Return the conversation of a call: its thread or session, and how deep in nested graphs it was made."""
+    configurable = (run_config() or {}).get("configurable") or {}
+    ids = (about.get(name) for about in (metadata, configurable) for name in ("thread_id", "session_id"))
+    thread = next((found for found in ids if found), None)
     depth = str(metadata.get("langgraph_checkpoint_ns") or "").count("|")
     return f"{'' if thread is None else thread}\n{depth}"
 

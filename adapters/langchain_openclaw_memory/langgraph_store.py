@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from langgraph.store.base import (
@@ -85,12 +86,15 @@ class OpenClawStore(BaseStore):
         if isinstance(self._choice, Memory):
             self._memory = self._choice
         self._fields = tuple(fields)
-        self.ttl_config, self._swept = ttl, time.monotonic()
+        self.ttl_config = ttl
+        self._swept: dict[Path, float] = {}  # when, by the folder of the memory
         # The items of files, while these are as they were: the fields are the same object then.
         self._read_before: dict[str, tuple[Mapping[str, Any], str, Item | None]] = {}
 
     def _over(self, memory: Memory) -> OpenClawStore:
-        return OpenClawStore(memory, fields=self._fields, ttl=self.ttl_config)
+        store = OpenClawStore(memory, fields=self._fields, ttl=self.ttl_config)
+        store._swept = self._swept
+        return store
 
     @in_run
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -120,14 +124,16 @@ class OpenClawStore(BaseStore):
         results = [self._read(op) for op in wanted]
         self._write(puts.values())
         interval = (self.ttl_config or {}).get("sweep_interval_minutes")
-        if puts and interval is not None and time.monotonic() - self._swept >= 60 * interval:
-            self.sweep_ttl()
+        if puts and interval is not None:
+            now = time.monotonic()
+            if now - self._swept.setdefault(self._memory.workspace.root, now) >= 60 * interval:
+                self.sweep_ttl()
         return results
 
     @in_run
     def sweep_ttl(self) -> int:
         """Delete the items whose time to live has passed; return how many there were."""
-        self._swept = time.monotonic()
+        self._swept[self._memory.workspace.root] = time.monotonic()
         files = self._memory.documents.files
         gone = [path for path, fields, _ in files.iterate(FOLDER) if self._is_expired(path, fields)]
         files.delete(*gone)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain_core.messages import HumanMessage
+from langchain_core.tools import BaseTool
 
 from langchain_openclaw_memory._messages import is_summary, openclaw_messages
 from langchain_openclaw_memory._session import memory_of_run, run_config, session_of, thread_of
@@ -60,10 +61,12 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         min_score: The lowest score, 0..1, as for `Memory.search`.
         session_key: The session that says what may be shown, by default that of the run; see `memory_tools`.
         source: As for `Memory.search`; with "memory", nothing from other conversations is shown.
+        memory_name: Tells this middleware from that of another memory in the same agent.
 
     Raises:
         TypeError: `memory` is not a memory.
-        ConfigError, InvalidInputError: At the first call, if one of the others has a wrong type or value.
+        ConfigError, InvalidInputError: At the first call, if one of the others has a wrong type or value, or if two
+            tools of the agent have one name.
     """
 
     def __init__(
@@ -75,8 +78,10 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         min_score: float | None = None,
         session_key: str | None = None,
         source: Source | None = None,
+        memory_name: str | None = None,
     ) -> None:
         super().__init__()
+        self.memory_name = memory_name
         self.memory, self.session_key = memory_choice(memory), session_key
         self._recall = partial(
             recall,
@@ -88,6 +93,12 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self._blocks: OrderedDict[_Turn, str] = OrderedDict()
         self._lock = threading.Lock()
         self._reported: set[type[Exception]] = set()
+
+    @property
+    def name(self) -> str:
+        """The name of the class, with that of its memory: an agent takes no two middleware of one name."""
+        kind = super().name
+        return kind if self.memory_name is None else f"{kind}-{self.memory_name}"
 
     def __deepcopy__(self, _memo: object) -> Self:
         return self  # shared like its memory, by frameworks that copy their parts
@@ -108,6 +119,10 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         config = run_config()
         places = reversed(range(len(request.messages)))
         place = next((at for at in places if _is_from_user(request.messages[at])), None)
+        names = [tool.name for tool in request.tools if isinstance(tool, BaseTool)]
+        if twice := {name for name in names if names.count(name) > 1}:
+            what_to_do = "give each memory a name, memory_tools(..., name='work')"
+            raise ConfigError(f"two tools of the agent are called {min(twice)!r}: {what_to_do}")
         if place is None or FLUSH_TAG in ((config or {}).get("tags") or ()):
             return None, request
         message = request.messages[place]

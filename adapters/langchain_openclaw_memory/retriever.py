@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.documents import Document
 from pydantic import Field
 
-from langchain_openclaw_memory._session import InSession, MemoryField, memory_of_run, run_config, session_of
+from langchain_openclaw_memory._session import (
+    InSession,
+    MemoryField,
+    memory_of_run,
+    run_config,
+    session_of,
+    unknown_argument,
+)
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import QueryError
 from openclaw_memory.tools import search_for
@@ -34,8 +41,8 @@ class OpenClawRetriever(InSession):
             of the run: `configurable["session_key"]`, else the `thread_id`.
 
     Raises:
-        pydantic.ValidationError: A field has a wrong type or is out of range.
-        QueryError: An argument of one call has a wrong type or value.
+        pydantic.ValidationError: A field is unknown, has a wrong type or is out of range.
+        QueryError: An argument of one call is unknown, or has a wrong type or value.
     """
 
     memory: MemoryField
@@ -52,7 +59,10 @@ class OpenClawRetriever(InSession):
         k: int | None = None,
         min_score: float | None = None,
         source: Source | None = None,
+        **unknown: Any,
     ) -> list[Document]:
+        if unknown:
+            raise QueryError(unknown_argument(unknown, ("k", "min_score", "source"), "a search"))
         if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
             raise QueryError(f"k must be a whole number of at least 1, not {k!r}")
         config = run_config()

@@ -41,18 +41,17 @@ class MemoryTool(BaseTool):
 class OpenClawToolkit(BaseToolkit):
     """The memory's tools as a toolkit; the fields are the arguments of `memory_tools`."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     memory: MemoryField
     session_key: str | None = None
     edit: bool = False
     append: bool = True
     source: Source | None = None
+    name: str | None = None
 
     def get_tools(self) -> list[BaseTool]:
-        return memory_tools(
-            self.memory, session_key=self.session_key, edit=self.edit, append=self.append, source=self.source
-        )
+        return memory_tools(**{field: getattr(self, field) for field in type(self).model_fields})
 
 
 def memory_tools(
@@ -62,6 +61,7 @@ def memory_tools(
     edit: bool = False,
     append: bool = True,
     source: Source | None = None,
+    name: str | None = None,
 ) -> list[BaseTool]:
     """Return the memory's tools: `memory_search` and `memory_get`, and those that write.
 
@@ -75,29 +75,29 @@ def memory_tools(
         edit: Whether to add `memory_edit` and `memory_forget`.
         append: Whether to add `memory_append`.
         source: "memory" searches and reads no transcript, "sessions" no note; None both.
+        name: What the names of the tools begin with, for an agent with several memories: `work` makes
+            `work_memory_search`.
 
     Raises:
         TypeError: `memory` is not a memory.
-        ConfigError: `source` is unknown; or a run has no value for the template.
+        ConfigError: `source` is unknown, or `name` cannot be part of a tool's name; or a run has no value for the
+            template.
     """
     choice = memory_choice(memory)
 
     def tools(config: RunnableConfig | None = None) -> dict[str, Tool]:
         memory, key = partial(memory_of_run, choice, config), session_of(session_key, config)
-        every = core.memory_tools(memory, session_key=key, edit=edit, append=append, source=source)
+        every = core.memory_tools(memory, session_key=key, edit=edit, append=append, source=source, name=name)
         return {tool.name: tool for tool in every}
-
-    def tool_for(name: str, config: RunnableConfig | None) -> Tool:
-        return tools(config)[name]
 
     return [
         MemoryTool(
-            name=name,
+            name=tool.name,
             description=tool.description,
             args_schema=dict(tool.parameters),
-            tool_for=partial(tool_for, name),
+            tool_for=partial(lambda called, config: tools(config)[called], tool.name),
         )
-        for name, tool in tools().items()
+        for tool in tools().values()
     ]
 
 

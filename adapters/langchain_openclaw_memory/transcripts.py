@@ -19,7 +19,8 @@ from langchain_openclaw_memory._messages import is_summary, openclaw_message
 from langchain_openclaw_memory._session import run_config, thread_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import conversation, estimated_tokens
-from openclaw_memory.errors import ConfigError, InvalidInputError, OpenClawMemoryError
+from openclaw_memory.errors import OpenClawMemoryError
+from openclaw_memory.flush import holdable
 from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:
@@ -57,8 +58,9 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     A log is never changed. If the text of a message has changed since it was written, the new text is a further entry,
     whose `corrects` names the message: on a branch in place of the old one if that was the last entry, else at the end.
-    A message that no log can hold (over 8 MiB, arguments that are not JSON) has an entry that says so. That, and a log
-    that cannot be written, is reported once, and never breaks the run.
+    Of a message that no log can hold (over 8 MiB, arguments that are not JSON) the words are written, the first and
+    last of very many. That, a log that cannot be written, and a run without a thread, of which nothing is written, is
+    reported once, and never breaks the run.
 
     Args:
         memory: Where to write.
@@ -66,7 +68,6 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     Raises:
         TypeError: `memory` is not a memory.
-        ConfigError: A run has no thread, and there is no `session_id`.
     """
 
     def __init__(self, memory: "Memory", *, session_id: str | None = None) -> None:
@@ -95,16 +96,17 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Write the reply, in a thread."""
         await in_thread(self._write, state["messages"], self._session())
 
-    def _session(self) -> str:
-        session = self.session_id or thread_of(run_config())
-        if session is None:
-            raise ConfigError(
-                "a transcript needs the name of its session: give TranscriptMiddleware(memory, session_id=...), or run "
-                'the agent with {"configurable": {"thread_id": ...}}'
-            )
-        return session
+    def _session(self) -> str | None:
+        return self.session_id or thread_of(run_config())
 
-    def _write(self, messages: Sequence[BaseMessage], session: str) -> None:
+    def _write(self, messages: Sequence[BaseMessage], session: str | None) -> None:
+        if session is None:
+            self._warn_once(
+                "no session",
+                "no transcript is written of a run without a thread: give TranscriptMiddleware(memory, "
+                'session_id=...), or run the agent with {"configurable": {"thread_id": ...}}',
+            )
+            return
         try:
             log = self.memory.session_log(session)
             known = self._of(session)
@@ -114,8 +116,10 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                     _read(log, known)
                 known.size = -1  # where writing fails, what was noted is not true
                 if entries := _new_entries(messages, log, known):
-                    if left_out := _append(log, entries):
-                        words = f"a message of session {session!r} is not in its transcript: {left_out}"
+                    held = [holdable(entry) for entry in entries]
+                    log.append_entries([entry for entry, _ in held])
+                    if why := next((why for _, why in held if why), ""):
+                        words = f"not all of a message of session {session!r} is in its transcript: {why}"
                         self._warn_once("left out", words)
                     size = log.size
                 known.size = size
@@ -194,29 +198,6 @@ def _is_edited(message: BaseMessage, entry: _Entry) -> bool:
 
 def _crc(text: str) -> int:
     return crc32(text.encode("utf-8", "replace"))  # as checkpointers do with what is no text
-
-
-def _append(log: Any, entries: list[dict[str, Any]]) -> str:
-    """Add the entries in one write; one that cannot be written is added without its words. Return why, or ""."""
-    try:
-        log.append_entries(entries)
-    except InvalidInputError as error:
-        if len(entries) == 1:
-            log.append_entries([_without_words(entries[0], str(error))])
-            return str(error)
-        half = len(entries) // 2
-        first, second = _append(log, entries[:half]), _append(log, entries[half:])
-        return first or second
-    return ""
-
-
-def _without_words(entry: dict[str, Any], why: str) -> dict[str, Any]:
-    words = f"[left out: {why}]"
-    if "message" not in entry:
-        return {**entry, "summary": words}
-    blocks = entry["message"]["content"]
-    calls = [{**block, "arguments": {}} for block in blocks if isinstance(block, dict) and block["type"] == "toolCall"]
-    return {**entry, "message": {**entry["message"], "content": [{"type": "text", "text": words}, *calls]}}
 
 
 def _read(log: Any, known: _Known) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
-from langchain_openclaw_memory._session import InSession, in_run, run_config, session_of
+from langchain_openclaw_memory._session import InSession, in_run, refuse, run_config, session_of
 from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.documents import matching
@@ -118,7 +118,7 @@ class OpenClawVectorStore(VectorStore):
             ConfigError: No `workspace` is named, or `embedding` is not LangChain's `Embeddings`.
             InvalidInputError, WriteError: As `add_texts`.
         """
-        _refuse(kwargs, "from_texts")
+        refuse(kwargs, "from_texts", ("metadatas", "ids", "workspace", "config", "index_path", "collection"))
         if workspace is None:
             raise ConfigError(
                 "from_texts writes each text to a file and must know where: give workspace=PATH, the folder of the "
@@ -165,7 +165,7 @@ class OpenClawVectorStore(VectorStore):
                 a text is not Unicode. Nothing was written.
             WriteError: A text is larger than `files.max_bytes`, or could not be written.
         """
-        _refuse({name: value for name, value in kwargs.items() if name != "batch_size"}, "add_texts")
+        refuse(kwargs.keys() - {"batch_size"}, "add_texts", ("metadatas", "ids", "batch_size"))
         written = list(texts)
         about = metadatas or [{}] * len(written)
         names = ids if ids is not None else [None] * len(written)
@@ -191,7 +191,7 @@ class OpenClawVectorStore(VectorStore):
         Raises:
             PathNotAllowedError: An id is the citation of a person's own lines. Nothing was deleted.
         """
-        _refuse(kwargs, "delete")
+        refuse(kwargs, "delete", ("ids",))
         self._documents.delete([one.id for one in self._documents.iterate()] if ids is None else ids)
         return True
 
@@ -233,7 +233,7 @@ class OpenClawVectorStore(VectorStore):
         There are k results if there are k documents and no `min_score`.
 
         Args:
-            query: The question.
+            query: The question. For a blank one, the documents that were added and pass the filter are listed.
             k: How many documents to return.
             filter: Metadata that must be equal, a function of a document, or operators: `{"page": {"$gte": 3}}`,
                 `{"$or": [{"kind": "a"}, {"tags": {"$in": ["b", "c"]}}]}`; see `openclaw_memory.documents.matching`.
@@ -245,7 +245,7 @@ class OpenClawVectorStore(VectorStore):
         Raises:
             QueryError: An argument has a wrong type or value.
         """
-        _refuse(kwargs, "similarity_search")
+        refuse(kwargs, "similarity_search", ("k", "filter", "min_score", "source"))
         found = self._documents.search(query, k, where=self._where(filter), min_score=min_score, source=source)
         return [(_shown(one), score) for one, score in found]
 
@@ -273,7 +273,7 @@ class OpenClawVectorStore(VectorStore):
         source: Source | None = None,
         **kwargs: Any,
     ) -> list[Written]:
-        _refuse(kwargs, "a search by a vector")
+        refuse(kwargs, "a search by a vector", ("k", "filter", "min_score", "source"))
         where = self._where(filter)
         if source not in {None, "memory", "sessions"}:
             raise QueryError(f"source must be 'memory', 'sessions' or None, not {source!r}")
@@ -329,7 +329,7 @@ class OpenClawVectorStore(VectorStore):
             EmbedderError: The question cannot be embedded.
         """
         embedder = self.memory.embedder
-        if embedder is None:
+        if embedder is None or not query.strip():
             return self.similarity_search(query, k, **kwargs)
         vector = embedder.embed_query(query).tolist()
         return self.max_marginal_relevance_search_by_vector(vector, k, fetch_k, lambda_mult, **kwargs)
@@ -406,8 +406,3 @@ def _is_of(document: Written, source: Source | None) -> bool:
 def _within_bounds(score: float) -> float:
     """A score is its own relevance, 0..1."""
     return min(1.0, max(0.0, score))
-
-
-def _refuse(unknown: Mapping[str, Any], call: str) -> None:
-    if unknown:
-        raise TypeError(f"{call} takes no {', '.join(sorted(unknown))}: leave it out")

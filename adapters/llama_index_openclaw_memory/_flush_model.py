@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,7 +11,7 @@ from llama_index.core.async_utils import asyncio_run
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole
 from llama_index_instrumentation.dispatcher import active_instrument_tags, instrument_tags
 
-from llama_index_openclaw_memory._messages import as_text, is_whole, openclaw_messages
+from llama_index_openclaw_memory._messages import OF_THE_PROGRAM, as_text, is_whole, openclaw_messages
 from llama_index_openclaw_memory.tools import MemoryTool
 from openclaw_memory.conversation import own_words
 from openclaw_memory.flush import FLUSH_TAG, FlushModel, ModelReply, drive_flush
@@ -23,32 +24,27 @@ if TYPE_CHECKING:
 Conversation: TypeAlias = Sequence[ChatMessage] | str  # messages, or the text of a conversation or of a part of it
 Counter: TypeAlias = Callable[[str], int]
 
-_OF_THE_PROGRAM = frozenset({MessageRole.SYSTEM, MessageRole.DEVELOPER})
-
 
 def flush(turn: FlushTurn, llm: LLM, conversation: Conversation, *, room: int | None, count: Counter) -> None:
     """Have `llm` write down what should last, until `turn` is done; an error of the model ends up in `turn`.
 
-    What does not fit into `room` tokens (None: no limit that is known) is shown in parts; `count` counts the tokens of
-    a text. The instrumentation's events of these calls have the tag `FLUSH_TAG`, by which handlers know them.
-
-    The model is asked without `await` where it can be, in a thread where a loop must go on: many
-    integrations keep a client that belongs to the loop in which it was made, and `Memory.put` has a new loop for each
-    call.
+    What does not fit into `room` tokens (None: unknown) is shown in parts; `count` counts the tokens of a text. Event
+    handlers know the calls by the tag `FLUSH_TAG`. The model is asked without `await` where it can be: many
+    integrations keep a client that belongs to the loop in which it was made.
     """
-    if not isinstance(conversation, str) and not (is_whole(conversation) and _is_all_said(conversation)):
-        # Providers refuse calls without an answer, and answers to calls that are not there.
-        conversation = _text(conversation)
-    elif not isinstance(conversation, str):
-        conversation = [message for message in conversation if message.role not in _OF_THE_PROGRAM]
-    can_call = _can_call(llm)
-    ask = (
-        partial(_with_tools, llm, [MemoryTool(lambda _key: turn.tool, "")])
-        if can_call
-        else partial(_without_tools, llm)
-    )
+    shown: Conversation = conversation
+    if not isinstance(conversation, str):
+        said = [message for message in conversation if message.role not in OF_THE_PROGRAM]
+        # Providers refuse calls without an answer, and answers to calls that are not there; and what the memory has
+        # recalled is nothing new to it.
+        is_plain = is_whole(said) and all(
+            own_words(message.content or "") == (message.content or "") for message in said
+        )
+        shown = said if is_plain else _text(said)
+    can_call = llm.metadata.is_function_calling_model and hasattr(llm, "chat_with_tools")
+    tools = [MemoryTool(lambda _key: turn.tool, "")]
     model = FlushModel(
-        ask,
+        partial(_with_tools, llm, tools) if can_call else partial(_without_tools, llm),
         system=lambda text: ChatMessage(text, role=MessageRole.SYSTEM),
         user=ChatMessage,
         answer=_answer,
@@ -58,7 +54,7 @@ def flush(turn: FlushTurn, llm: LLM, conversation: Conversation, *, room: int | 
         room=room,
     )
     with instrument_tags({**active_instrument_tags.get(), FLUSH_TAG: True}):
-        drive_flush(turn, conversation, model)
+        drive_flush(turn, shown, model)
 
 
 def window_of(llm: LLM) -> int | None:
@@ -68,10 +64,6 @@ def window_of(llm: LLM) -> int | None:
     except Exception:  # noqa: BLE001 - each raises its own for a name that it does not know
         return None
     return size if size > 0 else None
-
-
-def _can_call(llm: Any) -> bool:
-    return llm.metadata.is_function_calling_model and hasattr(llm, "chat_with_tools")
 
 
 def _with_tools(llm: Any, tools: list[MemoryTool], shown: list[ChatMessage]) -> ModelReply:
@@ -92,31 +84,15 @@ def _answer(call_id: str, name: str, text: str) -> ChatMessage:
 
 def _asked(llm: Any, name: str, *arguments: Any, **options: Any) -> ChatResponse:
     """A model's reply: from a stream, or with `await`, where its integration has no other way to ask."""
-    try:
-        reply: ChatResponse = getattr(llm, name)(*arguments, **options)
-    except NotImplementedError:
-        pass
-    else:
+    reply: ChatResponse
+    with suppress(NotImplementedError):
+        reply = getattr(llm, name)(*arguments, **options)
         return reply
-    try:
+    with suppress(NotImplementedError):
         *_, reply = getattr(llm, f"stream_{name}")(*arguments, **options)
-    except NotImplementedError:
-        pass
-    else:
         return reply
-
-    async def asked() -> ChatResponse:
-        answer: ChatResponse = await getattr(llm, f"a{name}")(*arguments, **options)
-        return answer
-
-    waited: ChatResponse = asyncio_run(asked())
-    return waited
-
-
-def _is_all_said(conversation: Sequence[ChatMessage]) -> bool:
-    """Whether nothing was recalled into the messages: what the memory has is nothing new to it."""
-    said = (message.content or "" for message in conversation if message.role not in _OF_THE_PROGRAM)
-    return all(own_words(text) == text for text in said)
+    reply = asyncio_run(getattr(llm, f"a{name}")(*arguments, **options))
+    return reply
 
 
 def _text(conversation: Conversation) -> str:

@@ -12,7 +12,7 @@ from openclaw_memory.conversation import Message, own_words, text_of
 
 # What a block is, it says itself: earlier versions of LlamaIndex do not have all of their classes.
 _SHOWN_BY_ADDRESS = frozenset({"image", "audio", "video", "document"})
-_OF_THE_PROGRAM = frozenset({MessageRole.SYSTEM, MessageRole.DEVELOPER})
+OF_THE_PROGRAM = frozenset({MessageRole.SYSTEM, MessageRole.DEVELOPER})
 _OF_TOOLS = frozenset({MessageRole.TOOL, MessageRole.FUNCTION})
 _SPEAKERS = {"user": "User", "assistant": "Assistant"}
 
@@ -44,7 +44,7 @@ def openclaw_message(message: ChatMessage) -> dict[str, Any] | None:
 
     What was recalled into it, and fenced, is left out.
     """
-    if message.role in _OF_THE_PROGRAM:
+    if message.role in OF_THE_PROGRAM:
         return None
     words = own_words(words_of(message))
     if message.role == MessageRole.USER:

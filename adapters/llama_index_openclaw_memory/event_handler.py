@@ -26,7 +26,7 @@ from pydantic import Field, PrivateAttr
 
 from llama_index_openclaw_memory._background import Background
 from llama_index_openclaw_memory._flush_model import flush, window_of
-from llama_index_openclaw_memory._messages import as_text, calls_of, estimated, openclaw_messages
+from llama_index_openclaw_memory._messages import OF_THE_PROGRAM, as_text, calls_of, estimated, openclaw_messages
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import compaction_threshold
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 SESSION_TAG = "session_key"  # by this tag of the instrumentation a call says which session it belongs to
 _PARALLEL = 16  # conversations in one session at once: without tags, all of a program are in one
 _BUFFER_SHARE = 0.75  # of the window: where the buffers of LlamaIndex begin to drop messages
-_PROGRAM = frozenset({MessageRole.SYSTEM, MessageRole.DEVELOPER})
 _READING: Reading[ChatMessage] = Reading(
     # A call of a tool has no text; it differs from others by what it calls.
     role=lambda message: (message.role, str(calls_of(message))),
@@ -74,17 +73,13 @@ class MemoryFlushEventHandler(BaseEventHandler):
     - where the provider refuses the conversation as too long,
     - with `flush`, at the end of a session.
 
-    It sees the calls of the model and nothing else: messages that a buffer drops before the conversation reaches the
-    threshold are lost to it. For a buffer of N tokens, pass `window=N`; the default fits
-    `ChatMemoryBuffer.from_defaults(llm=llm)`. Agents with a `Memory` are served better by `OpenClawMemoryBlock`.
+    Messages that a buffer drops before the conversation reaches the threshold are lost to it: for a buffer of N tokens,
+    pass `window=N`; the default fits `ChatMemoryBuffer.from_defaults(llm=llm)`. For agents with a `Memory`, take
+    `OpenClawMemoryBlock`.
 
     A call belongs to the session that its tag names: `with instrument_tags({"session_key": "alice"}): ...`. A handler
-    with a `session_key` ignores calls of other sessions, so that several handlers may serve several memories. A handler
-    that is added later for the same memory and `session_key` replaces this one;
-    `get_dispatcher().event_handlers.remove(handler)` removes it.
-
-    Where no event loop runs in its thread, a call waits for the flush. Where one does, the flush runs in a thread of
-    its own; `settle` waits for it, and so does the end of the program.
+    with a `session_key` ignores calls of other sessions. One that is added later for the same memory and `session_key`
+    replaces this one. In an event loop, a flush runs in a thread; the end of the program waits for it.
 
     Args:
         memory: Where to save.
@@ -210,7 +205,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
         # An LLM that takes text is asked for a chat by a completion, which is the same call once more.
         if isinstance(event, LLMCompletionStartEvent) and self._detector.asks_for(key, event.prompt):
             return
-        if conversation := [message for message in messages if message.role not in _PROGRAM]:
+        if conversation := [message for message in messages if message.role not in OF_THE_PROGRAM]:
             self._detector.began(event.span_id, key, conversation)
 
     def _is_replaced(self) -> bool:

@@ -97,12 +97,13 @@ class OpenClawToolSpec(BaseToolSpec):
         edit: bool = False,
         append: bool = True,
         source: Source | None = None,
+        name: str | None = None,
     ) -> None:
-        tools = memory_tools(memory, session_key=session_key, edit=edit, append=append, source=source)
+        tools = memory_tools(memory, session_key=session_key, edit=edit, append=append, source=source, name=name)
         self._tools = {tool.metadata.get_name(): tool for tool in tools}
         self.spec_functions: list[SPEC_FUNCTION_TYPE] = getattr(self, "spec_functions", None) or list(self._tools)
-        for name, tool in self._tools.items():
-            setattr(self, name, tool.fn)  # what `spec_functions` names can be called, as in every tool spec
+        for called, tool in self._tools.items():
+            setattr(self, called, tool.fn)  # what `spec_functions` names can be called, as in every tool spec
 
     def to_tool_list(
         self,
@@ -140,6 +141,7 @@ def memory_tools(
     edit: bool = False,
     append: bool = True,
     source: Source | None = None,
+    name: str | None = None,
 ) -> list[MemoryTool]:
     """Return `memory_search` and `memory_get`, `memory_append` by default, and with `edit` the tools that change notes.
 
@@ -155,19 +157,21 @@ def memory_tools(
         edit: Whether to add `memory_edit` and `memory_forget`. Default: no.
         append: Whether to add `memory_append`. Default: yes.
         source: "memory" for notes alone, "sessions" for transcripts alone. Default: both.
+        name: What the names of the tools begin with, for an agent with several memories: `work` makes
+            `work_memory_search`.
 
     Raises:
         TypeError: `memory` is not a memory.
-        ConfigError: `source` is unknown; or a run has no value for the template.
+        ConfigError: `source` is unknown, or `name` cannot be part of a tool's name; or a run has no value for the
+            template.
     """
     leased = partial(memory_of_run, memory_choice(memory))
 
-    def tool_for(name: str, key: str | None) -> Tool:
-        tools = core.memory_tools(leased, session_key=key, edit=edit, append=append, source=source)
-        return next(tool for tool in tools if tool.name == name)
+    def tools(key: str | None) -> dict[str, Tool]:
+        every = core.memory_tools(leased, session_key=key, edit=edit, append=append, source=source, name=name)
+        return {tool.name: tool for tool in every}
 
-    tools = core.memory_tools(leased, session_key=session_key, edit=edit, append=append, source=source)
-    return [MemoryTool(partial(tool_for, tool.name), session_key) for tool in tools]
+    return [MemoryTool(partial(lambda called, key: tools(key)[called], one), session_key) for one in tools(session_key)]
 
 
 def _arguments_model(tool: Tool) -> type[BaseModel]:

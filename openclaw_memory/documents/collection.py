@@ -7,7 +7,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import cache, partial
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from openclaw_memory._weak import weakly
@@ -397,7 +397,7 @@ class Documents:
         candidates, and if more match than `search.candidates`, the order may change.
 
         Args:
-            query: The question.
+            query: The question. For a blank one the first k documents come in the order of their files, with 0.
             k: How many documents, at least 1.
             where: Which documents count. Default: all.
             min_score: The least score, 0..1.
@@ -407,6 +407,9 @@ class Documents:
             QueryError: An argument has a wrong type or value.
         """
         check_k(k)
+        if isinstance(query, str) and not query.strip():
+            all_of_them = self.iterate(where) if min_score <= 0 and source != "sessions" else iter(())
+            return [(document, 0.0) for document in islice(all_of_them, k)]
         wanted, counts = min(MOST_RESULTS, self._at_first(k, where)), self._counts(where)
         while True:
             results = self._search(query, max_results=wanted, min_score=min_score, source=source)
@@ -418,7 +421,7 @@ class Documents:
             if len(found) >= k or len(results) < wanted or wanted == MOST_RESULTS:
                 break
             wanted = min(MOST_RESULTS, WIDER * wanted)
-        if min_score > 0 or source == "sessions" or len(found) >= k or not query.strip():
+        if min_score > 0 or source == "sessions" or len(found) >= k:
             return found
         last = found[-1][1] if found else 1.0
         near = ((one, cosine) for one, cosine in self._near(query, k, where) if not overlaps(one, found))

@@ -74,7 +74,7 @@ class ConversationDetector(Generic[M]):
 
     Args:
         reading: How to read a message.
-        saving: Prepares a flush.
+        saving: Prepares a flush; not needed for `due`.
         rules: The compaction settings.
         window: The size in tokens at which the conversation is cut.
         count: Counts the tokens of messages.
@@ -85,7 +85,7 @@ class ConversationDetector(Generic[M]):
     def __init__(
         self,
         reading: Reading[M],
-        saving: Saving[M],
+        saving: Saving[M] = lambda *_: lambda: False,
         *,
         rules: CompactionConfig,
         window: int | None,
@@ -200,6 +200,49 @@ class ConversationDetector(Generic[M]):
         texts = ([self.reading.text(message).strip() for message in messages] for messages in calls)
         return any(any(said) and all(text in prompt for text in said) for said in texts)
 
+    def due(
+        self,
+        key: str,
+        messages: Sequence[M],
+        *,
+        tokens: int = 0,
+        compacting: bool = False,
+        most: bool = True,
+        marks: Sequence[tuple[int, ...]] = (),
+    ) -> Callable[[bool], None] | None:
+        """Return None if no flush of a conversation is due; else mark it as flushed.
+
+        Args:
+            key: The key of the conversation.
+            messages: The conversation.
+            tokens: Its size as counted by the provider; 0 if not reported.
+            compacting: Whether a compaction comes next.
+            most: Whether most of it must be new since the last flush, and not just any message.
+            marks: The fingerprints of what counts as shown from then on, by default those of the messages.
+
+        Returns:
+            What to call with whether a turn was held: if not, the marks are removed.
+        """
+        counted = self._count(messages)
+        if flush_due(self.rules, window=self.window, tokens=max(tokens, counted), compacting=compacting) is None:
+            return None
+        with self._lock:
+            conversation = self._conversation(key)
+            new = self._new(conversation, messages)
+            if not new or (most and 2 * self._count(new) <= counted):
+                return None
+            # Marked before it is done: calls that end meanwhile show the same messages once more.
+            added = marks or [self._prints(messages)]
+            conversation.flushed.extend(added)
+
+        def ended(held: bool) -> None:
+            with self._lock:
+                for mark in added if not held else ():
+                    if mark in conversation.flushed:
+                        conversation.flushed.remove(mark)
+
+        return ended
+
     def _flush(
         self,
         key: str,
@@ -209,23 +252,13 @@ class ConversationDetector(Generic[M]):
         compacting: bool = False,
         marks: Sequence[tuple[int, ...]] = (),
     ) -> None:
-        """Flush messages if that is due and they are new: half of them, or any if a compaction comes next.
-
-        `marks` are the fingerprints of what counts as shown from then on, by default those of the messages.
-        """
-        counted = self._count(messages)
-        tokens = max(tokens, counted)
-        if flush_due(self.rules, window=self.window, tokens=tokens, compacting=compacting) is None:
+        """Flush messages if that is due and they are new: half of them, or any if a compaction comes next."""
+        most = not compacting
+        ended = self.due(key, messages, tokens=tokens, compacting=compacting, most=most, marks=marks)
+        if ended is None:
             return
-        with self._lock:
-            conversation = self._conversation(key)
-            new = self._new(conversation, messages)
-            if not new or (not compacting and 2 * self._count(new) <= counted):
-                return
-            save = self._saving(key, messages, tokens, compacting)
-            # Marked before it is done: calls that end meanwhile show the same messages once more.
-            marks = marks or [self._prints(messages)]
-            conversation.flushed.extend(marks)
+        save = self._saving(key, messages, max(tokens, self._count(messages)), compacting)
+        conversation = self._conversation(key)
 
         def work() -> None:
             held = False
@@ -233,10 +266,7 @@ class ConversationDetector(Generic[M]):
                 with conversation.turn:
                     held = save()
             finally:
-                with self._lock:
-                    for mark in marks if not held else ():
-                        if mark in conversation.flushed:
-                            conversation.flushed.remove(mark)
+                ended(held)
 
         self._run(work)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -10,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openclaw_memory.errors import (
+    ConfigError,
     ConflictError,
     InvalidInputError,
     NotFoundError,
@@ -85,6 +87,8 @@ STATUSES: tuple[tuple[type[OpenClawMemoryError], str], ...] = (
 
 # As many digits of a hash as `Workspace.edit` wants to see: a model copies short words without mistakes.
 HASH_DIGITS = 12
+_MEMORY_NAME = re.compile("[A-Za-z0-9_-]{1,40}")
+TOOL_NAME = re.compile(r"(?<![A-Za-z0-9])memory_(?:search|get|append|edit|forget)\b")
 _GAP = re.compile(r"\n{3,}")
 
 
@@ -224,6 +228,7 @@ def memory_tools(
     edit: bool = False,
     append: bool = True,
     source: Source | None = None,
+    name: str | None = None,
 ) -> tuple[Tool, ...]:
     """Return the tools of a memory for one session: memory_search and memory_get, and those that write.
 
@@ -237,11 +242,15 @@ def memory_tools(
         edit: Whether to add memory_edit and memory_forget.
         append: Whether to add memory_append.
         source: "memory" searches and reads no transcript, "sessions" no note; None both.
+        name: What the names of the tools begin with, where a model has those of several memories: `work` makes
+            `work_memory_search`.
 
     Raises:
         TypeError: `memory` is not a memory.
-        ConfigError: `source` is unknown.
+        ConfigError: `source` is unknown, or `name` cannot be part of the name of a tool.
     """
+    if name is not None and not _MEMORY_NAME.fullmatch(name):
+        raise ConfigError(f"the name of a memory is 1 to 40 of A-Z a-z 0-9 _ -, as of a tool, not {name!r}")
     if not callable(memory):
         checked_memory(memory)
     check_source(source)
@@ -256,9 +265,15 @@ def memory_tools(
     names = ["memory_search", "memory_get"]
     names += ["memory_append"] if append else []
     names += ["memory_edit", "memory_forget"] if edit else []
-    return tuple(
-        Tool(name, TOOL_DESCRIPTIONS[name], TOOL_SCHEMAS[name], partial(_answer, name, lease, host)) for name in names
-    )
+    tools = (Tool(one, TOOL_DESCRIPTIONS[one], TOOL_SCHEMAS[one], partial(_answer, one, lease, host)) for one in names)
+    return tuple(tools if name is None else (_named(tool, name) for tool in tools))
+
+
+def _named(tool: Tool, name: str) -> Tool:
+    """Return a tool of the memory `name`, in which each name of a tool begins with that."""
+    said = json.dumps([tool.name, f"In the memory {name!r}. {tool.description}", tool.parameters])
+    called, description, parameters = json.loads(TOOL_NAME.sub(rf"{name}_\g<0>", said))
+    return Tool(called, description, parameters, tool.run)
 
 
 def _answer(

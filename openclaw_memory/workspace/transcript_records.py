@@ -67,7 +67,7 @@ def said(record: Mapping[str, Any], muted: bool) -> tuple[str, bool]:
     origin = origin if isinstance(origin, dict) else {}
     if role == "user":
         tool = origin.get("sourceTool")
-        muted = origin.get("kind") == "internal_system" and tool in (_HEARTBEAT, *_RECALLING)
+        muted = origin.get("kind") == "internal_system" and (tool == _HEARTBEAT or str(tool).endswith(_RECALLING))
     if muted or _is_hidden(record) or _is_hidden(message) or (role == "user" and origin.get("kind") == "inter_session"):
         return "", muted
     text = sanitised(role, content_text(message.get("content")) or "")

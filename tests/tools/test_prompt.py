@@ -5,7 +5,7 @@ import re
 import pytest
 
 from openclaw_memory.errors import ConfigError, QueryError
-from openclaw_memory.text.fence import without_fenced
+from openclaw_memory.text.fence import fenced, without_fenced
 from openclaw_memory.tools import memory_tools, question_in, recall, recall_section, with_fewer_results
 
 BOTH = ("memory_search", "memory_get")
@@ -206,3 +206,22 @@ def test_without_citations_it_is_shortened_by_paragraphs(reported):
 @pytest.mark.parametrize("text", ["", "words", "two\nlines"])
 def test_of_what_is_no_recalled_block_nothing_is_left(text):
     assert with_fewer_results(text, lambda _: True) == ""
+
+
+def test_the_section_names_the_tools_of_each_memory():
+    names = ["memory_search", "memory_get", "work_memory_search", "work_memory_get", "work_memory_append", "other"]
+    section = recall_section(names, citations=False)
+    assert section.count("run memory_search on") == section.count("run work_memory_search on") == 1
+    assert "use work_memory_get to pull" in section
+    assert "Save with work_memory_append" in section
+    assert "Save with memory_append" not in section
+
+
+def test_two_tools_of_one_name_are_refused():
+    with pytest.raises(ConfigError, match="two tools are called 'memory_get'"):
+        recall_section(["memory_search", "memory_get", "memory_get"], citations=True)
+
+
+def test_what_another_memory_recalled_is_no_part_of_the_question():
+    block = fenced("The boiler is old.", "a.md")
+    assert question_in(f"{block}\n\nWhen is it serviced?") == "When is it serviced?"

@@ -1,15 +1,19 @@
 """A callback handler that has memories saved, for whatever talks with a chat model."""
 
 import asyncio
+import json
 import threading
 
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models.fake import FakeListLLM
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, get_buffer_string
+from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_openclaw_memory import MemoryFlushCallback
 from langchain_openclaw_memory.testing import calling
 from langgraph.checkpoint.memory import InMemorySaver
@@ -35,8 +39,8 @@ def flushes(flush_model):
     return sum(request.messages[-1].type == "human" for request in flush_model.requests)
 
 
-async def ask(model, messages, callback, *, is_async, **metadata):
-    config = {"callbacks": [callback], "metadata": metadata}
+async def ask(model, messages, callback, *, is_async):
+    config = {"callbacks": [callback]}
     return await model.ainvoke(messages, config) if is_async else model.invoke(messages, config)
 
 
@@ -238,6 +242,56 @@ def test_other_callbacks_do_not_hear_of_the_flush(memory, model, flush_model):
     model.invoke([HumanMessage(f"{FACT}\n{words(2_000)}")], {"callbacks": [callback, ear]})
     assert flushes(flush_model) == 1
     assert len(ear.heard) == 1
+
+
+CHAINS = {
+    "thread": lambda model: (RunnableLambda(lambda said: said) | model, "thread_id"),
+    "session": lambda model: (RunnableLambda(lambda said: said) | model, "session_id"),
+    "metadata": lambda model: (model, None),
+}
+
+
+@pytest.mark.parametrize("form", CHAINS)
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_of_users_who_take_turns_every_fact_that_is_dropped_was_saved(memory, model, scripted, form, is_async):
+    """Each has a history of the latest messages, as programs trim it; its limit is the window of the callback."""
+    callback = MemoryFlushCallback(memory, scripted(writes_facts), window=WINDOW)
+    chain, name = CHAINS[form](model)
+    histories = {f"user {number}": [] for number in range(5)}
+    said = {user: [] for user in histories}
+    for number in range(10):
+        for user, history in histories.items():
+            said[user].append(f"{user} has {number}")
+            history.append(HumanMessage(f"Hello. {words(400)}\nPlease remember: {user} has {number}"))
+            about = {"configurable": {name: user}} if name else {"metadata": {"thread_id": user}}
+            config = {"callbacks": [callback], **about}
+            history.append(await chain.ainvoke(history, config) if is_async else chain.invoke(history, config))
+            del history[: max(0, len(history) - 8)]  # 8 are about 1,600 tokens
+    left = {user: str(history) for user, history in histories.items()}
+    there = notes(memory)
+    assert not [fact for user, facts in said.items() for fact in facts if fact not in there and fact not in left[user]]
+    assert {*json.loads((memory.workspace.root / "sessions/sessions.json").read_text())} == set(histories)
+
+
+@pytest.mark.filterwarnings("ignore:.*deprecated")
+def test_a_history_of_langchain_names_its_session(memory, model, scripted):
+    histories = {}
+    callback = MemoryFlushCallback(memory, scripted(writes_facts), window=WINDOW)
+    chain = RunnableWithMessageHistory(
+        RunnableLambda(lambda said: said) | model, lambda user: histories.setdefault(user, InMemoryChatMessageHistory())
+    )
+    for user in ("alice", "bob"):
+        said = [HumanMessage(f"Please remember: {user} likes tea. {words(2_000)}")]
+        chain.invoke(said, {"callbacks": [callback], "configurable": {"session_id": user}})
+    assert all(f"{user} likes tea" in notes(memory) for user in ("alice", "bob"))
+    assert sorted(json.loads((memory.workspace.root / "sessions/sessions.json").read_text())) == ["alice", "bob"]
+
+
+def test_that_more_conversations_go_on_than_can_be_watched_is_said_once(memory, model, flush_model, caplog):
+    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
+    for number in range(7):
+        model.invoke([HumanMessage(f"I am {number}."), AIMessage("Hi."), HumanMessage("?")], {"callbacks": [callback]})
+    assert caplog.text.count("name the thread or session of each call") == 1
 
 
 def test_an_unknown_window_is_an_error_that_says_what_to_do(memory, scripted):

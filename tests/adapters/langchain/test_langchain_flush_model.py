@@ -14,7 +14,6 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_openclaw_memory._flush_model import aflush, chat_model, flush
 from langchain_openclaw_memory._messages import is_whole, openclaw_message
-from langchain_openclaw_memory._trigger import reached
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling
 from pydantic import Field
 from scripted_chat import FACT, notes, says_facts, writes_facts
@@ -78,31 +77,6 @@ async def test_what_providers_refuse_is_shown_as_text_with_every_answer(memory, 
     assert [message.type for message in model.requests[0].messages] == ["human"]
     assert all(message.text in model.requests[0].text for message in conversation if message.type != "system")
     assert "Be kind." not in model.requests[0].text
-
-
-@pytest.mark.parametrize(
-    ("trigger", "expected"),
-    [
-        (("tokens", 100), True),
-        (("tokens", 101), False),
-        (("messages", 10), True),
-        (("messages", 11), False),
-        (("fraction", 0.5), True),
-        (("fraction", 0.51), False),
-        ({"tokens": 100, "messages": 10}, True),
-        ({"tokens": 100, "messages": 11}, False),
-        ([("tokens", 500), {"messages": 10}], True),
-        ([("tokens", 500), {"messages": 11}], False),
-        ([], False),
-    ],
-    ids=str,
-)
-def test_a_trigger_means_what_it_means_to_the_summarization(trigger, expected):
-    assert reached(trigger, 10, 100, 200) is expected
-
-
-def test_a_fraction_of_a_window_that_is_unknown_is_never_reached():
-    assert not reached(("fraction", 0.1), 10, 100, None)
 
 
 @pytest.mark.parametrize(
@@ -319,7 +293,7 @@ async def test_the_calls_of_a_flush_name_their_thread_and_are_kept_out_of_stream
     run.invoke(None, {"configurable": {"thread_id": "tuesday"}, "tags": ["of the run"]})
     assert len(model.made) == 2
     for tags, metadata, kwargs in model.made:
-        assert set(tags) == {FLUSH_TAG, "nostream"}
+        assert {FLUSH_TAG, "nostream"} <= set(tags)
         assert metadata.items() >= {"thread_id": "tuesday", "lc_source": "openclaw_flush"}.items()
         assert kwargs == {"temperature": 0}
 

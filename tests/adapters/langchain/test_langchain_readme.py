@@ -1,20 +1,16 @@
 """The adapter's README cannot lie: its examples run in their order and print what it says."""
 
-import inspect
 import re
 from pathlib import Path
 
 import langchain_openclaw_memory
 import pytest
 from adapter_readmes import check_examples, check_links, check_names
-from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling
 from scripted_chat import writes_facts
 
 README = (Path(langchain_openclaw_memory.__file__).parent / "README.md").read_text(encoding="utf-8")
-# Which the lowest supported LangChain has not.
-HAS_SUMMARIZER = "summarizer" in inspect.signature(SummarizationMiddleware.__init__).parameters
 WHEN = "When is the launch?"
 
 
@@ -34,7 +30,7 @@ def script(request):
 def test_the_examples_run_in_their_order_and_print_what_is_said(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "readme", "model": ScriptedChatModel(script=script)}
-    check_examples(README, names, is_left_out=lambda code: "summarizer=" in code and not HAS_SUMMARIZER)
+    check_examples(README, names)
 
 
 def test_every_public_name_is_shown():

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationMiddleware
+from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationMiddleware, wrap_model_call
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_openclaw_memory import RecallMiddleware, TranscriptMiddleware, memory_tools
@@ -306,3 +306,29 @@ async def test_a_conversation_without_a_user_goes_on(memory):
     model = model_saying("Hello.")
     agent = create_agent(model, middleware=[RecallMiddleware(memory)])
     assert agent.invoke({"messages": [AIMessage("Hi")]})["messages"][-1].content == "Hello."
+
+
+def test_two_memories_are_recalled_in_one_agent(memory, scripted, tmp_path):
+    (tmp_path / "work").mkdir()
+    with Memory.open(tmp_path / "work", embedder=None) as work:
+        work.append("The boiler invoice is due on Monday.", date="2026-11-21")
+        work.sync()
+        model = scripted("Fine.")
+        parts = [RecallMiddleware(memory), RecallMiddleware(work, memory_name="work")]
+        agent = create_agent(model, [], middleware=parts)
+        agent.invoke({"messages": [HumanMessage("When is the boiler serviced?")]})
+        shown = str(model.requests[-1].messages[-1].content)
+        assert shown.count("</recalled-memory ") == 2
+        assert "invoice is due" in shown
+
+
+def test_two_tools_of_one_name_are_an_error(memory, scripted):
+    tools = memory_tools(memory)
+
+    @wrap_model_call
+    def doubled(request, handler):
+        return handler(request.override(tools=[*tools, *memory_tools(memory)]))
+
+    agent = create_agent(scripted("Fine."), tools, middleware=[doubled, RecallMiddleware(memory)])
+    with pytest.raises(ConfigError, match="two tools of the agent are called 'memory_append'"):
+        agent.invoke({"messages": [HumanMessage("When is the boiler serviced?")]})

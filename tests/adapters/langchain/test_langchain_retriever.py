@@ -10,7 +10,7 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import ConfigurableField, RunnableLambda, RunnablePassthrough
 from langchain_core.tools import create_retriever_tool
-from langchain_openclaw_memory import OpenClawRetriever
+from langchain_openclaw_memory import OpenClawRetriever, OpenClawVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import ValidationError
 
@@ -228,3 +228,24 @@ def test_a_chain_answers_with_the_citation(retriever):
     chain = inputs | prompt | model | StrOutputParser()
     answer = chain.invoke(QUESTION)
     assert answer.startswith("[memory/household.md#L1-L3]\n# Household\n\nThe boiler is serviced each October")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        ("top_k", "did you mean 'k'"),
+        ("sorce", "did you mean 'source'"),
+        ("score_threshold", "'min_score'"),
+        ("x", "it takes"),
+    ],
+)
+def test_an_argument_that_it_does_not_take_is_refused_with_the_one_that_was_meant(retriever, memory, wrong, hint):
+    with pytest.raises(ValidationError, match=f"OpenClawRetriever takes no '{wrong}': .*{hint}"):
+        OpenClawRetriever(memory=memory, **{wrong: 3})
+    with pytest.raises(QueryError, match=f"a search takes no '{wrong}': .*{hint}"):
+        retriever.invoke("boiler", **{wrong: 3})
+
+
+def test_a_retriever_of_a_vector_store_says_where_k_belongs(memory):
+    with pytest.raises(ValidationError, match=r"search_kwargs=\{'k': ...\}"):
+        OpenClawVectorStore(memory).as_retriever(top_k=3)

@@ -13,9 +13,11 @@ from langchain_openclaw_memory import OpenClawRetriever, OpenClawToolkit, memory
 from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import ValidationError
 
 from openclaw_memory import Memory
 from openclaw_memory import tools as core
+from openclaw_memory.errors import ConfigError
 
 QUESTION = "Who services the boiler?"
 EXAMPLES = {
@@ -176,7 +178,7 @@ def test_tools_of_notes_alone_show_no_conversation(memory):
 
 
 def test_a_toolkit_has_a_schema():
-    assert set(OpenClawToolkit.model_json_schema()["properties"]) == {"session_key", "edit", "append", "source"}
+    assert set(OpenClawToolkit.model_json_schema()["properties"]) == {"session_key", "edit", "append", "source", "name"}
 
 
 def test_a_toolkit_has_the_tools(memory):
@@ -227,3 +229,32 @@ async def test_an_agent_searches_and_the_answer_is_the_same_after_a_checkpoint(m
     assert answered.artifact == before.artifact
     assert answered.artifact[0]["id"] == "MEMORY.md#L1-L4"
     assert not caplog.records
+
+
+def test_tools_of_two_memories_have_names_of_their_own(memory, tmp_path):
+    (tmp_path / "work").mkdir()
+    with Memory.open(tmp_path / "work", embedder=None) as work:
+        work.append("The invoice is due on Monday.", date="2026-11-21")
+        work.sync()
+        named = OpenClawToolkit(memory=work, name="work", edit=True).get_tools()
+        tools = {tool.name: tool for tool in [*memory_tools(memory), *named]}
+        assert list(tools) == [
+            "memory_search", "memory_get", "memory_append",
+            "work_memory_search", "work_memory_get", "work_memory_append", "work_memory_edit", "work_memory_forget",
+        ]  # fmt: skip
+        assert "use work_memory_get to read" in tools["work_memory_search"].description
+        assert "In the memory 'work'" in tools["work_memory_search"].description
+        assert "work_memory_search gives it" in json.dumps(tools["work_memory_get"].args_schema)
+        assert "invoice" in tools["work_memory_search"].invoke({"query": "invoice"})
+        assert "invoice" not in tools["memory_search"].invoke({"query": "invoice"})
+
+
+@pytest.mark.parametrize("name", ["", "my work", "x" * 41, "ü"])
+def test_a_name_that_no_tool_may_have_is_refused(memory, name):
+    with pytest.raises(ConfigError, match="1 to 40"):
+        memory_tools(memory, name=name)
+
+
+def test_a_toolkit_takes_no_unknown_argument(memory):
+    with pytest.raises(ValidationError, match="top_k"):
+        OpenClawToolkit(memory=memory, top_k=3)

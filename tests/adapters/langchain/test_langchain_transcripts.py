@@ -10,7 +10,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from scripted_chat import SUMMARY, says
 
 from openclaw_memory.conversation import conversation, text_of
-from openclaw_memory.errors import ConfigError
 
 THREAD = {"configurable": {"thread_id": "tuesday"}}
 
@@ -149,7 +148,7 @@ def test_the_calls_of_an_edited_reply_are_not_made_again(memory, scripted):
     assert str(entries(memory)).count("toolCall'") == 1
 
 
-@pytest.mark.parametrize(("bad", "size"), [("x" * 9_000_000, 9_000_000), ("\ud800 lone", 0)])
+@pytest.mark.parametrize(("bad", "size"), [("Four lines: " + "x" * 9_000_000, 9_000_000), ("\ud800 lone", 0)])
 def test_a_message_that_no_log_can_hold_costs_none_of_the_others(memory, scripted, caplog, bad, size):
     saver = InMemorySaver()
     for text in ("One.", bad, "Three.", "Four."):
@@ -157,7 +156,8 @@ def test_a_message_that_no_log_can_hold_costs_none_of_the_others(memory, scripte
         agent.invoke(says(text), THREAD)
     first, second, *rest = [text for text in texts(memory) if text != "ok"]
     assert (first, rest) == ("One.", ["Three.", "Four."])
-    assert second.startswith("[left out: ") if size else second == bad
+    assert second.startswith("Four lines: ") if size else second == bad
+    assert ("[not all is kept: it has 9,0" in second) is bool(size)
     assert len(caplog.records) == (1 if size else 0)
 
 
@@ -167,7 +167,7 @@ def test_a_call_whose_arguments_are_no_json_is_kept_without_them(memory, scripte
     agent.invoke(says("Do I need a hat?"), THREAD)
     assert [role for role, _ in spoken(memory)] == ["user", "assistant", "toolResult", "assistant"]
     note, call = entries(memory)[1]["message"]["content"]
-    assert note["text"].startswith("[left out: ")
+    assert note["text"].startswith("[not all is kept: ")
     assert call == {"type": "toolCall", "id": "call", "name": "weather", "arguments": {}}
 
 
@@ -248,10 +248,12 @@ def test_system_prompts_are_no_part_of_the_conversation(memory, scripted):
     assert [text for _, text in spoken(memory, "mine")] == ["One.", "ok"]
 
 
-def test_a_run_without_a_thread_needs_the_name_of_a_session(memory, scripted):
+async def test_a_run_without_a_thread_goes_on_and_that_it_is_not_written_is_said_once(memory, scripted, caplog):
     agent = create_agent(scripted("ok"), [], middleware=[TranscriptMiddleware(memory)])
-    with pytest.raises(ConfigError, match="session_id="):
-        agent.invoke(says("One."))
+    assert agent.invoke(says("One."))["messages"][-1].text == "ok"
+    assert (await agent.ainvoke(says("Two.")))["messages"][-1].text == "ok"
+    assert caplog.text.count("session_id=...") == 1
+    assert not (memory.workspace.root / "sessions").exists()
 
 
 def test_a_transcript_that_cannot_be_written_is_reported_once_and_breaks_no_run(memory, scripted, caplog):

@@ -351,3 +351,12 @@ def test_two_collections_share_no_ids_and_are_emptied_apart(memory):
     stores[1].delete()
     assert [len(store.get_by_ids(["walrus"])) for store in stores] == [1, 0, 1]
     assert stores[1].similarity_search("walrus") == []
+
+
+def test_without_a_question_what_passes_the_filter_is_listed(store, memory):
+    memory.append("A note of a person.", date="2026-11-21")
+    assert ids(store.similarity_search("", k=9)) == ["again", "cook", "launch", "venue"]
+    assert ids(store.similarity_search(" ", k=9, filter={"n": {"$gte": 2}})) == ["cook", "venue"]
+    assert ids(store.max_marginal_relevance_search("", k=9, filter={"n": 0})) == ["launch"]
+    assert ids(store.as_retriever(search_kwargs={"k": 2}).invoke("")) == ["again", "cook"]
+    assert store.similarity_search("", filter={"n": 17}) == []

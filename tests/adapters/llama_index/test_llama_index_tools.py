@@ -256,3 +256,15 @@ async def test_a_spec_made_of_this_one_can_have_more(memory):
     assert tools[1]().content == "noon"
     assert (await tools[1].acall()).content == "evening"
     assert names(WithMore(memory).to_tool_list(["now", "memory_get"])) == ["now", "memory_get"]
+
+
+def test_tools_of_two_memories_have_names_of_their_own(memory):
+    spec = OpenClawToolSpec(memory, name="work")
+    assert [tool.metadata.name for tool in spec.to_tool_list()] == [
+        "work_memory_search",
+        "work_memory_get",
+        "work_memory_append",
+    ]
+    (search, *_) = memory_tools(memory, name="work")
+    assert "work_memory_get" in search.metadata.description
+    assert not search(query="anything").is_error

@@ -1,0 +1,397 @@
+"""Summaries and the memories saved before them: one flush for each cut, and nothing lost, however many talk at once."""
+
+import asyncio
+import random
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import SummarizationMiddleware
+from langchain_core.callbacks import BaseCallbackHandler, UsageMetadataCallbackHandler, get_usage_metadata_callback
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage
+from langchain_core.tracers import BaseTracer
+from langchain_openclaw_memory import MemoryFlushMiddleware, OpenClawSummarizationMiddleware
+from langchain_openclaw_memory.middleware import _lost
+from langchain_openclaw_memory.testing import ScriptedChatModel, calling, saying
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from processes import python
+from scripted_chat import FACT, SUMMARY, notes, says, writes_facts
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import EmbeddingConfig
+from openclaw_memory.errors import ConfigError, InvalidInputError
+
+
+def subclass(summary_model, memory, flush_model, *, session_key=None, **options):
+    return [
+        OpenClawSummarizationMiddleware(
+            summary_model, memory, flush_model=flush_model, session_key=session_key, **options
+        )
+    ]
+
+
+def before(summary_model, memory, flush_model, *, session_key=None, **options):
+    shortens = SummarizationMiddleware(summary_model, **options)
+    return [MemoryFlushMiddleware.before(shortens, memory, flush_model, session_key=session_key), shortens]
+
+
+WAYS = pytest.mark.parametrize("way", [subclass, before])
+
+
+def thread(name="tuesday", **more):
+    return {"configurable": {"thread_id": name}, **more}
+
+
+def shown(flush_model):
+    """What each flush was shown, by its first request."""
+    return [request for request in flush_model.requests if request.messages[-1].type == "human"]
+
+
+def saved(memory):
+    """All that is in the notes, or kept word for word."""
+    kept = (path.read_text() for path in sorted((memory.workspace.root / "sessions").glob("*.jsonl")))
+    return notes(memory) + "".join(kept)
+
+
+@pytest.fixture
+def summary(scripted):
+    return scripted(SUMMARY)
+
+
+SMALL = {"trigger": ("messages", 6), "keep": ("messages", 2)}
+
+
+@WAYS
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_each_cut_has_one_flush_and_one_summary_and_is_shown_what_is_cut(
+    memory, scripted, summary, flush_model, way, is_async
+):
+    middleware = way(summary, memory, flush_model, **SMALL)
+    agent = create_agent(scripted("ok"), [], middleware=middleware, checkpointer=InMemorySaver())
+    for number in range(12):
+        said = says(f"Please remember: fact {number}.")
+        state = await agent.ainvoke(said, thread()) if is_async else agent.invoke(said, thread())
+    cuts = len(summary.requests)
+    assert (cuts, len(shown(flush_model))) == (5, 5)
+    left = "\n".join(message.text for message in state["messages"])
+    assert all((f"fact {number}." in notes(memory)) is not (f"fact {number}." in left) for number in range(12))
+    assert memory.flush("tuesday").state.compaction_count == cuts
+    assert set(state) == {"messages"}
+
+
+@WAYS
+@pytest.mark.parametrize("ends", ["And?", "Shall I go on?", "continue"])
+def test_talks_without_a_thread_that_begin_and_end_alike_are_all_flushed(
+    memory, scripted, summary, flush_model, way, ends
+):
+    agent = create_agent(scripted("ok"), [], middleware=way(summary, memory, flush_model, **SMALL))
+    for number in range(3):
+        middle = [f"Please remember: fact {number}.", "ok", ends, "ok", ends]
+        texts = ["Hello.", "ok", *middle]
+        agent.invoke({"messages": [(AIMessage if at % 2 else HumanMessage)(text) for at, text in enumerate(texts)]})
+    assert all(f"fact {number}." in notes(memory) for number in range(3))
+    assert len(shown(flush_model)) == 3
+
+
+@WAYS
+def test_a_batch_of_talks_that_begin_alike_is_flushed_each_for_itself(memory, scripted, summary, way):
+    flush_model = scripted(writes_facts)
+    agent = create_agent(scripted("ok"), [], middleware=way(summary, memory, flush_model, **SMALL))
+    talks = [
+        {"messages": [HumanMessage("Hello."), *(HumanMessage(f"Please remember: {name} {at}.") for at in range(6))]}
+        for name in ("apple", "pear", "plum", "fig")
+    ]
+    agent.batch(talks)
+    assert all(f"{name} {at}." in saved(memory) for name in ("apple", "pear", "plum", "fig") for at in range(4))
+    assert len(shown(flush_model)) == 4
+
+
+@WAYS
+def test_sub_agents_that_tools_run_in_parallel_are_flushed_each_for_itself(memory, scripted, summary, way):
+    flush_model = scripted(writes_facts)
+    inner = create_agent(scripted("ok"), [], middleware=way(summary, memory, flush_model, **SMALL))
+
+    def research(topic: str) -> str:
+        """Ask another agent."""
+        texts = [f"Please remember: {topic} {at}." for at in range(7)]
+        return inner.invoke({"messages": [HumanMessage(text) for text in texts]})["messages"][-1].text
+
+    calls = [{"name": "research", "args": {"topic": topic}, "id": topic} for topic in ("tea", "rye", "oat")]
+    outer = create_agent(scripted(AIMessage("", tool_calls=calls), "done"), [research], checkpointer=InMemorySaver())
+    outer.invoke(says("Ask all three."), thread())
+    assert all(f"{topic} {at}." in saved(memory) for topic in ("tea", "rye", "oat") for at in range(5))
+    assert len(shown(flush_model)) == len(summary.requests) == 3
+
+
+@WAYS
+def test_a_summary_that_fails_changes_nothing_and_the_next_one_saves_once(memory, scripted, way, monkeypatch):
+    monkeypatch.setattr("tenacity.nap.time.sleep", lambda _: None)  # between LangChain's own attempts
+    summary = scripted(*[ValueError("down")] * 4, SUMMARY)
+    flush_model = scripted(writes_facts)
+    middleware = way(summary, memory, flush_model, **SMALL)
+    agent = create_agent(scripted("ok"), [], middleware=middleware, checkpointer=InMemorySaver())
+    for number in range(12):
+        try:
+            agent.invoke(says(f"Please remember: fact {number}."), thread())
+        except ValueError:
+            assert "SUMMARY" not in str(agent.get_state(thread()).values["messages"])
+    left = str(agent.get_state(thread()).values["messages"])
+    assert all(f"fact {number}." in notes(memory) + left for number in range(12))
+    assert all(notes(memory).count(f"fact {number}.") <= 1 for number in range(12))
+
+
+def test_the_summarization_before_which_it_flushes_stays_as_it_is(memory, scripted, summary, flush_model):
+    flush, shortens = before(summary, memory, flush_model, **SMALL)
+    is_as = dict(vars(shortens))
+    agent = create_agent(scripted("ok"), [], middleware=[flush, shortens])
+    agent.invoke({"messages": [HumanMessage(str(at)) for at in range(8)]})
+    assert vars(shortens) == is_as
+    alone = create_agent(scripted("ok"), [], middleware=[shortens])
+    alone.invoke({"messages": [HumanMessage(str(at)) for at in range(8)]})
+    assert (len(shown(flush_model)), len(summary.requests)) == (1, 2)
+
+
+@WAYS
+def test_a_summary_of_no_more_than_the_one_before_needs_no_flush(memory, scripted, summary, flush_model, way):
+    middleware = way(summary, memory, flush_model, trigger=("messages", 3), keep=("messages", 2))
+    state = {
+        "messages": [HumanMessage(SUMMARY, additional_kwargs={"lc_source": "summarization"}), *says("A")["messages"]]
+    }
+    state["messages"].append(AIMessage("ok"))
+    create_agent(scripted("ok"), [], middleware=middleware).invoke(state)
+    assert (len(summary.requests), flush_model.requests) == (1, [])
+
+
+A, B, C = (HumanMessage(text, id=text) for text in "abc")
+OLD = HumanMessage("old", id="old", additional_kwargs={"lc_source": "summarization"})
+
+
+@pytest.mark.parametrize(
+    ("messages", "update", "lost"),
+    [
+        ([A, B], None, ""),
+        ([A, B], {}, ""),
+        ([A, B, C], {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), OLD, C]}, "ab"),
+        ([OLD, A, B], {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), B]}, "oa"),
+        ([OLD, A], {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), A]}, ""),
+        ([SystemMessage("s", id="s"), A], {"messages": [RemoveMessage("s")]}, ""),
+        ([A, B, C], {"messages": [RemoveMessage("b")]}, "b"),
+        ([A, B], {"messages": [HumanMessage("new", id="new")]}, ""),
+    ],
+    ids=str,
+)
+def test_what_is_lost_is_what_an_update_takes(messages, update, lost):
+    assert "".join(message.id[0] for message in _lost(messages, update)) == lost
+
+
+def test_arguments_are_those_of_the_summarization_and_wrong_ones_are_refused(memory, summary):
+    made = OpenClawSummarizationMiddleware(summary, memory, trigger=("messages", 9), keep=("messages", 3))
+    assert (made.trigger, made.keep, made.flush_model) == (("messages", 9), ("messages", 3), summary)
+    with pytest.raises(TypeError, match=r"Memory\.open"):
+        OpenClawSummarizationMiddleware(summary, "notes")
+    with pytest.raises(InvalidInputError):
+        OpenClawSummarizationMiddleware(summary, memory, session_key="")
+    with pytest.raises(ConfigError):
+        OpenClawSummarizationMiddleware(summary, memory, flush_model=42)
+
+
+# --- who hears of it
+class Traced(BaseTracer):
+    """Keeps the runs of a trace: the name, the tags and the parent of each."""
+
+    def __init__(self):
+        super().__init__()
+        self.known = {}
+
+    def _start_trace(self, run):
+        super()._start_trace(run)
+        self.known[run.id] = run
+
+    def _persist_run(self, run):
+        pass
+
+
+class Reading(BaseCallbackHandler):
+    def __init__(self):
+        self.tokens = []
+
+    def on_llm_new_token(self, token, **_):
+        self.tokens.append(token)
+
+
+@WAYS
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_the_calls_of_a_flush_are_children_of_its_run_and_their_tokens_count(
+    memory, scripted, summary, way, is_async
+):
+    tracer, usage, reader = Traced(), UsageMetadataCallbackHandler(), Reading()
+
+    def named(request):
+        reply = writes_facts(request)
+        reply = AIMessage(reply) if isinstance(reply, str) else reply
+        return reply.model_copy(update={"response_metadata": {"model_name": "flusher"}})
+
+    flush_model = scripted(named, usage=lambda _: 1_000_000)
+    agent = create_agent(scripted("ok", usage=None), [], middleware=way(summary, memory, flush_model, **SMALL))
+    run_id = uuid4()
+    state = {"messages": [HumanMessage(FACT), *(HumanMessage(str(at)) for at in range(7))]}
+    config = {"callbacks": [tracer, usage, reader], "run_id": run_id}
+    with get_usage_metadata_callback() as total:
+        await agent.ainvoke(state, config) if is_async else agent.invoke(state, config)
+    flushes = [run for run in tracer.known.values() if run.name == "memory_flush"]
+    assert len(flushes) == 2  # the call of the tool, and the end
+    for run in flushes:
+        assert run.parent_run_id in tracer.known
+        assert run.trace_id == run_id
+        assert {"openclaw:flush", "nostream"} <= set(run.tags)
+    assert "4711" in notes(memory)
+    for counted in (usage.usage_metadata, total.usage_metadata):
+        assert counted["flusher"]["input_tokens"] == 2_000_000
+    assert not any("4711" in token for token in reader.tokens)
+
+
+# --- random histories, several at once, failing models
+def unreliable(chance, seed):
+    """The script of a flush model that fails in all ways, and else writes the facts."""
+    dice = random.Random(seed)
+
+    def script(request):
+        if dice.random() < chance:
+            return dice.choice(
+                [RuntimeError("down"), "I am sorry.", calling("memory_append", text=3), calling("memory_append"), ""]
+            )
+        return writes_facts(request)
+
+    return script
+
+
+async def talk(agent, name, rounds, dice, *, is_async):
+    """Hold one conversation of random messages; return the facts in it, and what is left of it."""
+    facts, messages, config = [], [], thread(name) if name else None
+    for number in range(rounds):
+        fact = f"{name or id(dice)} fact {number} is {dice.random():.6f}"
+        facts.append(fact)
+        text = dice.choice(["Hello.", "And?", f"So it goes. {'so on ' * dice.randrange(40)}"])
+        said = [HumanMessage(text), HumanMessage(f"Please remember: {fact}.")][-dice.randrange(1, 3) :]
+        state = {"messages": said if config else [*messages, *said]}
+        state = await agent.ainvoke(state, config) if is_async else await asyncio.to_thread(agent.invoke, state, config)
+        messages = state["messages"]
+    return facts, "".join(message.text for message in messages)
+
+
+async def simulate(memory, way, seed, *, talks, rounds, is_async, chance):
+    dice = random.Random(seed)
+    summary = ScriptedChatModel(script=saying(SUMMARY))
+    flush_model = ScriptedChatModel(script=unreliable(chance, seed))
+    trigger = dice.choice([("messages", dice.randrange(4, 12)), ("tokens", dice.randrange(80, 160))])
+    keep = dice.choice([("messages", dice.randrange(1, 4)), ("tokens", dice.randrange(10, 60))])
+    key = dice.choice([None, "team"])
+    middleware = way(summary, memory, flush_model, session_key=key, trigger=trigger, keep=keep)
+    saver = InMemorySaver()
+    agent = create_agent(ScriptedChatModel(script=saying("ok")), [], middleware=middleware, checkpointer=saver)
+    passing = create_agent(ScriptedChatModel(script=saying("ok")), [], middleware=middleware)
+    names = [f"thread {number}" if dice.random() < 0.7 else None for number in range(talks)]
+    held = await asyncio.gather(
+        *(
+            talk(agent if name else passing, name, rounds, random.Random(f"{seed} {number}"), is_async=is_async)
+            for number, name in enumerate(names)
+        )
+    )
+    there = saved(memory)
+    lost = [fact for facts, left in held for fact in facts if fact not in there and fact not in left]
+    flushes = memory_flushes(flush_model)
+    return len(summary.requests), flushes, lost
+
+
+def memory_flushes(flush_model):
+    """How many turns were held: each begins with a conversation that was not shown before it."""
+    begun = [request.messages for request in flush_model.requests if request.messages[0].type == "system"]
+    return len({str([message.id for message in messages[1:-1] if message.type != "tool"][:1]) for messages in begun})
+
+
+@WAYS
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+async def test_whatever_is_said_by_how_many_each_cut_has_a_flush_and_no_fact_is_lost(memory, way, seed, is_async):
+    cuts, flushes, lost = await simulate(memory, way, seed, talks=3, rounds=8, is_async=is_async, chance=0.3)
+    assert lost == []
+    assert cuts == flushes > 0
+
+
+@pytest.mark.nightly
+@WAYS
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("seed", range(2, 42))
+async def test_whatever_is_said_by_how_many_no_fact_is_lost_at_length(memory, way, seed, is_async):
+    cuts, flushes, lost = await simulate(memory, way, seed, talks=8, rounds=20, is_async=is_async, chance=seed % 4 / 4)
+    assert lost == []
+    assert cuts == flushes > 0
+
+
+PROGRAM = """
+import sys
+from langchain.agents import create_agent
+from langchain_core.messages import HumanMessage
+from langchain_openclaw_memory import OpenClawSummarizationMiddleware
+from langchain_openclaw_memory.testing import ScriptedChatModel, saying
+sys.path.insert(0, "tests")
+from scripted_chat import SUMMARY, writes_facts
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import EmbeddingConfig
+
+folder, name, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+with Memory.open(folder, config=MemoryConfig(embedding=EmbeddingConfig(provider="none"))) as memory:
+    middleware = OpenClawSummarizationMiddleware(
+        ScriptedChatModel(script=saying(SUMMARY)),
+        memory,
+        flush_model=ScriptedChatModel(script=writes_facts),
+        session_key="team",
+        trigger=("messages", 3),
+        keep=("messages", 1),
+    )
+    agent = create_agent(ScriptedChatModel(script=saying("ok")), [], middleware=[middleware])
+    messages = []
+    for number in range(rounds):
+        said = HumanMessage(f"Please remember: {name} fact {number}.")
+        messages = agent.invoke({"messages": [*messages, said]})["messages"]
+    print("\\n".join(message.text for message in messages))
+"""
+
+
+def processes_lose_nothing(tmp_path, programs, rounds):
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    running = [python(PROGRAM, folder, f"program {number}", rounds) for number in range(programs)]
+    left = [program.communicate(timeout=120)[0] for program in running]
+    assert [program.returncode for program in running] == [0] * programs
+    with Memory.open(folder, config=MemoryConfig(embedding=EmbeddingConfig(provider="none"))) as memory:
+        there = saved(memory)
+    for number, text in enumerate(left):
+        assert all(f"program {number} fact {at}." in there + text for at in range(rounds))
+
+
+def test_two_processes_that_share_a_session_lose_nothing(tmp_path):
+    processes_lose_nothing(tmp_path, 2, 6)
+
+
+@pytest.mark.nightly
+def test_six_processes_that_share_a_session_lose_nothing(tmp_path):
+    processes_lose_nothing(tmp_path, 6, 40)
+
+
+def test_two_threads_that_share_a_session_have_a_flush_each(memory, scripted, summary):
+    flush_model = scripted(writes_facts)
+    middleware = subclass(summary, memory, flush_model, session_key="team", **SMALL)
+    agent = create_agent(scripted("ok"), [], middleware=middleware, checkpointer=InMemorySaver())
+
+    def held(name):
+        for number in range(8):
+            agent.invoke(says(f"Please remember: {name} {number}."), thread(name))
+        return str(agent.get_state(thread(name)).values["messages"])
+
+    with ThreadPoolExecutor(2) as pool:
+        left = "".join(pool.map(held, ["one", "two"]))
+    assert all(f"{name} {number}." in saved(memory) + left for name in ("one", "two") for number in range(8))
+    assert len(shown(flush_model)) == len(summary.requests)
