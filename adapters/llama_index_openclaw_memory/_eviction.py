@@ -92,7 +92,7 @@ class Ejected:
             every = self._sessions.values()
             return any(one.unwritten or one.writing.locked() or one.flushing.locked() for one in every)
 
-    def keys(self) -> list[str]:
+    def sessions(self) -> list[str]:
         """The sessions of which something waits, or is at work."""
         with self._lock:
             return list(self._sessions)

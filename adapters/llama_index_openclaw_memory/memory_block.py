@@ -19,6 +19,7 @@ from llama_index_openclaw_memory._background import Background
 from llama_index_openclaw_memory._eviction import Ejected
 from llama_index_openclaw_memory._messages import openclaw_messages, words_of
 from llama_index_openclaw_memory._session import memory_of_run
+from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import own_words
 from openclaw_memory.errors import ConfigError, InvalidInputError
@@ -108,6 +109,8 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         is_whole = isinstance(flush_tokens, int) and not isinstance(flush_tokens, bool)
         if flush_tokens is not None and not (is_whole and flush_tokens >= 1):
             raise ConfigError(f"flush_tokens must be a whole number of at least 1, not {flush_tokens!r}")
+        if flush_tokens is None and isinstance(choice, Memory):
+            flush_tokens = choice.config.compaction.soft_threshold_tokens
         options |= {"memory": choice, "llm": llm, "session_key": session_key, "flush_tokens": flush_tokens}
         options |= {"max_chars": max_chars, "max_results": max_results, "min_score": min_score, "source": source}
         options |= {} if tokenizer_fn is None else {"tokenizer_fn": tokenizer_fn}
@@ -169,7 +172,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
             self._ejected_of(memory_of_run(self.memory)).flush(self._key(session_id))
             return
         for ejected in list(self._ejected.values()):
-            for key in ejected.keys():
+            for key in ejected.sessions():
                 ejected.flush(key)
 
     async def aflush(self, session_id: str | None = None) -> None:
