@@ -197,8 +197,9 @@ def _search(
     source: Source | None = None,
     explain: bool = False,
     now: datetime.datetime | None = None,
+    passes: Callable[[str], bool] | None = None,
 ) -> SearchResults:
     from openclaw_memory.search.query import validate_request, with_time_zone
 
     rules = validate_request(config.search, query, max_results, min_score, source)
-    return retriever.answer(query, rules, source, explain=explain, now=with_time_zone(now))
+    return retriever.answer(query, rules, source, explain=explain, now=with_time_zone(now), passes=passes)

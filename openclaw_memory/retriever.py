@@ -15,6 +15,7 @@ from openclaw_memory.types import IndexMeta, Source, Store, WordVectorEmbedder
 
 if TYPE_CHECKING:
     import datetime
+    from collections.abc import Callable
 
     from openclaw_memory.search import SearchResults
     from openclaw_memory.search.line_features import WordVectors
@@ -39,6 +40,7 @@ class Retriever:
         *,
         explain: bool,
         now: datetime.datetime | None = None,
+        passes: Callable[[str], bool] | None = None,
     ) -> SearchResults:
         """Return the results of a search; a damaged index is built again first."""
         from openclaw_memory.search import SearchResults
@@ -47,7 +49,7 @@ class Retriever:
             return SearchResults((), query, "keyword", "none", "", stale=True, reason=NOTHING_YET)
 
         def found(store: Store, stored: IndexMeta | None) -> SearchResults:
-            return self._results(store, stored, query, rules, source, explain=explain, now=now)
+            return self._results(store, stored, query, rules, source, explain=explain, now=now, passes=passes)
 
         results, done = self._service.reading(found)
         return self._checked(replace(results, reason=_joined(done, results.reason)))
@@ -82,6 +84,7 @@ class Retriever:
         *,
         explain: bool,
         now: datetime.datetime | None,
+        passes: Callable[[str], bool] | None,
     ) -> SearchResults:
         """Return the results from one state of the index, built with `stored`."""
         from openclaw_memory.search.search import search
@@ -98,6 +101,7 @@ class Retriever:
             max_share=self._config.sessions.max_share,
             explain=explain,
             now=now,
+            passes=passes,
         )
         if not (results or results.filtered or store.files()):
             reason = _joined(reason, self._workspace.advice(len(self._workspace.scan().files)))

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from langchain_openclaw_memory import _flush_model
-from langchain_openclaw_memory._flush_model import Counter, Model
+from langchain_openclaw_memory._flush_model import Counter, Model, aflush, flush
 from langchain_openclaw_memory._messages import openclaw_messages, without_system
-from langchain_openclaw_memory._session import RunKind, flushed_session, kind_of, run_config
+from langchain_openclaw_memory._session import flushed_session, kind_of, memory_of_run, run_config
+from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
+from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation import compaction_threshold
 from openclaw_memory.flush import arun_flush, run_flush
+from openclaw_memory.runs import MemoryChoice, memory_choice
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-    from openclaw_memory import Memory
     from openclaw_memory.flush import Flush, FlushTurn
 
 _log = logging.getLogger(__name__)
@@ -33,7 +35,7 @@ class Wanted:
     `cut` says that the messages are taken from the conversation next, which then begins a new cycle.
     """
 
-    memory: Memory
+    memory: MemoryChoice
     key: str
     model: Model
     messages: Sequence[BaseMessage]
@@ -41,22 +43,33 @@ class Wanted:
     tokens: int
     count: Counter
     session_id: str | None = None
-    kind: RunKind = "chat"
     cut: bool = False
 
-    @property
-    def room(self) -> int | None:
-        """Return how many tokens the model can be shown at once, by its own profile or else by the given window."""
-        return compaction_threshold(window_of(self.model) or self.window, self.memory.config.compaction)
+
+def checked(memory: MemoryChoice, session_key: str | None) -> MemoryChoice:
+    """Return what chooses the memory of a run.
+
+    Raises:
+        TypeError, ConfigError: As `memory_choice`.
+        InvalidInputError: The session key is empty.
+    """
+    choice = memory_choice(memory)
+    if session_key is not None and isinstance(choice, Memory):
+        choice.flush(session_key)  # an empty one is refused here
+    return choice
+
+
+def rules_of(memory: MemoryChoice) -> CompactionConfig:
+    """Return the settings that say when a flush is due; where each run has a memory of its own, the default ones."""
+    return memory.config.compaction if isinstance(memory, Memory) else CompactionConfig()
 
 
 def wanted_before_cut(
-    memory: Memory, session_key: str | None, model: Model, messages: Sequence[BaseMessage], count: Counter
+    memory: MemoryChoice, session_key: str | None, model: Model, messages: Sequence[BaseMessage], count: Counter
 ) -> Wanted:
     """Return the flush of messages that a summary takes from the conversation of the current run."""
-    config = run_config()
     key, thread = session_of_run(session_key, messages)
-    return Wanted(memory, key, model, messages, None, 0, count, session_id=thread, kind=kind_of(config), cut=True)
+    return Wanted(memory, key, model, messages, None, 0, count, session_id=thread, cut=True)
 
 
 def session_of_run(session_key: str | None, messages: Sequence[BaseMessage]) -> tuple[str, str | None]:
@@ -69,20 +82,34 @@ def session_of_run(session_key: str | None, messages: Sequence[BaseMessage]) -> 
 
 
 def save(wanted: Wanted) -> bool:
-    """Let the model write down what should last. Return whether the turn was held, whatever its outcome; never raises.
+    """Let the model write down what should last. Return whether the turn was held, whatever its outcome.
 
     It is not held if the memory cannot be written, or wants no flush. If the flush fails, the messages are kept
     verbatim.
+
+    Raises:
+        ConfigError: The run does not say which memory it uses. Nothing else is raised.
     """
-    held = run_flush(wanted.key, partial(_begun, wanted), partial(_drive, wanted))
-    _ended(wanted, held=held)
+    with memory_of_run(wanted.memory, run_config()) as memory:
+
+        def drive(turn: FlushTurn) -> None:
+            flush(turn, wanted.model, wanted.messages, room=_room(wanted, memory), count=wanted.count)
+
+        held = run_flush(wanted.key, partial(_begun, wanted, memory), drive)
+        _ended(wanted, memory, held=held)
     return held
 
 
 async def asave(wanted: Wanted) -> bool:
     """Do what `save` does with an awaited model; files are read and written in a thread."""
-    held = await arun_flush(wanted.key, partial(_begun, wanted), partial(_adrive, wanted))
-    await in_thread(_ended, wanted, held=held)
+    with ExitStack() as leases:
+        memory = await in_thread(lambda: leases.enter_context(memory_of_run(wanted.memory, run_config())))
+
+        async def drive(turn: FlushTurn) -> None:
+            await aflush(turn, wanted.model, wanted.messages, room=_room(wanted, memory), count=wanted.count)
+
+        held = await arun_flush(wanted.key, partial(_begun, wanted, memory), drive)
+        await in_thread(_ended, wanted, memory, held=held)
     return held
 
 
@@ -93,38 +120,35 @@ def window_of(model: Any) -> int | None:
     return size if isinstance(size, int) and size > 0 else None
 
 
-def _session(wanted: Wanted) -> Flush:
-    return wanted.memory.flush(wanted.key, window=wanted.window, session_id=wanted.session_id)
+def _room(wanted: Wanted, memory: Memory) -> int | None:
+    """Return how many tokens the model can be shown at once, by its profile or else by the given window."""
+    return compaction_threshold(window_of(wanted.model) or wanted.window, memory.config.compaction)
 
 
-def _begun(wanted: Wanted) -> FlushTurn | None:
-    return _session(wanted).due(
+def _session(wanted: Wanted, memory: Memory) -> Flush:
+    return memory.flush(wanted.key, window=wanted.window, session_id=wanted.session_id)
+
+
+def _begun(wanted: Wanted, memory: Memory) -> FlushTurn | None:
+    return _session(wanted, memory).due(
         wanted.tokens,
         compacting=True,  # the caller has decided that a flush is due, and knows whether this cycle had one
         flushed=False,
-        kind=wanted.kind,
+        kind=kind_of(run_config()),
         messages=lambda: openclaw_messages(wanted.messages),
     )
 
 
-def _ended(wanted: Wanted, *, held: bool) -> None:
+def _ended(wanted: Wanted, memory: Memory, *, held: bool) -> None:
     """Note that the conversation begins a new cycle, and report what could not be saved before."""
-    rules, workspace = wanted.memory.config.compaction, wanted.memory.workspace
-    if not held and rules.flush and wanted.kind == "chat" and not workspace.can_be_written:
+    workspace, is_chat = memory.workspace, kind_of(run_config()) == "chat"
+    if not held and is_chat and memory.config.compaction.flush and not workspace.can_be_written:
         _log.warning(
             f"no memories of session {wanted.key!r} can be saved before a compaction: {workspace.root} is read-only; "
             "give this process the right to write to its folder memory/"
         )
     elif wanted.cut:
         try:
-            _session(wanted).compacted()
+            _session(wanted, memory).compacted()
         except Exception as error:  # noqa: BLE001 - what is shown by status alone never breaks the turn of the user
             _log.warning(f"the compaction of session {wanted.key!r} could not be noted: {error}")
-
-
-def _drive(wanted: Wanted, turn: FlushTurn) -> None:
-    _flush_model.flush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)
-
-
-async def _adrive(wanted: Wanted, turn: FlushTurn) -> None:
-    await _flush_model.aflush(turn, wanted.model, wanted.messages, room=wanted.room, count=wanted.count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -12,15 +12,13 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, LLMResult
 
-from langchain_openclaw_memory._flush import Wanted, save, window_of
+from langchain_openclaw_memory._flush import Wanted, checked, rules_of, save, window_of
 from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._messages import READING, SUMMARY_SOURCE, without_system
 from langchain_openclaw_memory._session import run_config
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, ConversationDetector
-
-if TYPE_CHECKING:
-    from openclaw_memory import Memory
+from openclaw_memory.runs import MemoryChoice
 
 
 class MemoryFlushCallback(BaseCallbackHandler):
@@ -42,7 +40,7 @@ class MemoryFlushCallback(BaseCallbackHandler):
     that more go on at once than it can watch is logged.
 
     Args:
-        memory: Where to save.
+        memory: Where to save, or what chooses the memory of each run: see `memory_tools`.
         model: The chat model that writes the memories, or its name as `init_chat_model` takes it.
         window: The tokens that a conversation has room for, by default the context window in the profile of `model`.
         token_counter: Counts the tokens of messages.
@@ -58,14 +56,14 @@ class MemoryFlushCallback(BaseCallbackHandler):
 
     def __init__(
         self,
-        memory: Memory,
+        memory: MemoryChoice,
         model: Model | str,
         *,
         window: int | None = None,
         token_counter: Callable[..., int] = count_tokens_approximately,
         session_key: str | None = None,
     ) -> None:
-        self.memory, self.model, self.session_key = memory, chat_model(model), session_key
+        self.memory, self.model, self.session_key = checked(memory, session_key), chat_model(model), session_key
         self.window, self.token_counter = window or window_of(self.model), token_counter
         if self.window is None:
             raise ConfigError(
@@ -73,7 +71,7 @@ class MemoryFlushCallback(BaseCallbackHandler):
                 'window=200_000, or a model with profile={"max_input_tokens": 200_000}'
             )
         self._detector = ConversationDetector(
-            READING, self._saving, rules=memory.config.compaction, window=self.window, count=token_counter
+            READING, self._saving, rules=rules_of(memory), window=self.window, count=token_counter
         )
 
     def on_chat_model_start(

@@ -279,10 +279,10 @@ def _checked(op: PutOp) -> PutOp:
         raise InvalidNamespaceError("Namespace cannot be empty.")
     if op.ttl is not None and not (isinstance(op.ttl, int | float) and op.ttl > 0):
         raise InvalidInputError(f"a time to live is a number of minutes above 0, not {op.ttl!r}")
-    level: list[Any] = [op.value]
-    for _ in range(_MAX_DEPTH + 1):  # what is deeper could not even be looked through
+    level, depth = [op.value], 0
+    while level and depth <= _MAX_DEPTH:  # what is deeper could not even be looked through
         nested = (one.values() if isinstance(one, Mapping) else one for one in level if isinstance(one, _NESTED))
-        level = [inner for values in nested for inner in values]
+        level, depth = [inner for values in nested for inner in values], depth + 1
     if level:
         raise InvalidInputError(f"the value is nested deeper than {_MAX_DEPTH} levels: make it flatter")
     return op._replace(namespace=tuple(op.namespace))

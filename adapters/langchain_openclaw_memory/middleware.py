@@ -7,7 +7,7 @@ import logging
 import warnings
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from langchain.agents.middleware.summarization import SummarizationMiddleware
 from langchain.agents.middleware.types import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -17,7 +17,16 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 
-from langchain_openclaw_memory._flush import Wanted, asave, save, session_of_run, wanted_before_cut, window_of
+from langchain_openclaw_memory._flush import (
+    Wanted,
+    asave,
+    checked,
+    rules_of,
+    save,
+    session_of_run,
+    wanted_before_cut,
+    window_of,
+)
 from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._messages import READING, is_summary, reported_tokens, without_system
 from langchain_openclaw_memory._session import kind_of, run_config, thread_of
@@ -25,10 +34,7 @@ from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import is_overflow
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import ConversationDetector
-from openclaw_memory.tools import checked_memory
-
-if TYPE_CHECKING:
-    from openclaw_memory import Memory
+from openclaw_memory.runs import MemoryChoice
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +57,7 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
 
     Args:
         model: The chat model that writes the summaries, or its name as `init_chat_model` takes it.
-        memory: Where to save.
+        memory: Where to save, or what chooses the memory of each run: see `memory_tools`.
         flush_model: The chat model that writes the memories, or its name, by default `model`.
         session_key: The session to save under, by default the thread of the run; without a thread, each conversation is
             a session.
@@ -66,14 +72,14 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
     def __init__(
         self,
         model: str | BaseChatModel,
-        memory: "Memory",
+        memory: MemoryChoice,
         *,
         flush_model: Model | str | None = None,
         session_key: str | None = None,
         **options: Any,
     ) -> None:
         super().__init__(model, **options)
-        self.memory, self.session_key = _checked(memory, session_key), session_key
+        self.memory, self.session_key = checked(memory, session_key), session_key
         self.flush_model = chat_model(flush_model or self.model)
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -113,7 +119,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     counts, or as the provider reported at the last reply, whichever is more.
 
     Args:
-        memory: Where to save.
+        memory: Where to save, as for `OpenClawSummarizationMiddleware`.
         model: The chat model that writes the memories, or its name as `init_chat_model` takes it; None means the one
             that the agent asks.
         window: The model's context window in tokens, by default what its profile says.
@@ -131,7 +137,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def __init__(
         self,
-        memory: "Memory",
+        memory: MemoryChoice,
         model: Model | str | None = None,
         *,
         window: int | None = None,
@@ -140,7 +146,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         session_key: str | None = None,
     ) -> None:
         super().__init__()
-        self.memory, self.session_key = _checked(memory, session_key), session_key
+        self.memory, self.session_key = checked(memory, session_key), session_key
         if window is not None and (not isinstance(window, int) or isinstance(window, bool) or window <= 0):
             raise ConfigError(
                 f"window={window!r} is not a number of tokens: pass a whole number above 0, such as 200_000"
@@ -160,7 +166,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def before(
         cls,
         summarization: SummarizationMiddleware[Any, Any],
-        memory: "Memory",
+        memory: MemoryChoice,
         model: Model | str | None = None,
         *,
         session_key: str | None = None,
@@ -173,7 +179,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
         Args:
             summarization: The summarization of the agent.
-            memory: Where to save.
+            memory: Where to save, as for `OpenClawSummarizationMiddleware`.
             model: The chat model that writes the memories, by default the one of `summarization`.
             session_key: The session to save under, by default the thread of the run.
 
@@ -190,7 +196,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 "state, use MemoryFlushMiddleware(memory, model, trigger=...); where the state keeps them all and the "
                 "model alone is shown less, run the agent with MemoryFlushCallback(memory, model)"
             )
-        checked_memory(memory)
+        checked(memory, session_key)
         if not summarization.trigger:
             words = "the SummarizationMiddleware has no trigger and never makes a summary: give it one, for example "
             warnings.warn(f'{words}trigger=("fraction", 0.8)', UserWarning, stacklevel=2)
@@ -297,7 +303,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         tokens = max(self.token_counter(messages) if self._clauses else 0, reported_tokens(messages))
         sizes = {"messages": len(messages), "tokens": tokens, "fraction": tokens / window if window else 0.0}
         reached = any(all(sizes[kind] >= limit for kind, limit in clause.items()) for clause in self._clauses)
-        rules, count = self.memory.config.compaction, self.token_counter
+        rules, count = rules_of(self.memory), self.token_counter
         detector = self._detectors.get(window) or self._detectors.setdefault(
             window, ConversationDetector(READING, rules=rules, window=window, count=count)
         )
@@ -331,13 +337,6 @@ def _lost(messages: Sequence[AnyMessage], update: Mapping[str, Any] | None) -> l
         if message.id not in kept and (message.id in gone or REMOVE_ALL_MESSAGES in gone)
     ]
     return lost if any(not isinstance(message, SystemMessage) and not is_summary(message) for message in lost) else []
-
-
-def _checked(memory: Any, session_key: str | None) -> "Memory":
-    found: Memory = checked_memory(memory)
-    if session_key is not None:
-        found.flush(session_key)  # an empty one is refused here
-    return found
 
 
 def _clauses_of(trigger: Trigger) -> list[dict[str, float]]:

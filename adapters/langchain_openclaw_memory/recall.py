@@ -61,7 +61,7 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         min_score: The lowest score, 0..1, as for `Memory.search`.
         session_key: The session that says what may be shown, by default that of the run; see `memory_tools`.
         source: As for `Memory.search`; with "memory", nothing from other conversations is shown.
-        memory_name: Tells this middleware from that of another memory in the same agent.
+        memory_name: Distinguishes this middleware from that of another memory in the same agent.
 
     Raises:
         TypeError: `memory` is not a memory.

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 from uuid import uuid4
 from zlib import crc32
 
@@ -16,15 +16,13 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from langchain_openclaw_memory._messages import is_summary, openclaw_message
-from langchain_openclaw_memory._session import run_config, thread_of
+from langchain_openclaw_memory._session import memory_of_run, run_config, thread_of
+from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import conversation, estimated_tokens
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.flush import holdable
-from openclaw_memory.tools import checked_memory
-
-if TYPE_CHECKING:
-    from openclaw_memory import Memory
+from openclaw_memory.runs import MemoryChoice, memory_choice
 
 _log = logging.getLogger(__name__)
 
@@ -63,17 +61,17 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     reported once, and never breaks the run.
 
     Args:
-        memory: Where to write.
+        memory: Where to write, or what chooses the memory of each run: see `memory_tools`.
         session_id: The session, by default the thread of the run.
 
     Raises:
         TypeError: `memory` is not a memory.
     """
 
-    def __init__(self, memory: "Memory", *, session_id: str | None = None) -> None:
+    def __init__(self, memory: MemoryChoice, *, session_id: str | None = None) -> None:
         super().__init__()
-        self.memory, self.session_id = checked_memory(memory), session_id
-        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self.memory, self.session_id = memory_choice(memory), session_id
+        self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
         self._lock = threading.Lock()
         self._reported: set[str] = set()
 
@@ -82,24 +80,22 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Write what came since the latest call of the model: user messages and tool results."""
-        self._write(state["messages"], self._session())
+        self._write(state["messages"])
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Write what came since the latest call of the model, in a thread."""
-        await in_thread(self._write, state["messages"], self._session())
+        await in_thread(self._write, state["messages"])
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Write the reply."""
-        self._write(state["messages"], self._session())
+        self._write(state["messages"])
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Write the reply, in a thread."""
-        await in_thread(self._write, state["messages"], self._session())
+        await in_thread(self._write, state["messages"])
 
-    def _session(self) -> str | None:
-        return self.session_id or thread_of(run_config())
-
-    def _write(self, messages: Sequence[BaseMessage], session: str | None) -> None:
+    def _write(self, messages: Sequence[BaseMessage]) -> None:
+        session = self.session_id or thread_of(run_config())
         if session is None:
             self._warn_once(
                 "no session",
@@ -107,9 +103,13 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 'session_id=...), or run the agent with {"configurable": {"thread_id": ...}}',
             )
             return
+        with memory_of_run(self.memory, run_config()) as memory:
+            self._write_to(memory, messages, session)
+
+    def _write_to(self, memory: Memory, messages: Sequence[BaseMessage], session: str) -> None:
         try:
-            log = self.memory.session_log(session)
-            known = self._of(session)
+            log = memory.session_log(session)
+            known = self._of((str(memory.workspace.root), session))
             with known.lock:
                 # Others write to it too: a flush that failed, another process.
                 if (size := log.size) != known.size:
@@ -131,7 +131,7 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             self._reported.add(what)
             _log.warning(words)
 
-    def _of(self, session: str) -> _Known:
+    def _of(self, session: tuple[str, str]) -> _Known:
         with self._lock:
             known = self._known.setdefault(session, _Known())
             self._known.move_to_end(session)

@@ -11,6 +11,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from openclaw_memory._weak import weakly
+from openclaw_memory.documents.places import DocumentPlaces
 from openclaw_memory.documents.validation import (
     OURS,
     UNLIKE,
@@ -40,6 +41,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
 )
 from openclaw_memory.indexing.service import IndexService
+from openclaw_memory.text.front_matter import PART_OF
 from openclaw_memory.text.terms import query_terms
 from openclaw_memory.types import Document, Embedder, IndexMeta, Source, Store, StoredChunk, VectorSource
 from openclaw_memory.workspace import Workspace, documents
@@ -152,15 +154,15 @@ class DocumentFiles:
         for path, content in documents.below(self._root, self._rules, self._cache, folder):
             yield path, content.fields, content.text
 
-    def _apply(self, change: Callable[..., _Result], *arguments: Any) -> _Result:
+    def _apply(self, change: Callable[..., Any], *arguments: Any) -> Any:
         """Change files, and let the index know that they have changed, also if that failed half-way."""
-        changed: _Result | None = None
+        changed: Any = None
         try:
             changed = change(self._root, self._rules, *arguments)
             return changed
         finally:
             if changed is None or changed:
-                self._service.record_write()
+                self._service.record_write(changed.changed if isinstance(changed, documents.Upserted) else changed)
 
 
 class Documents:
@@ -183,6 +185,7 @@ class Documents:
         self._workspace, self._service, self._search, self._embedder = workspace, service, search, embedder
         self._root, self._rules = workspace.root, workspace.rules
         self._cache = DocumentCache(self._root, self._rules)
+        self._places = DocumentPlaces(workspace, self._cache, service)
         self._vectors = DocumentVectors(workspace, self._cache, service, weakly(self._reading))
         self.files = DocumentFiles(workspace, self._cache, service)
         self._collection = ""
@@ -260,10 +263,10 @@ class Documents:
             self._key(one.id): ({"metadata": one.metadata, **one.fields, **more}, one.text)
             for one, more in zip(added, about, strict=True)
         }
-        upserted: Upserted = self.files._apply(documents.upsert, wanted, self._cache, vectors)
+        upserted: Upserted = self.files._apply(documents.upsert, wanted, self._places.look, vectors)
         written = replace(upserted, paths={parts_of(key)[1]: path for key, path in upserted.paths.items()})
         if written and vectors is None:
-            self._service.sync()
+            self._places.sync(written.was_followed, written.changed)
         return written
 
     def _put_with_vectors(self, added: Sequence[Document], rows: Matrix, source: VectorSource) -> None:
@@ -274,7 +277,7 @@ class Documents:
         written = self._put(added, above, model)
         latest = {one.id: at for at, one in enumerate(added)}
         same = [at for doc_id, at in latest.items() if written.paths[doc_id] not in written.changed]
-        stored = self.vectors(self.get([added[at].id for at in same]), source.identity)
+        stored = self.vectors(self.get([added[at].id for at in same]), source.identity) if same else []
         # What the source would not make again of this document is kept in its file.
         odd = [
             at
@@ -296,7 +299,7 @@ class Documents:
             if keys:
                 store.add_vectors([*keys], np.array([*keys.values()]), identity)
 
-        self._service.sync(prepare=prepare)
+        self._places.sync(written.was_followed and not odd, written.changed, prepare)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """Return the documents with these ids, in their order.
@@ -310,7 +313,7 @@ class Documents:
         """
         self._service.check_open()
         check_ids(ids)
-        there: dict[str, list[str]] | None = None
+        there: dict[str, Sequence[str]] | None = None
         found: list[Document | None] = []
         for doc_id in ids:
             document = self._by_name(doc_id)
@@ -344,26 +347,34 @@ class Documents:
         """
         self._service.check_open()
         check_ids(ids)
-        there = self._paths(ids)
+        was_followed, there = self._places.is_followed, self._paths(ids)
         for doc_id in ids:
             if doc_id not in there:
                 check_names_no_file(self._workspace, self._cache, doc_id)
         gone = [doc_id for doc_id in dict.fromkeys(ids) if doc_id in there]
         if gone:
-            self.files._apply(documents.remove, [path for doc_id in gone for path in there[doc_id]])
-            self._service.sync()
+            removed = self.files._apply(documents.remove, [path for doc_id in gone for path in there[doc_id]])
+            self._places.sync(was_followed, removed)
         return gone
 
-    def iterate(self, where: Where | None = None) -> Iterator[Document]:
+    def iterate(self, where: Where | None = None, *, part_of: str | None = None) -> Iterator[Document]:
         """Yield every document once, in the order of the files; a person's own notes are not among them.
 
         Args:
             where: Which documents count. Default: all.
+            part_of: Only documents with this text as their field `part_of`. Default: all.
         """
         self._service.check_open()
-        for doc_id, paths in self._paths().items():
-            document = self._at(paths[0], self._key(doc_id))
-            if document is not None and (where is None or where(document)):
+        known = None if part_of is None else self._places.parts_of(part_of)
+        if known is None:
+            known = [paths[0] for paths in documents.paths_by_id(self._root, self._rules, self._cache).values()]
+        seen: set[str] = set()
+        for path in known:
+            document = self._at(path)
+            if document is None or document.collection != self._collection or document.id in seen:
+                continue
+            seen.add(document.id)
+            if part_of in {None, document.fields.get(PART_OF)} and (where is None or where(document)):
                 yield owned(document)
 
     def damaged(self, *, look: bool = False) -> list[str]:
@@ -374,7 +385,7 @@ class Documents:
         """
         if look:
             with suppress(WorkspaceError):  # what cannot be looked at is among the files that are left out
-                self._paths()
+                documents.paths_by_id(self._root, self._rules, self._cache)
         return [self._cache.unread[path] for path in sorted(self._cache.unread)] + self._vectors.in_words()
 
     # --- by what they say ----------------------------------------------------------------------------------------
@@ -410,9 +421,9 @@ class Documents:
         if isinstance(query, str) and not query.strip():
             all_of_them = self.iterate(where) if min_score <= 0 and source != "sessions" else iter(())
             return [(document, 0.0) for document in islice(all_of_them, k)]
-        wanted, counts = min(MOST_RESULTS, self._at_first(k, where)), self._counts(where)
+        wanted, counts, passes = min(MOST_RESULTS, k), self._counts(where), self._passing(where)
         while True:
-            results = self._search(query, max_results=wanted, min_score=min_score, source=source)
+            results = self._search(query, max_results=wanted, min_score=min_score, source=source, passes=passes)
             hits = (
                 (self._found(one.path, one.start_line, one.end_line, one.snippet, one.source), one.score)
                 for one in results
@@ -523,14 +534,15 @@ class Documents:
 
         def all_of(store: Store) -> list[Vector | None]:
             own = row_identity(store.identities(), identity) if identity is not None else None
-            rows = [None if own is None else vector_of_file(store, one.path, own) for one in found]
-            if identity is not None and not _is_of(store, identity):
-                return rows
-            means = [[*store.vectors([stored.id for stored in chunks_of(store, one)]).values()] for one in found]
-            return [
-                unit_of(np.sum(mean, axis=0)) if row is None and mean else row
-                for row, mean in zip(rows, means, strict=True)
-            ]
+            ids = [[] if own is None else [row.id for row in store.file_chunks(one.path, own)][:1] for one in found]
+            rows = store.vectors([*chain.from_iterable(ids)])
+            if identity is None or _is_of(store, identity):
+                lacking = [at for at, own_id in enumerate(ids) if not rows.keys() & set(own_id)]
+                for at in lacking:
+                    ids[at] = [stored.id for stored in chunks_of(store, found[at])]
+                rows = {**rows, **store.vectors([*chain.from_iterable(ids[at] for at in lacking)])}
+            vectors = ([rows[one] for one in some if one in rows] for some in ids)
+            return [unit_of(np.sum(some, axis=0)) if len(some) > 1 else next(iter(some), None) for some in vectors]
 
         return self._reading(all_of)
 
@@ -548,6 +560,23 @@ class Documents:
     def missing_vectors(self) -> int:
         """Return how many documents cannot be found by the vectors they came with; `damaged` says why."""
         return sum(self._vectors.missing().values())
+
+    def _passing(self, where: Where | None) -> Callable[[str], bool] | None:
+        """Return whether chunks of a file can be of a document that counts, as lines of a person's notes always may.
+
+        It says what was true when the file was read last: what is found is looked at again.
+        """
+        if where is None and not self._collection:
+            return None
+        counts = self._counts(where)
+
+        @cache
+        def passes(path: str) -> bool:
+            seen = self._cache.peek(path)
+            document = None if seen is None else document_in(path, seen)
+            return not self._collection if document is None else counts(document)
+
+        return passes
 
     # --- inside --------------------------------------------------------------------------------------------------
 
@@ -620,10 +649,9 @@ class Documents:
             chunk = stored.chunk
             yield self._found(stored.path, chunk.start_line, chunk.end_line, chunk.text, stored.source), score
 
-    def _paths(self, wanted: Sequence[str] = ()) -> dict[str, list[str]]:
-        """Return the files of the documents of the collection, by id."""
-        named = [self._key(doc_id) for doc_id in wanted if doc_id.strip()]
-        there = documents.paths_by_id(self._root, self._rules, self._cache, named)
+    def _paths(self, wanted: Sequence[str]) -> dict[str, Sequence[str]]:
+        """Return the files of the documents of the collection, by id; others may be among them."""
+        there = self._places.paths([self._key(doc_id) for doc_id in wanted if doc_id.strip()])
         parts = ((parts_of(key), paths) for key, paths in there.items())
         return {doc_id: paths for (collection, doc_id), paths in parts if collection == self._collection}
 

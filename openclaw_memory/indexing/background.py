@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,6 +29,7 @@ class Background:
         self._changed = _forks.condition()
         self._thread: threading.Thread | None = None
         self._wanted = self._stopped = False
+        self._later: float | None = None  # when work that was put off is due, by the monotonic clock
 
     def start(self) -> None:
         """Begin to work at the interval, if one is set."""
@@ -34,10 +37,13 @@ class Background:
             if self._every:
                 self._run()
 
-    def request(self) -> None:
-        """Have the work done soon."""
+    def request(self, after: float = 0.0) -> None:
+        """Have the work done soon, or `after` some seconds, unless it is done before."""
         with self._changed:
-            self._wanted = True
+            if after:
+                self._later = self._later or time.monotonic() + after
+            else:
+                self._wanted = True
             self._run()
             self._changed.notify_all()
 
@@ -67,9 +73,16 @@ class Background:
     def _is_due(self) -> bool:
         """Wait for a request, or for the interval to pass; return False when the thread should end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._wanted or self._stopped, self._every or IDLE_SECONDS)
-            due = not self._stopped and (self._wanted or self._every > 0)
-            self._wanted = False
+            while True:
+                left = self._every or IDLE_SECONDS
+                if self._later is not None:
+                    left = min(max(0.0, self._later - time.monotonic()), self._every or math.inf)
+                self._changed.wait_for(lambda: self._wanted or self._stopped, left)
+                is_later = self._later is not None and time.monotonic() >= self._later
+                due = not self._stopped and (self._wanted or is_later or self._every > 0)
+                if due or self._stopped or self._later is None:
+                    break
+            self._wanted, self._later = False, None
             if not due:
                 self._thread = None
             return due

@@ -19,7 +19,14 @@ from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryE
 from openclaw_memory.indexing.background import SearchPriority
 from openclaw_memory.indexing.changes import UNREAD_SIZE
 from openclaw_memory.text.fence import without_fenced
-from openclaw_memory.text.front_matter import Embedding, embedding_of, front_matter_end, parse
+from openclaw_memory.text.front_matter import (
+    PART_OF,
+    Embedding,
+    FrontMatter,
+    embedding_of,
+    front_matter_end,
+    parse,
+)
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.text.terms import segment
 from openclaw_memory.types import (
@@ -35,6 +42,8 @@ from openclaw_memory.types import (
 )
 from openclaw_memory.types.where import Scalar, kind_of
 from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.document_cache import id_of
+from openclaw_memory.workspace.documents import name_of
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, date_terms, is_date_title, note_date
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, Part
 
@@ -168,8 +177,13 @@ class Run:
         ):
             yield record
         else:
-            found = rows(text, file.path, self.chunking, vectors=self.embedder is not None)
-            embedding = _embedding_in(file.path, text)
+            matter = document_in(file.path, text)
+            found = rows(text, file.path, self.chunking, matter, vectors=self.embedder is not None)
+            embedding = None if matter is None else embedding_of(text, matter.fields)
+            if matter is not None:
+                whole = matter.fields.get(PART_OF)
+                doc_id = id_of(matter) or name_of(file.path)
+                record = replace(record, doc_id=doc_id, part_of=whole if isinstance(whole, str) else None)
             if cut := cut_in_words(found, text):
                 self.skipped.append(Skipped(file.path, cut))
             if embedding is not None:
@@ -318,7 +332,12 @@ def read(workspace: Workspace, file: MemoryFile) -> tuple[FileRecord, str]:
     return replace(record, hash=sha256(text.encode("utf-8", "surrogatepass")).hexdigest()), text
 
 
-def rows(text: str, path: str, rules: ChunkingConfig, *, vectors: bool) -> list[ChunkRow]:
+def document_in(path: str, text: str) -> FrontMatter | None:
+    """Return the document in a file; None for any other file."""
+    return parse(text) if path.startswith(f"{DOCUMENTS_FOLDER}/") else None
+
+
+def rows(text: str, path: str, rules: ChunkingConfig, document: FrontMatter | None, *, vectors: bool) -> list[ChunkRow]:
     """Return the chunks of a note, each with its terms and, where `vectors` are wanted, the key of its vector.
 
     The words of the path count as context for the keyword index, so that a file is found by its name. They are not
@@ -328,18 +347,17 @@ def rows(text: str, path: str, rules: ChunkingConfig, *, vectors: bool) -> list[
     day = note_date(path)
     above = front_matter_end(text)  # nothing in a document's fields may reach into its text
     pieces = chunk(text[:above] + redact(without_fenced(text[above:])), path, rules, note_date=day)
-    if metadata := _metadata(text) if above and path.startswith(f"{DOCUMENTS_FOLDER}/") else {}:
+    if metadata := {} if document is None else _metadata(document):
         pieces = [replace(piece, metadata=metadata) for piece in pieces]
     return _rows(pieces, path, day, vectors=vectors)
 
 
-def _metadata(text: str) -> dict[str, Scalar]:
+def _metadata(document: FrontMatter) -> dict[str, Scalar]:
     """Return what the front matter of a document says under `metadata`, as far as searches can filter by it.
 
     Nested values, long texts and secrets are left out: each chunk of the file keeps a copy.
     """
-    document = parse(text)
-    found = document.fields.get("metadata") if document else None
+    found = document.fields.get("metadata")
     if not isinstance(found, dict):
         return {}
     return {name: value for name, value in found.items() if kind_of(name) and kind_of(value) and _is_short(value)}
@@ -347,12 +365,6 @@ def _metadata(text: str) -> dict[str, Scalar]:
 
 def _is_short(value: Scalar) -> bool:
     return not isinstance(value, str) or (len(value) <= MAX_METADATA_CHARS and redact(value) == value)
-
-
-def _embedding_in(path: str, text: str) -> Embedding | None:
-    """Return what a document says of the vector that came with it; None for any other file."""
-    matter = parse(text) if path.startswith(f"{DOCUMENTS_FOLDER}/") else None
-    return None if matter is None else embedding_of(text, matter.fields)
 
 
 def _decoded(embedding: Embedding) -> Vector | None:

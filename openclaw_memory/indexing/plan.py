@@ -15,7 +15,7 @@ from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.background import SearchPriority
 from openclaw_memory.indexing.changes import Difference, compare, missing_vectors
 from openclaw_memory.indexing.fingerprint import describe, outdated
-from openclaw_memory.indexing.pipeline import Run, read, rows, transcript_rows
+from openclaw_memory.indexing.pipeline import Run, document_in, read, rows, transcript_rows
 from openclaw_memory.types import (
     ChunkRow,
     Embedder,
@@ -131,11 +131,11 @@ def sync(parts: SyncParts, *, force: bool = False, alone: bool = True) -> SyncRe
     # Vectors that another sync has embedded and not yet written are in no file, and must not be pruned; nor those that
     # were gathered for an index that waits for the others.
     if alone:
-        store.prune(None if report.waiting else _most_vectors(parts))
+        store.prune(None if report.waiting else most_vectors(parts))
     return replace(report, seconds=time.perf_counter() - started)
 
 
-def _most_vectors(parts: SyncParts) -> int:
+def most_vectors(parts: SyncParts) -> int:
     """Return how many vectors to keep. Those of deleted texts say something about them; quick ones cost nothing."""
     is_quick = parts.embedder is not None and parts.embedder.provider in QUICK
     return 0 if is_quick else parts.config.embedding.max_entries
@@ -160,6 +160,25 @@ def one_pass(parts: SyncParts, *, force: bool) -> SyncReport:
         raise
     build.publish()
     return report
+
+
+def at_paths(parts: SyncParts, paths: Iterable[str]) -> SyncReport | None:
+    """Bring the rows of the notes at these paths up to date, whatever else has changed; nothing is pruned.
+
+    None, where only a sync can say what becomes of them, or of the index.
+    """
+    store, embedder, wanted = parts.store, parts.embedder, list(paths)
+    stored = store.meta()
+    is_ready = parts.trouble is None and not is_unheard(embedder) and parts.config.embedding.batch == "off"
+    if stored is None or not stored.complete or not is_ready:
+        return None
+    plan = Plan(describe(embedder, parts.config.chunking))
+    files = parts.workspace.notes_at(wanted)
+    if files is None or outdated(stored, plan.wanted):
+        return None
+    before = store.files(wanted)
+    found = Found(Scan(tuple(files), ()), stored, before, compare(files, before))
+    return _written(parts, store, found, plan)
 
 
 def _written(parts: SyncParts, store: Store, found: Found, plan: Plan) -> SyncReport:
@@ -387,6 +406,7 @@ def _prepared(parts: SyncParts, file: MemoryFile, known: FileRecord | None) -> I
             for part in workspace.transcript(file.path, mark):
                 yield transcript_rows(part, file.path, chunking, vectors=True)
         else:
-            yield rows(read(workspace, file)[1], file.path, chunking, vectors=True)
+            text = read(workspace, file)[1]
+            yield rows(text, file.path, chunking, document_in(file.path, text), vectors=True)
     except (OpenClawMemoryError, OSError):  # the run that follows reports it
         return

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from openclaw_memory import _forks
 from openclaw_memory._weak import weakly
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.embeddings.selection import EmbedderSelector
+from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
 from openclaw_memory.errors import (
     ConfigError,
     CorruptIndexError,
@@ -31,6 +32,7 @@ from openclaw_memory.indexing.staleness import Staleness
 from openclaw_memory.types import FileRecord, IndexMeta, Progress, Store, StoreInfo, SyncReport
 
 if TYPE_CHECKING:
+    from openclaw_memory.indexing.plan import SyncParts
     from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.workspace import Workspace
 
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 RECOVERY_SECONDS = 10.0
 # An index that is deleted again and again while it is read is read again so often.
 RETRIES = 20
+
+ERASE_SECONDS = 30.0  # so long after a removal a sync erases it, which writes the whole index again
 
 WATCHING = "watching"  # the name under which a store keeps the state of the watcher at work
 DELETED = "the index was deleted, and was built again"
@@ -87,6 +91,7 @@ class IndexService:
         self._doubted: set[str] = set()
         self._missing: Mapping[str, int] | None = None  # as the store says; None after a sync, until it is asked again
         self._staleness = Staleness(parts.workspace, parts.config, weakly(self.store))
+        self._unerased: tuple[int, ...] = ()  # how many vectors to keep, where texts were removed that are not erased
         self._background = Background(self._sync_quietly, parts.config.sync.interval_seconds)
         _forks.in_child(self)
         if parts.config.sync.on_open:
@@ -96,6 +101,7 @@ class IndexService:
     def after_fork(self) -> None:
         """Know of no sync and no watcher of the parent."""
         self._sync_thread = self.watcher = None
+        self._unerased = ()
 
     # --- the store -----------------------------------------------------------------------------------------------
 
@@ -155,6 +161,7 @@ class IndexService:
 
     def close(self) -> None:
         """Close the store, and end what runs in the background. Calling it twice is allowed."""
+        self._erase()
         with self._making:
             self._closed = True
             watcher, self.watcher = self.watcher, None
@@ -259,10 +266,13 @@ class IndexService:
         wait: float | None = None,
         reason: str = "manual",
         prepare: Callable[[Store], None] | None = None,
+        only_written: bool = False,
     ) -> SyncReport:
         """Sync, recovering a damaged index; see `Memory.sync`. `reason` says what asked for it, in the status.
 
-        `prepare` is called with the store first, while no other process can change it.
+        `prepare` is called with the store first, while no other process can change it. With `only_written` it is enough
+        to index the files that were written here, where all of them are known; what was removed from the index is
+        erased from its bytes a little later then.
         """
         if self.is_syncing_here:
             raise SyncBusyError("a sync is under way in this very thread: a progress callback may search, not sync")
@@ -274,6 +284,8 @@ class IndexService:
             if force:
                 self._staleness.invalidate()
             try:
+                if only_written and (indexed := self._index_written(prepare)) is not None:
+                    return indexed
                 work = partial(self._one_sync, force, progress, alone, prepare)
                 report, recovered = self._recovering(work, self._recover)
             except (Ended, KeyboardInterrupt, SystemExit):
@@ -319,9 +331,9 @@ class IndexService:
                 raise  # what a cut index holds is better than no answer: `stale` says how much that is worth
         return words
 
-    def record_write(self) -> None:
-        """Note that a file was changed here, which the index does not know yet."""
-        self._staleness.record_write()
+    def record_write(self, paths: Iterable[str] | None = None) -> None:
+        """Note that files were changed here, which the index does not know yet: those at `paths`, if that is known."""
+        self._staleness.record_write(paths)
 
     def soon(self) -> None:
         """Note that a file was changed here, and begin a sync in the background, as a search does."""
@@ -393,31 +405,64 @@ class IndexService:
         alone: bool,
         prepare: Callable[[Store], None] | None,
     ) -> SyncReport:
-        from openclaw_memory.indexing.plan import SyncParts, sync
+        from openclaw_memory.indexing.plan import sync
+
+        if prepare is not None:
+            prepare(self.store())
+        if self._doubts:
+            self._forget_doubted(self.store())
+        parts = self._parts_of_sync(force=force, progress=progress)
+        report = sync(parts, force=force, alone=alone)
+        if isinstance(parts.embedder, CircuitBreakerEmbedder) and report.embedded and report.ok:
+            parts.embedder.record_success()
+        self._unerased = ()
+        return report
+
+    def _parts_of_sync(self, *, force: bool = False, progress: Callable[[Progress], None] | None = None) -> SyncParts:
+        from openclaw_memory.indexing.plan import SyncParts
 
         parts, store = self._parts, self.store()
-        if prepare is not None:
-            prepare(store)
-        if self._doubts:
-            self._forget_doubted(store)
         embedder, trouble = parts.embedders.for_sync(store.meta(), force=force)
-        report = sync(
-            SyncParts(
-                parts.workspace,
-                store,
-                embedder,
-                parts.config,
-                trouble=trouble,
-                requested=parts.embedders.requested,
-                progress=progress,
-                priority=self.priority,
-            ),
-            force=force,
-            alone=alone,
+        return SyncParts(
+            parts.workspace,
+            store,
+            embedder,
+            parts.config,
+            trouble=trouble,
+            requested=parts.embedders.requested,
+            progress=progress,
+            priority=self.priority,
         )
-        if embedder is not None and report.embedded and report.ok:
-            embedder.record_success()
-        return report
+
+    def _index_written(self, prepare: Callable[[Store], None] | None) -> SyncReport | None:
+        """Index what was written here; None where that takes a whole sync, or has not ended well."""
+        from openclaw_memory.indexing.plan import at_paths, most_vectors
+
+        pending = self._staleness.pending()
+        known = [paths for paths in pending.values() if paths is not None]
+        if self._doubts or self._staleness.is_mistrusted or len(known) < len(pending):
+            return None
+        with suppress(CorruptIndexError, IndexReplacedError):  # which a whole sync mends
+            parts = self._parts_of_sync()
+            if prepare is not None:
+                prepare(parts.store)
+            report = at_paths(parts, chain.from_iterable(known))
+            if report is None or not report.ok or report.skipped:
+                return None
+            self._staleness.forget(pending)
+            if report.changed or report.removed:
+                self._unerased = (most_vectors(parts),)
+                self._background.request(ERASE_SECONDS)
+            return report
+        return None
+
+    def _erase(self) -> None:
+        """Erase what is left of removed texts in the bytes of the index, as a sync does at its end."""
+        for most in self._unerased:
+            with suppress(OpenClawMemoryError, OSError), self.store().lock("sync", 0) as alone:
+                if alone:
+                    self.store().prune(most)
+        self._unerased = ()
 
     def _note(self, name: str, record: str, *, exists: bool = False) -> None:
         """Store a note for other processes, if the index exists (a sync has just seen it) and can be written."""

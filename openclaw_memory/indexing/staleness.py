@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from openclaw_memory import _forks
@@ -20,6 +20,7 @@ LOOK_SHARE = 0.05
 LONG_LOOK_SECONDS = 0.05
 # What a sync left as it was (a service is down, a file is unreadable) is not asked for again before.
 PATIENCE_SECONDS = 60.0
+MOST_PENDING = 1000  # changes whose paths are kept: of more, a sync looks at all files
 NOTHING_YET = "nothing is indexed yet: sync the memory"
 BUILDING = "the index is being built: files that it does not hold yet are not found"
 
@@ -32,18 +33,32 @@ class Staleness:
         self._lock = _forks.lock()
         self._mistrusted = False  # whatever the stamps say, since that time
         self._mistrusted_at = 0.0
-        self._written = self._covered = 0  # changes made here, and how many of them the last sync has seen
-        self._written_at = 0.0
+        self._written, self._written_at = 0, 0.0  # how many changes were made here, and when
+        self._pending: dict[int, tuple[str, ...] | None] = {}  # those that no sync has seen, and the paths if known
         self._looked, self._look_seconds = float("-inf"), 0.0
         self._changed: Mapping[str, object] = {}  # files that differ, with their stamps
         self._left: Mapping[str, object] = {}  # those that the last sync could not index, and will not as they are
         self._asked: tuple[object, float] = (None, float("-inf"))  # what a sync was asked to catch up with, and when
 
-    def record_write(self) -> None:
-        """Note that a file was changed here, which the index does not know yet."""
+    def record_write(self, paths: Iterable[str] | None = None) -> None:
+        """Note that files were changed here, which the index does not know yet: those at `paths`, if that is known."""
         with self._lock:
             self._written += 1
             self._written_at = time.time()
+            self._pending[self._written] = None if paths is None else tuple(paths)
+            if len(self._pending) > MOST_PENDING:
+                self._pending = {self._written: None}
+
+    def pending(self) -> Mapping[int, tuple[str, ...] | None]:
+        """Return the changes made here that no sync has seen, by number, each with its paths; None: some file's."""
+        with self._lock:
+            return dict(self._pending)
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Note that the index knows these changes now."""
+        with self._lock:
+            for number in numbers:
+                self._pending.pop(number, None)
 
     @property
     def written(self) -> int:
@@ -53,13 +68,19 @@ class Staleness:
     def record_sync(self, report: SyncReport, written: int) -> None:
         """Note that a sync has ended, which saw the first `written` of the changes made here."""
         self._mistrusted, self._mistrusted_at = not report.ok, time.time()
-        self._covered, self._changed, self._left = written, {}, {}
+        self.forget([number for number in self.pending() if number <= written])
+        self._changed, self._left = {}, {}
         if report.ok and not report.skipped:
             return
         with suppress(OpenClawMemoryError, OSError):  # what cannot be looked at now is looked at by the next search
             self._compare()
             self._left = self._changed if report.ok else {}
             self._asked = (self._wish(), time.monotonic())
+
+    @property
+    def is_mistrusted(self) -> bool:
+        """Whether the latest sync here has not ended well."""
+        return self._mistrusted
 
     def invalidate(self) -> None:
         """Count the index as behind until a sync ends well."""
@@ -73,9 +94,9 @@ class Staleness:
         """Return whether anything is known to be missing in the index; another process may have added it since."""
         if self._mistrusted and self._done_elsewhere_since(self._mistrusted_at):
             self._mistrusted, self._changed = False, {}
-        if self._written != self._covered and self._done_elsewhere_since(self._written_at):
-            self._covered = self._written
-        return self._mistrusted or self._written != self._covered or bool(self._news())
+        if self._pending and self._done_elsewhere_since(self._written_at):
+            self.forget(self.pending())
+        return self._mistrusted or bool(self._pending) or bool(self._news())
 
     def look(self) -> bool:
         """Compare the stamps of the files again, as often as that costs a twentieth of the time.

@@ -46,6 +46,7 @@ def request_for(
     source: Source | None,
     fusion: Fusion,
     named: Callable[[str], bool] | None = None,
+    passes: Callable[[str], bool] | None = None,
 ) -> CandidateRequest:
     """Return what to ask of the store for a query; without its `vector`, keywords alone.
 
@@ -56,6 +57,7 @@ def request_for(
         source: The one source to search, or None for all.
         fusion: Picks the best chunks; see `fusion_of`.
         named: Returns whether the query names the file of a path.
+        passes: Returns whether the file of a path counts; None if all do.
     """
     wanted = max(rules.candidates, 4 * rules.max_results)
     return CandidateRequest(
@@ -70,6 +72,7 @@ def request_for(
         counted=query.stems,
         choose=lambda hits: [chunk_id for one in hits for chunk_id in _wanted(one, rules, fusion)],
         named=named,
+        passes=passes,
     )
 
 

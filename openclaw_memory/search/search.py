@@ -5,6 +5,7 @@ query -> candidates (keyword and vector search, fused) -> passages (lines or chu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from openclaw_memory.config import SearchConfig
@@ -30,6 +31,7 @@ def search(
     max_share: float = 1.0,
     now: datetime | None = None,
     explain: bool = False,
+    passes: Callable[[str], bool] | None = None,
 ) -> SearchResults:
     """Return the results for `query`, best first; none for a blank query.
 
@@ -46,13 +48,14 @@ def search(
             leave places over.
         now: The moment, with a time zone, from which the age of a note is counted.
         explain: Whether the `parts` of a result hold every feature of its best line.
+        passes: Returns whether the file of a path counts; None if all do.
 
     Returns:
         At most `rules.max_results` results.
     """
     parsed = parse_query(query)
     fusion = fusion_of(parsed, rules)
-    found, reason = _candidates(parsed, store, embedder, rules, source, fusion)
+    found, reason = _candidates(parsed, store, embedder, rules, source, fusion, passes)
     parsed = weighed(parsed, found.frequencies, found.chunk_count)
     chunks = {stored.id: stored for stored in found.chunks}
     candidates = [candidate for hits in found.hits for candidate in fuse(hits, chunks, fusion)]
@@ -97,7 +100,13 @@ def _share_a_line(one: SearchResult, other: SearchResult) -> bool:
 
 
 def _candidates(
-    query: Query, store: Store, embedder: Embedder | None, rules: SearchConfig, source: Source | None, fusion: Fusion
+    query: Query,
+    store: Store,
+    embedder: Embedder | None,
+    rules: SearchConfig,
+    source: Source | None,
+    fusion: Fusion,
+    passes: Callable[[str], bool] | None,
 ) -> tuple[Candidates, str | None]:
     """Return what the store found, and why keywords alone were searched where the embedder failed."""
     named = file_matcher(query.text)
@@ -105,7 +114,7 @@ def _candidates(
         vector = None
         if query.terms and embedder is not None and (vector := embedder.embed_query(query.text)) is None:
             raise EmbedderError(f"{embedder.provider} {embedder.model} returned None instead of a vector for the query")
-        return store.candidates(request_for(query, vector, rules, source, fusion, named)), None
+        return store.candidates(request_for(query, vector, rules, source, fusion, named, passes)), None
     except EmbedderError as error:
-        found = store.candidates(request_for(query, None, rules, source, fusion, named))
+        found = store.candidates(request_for(query, None, rules, source, fusion, named, passes))
         return found, f"the embedder failed, so keywords alone were searched: {error}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory.store import schema, vector_cache
 from openclaw_memory.store.connection import fetch
-from openclaw_memory.types import Chunk, ChunkRow, Hit, Source, StoredChunk
+from openclaw_memory.types import Chunk, ChunkRow, FileRecord, Hit, Source, StoredChunk
 
 if TYPE_CHECKING:
     import apsw
@@ -48,15 +48,19 @@ BY_ID = f"{STORED} WHERE document_vectors.id IN (SELECT value FROM json_each(?))
 BY_PATH = f"{STORED} JOIN models ON models.id = model_id WHERE path = ? AND identity = ? ORDER BY document_vectors.id"
 
 
-def add(db: apsw.Connection, path: str, rows: Iterable[ChunkRow]) -> None:
-    """Add the rows of a file that have an identity; `rows.add_file` adds the others."""
-    wanted = [row for row in rows if row.identity is not None and row.vector_key is not None]
+def add(db: apsw.Connection, files: Iterable[tuple[FileRecord, Iterable[ChunkRow]]]) -> None:
+    """Add the rows of files that have an identity; `rows.add_files` adds the others."""
+    wanted = [
+        (row.identity, row.vector_key, record.path)
+        for record, rows in files
+        for row in rows
+        if row.identity is not None and row.vector_key is not None
+    ]
     if wanted:
         make(db)
-    for row in wanted:
-        model_id = vector_cache.add_model(db, str(row.identity))
-        db.execute(ADD, (model_id, vector_cache.digest(str(row.vector_key)), path))
-    if wanted:
+        models = {identity: vector_cache.add_model(db, identity) for identity in {one[0] for one in wanted}}
+        keyed = ((models[identity], vector_cache.digest(key), path) for identity, key, path in wanted)
+        db.executemany(ADD, keyed)
         changed(db)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.errors import IndexReplacedError, StoreError
 from openclaw_memory.store.connection import damaged, fetch
-from openclaw_memory.store.schema import CHUNK_IDS
+from openclaw_memory.store.schema import CHUNK_IDS, SCHEMA_VERSION, make_document_indexes
 from openclaw_memory.store.secret import secret
 from openclaw_memory.store.signature import ROW as SIGNATURE
 from openclaw_memory.types import SOURCES, Chunk, ChunkRow, FileRecord, IndexMeta, StoredChunk
@@ -37,7 +37,14 @@ checksum
 ALL = f"SELECT {COLUMNS} FROM chunks LEFT JOIN files ON files.id = chunks.file_id"
 CHECKSUM_BYTES = 8  # what an INTEGER of SQLite holds: a text that was altered passes once in 2**64
 MOST_NAMED = 10  # as many as SQLite's own check is asked for
-FILE_COLUMNS = ("path", "source", "hash", "size", "mtime_ns", "inode", "checked_ns", "lacks", "ctime_ns")
+FILE_COLUMNS = (
+    "path", "source", "hash", "size", "mtime_ns", "inode", "checked_ns", "lacks", "ctime_ns", "doc_id", "part_of",
+)  # fmt: skip
+WANTED_FILES = {
+    "paths": "WHERE path IN (SELECT value FROM json_each(?))",
+    "ids": "WHERE doc_id IN (SELECT value FROM json_each(?))",
+    "part_of": "WHERE part_of = ?",
+}
 CHUNKS = f"""
 SELECT {COLUMNS} FROM json_each(?) AS wanted
 CROSS JOIN chunks ON chunks.id = wanted.value
@@ -54,7 +61,7 @@ CONDITIONS = {
     "not in": FIELD.format(compared="NOT IN (SELECT atom FROM json_each(?))"),
 }
 JSON_TYPES = {"text": "'text'", "number": "'integer', 'real'", "bool": "'true', 'false'"}
-ADD_FILE = f"INSERT INTO files ({', '.join(FILE_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+ADD_FILE = f"INSERT INTO files ({', '.join(FILE_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 STAMP = """
 UPDATE files SET hash = ?3, size = ?4, mtime_ns = ?5, inode = ?6, checked_ns = ?7, lacks = ?8, ctime_ns = ?9
 WHERE path = ?1
@@ -129,9 +136,15 @@ def finish(db: apsw.Connection, build: str) -> None:
     db.execute(FINISH, (META_KEY, build))
 
 
-def files(db: apsw.Connection) -> dict[str, FileRecord]:
-    """Return every file by its path."""
-    records = [_record(db, row) for row in fetch(db, f"SELECT {', '.join(FILE_COLUMNS)} FROM files ORDER BY path")]
+def files(db: apsw.Connection, by: str = "", wanted: str = "") -> dict[str, FileRecord]:
+    """Return files by their paths: all of them, or those that are `wanted` by a name of `WANTED_FILES`."""
+    which, values = (WANTED_FILES[by], (wanted,)) if by else ("", ())
+    is_older = fetch(db, "PRAGMA user_version") != [(SCHEMA_VERSION,)]
+    if is_older and by in {"ids", "part_of"}:
+        return {}
+    columns = ", ".join(FILE_COLUMNS[:-2] if is_older else FILE_COLUMNS)
+    found = fetch(db, f"SELECT {columns} FROM files {which} ORDER BY path", values)
+    records = [_record(db, row) for row in found]
     return {record.path: record for record in records}
 
 
@@ -165,12 +178,20 @@ def file_chunks(db: apsw.Connection, path: str) -> list[StoredChunk]:
     return chunks(db, (chunk_id for (chunk_id,) in fetch(db, CHUNKS_OF, (path,))))
 
 
-def add_file(
-    db: apsw.Connection, record: FileRecord, rows: Sequence[ChunkRow], vector_ids: Mapping[str, int | None]
-) -> range:
-    """Add a file and its chunks, and return their ids: consecutive, and never used before."""
-    db.execute(ADD_FILE, _columns(record))
-    return add_chunks(db, db.last_insert_rowid(), record, list(enumerate(rows)), vector_ids)
+def add_files(
+    db: apsw.Connection,
+    files: Sequence[tuple[FileRecord, Sequence[ChunkRow]]],
+    vector_ids: Mapping[str, int | None],
+) -> list[int]:
+    """Add files with their chunks, not the rows with an identity; return the ids of the chunks."""
+    if any(record.doc_id is not None for record, _ in files):
+        make_document_indexes(db)
+    keyed, first, added = hasher(), last_id(db) + 1, list[int]()
+    for record, rows in files:
+        db.execute(ADD_FILE, (*_columns(record), record.doc_id, record.part_of))
+        own = list(enumerate(row for row in rows if row.identity is None))
+        added += add_chunks(db, db.last_insert_rowid(), record, own, vector_ids, first + len(added), keyed)
+    return added
 
 
 def add_chunks(
@@ -179,11 +200,11 @@ def add_chunks(
     record: FileRecord,
     rows: Sequence[tuple[int, ChunkRow]],
     vector_ids: Mapping[str, int | None],
+    first: int,
+    keyed: blake2b,
 ) -> range:
-    """Add chunks, each with its ordinal, to a file; return their ids, which were never used before."""
-    first = last_id(db) + 1
+    """Add chunks, each with its ordinal, to a file; return their ids: consecutive from `first`, never used before."""
     ids = range(first, first + len(rows))
-    keyed = hasher()
     columns = (
         _chunk_columns(keyed, file_id, record, one, *row, vector_ids) for one, row in zip(ids, rows, strict=True)
     )
@@ -255,7 +276,8 @@ def extend_file(
     db.executemany("DELETE FROM chunk_terms WHERE rowid = ?", ((chunk_id,) for chunk_id, _ in same))
     _add_terms(db, same)
     stamp_files(db, [record])
-    return removed, lost, list(add_chunks(db, file_id, record, placed[len(same) :], vector_ids))
+    added = add_chunks(db, file_id, record, placed[len(same) :], vector_ids, last_id(db) + 1, keyed)
+    return removed, lost, list(added)
 
 
 def note(db: apsw.Connection, name: str, text: str) -> bool:
@@ -312,7 +334,8 @@ def _record(db: apsw.Connection, row: tuple[Any, ...]) -> FileRecord:
     record = FileRecord(path, source, digest.hex() if isinstance(digest, bytes) else digest, *rest)
     numbers = (record.size, record.mtime_ns, record.inode, record.checked_ns, record.ctime_ns)
     sound = isinstance(path, str) and isinstance(record.hash, str) and set(map(type, numbers)) == {int}
-    if source not in SOURCES or not sound or not isinstance(record.vectors_missing, str | None):
+    texts = (record.vectors_missing, record.doc_id, record.part_of)
+    if source not in SOURCES or not sound or not all(isinstance(text, str | None) for text in texts):
         raise damaged(db.filename, f"the record of {record.path!r} is odd")
     return record
 

@@ -13,7 +13,7 @@ from openclaw_memory.store.connection import APPLICATION_ID, damaged, fetch, is_
 if TYPE_CHECKING:
     import apsw
 
-SCHEMA_VERSION = 6  # raise it whenever schema.sql changes; the file's `user_version` says which one its tables have
+SCHEMA_VERSION = 7  # raise it whenever schema.sql changes; the file's `user_version` says which one its tables have
 WRITE_VERSION = 18  # the byte that says which versions of SQLite may write: 1, or 2 with a write-ahead log
 DERIVED = ("term_counts", "chunk_terms", "chunks", "document_vectors", "files")  # all but meta and the cache of vectors
 META_VERSION = "SELECT value ->> '$.schema_version' FROM meta WHERE key = 'memory_index_meta_v1'"
@@ -90,10 +90,17 @@ def make_document_rows(db: apsw.Connection) -> None:
     fetch(db, _text("document_rows.sql"))
 
 
+def make_document_indexes(db: apsw.Connection) -> None:
+    """Make the indexes by which documents are found, unless they are there."""
+    if not fetch(db, "SELECT 1 FROM sqlite_schema WHERE name = 'files_by_document'"):
+        fetch(db, _text("document_indexes.sql"))
+
+
 @cache
 def statements() -> frozenset[str]:
     """Return the statements by which this version makes tables and indexes, as SQLite keeps them."""
-    bare = (_text("schema.sql") + _text("document_rows.sql")).replace("IF NOT EXISTS ", "")
+    files = ("schema.sql", "document_rows.sql", "document_indexes.sql")
+    bare = "".join(map(_text, files)).replace("IF NOT EXISTS ", "")
     return frozenset(part[part.index("CREATE ") :] for part in bare.split(";\n") if "CREATE " in part)
 
 

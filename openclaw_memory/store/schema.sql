@@ -20,7 +20,9 @@ CREATE TABLE files (
   inode INTEGER NOT NULL,
   checked_ns INTEGER NOT NULL,
   lacks TEXT, -- why some of its chunks have no vectors yet; NULL when they have all
-  ctime_ns INTEGER NOT NULL
+  ctime_ns INTEGER NOT NULL,
+  doc_id TEXT, -- of the document in it; NULL for any other file
+  part_of TEXT -- the id of what that document is a part of
 );
 
 -- AUTOINCREMENT: an id is never used twice, so that an old hit cannot come to name another chunk.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -66,6 +67,10 @@ if TYPE_CHECKING:
 
     from openclaw_memory.types import Matrix, Vector
 
+PATHS_OF = """
+SELECT chunks.id, files.path FROM json_each(?) AS wanted
+CROSS JOIN chunks ON chunks.id = wanted.value CROSS JOIN files ON files.id = file_id
+"""
 HAS_SOURCE = "SELECT 1 FROM files WHERE source = ? LIMIT 1"
 
 
@@ -303,10 +308,20 @@ class SqliteStore:
             shadow.copy(source, live)
             shadow.settle(live)
 
-    def files(self) -> Mapping[str, FileRecord]:
-        """Return every indexed file by its path."""
+    def files(
+        self,
+        paths: Iterable[str] | None = None,
+        *,
+        ids: Iterable[str] | None = None,
+        part_of: str | None = None,
+    ) -> Mapping[str, FileRecord]:
+        """Return indexed files by their paths: all, or those with these paths, ids, or of which they are a part."""
         with self._connections.read() as db:
-            return rows.files(db)
+            if part_of is not None:
+                return rows.files(db, "part_of", part_of)
+            if ids is not None:
+                return rows.files(db, "ids", json.dumps(list(ids)))
+            return rows.files(db) if paths is None else rows.files(db, "paths", json.dumps(list(paths)))
 
     def replace_files(
         self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow] | None]], made_for: IndexMeta | None = None
@@ -323,14 +338,13 @@ class SqliteStore:
             rows.stamp_files(db, [record for record, chunks in files if chunks is None])
             new = [(record, chunks) for record, chunks in files if chunks is not None]
             dims, vector_ids = self._vector_ids(db, [row for _, chunks in new for row in chunks], made_for)
-            said = rows.said_in(db, [record.path for record, _ in new])
-            document_rows.remove(db, [record.path for record, _ in new])
-            _, removed, lost = rows.remove_files(db, [record.path for record, _ in new])
+            there = rows.files(db, "paths", json.dumps([record.path for record, _ in new]))
+            said = rows.said_in(db, there)
+            document_rows.remove(db, there)
+            _, removed, lost = rows.remove_files(db, there)
             vector_cache.retire(db, lost.difference(vector_ids.values()))
-            added: list[int] = []
-            for record, chunks in new:
-                added += rows.add_file(db, record, [row for row in chunks if row.identity is None], vector_ids)
-                document_rows.add(db, record.path, chunks)
+            added = rows.add_files(db, new, vector_ids)
+            document_rows.add(db, new)
             self._update_codes(db, dims, removed, added)
             if new:
                 erasure.note(db, erase=not said <= rows.said_by(row for _, chunks in new for row in chunks))
@@ -442,6 +456,7 @@ class SqliteStore:
                 chunk_count=_count(db, "SELECT count(*) FROM chunks"),
                 sources=[source for source in SOURCES if fetch(db, HAS_SOURCE, (source,))],
                 paths=lambda: [path for (path,) in fetch(db, "SELECT path FROM files")],
+                paths_of=lambda ids: dict(fetch(db, PATHS_OF, (json.dumps(ids),))),
             )
 
     def search_text(

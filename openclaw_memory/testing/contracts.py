@@ -151,6 +151,14 @@ def _check_files(store: Store) -> None:
     without = replace(_made_record("memory/without.md"), vectors_missing="the service was down")
     store.replace_files([(without, [_made_row(1, "keyless")])])
     assert store.files()["memory/without.md"] == without, "replace_files must keep what a file lacks"
+    documents = [replace(_made_record(f"memory/notes/{n}.md"), doc_id=f"d{n % 2}", part_of="whole") for n in range(3)]
+    store.replace_files([(record, []) for record in documents])
+    named = {record.path: record for record in documents}
+    assert store.files(list(named)[:1]) == {documents[0].path: documents[0]}, "files must name the paths asked for"
+    assert [*store.files(ids=["d0", "none"])] == [documents[0].path, documents[2].path], "files must be found by id"
+    assert store.files(part_of="whole") == named, "files must be found by what they are a part of"
+    assert (dict(store.files([])), dict(store.files(ids=[]))) == ({}, {}), "none is named: none must be returned"
+    assert store.remove_files(named) == 3, "documents are removed as any other file"
     assert store.remove_files(["memory/without.md"]) == 1, "a file that lacks vectors is removed as any other"
     assert "memory/unknown.md" not in store.files(), "without rows, no file must be added"
     assert len(_ids_of(store, "memory/0.md")) == 5, "without rows, the chunks must stay"

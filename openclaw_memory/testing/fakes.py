@@ -245,9 +245,11 @@ class InMemoryStore:
             paths = {record.path for record, rows in files if rows is not None}
             state.drop([at for at, one in state.entries.items() if one.stored.path in paths])
             for record, rows in files:
-                if rows is not None or record.path in state.files:
+                if rows is not None:
                     state.files[record.path] = record
-                    state.add(record, rows or ())
+                    state.add(record, rows)
+                elif (old := state.files.get(record.path)) is not None:
+                    state.files[record.path] = replace(record, doc_id=old.doc_id, part_of=old.part_of)
 
     def extend_file(
         self, record: FileRecord, chunks: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
@@ -381,8 +383,21 @@ class InMemoryStore:
     def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
         return [one.stored for one in self.state.rows(identity) if one.stored.path == path]
 
-    def files(self) -> Mapping[str, FileRecord]:
-        return dict(sorted(self.state.files.items()))
+    def files(
+        self,
+        paths: Iterable[str] | None = None,
+        *,
+        ids: Iterable[str] | None = None,
+        part_of: str | None = None,
+    ) -> Mapping[str, FileRecord]:
+        named, known = None if paths is None else set(paths), None if ids is None else set(ids)
+        return {
+            path: record
+            for path, record in sorted(self.state.files.items())
+            if (named is None or path in named)
+            and (known is None or record.doc_id in known)
+            and (part_of is None or record.part_of == part_of)
+        }
 
     def identities(self) -> Mapping[str, tuple[int, int]]:
         state = self.state

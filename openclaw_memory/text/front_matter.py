@@ -24,6 +24,7 @@ MAX_DEPTH = 64  # of values in values: what is nested deeper could not be read a
 # The field that says whose vector came with a document, and in it the vector itself, float32 in base64, where nothing
 # could make it again.
 EMBEDDING, MODEL, VECTOR = "embedding", "model", "vector"
+PART_OF = "part_of"  # the field that names what the document is a part of, such as the file that a node was cut from
 SHOWN_VECTOR = "…"  # what is shown in its place: thousands of characters that say nothing
 
 _OPENING = re.compile(r"---\r?\nopenclaw_memory:[^\n]*(?:\n|\Z)")

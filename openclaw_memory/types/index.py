@@ -96,6 +96,8 @@ class FileRecord:
         checked_ns: When its content was last read, by the wall clock.
         vectors_missing: Why some of its rows have no vectors yet, or None when all have.
         ctime_ns: When anything about it was last changed, by the system's own stamp; 0 if unknown.
+        doc_id: The id of the document in it, or None for any other file.
+        part_of: The id of what that document is a part of, or None.
     """
 
     path: str
@@ -107,6 +109,8 @@ class FileRecord:
     checked_ns: int
     vectors_missing: str | None = None
     ctime_ns: int = 0
+    doc_id: str | None = None
+    part_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +222,7 @@ class CandidateRequest:
         choose: Picks from the hits of all sources the ids of the chunks to return.
         named: Returns whether the file of a path is wanted because the query names it; None if no file is.
         where: A filter on the metadata of chunks.
+        passes: Returns whether chunks of the file at a path count; None if all do. Several times as many are looked at.
     """
 
     terms: Sequence[str]
@@ -232,6 +237,7 @@ class CandidateRequest:
     choose: Callable[[Sequence[SourceHits]], Iterable[int]] = _nothing
     named: Callable[[str], bool] | None = None
     where: Where | None = None
+    passes: Callable[[str], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)

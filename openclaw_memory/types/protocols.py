@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -140,8 +142,20 @@ class Store(Protocol):
         """Return a read-only view of this store as it is now, for a `with` block; later writes are not seen in it."""
         ...
 
-    def files(self) -> Mapping[str, FileRecord]:
-        """Return the record of every indexed file, by path."""
+    def files(
+        self,
+        paths: Iterable[str] | None = None,
+        *,
+        ids: Iterable[str] | None = None,
+        part_of: str | None = None,
+    ) -> Mapping[str, FileRecord]:
+        """Return the records of indexed files, by path: of all of them, or of those that one argument names.
+
+        Args:
+            paths: The paths of files.
+            ids: The ids of documents; several files have the same one where a person has copied one.
+            part_of: What documents are parts of.
+        """
         ...
 
     def replace_files(
@@ -153,7 +167,7 @@ class Store(Protocol):
 
         Args:
             files: Each file with its new rows, in order. None keeps the rows: only the record of a file that is
-                indexed is updated, and any other file is left out.
+                indexed is updated, and any other file is left out. What document it holds is then as before.
             made_for: What the rows were made for.
 
         Raises:
@@ -374,6 +388,7 @@ def gather_candidates(
     chunk_count: int,
     sources: Iterable[Source],
     paths: Callable[[], Iterable[str]],
+    paths_of: Callable[[Sequence[int]], Mapping[int, str]] | None = None,
 ) -> Candidates:
     """Answer a request through the other methods of a store: an implementation of `Store.candidates`.
 
@@ -384,6 +399,7 @@ def gather_candidates(
         chunk_count: How many chunks the store holds.
         sources: The sources that hold files.
         paths: Returns the path of every indexed file; called only where the request names files.
+        paths_of: Returns the paths of chunks by their ids, sooner than `Store.chunks`, which is asked by default.
 
     Returns:
         What was found.
@@ -398,24 +414,49 @@ def gather_candidates(
     held: list[Source] = [source for source in SOURCES if source in set(sources)]
     # One source alone needs no filter, which costs time.
     wanted: Sequence[Source | None] = held if request.source is None and len(held) > 1 else [request.source]
-    hits = [_hits(store, request, source) for source in wanted] if request.terms else []
-    filters = conditions(request.where)
-    files = [store.file_chunks(path) for path in paths() if request.named(path)] if request.named else []
+    paths_of = paths_of or (lambda ids: {stored.id: stored.path for stored in store.chunks(ids)})
+    hits = [_hits(store, request, source, paths_of) for source in wanted] if request.terms else []
+    filters, passes = conditions(request.where), request.passes or bool
+    named_paths = [path for path in paths() if request.named(path) and passes(path)] if request.named else []
+    files = [store.file_chunks(path) for path in named_paths]
     named = [file for file in files if all(matches(stored.chunk.metadata, filters) for stored in file)]
     return Candidates(hits, store.chunks(request.choose(hits)), frequencies, chunk_count, named)
 
 
-def _hits(store: Store, request: CandidateRequest, source: Source | None) -> SourceHits:
+# Where not all files pass, so many times as many chunks are looked at first. Of each further chunk keyword search needs
+# to read little, vector search several kB.
+_WIDER_TEXT, _WIDER_VECTOR = 6, 3
+
+
+def _hits(
+    store: Store,
+    request: CandidateRequest,
+    source: Source | None,
+    paths_of: Callable[[Sequence[int]], Mapping[int, str]],
+) -> SourceHits:
     from openclaw_memory.types.index import SourceHits
 
-    where = request.where
-    found = store.search_text(request.terms, request.text_hits, match=request.match, source=source, where=where)
+    where, passes = request.where, request.passes
+
+    def passing(search: Callable[[int], list[Hit]], k: int, wider: int) -> list[Hit]:
+        if passes is None:
+            return search(k)
+        found = search(wider * k)
+        paths = paths_of([hit.chunk_id for hit in found])
+        return list(islice((hit for hit in found if passes(paths.get(hit.chunk_id, ""))), k))
+
+    def by_words(match: Literal["any", "all"]) -> list[Hit]:
+        search = partial(store.search_text, request.terms, match=match, source=source, where=where)
+        return passing(search, request.text_hits, _WIDER_TEXT)
+
+    found = by_words(request.match)
     if request.match == "all" and len(found) < request.enough:
-        found = [*store.search_text(request.terms, request.text_hits, match="any", source=source, where=where), *found]
+        found = [*by_words("any"), *found]
     text = {hit.chunk_id: hit.score for hit in found}
     if request.vector is None:
         return SourceHits(text, None)
-    near = store.search_vector(request.vector, request.vector_hits, source=source, where=where)
+    by_vector = partial(store.search_vector, request.vector, source=source, where=where)
+    near = passing(by_vector, request.vector_hits, _WIDER_VECTOR)
     vector = {hit.chunk_id: hit.score for hit in near}
     if text and not vector:  # no chunk has a vector yet, or that of the query is zero
         return SourceHits(text, None)

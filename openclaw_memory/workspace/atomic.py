@@ -236,18 +236,20 @@ def replace_files(base: str, folder: Sequence[str], files: Sequence[tuple[str, b
             _flush(descriptor, "/".join((*folder, *(name for name, _, _ in files[-1:]))))
 
 
-def remove_file(base: str, parts: Sequence[str], seen: os.stat_result) -> None:
-    """Remove the file at `parts` below the trusted folder `base`, which still is what was seen; call it in `locked`.
+def remove_files(base: str, folder: Sequence[str], files: Sequence[tuple[str, os.stat_result]]) -> None:
+    """Remove files of one folder below the trusted `base`: name, and what was seen, of each. Call it in `locked`.
 
     Raises:
-        WriteError: it is no longer the one that was seen.
-        OSError: it cannot be removed.
+        WriteError: One is no longer what was seen. Those before it are removed.
+        OSError: One cannot be removed.
     """
-    with _folder(base, parts[:-1]) as (folder, prefix):
-        _check_unchanged(prefix + parts[-1], folder, seen, "/".join(parts))
-        os.unlink(prefix + parts[-1], dir_fd=folder)
-        if folder is not None:
-            _flush(folder, "/".join(parts))
+    with _folder(base, folder) as (descriptor, prefix):
+        for name, seen in files:
+            path = "/".join((*folder, name))
+            _check_unchanged(prefix + name, descriptor, seen, path)
+            os.unlink(prefix + name, dir_fd=descriptor)
+        if descriptor is not None:
+            _flush(descriptor, "/".join((*folder, *(name for name, _ in files[-1:]))))
 
 
 def _put(folder: int | None, prefix: str, name: str, data: bytes, seen: os.stat_result | None, path: str) -> None:
@@ -271,8 +273,9 @@ def _sweep(folder: int | None, prefix: str) -> None:
     """Remove what an earlier writer left unfinished. What cannot be removed does no harm and stays."""
     with suppress(OSError):
         names = os.listdir(prefix or "." if folder is None else folder)
-        for name in filter(_UNFINISHED_NAME.fullmatch, names):
-            os.unlink(prefix + name, dir_fd=folder)
+        for name in names:
+            if name.startswith(".") and _UNFINISHED_NAME.fullmatch(name):
+                os.unlink(prefix + name, dir_fd=folder)
 
 
 def flush_folder(base: str, parts: Sequence[str], path: str) -> None:

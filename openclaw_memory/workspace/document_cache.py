@@ -114,9 +114,14 @@ class DocumentCache:
         """Return what `load` returns, or None if there is no readable file: a search goes on with the others."""
         try:
             seen = self.load(path)
-        except (NotFoundError, WorkspaceError):
+        except (NotFoundError, PathNotAllowedError, WorkspaceError):
             return None
         return seen if seen.is_text else None
+
+    def peek(self, path: str) -> CachedDocument | None:
+        """Return what `try_load` returned last, even if the file has changed since."""
+        kept = self._kept.get(path)
+        return kept[2] if kept is not None else self.try_load(path)
 
     def listed(self, path: str, info: os.stat_result) -> Listed:
         """Return the part of `load` that is kept of every file.

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import cache as cached
-from functools import partial
 from hashlib import sha256
 from itertools import count
 from pathlib import Path, PurePosixPath
@@ -26,7 +25,7 @@ from openclaw_memory.text.front_matter import EMBEDDING, Embedding, FrontMatter,
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.workspace.atomic import (
     make_folders,
-    remove_file,
+    remove_files,
     replace_files,
     writing,
 )
@@ -55,15 +54,32 @@ class Fields(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """What has to be known of the documents that are there to write others.
+
+    `paths` are the files of those that were asked for, by their ids, `models` whose vectors came with any document, and
+    `names` those of all files in the folder of documents, without their endings, as a disk that ignores case compares
+    them. `is_followed` says that the index knows all of them.
+    """
+
+    paths: Mapping[str, Sequence[str]]
+    models: AbstractSet[tuple[str, int]]
+    names: AbstractSet[str]
+    is_followed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Upserted:
     """The paths of documents by their ids, and which of the files were changed; true if any was.
 
-    `embeddings` are what the files say of the vectors that came with them, by path.
+    `embeddings` are what the files say of the vectors that came with them, by path. `was_followed` says that the index
+    knew all documents before.
     """
 
     paths: Mapping[str, str]
     changed: Sequence[str]
     embeddings: Mapping[str, Embedding]
+    was_followed: bool
 
     def __bool__(self) -> bool:
         return bool(self.changed)
@@ -128,10 +144,10 @@ def upsert(
     root: Path,
     rules: FilesConfig,
     documents: Mapping[str, tuple[Mapping[str, Any], str]],
-    cache: DocumentCache,
+    look: Callable[[Iterable[str]], Whereabouts],
     vectors: tuple[str, int] | None = None,
 ) -> Upserted:
-    """Write documents by their keys, in the files that have them or in new ones.
+    """Write documents by their keys, in the files that have them or in new ones; `look` says where these are.
 
     If a person's file has the name of a new one, the document gets another name. `vectors` is the model whose vectors
     come with these documents, and their dimensions.
@@ -142,32 +158,33 @@ def upsert(
     """
     names = {key: path_of(key) for key in documents}
     with writing(root, DOCUMENTS_FOLDER):
-        there = paths_by_id(root, rules, cache, documents)
+        there = look(documents)
         if vectors is not None:
-            _check_comparable(vectors, root, rules, cache)
-        taken = cached(partial(_names_taken, root))
+            _check_comparable(vectors, there.models)
+        taken: set[str] = set()
         placed: list[Fields] = []
         for key, (fields, text) in documents.items():
             collection, doc_id = parts_of(key)
-            path = there[key][0] if key in there else _free(names[key], taken)
+            known = there.paths.get(key)
+            path = known[0] if known else _free(names[key], there.names, taken)
             own = {"collection": collection} if collection else {}
             placed.append(Fields(path, {"id": doc_id, **own, **fields}, text))
         paths = {key: one.path for key, one in zip(documents, placed, strict=True)}
         embeddings: dict[str, Embedding] = {}
-        return Upserted(paths, _write(root, rules, placed, embeddings), embeddings)
+        return Upserted(paths, _write(root, rules, placed, embeddings), embeddings, there.is_followed)
 
 
 def remove(root: Path, rules: FilesConfig, paths: Iterable[str]) -> list[str]:
     """Remove documents; return the paths of those that existed.
 
     Raises:
-        PathNotAllowedError: A path is that of a person's file, which is not touched; those before it are removed.
+        PathNotAllowedError: A path is that of a person's file: nothing was removed.
         WriteError: A file could not be removed.
     """
-    removed: list[str] = []
     places = [_own_place(root, rules, path) for path in paths]
     if not places:
-        return removed
+        return []
+    planned: dict[tuple[str, ...], dict[str, os.stat_result]] = {}
     with writing(root, places[0].path):
         for place in places:
             file = _file(place, rules)
@@ -175,9 +192,10 @@ def remove(root: Path, rules: FilesConfig, paths: Iterable[str]) -> list[str]:
                 continue
             if file.content is None:
                 raise _not_ours(place.path, "removed")
-            remove_file(place.base, place.parts, file.info)
-            removed.append(place.path)
-    return removed
+            planned.setdefault(place.parts[:-1], {})[place.parts[-1]] = file.info
+        for folder, files in planned.items():
+            remove_files(str(root), folder, list(files.items()))
+    return ["/".join((*folder, name)) for folder, files in planned.items() for name in files]
 
 
 def below(
@@ -285,10 +303,9 @@ def _with_embedding(fields: Mapping[str, Any], text: str, old: FrontMatter) -> M
     return {**fields, EMBEDDING: old.fields[EMBEDDING]} if says_nothing or is_shown else fields
 
 
-def _check_comparable(vectors: tuple[str, int], root: Path, rules: FilesConfig, cache: DocumentCache) -> None:
+def _check_comparable(vectors: tuple[str, int], there: AbstractSet[tuple[str, int]]) -> None:
     model, dims = vectors
-    listed = (cache.listed(path, info).vectors for path, info in notes_below(root, DOCUMENTS_FOLDER, rules))
-    others = sorted({one for one in listed if one is not None and one != vectors})
+    others = sorted(there - {vectors})
     if not others:
         return
     other = next((one for one in others if one[0] != model), None)
@@ -394,19 +411,15 @@ def _not_ours(path: str, what: str) -> PathNotAllowedError:
     )
 
 
-def _names_taken(root: Path, folder: str) -> set[str]:
-    """The names in a folder of documents as a disk that ignores case compares them, without their endings."""
-    try:
-        return {name.casefold().removesuffix(".md") for name in os.listdir(root / folder)}
-    except FileNotFoundError:
-        return set()
+def folded(path: str) -> str:
+    """Return the path of a file without its ending, as a disk that ignores case compares it."""
+    return path.casefold().removesuffix(".md")
 
 
-def _free(path: str, taken_in: Callable[[str], set[str]]) -> str:
+def _free(path: str, there: AbstractSet[str], taken: set[str]) -> str:
     """Return `path`, or if its name is taken, the first numbered one that is free; it is taken from now on."""
-    folder, _, name = path.removesuffix(".md").rpartition("/")
-    taken = taken_in(folder)
+    name = path.removesuffix(".md")
     numbered = (name if number == 1 else f"{name}-{number}" for number in count(1))
-    free = next(one for one in numbered if one not in taken)
+    free = next(one for one in numbered if one not in taken and one not in there)
     taken.add(free)
-    return f"{folder}/{free}.md"
+    return f"{free}.md"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -103,9 +103,7 @@ def scan(root: Path, rules: FilesConfig, sessions: SessionsConfig | None = None)
             skipped.append(Skipped(path, f"is past files.max_files ({rules.max_files:,}), as is all that would follow"))
             break
         else:
-            source: Source = "sessions" if is_transcript(path) else "memory"
-            stamps = map(_kept, (found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns))
-            files[path] = MemoryFile(path, source, *stamps)
+            files[path] = _memory_file(path, found)
     return Scan(tuple(files.values()), tuple(skipped), tuple(unreadable))
 
 
@@ -129,6 +127,32 @@ def notes_below(root: Path, folder: str, rules: FilesConfig) -> Iterator[tuple[s
             continue
         if why_left_out(found, rules, path) is None:
             yield path, found
+
+
+def notes_at(root: Path, rules: FilesConfig, paths: Iterable[str]) -> list[MemoryFile] | None:
+    """Return the notes at these paths below `memory/`, without those that are gone; as a scan would find them.
+
+    None where one is there and does not count, or may be another file of the scan: only a whole scan says what becomes
+    of it.
+    """
+    found: list[MemoryFile] = []
+    for path in sorted(set(paths)):
+        parts = tuple(path.split("/"))
+        info = _stat_at(Place(path, str(root), parts))
+        if isinstance(info, _MISSING):
+            continue
+        if parts[0] != NOTES_FOLDER or not isinstance(info, os.stat_result) or info.st_nlink > 1:
+            return None
+        if wrong_name(path) or why_left_out(info, rules, path) or not counts(rules, path):
+            return None
+        found.append(_memory_file(path, info))
+    return found
+
+
+def _memory_file(path: str, info: os.stat_result) -> MemoryFile:
+    source: Source = "sessions" if is_transcript(path) else "memory"
+    stamps = map(_kept, (info.st_size, info.st_mtime_ns, info.st_ino, info.st_ctime_ns))
+    return MemoryFile(path, source, *stamps)
 
 
 def _kept(number: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
     nearest,
 )
-from openclaw_memory.types import Excerpt
+from openclaw_memory.types import Excerpt, MemoryFile
 from openclaw_memory.types.files import cited as lines_cited  # `cited` is a module of this package
 from openclaw_memory.workspace import safe_read, scan
 from openclaw_memory.workspace.paths import NOTES_FOLDER, is_transcript, locate
@@ -115,6 +115,17 @@ class Workspace:
             ConfigError: A glob of the rules is invalid.
         """
         return scan.scan(self.root, self.rules, self.sessions)
+
+    def notes_at(self, paths: Iterable[str]) -> list[MemoryFile] | None:
+        """List the notes at these paths below `memory/` as `scan` would; None where only that can say.
+
+        Args:
+            paths: The paths; those of missing files are left out.
+
+        Raises:
+            ConfigError: A glob of the rules is invalid.
+        """
+        return scan.notes_at(self.root, self.rules, paths)
 
     def read(self, path: str) -> str:
         """Return the whole text of a memory file.

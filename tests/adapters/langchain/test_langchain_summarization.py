@@ -11,7 +11,7 @@ from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.callbacks import BaseCallbackHandler, UsageMetadataCallbackHandler, get_usage_metadata_callback
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage
 from langchain_core.tracers import BaseTracer
-from langchain_openclaw_memory import MemoryFlushMiddleware, OpenClawSummarizationMiddleware
+from langchain_openclaw_memory import MemoryFlushMiddleware, OpenClawSummarizationMiddleware, TranscriptMiddleware
 from langchain_openclaw_memory.middleware import _lost
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling, saying
 from langgraph.checkpoint.memory import InMemorySaver
@@ -370,6 +370,34 @@ def processes_lose_nothing(tmp_path, programs, rounds):
         there = saved(memory)
     for number, text in enumerate(left):
         assert all(f"program {number} fact {at}." in there + text for at in range(rounds))
+
+
+@WAYS
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_what_each_user_said_is_saved_in_the_memory_of_that_user(tmp_path, scripted, summary, way, is_async):
+    def memory_of(run):
+        return opened[run.config["configurable"]["user_id"]]
+
+    names = ["anna", "bo", "cy"]
+    opened = {}
+    for name in names:
+        (tmp_path / name).mkdir()
+        config = MemoryConfig(embedding=EmbeddingConfig(provider="none"))
+        opened[name] = Memory.open(tmp_path / name, config=config)
+    middleware = [TranscriptMiddleware(memory_of), *way(summary, memory_of, scripted(writes_facts), **SMALL)]
+    agent = create_agent(scripted("ok"), [], middleware=middleware, checkpointer=InMemorySaver())
+    for number in range(8):
+        runs = [
+            (says(f"Please remember: {name} {number}."), {"configurable": {"thread_id": name, "user_id": name}})
+            for name in names
+        ]
+        await asyncio.gather(
+            *(agent.ainvoke(*run) if is_async else asyncio.to_thread(agent.invoke, *run) for run in runs)
+        )
+    for name, memory in opened.items():
+        assert all(f"{name} {number}." in notes(memory) for number in range(5))
+        assert not [other for other in names if other != name and other in saved(memory)]
+        memory.close()
 
 
 def test_two_processes_that_share_a_session_lose_nothing(tmp_path):

@@ -1,0 +1,154 @@
+"""Writes among many documents: the index says where they are, and what people and other programs changed still counts."""
+
+import shutil
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openclaw_memory import Memory
+from openclaw_memory.types import Document
+from openclaw_memory.workspace import workspace as workspaces
+
+FOLDER = "memory/notes"
+
+
+@pytest.fixture
+def memory(tmp_path):
+    with Memory.open(tmp_path, embedder=None) as opened:
+        opened.documents.add([Document(name, f"{name} was here", {"n": 1}) for name in ("anna", "berta", "carl")])
+        yield opened
+
+
+def files(memory):
+    return sorted(path.name for path in (memory.workspace.root / FOLDER).rglob("*.md"))
+
+
+def moved(memory, name="anna"):
+    folder = memory.workspace.root / FOLDER
+    (folder / "sub").mkdir()
+    return (folder / f"{name}.md").rename(folder / "sub" / "other.md")
+
+
+def test_a_write_among_many_looks_at_its_own_files_alone(memory, monkeypatch):
+    def refuse(*_):
+        raise AssertionError("all files are looked at")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("openclaw_memory.workspace.documents.notes_below", refuse)
+        patch.setattr("openclaw_memory.documents.places.notes_below", refuse)
+        patch.setattr(workspaces.scan, "scan", refuse)
+        memory.documents.add([Document("dora", "dora came late"), Document("berta", "berta came back")])
+        assert memory.documents.delete(["carl", "nobody"]) == ["carl"]
+    assert [one.text for one in memory.documents.get(["anna", "berta", "carl", "dora"])] == [
+        "anna was here",
+        "berta came back",
+        "dora came late",
+    ]
+    assert {one.id for one, _ in memory.documents.keyword_search("came", 5)} == {"berta", "dora"}
+    assert memory.documents.keyword_search("carl", 5) == []
+
+
+def test_a_document_that_a_person_has_moved_is_written_where_it_is_now(memory):
+    moved(memory)
+    memory.documents.add([Document("anna", "anna has moved")])
+    assert files(memory) == ["berta.md", "carl.md", "other.md"]
+    assert memory.documents.get(["anna"])[0].path == f"{FOLDER}/sub/other.md"
+    assert memory.documents.delete(["anna"]) == ["anna"]
+    assert files(memory) == ["berta.md", "carl.md"]
+
+
+def test_a_document_that_was_moved_is_known_by_its_id_when_the_index_is_lost(memory):
+    moved(memory)
+    memory.sync()
+    memory.documents.add([Document("dora", "dora came late")])
+    shutil.rmtree(memory.workspace.root / ".memory")
+    memory.documents.add([Document("anna", "anna again")])
+    assert files(memory) == ["berta.md", "carl.md", "dora.md", "other.md"]
+    assert {one.id for one, _ in memory.documents.keyword_search("late anna", 5)} == {"anna", "dora"}
+
+
+def test_each_copy_that_a_person_has_made_goes_with_its_document(memory):
+    folder = memory.workspace.root / FOLDER
+    shutil.copy(folder / "anna.md", folder / "copy.md")
+    assert memory.documents.delete(["anna"]) == ["anna"]
+    assert files(memory) == ["berta.md", "carl.md"]
+
+
+def test_an_id_that_a_person_has_changed_counts(memory):
+    path = memory.workspace.root / FOLDER / "anna.md"
+    path.write_text(path.read_text().replace('id: "anna"', 'id: "anita"'))
+    assert memory.documents.delete(["anna"]) == []
+    memory.sync()
+    memory.documents.add([Document("anita", "anita was here")])
+    assert [one.path for one in memory.documents.get(["anita"])] == [f"{FOLDER}/anna.md"]
+    assert len(files(memory)) == 3
+
+
+def test_what_another_program_has_added_is_replaced_and_deleted_here(memory):
+    with Memory.open(memory.workspace.root, embedder=None) as other:
+        other.documents.add([Document("dora", "dora came late"), Document("emil", "emil came too")])
+        memory.documents.add([Document("dora", "dora came early")])
+        assert memory.documents.delete(["emil"]) == ["emil"]
+        assert other.documents.get(["dora"])[0].text == "dora came early"
+        assert [one.id for one, _ in other.documents.keyword_search("came", 5)] == ["dora"]
+    assert files(memory) == ["anna.md", "berta.md", "carl.md", "dora.md"]
+
+
+def test_documents_are_listed_by_what_they_are_parts_of(memory):
+    documents = memory.documents
+    parts = [Document(f"p{number}", "a part", fields={"part_of": f"whole {number % 2}"}) for number in range(4)]
+    documents.add(parts)
+    assert [one.id for one in documents.iterate(part_of="whole 1")] == ["p1", "p3"]
+    moved(memory, "p3")
+    assert {one.id for one in documents.iterate(part_of="whole 1")} == {"p1", "p3"}
+    assert [one.id for one in documents.iterate(lambda one: one.id == "p0", part_of="whole 0")] == ["p0"]
+    assert list(documents.iterate(part_of="nothing")) == []
+
+
+def test_what_was_deleted_is_gone_from_the_bytes_of_the_index_when_the_memory_is_closed(memory):
+    memory.documents.add([Document("dora", "quillfeather marmalade")])
+    memory.documents.delete(["dora"])
+    memory.close()
+    left = [path for path in (memory.workspace.root / ".memory").rglob("*") if path.is_file()]
+    assert left
+    assert not [path for path in left if b"quillfeather" in path.read_bytes()]
+
+
+def change_by_hand(step, folder, there, at):
+    """Delete, move or copy the files of a document; whether it is gone."""
+    if step == "gone":
+        for path in there:
+            path.unlink()
+    elif there:
+        (shutil.move if step == "move" else shutil.copy)(there[0], folder / f"x{at}.md")
+    return step == "gone"
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("add own move copy drop gone lost".split()), st.integers(0, 4)), max_size=12))
+def test_whatever_happens_the_documents_are_those_of_the_files(tmp_path_factory, steps):
+    root = tmp_path_factory.mktemp("any")
+    folder = root / FOLDER
+    expected: dict[str, str] = {}
+    with Memory.open(root, embedder=None) as one, Memory.open(root, embedder=None) as two:
+        for at, (step, number) in enumerate(steps):
+            name = f"d{number}"
+            there = [path for path in folder.rglob("*.md") if f'id: "{name}"' in path.read_text()]
+            if step in {"add", "own"}:
+                (one if step == "add" else two).documents.add([Document(name, f"text {at}")])
+                expected[name] = f"text {at}"
+            elif step == "drop":
+                assert one.documents.delete([name]) == [name] * (name in expected)
+                expected.pop(name, None)
+            elif step == "lost":
+                shutil.rmtree(root / ".memory", ignore_errors=True)
+            elif change_by_hand(step, folder, there, at):
+                expected.pop(name, None)
+        names = [f"d{number}" for number in range(5)]
+        for memory in (one, two):
+            assert {found.id for found in memory.documents.get(names)} == expected.keys()
+            assert {found.id for found in memory.documents.iterate()} == expected.keys()
+        one.documents.add([Document("last", "text")])
+        assert one.documents.delete([*names, "last"]) == [*sorted(expected), "last"]
+        assert not list(folder.rglob("*.md"))
