@@ -124,8 +124,8 @@ class Memories:
             raise ConfigError(f"the root of memories must be the path of a folder, not {root!r}")
         self.root = Path(os.path.abspath(os.path.expanduser(root)))
         self.max_open = max_open
-        self._config = settings_of(config)
-        self._embedders = embedders_of(embedder, self._config.embedding)
+        self.config = settings_of(config)
+        self._embedders = embedders_of(embedder, self.config.embedding)
         self._lock = _forks.lock()  # never held while a memory is opened or closed
         self._places: OrderedDict[tuple[str, ...], _Place] = OrderedDict()  # the least recently used first
         self._closing = 0  # how many of the places are being emptied
@@ -253,7 +253,7 @@ class Memories:
             raise WriteError(f"the folder {self.root} cannot be made ({error.strerror}): {remedy(error)}") from error
         folder = self.root.joinpath(*parts)
         make_folders(self.root, parts, str(folder))
-        return Memory.open(folder, embedder=self._embedders.lent(), config=self._config)
+        return Memory.open(folder, embedder=self._embedders.lent(), config=self.config)
 
     def __enter__(self) -> Self:
         return self

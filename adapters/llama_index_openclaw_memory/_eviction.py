@@ -53,8 +53,8 @@ class _Session:
 class Ejected:
     """What was ejected of all sessions of one memory. Messages are written, and flushes run, in threads of their own.
 
-    The memory stays open meanwhile. What waits for a flush is what the transcript has since the latest one. So nothing of it is lost with the program,
-    and programs that share a session see what the others have looked at.
+    The memory stays open meanwhile. What waits for a flush is what the transcript has since the latest one. So nothing
+    of it is lost with the program, and programs that share a session see what the others have looked at.
     """
 
     _memory: Memory
