@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from langchain_openclaw_memory._flush_model import Counter, Model, aflush, flush
-from langchain_openclaw_memory._messages import openclaw_messages, without_system
+from langchain_openclaw_memory._messages import first_of, openclaw_messages
 from langchain_openclaw_memory._session import flushed_session, kind_of, run_config
 from openclaw_memory import Memories, Memory
 from openclaw_memory.aio import in_thread
@@ -78,9 +78,9 @@ def wanted_before_cut(
 def session_of_run(session_key: str | None, messages: Sequence[BaseMessage]) -> tuple[str, str | None]:
     """Return the session of the current run and the id of its transcript; without a thread, by its first message."""
     key, thread = flushed_session(session_key, run_config())
-    if thread or session_key or not (said := without_system(messages)):
+    if thread or session_key or (first := first_of(messages)) is None:
         return key, thread
-    text = f"{said[0].type}\n{said[0].text}".encode("utf-8", "surrogatepass")
+    text = f"{first.type}\n{first.text}".encode("utf-8", "surrogatepass")
     return f"{key}:{blake2b(text, digest_size=8).hexdigest()}", None
 
 

@@ -68,6 +68,11 @@ def without_system(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
     return [message for message in messages if not isinstance(message, SystemMessage)]
 
 
+def first_of(messages: Iterable[BaseMessage]) -> BaseMessage | None:
+    """Return the first message that is not a system prompt; None if there is none."""
+    return next((message for message in messages if not isinstance(message, SystemMessage)), None)
+
+
 def is_whole(messages: Iterable[BaseMessage]) -> bool:
     """Whether every tool call has an answer behind it, and every answer a call before it.
 

@@ -29,7 +29,7 @@ from langchain_openclaw_memory._flush import (
     window_of,
 )
 from langchain_openclaw_memory._flush_model import Model, chat_model
-from langchain_openclaw_memory._messages import READING, is_summary, reported_tokens, without_system
+from langchain_openclaw_memory._messages import READING, first_of, is_summary, reported_tokens
 from langchain_openclaw_memory._session import kind_of, memory_of_run, run_config, thread_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import is_overflow
@@ -246,20 +246,10 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _look(self, state: AgentState[Any], runtime: Runtime[Any]) -> _Look | None:
         messages: list[AnyMessage] = state["messages"]
         leased = memory_of_run(self.memory, run_config())
-        try:
-            if self._summarization is not None and self.model is not None:
-                probe = copy.copy(self._summarization)
-                probe.trim_tokens_to_summarize = 0  # of nothing no model is asked for a summary
-                lost = _lost(messages, probe.before_model(state, runtime))
-                wanted = wanted_before_cut(leased, self.session_key, self.model, lost, self.token_counter)
-                self._warn_of_the_order(leased, messages, lost)
-                return _Look(wanted) if lost else None
-            if self.model is not None:
-                return self._due(leased, messages, self.model)
-        except Exception as error:  # noqa: BLE001 - a counter, a file: no flush ever breaks the turn of the user
-            words = f"could not determine whether a flush is due: {type(error).__name__}: {error}"
-            self._warn_once(type(error).__name__, words)
-            return None
+        if (summarization := self._summarization) is not None:
+            return self._tried(lambda: self._before_cut(leased, messages, summarization, state, runtime))
+        if (model := self.model) is not None:
+            return self._tried(lambda: self._due(leased, messages, model))
         # Which model this run asks is known only when it is called. A compaction may have taken the messages by then.
         if messages and messages[-1].id:
             self._waiting[leased.folder, messages[-1].id] = messages
@@ -267,9 +257,33 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 self._waiting.popitem(last=False)
         return None
 
+    def _tried(self, look: Callable[[], _Look | None]) -> _Look | None:
+        try:
+            return look()
+        except Exception as error:  # noqa: BLE001 - a counter, a file: no flush ever breaks the turn of the user
+            words = f"could not determine whether a flush is due: {type(error).__name__}: {error}"
+            self._warn_once(type(error).__name__, words)
+            return None
+
+    def _before_cut(
+        self,
+        leased: Leased,
+        messages: Sequence[AnyMessage],
+        summarization: SummarizationMiddleware[Any, Any],
+        state: AgentState[Any],
+        runtime: Runtime[Any],
+    ) -> _Look | None:
+        probe = copy.copy(summarization)
+        probe.trim_tokens_to_summarize = 0  # of nothing no model is asked for a summary
+        lost = _lost(messages, probe.before_model(state, runtime))
+        self._warn_of_the_order(leased, messages, lost)
+        model = self.model or summarization.model
+        wanted = wanted_before_cut(leased, self.session_key, model, lost, self.token_counter)
+        return _Look(wanted) if lost else None
+
     def _warn_of_the_order(self, leased: Leased, messages: Sequence[AnyMessage], lost: Sequence[AnyMessage]) -> None:
         """Warn once if a summary came that was not seen to come: it took messages that no flush was shown."""
-        thread, first = thread_of(run_config()), next(iter(without_system(messages)), None)
+        thread, first = thread_of(run_config()), first_of(messages)
         if thread is None or first is None:
             return
         if is_summary(first) and self._first.pop((leased.folder, thread), None) not in {None, first.id}:
@@ -292,14 +306,15 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         before = next((self._waiting.pop(known) for known in places if known in self._waiting), None)
         if before is not None and (words := self._unknown_window(request.model)):
             self._warn_once("window", words)
-        return None if before is None else self._due(leased, before, request.model)
+        return None if before is None else self._tried(lambda: self._due(leased, before, request.model))
 
     def _refused(self, request: ModelRequest[Any]) -> _Look | None:
         """Return the flush of a conversation that the model refused; a summarization has not cut it yet."""
         if self._summarization is not None:
             return None
         leased = memory_of_run(self.memory, run_config())
-        return self._due(leased, request.state["messages"], self.model or request.model, overflow=True)
+        model, messages = self.model or request.model, request.state["messages"]
+        return self._tried(lambda: self._due(leased, messages, model, overflow=True))
 
     def _due(
         self, leased: Leased, messages: Sequence[AnyMessage], model: Model, *, overflow: bool = False
@@ -336,7 +351,8 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
 def _lost(messages: Sequence[AnyMessage], update: Mapping[str, Any] | None) -> list[AnyMessage]:
     """Return the messages that an update takes from the state; none if it takes no more than an earlier summary."""
-    changed = (update or {}).get("messages") or []
+    if not (changed := (update or {}).get("messages")):
+        return []
     gone = {message.id for message in changed if isinstance(message, RemoveMessage)}
     kept = {message.id for message in changed if not isinstance(message, RemoveMessage)}
     lost = [

@@ -274,26 +274,28 @@ class OpenClawVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[Written]:
         refuse(kwargs, "a search by a vector", ("k", "filter", "min_score", "source"))
-        where = self._where(filter)
         if source not in {None, "memory", "sessions"}:
             raise QueryError(f"source must be 'memory', 'sessions' or None, not {source!r}")
-
-        def counts(one: Written) -> bool:
-            return _is_of(one, source) and (where is None or where(one))
-
+        near = self._documents.vector_search(embedding, k, where=self._where(filter, source))
         # A cosine may be below 0: without a least score there are k of k documents.
-        return [
-            one
-            for one, cosine in self._documents.vector_search(embedding, k, where=counts)
-            if not 0 < min_score > cosine
-        ]
+        return [one for one, cosine in near if not 0 < min_score > cosine]
 
-    def _where(self, wanted: Filter | None) -> Callable[[Written], bool] | None:
+    def _where(self, wanted: Filter | None, source: Source | None = None) -> Callable[[Written], bool] | None:
         """Return which documents count: those that pass the filter, and that the readers of the run may be shown."""
-        passes, shown = _where(wanted), is_shown(self.memory, session_of(self.session_key, run_config()))
-        if shown is None:
-            return passes
-        return lambda document: shown(document.path) and (passes is None or passes(document))
+        tests: list[Callable[[Written], bool]] = []
+        shown = is_shown(self.memory, session_of(self.session_key, run_config()))
+        if shown is not None:
+            tests.append(lambda one: shown(one.path))
+        if source is not None:  # transcripts, and nothing else, are cited below `sessions/`
+            tests.append(lambda one: one.path.startswith("sessions/") is (source == "sessions"))
+        if isinstance(wanted, Mapping):
+            fits = matching(wanted)
+            tests.append(lambda one: fits(one.metadata))
+        elif callable(wanted):
+            tests.append(lambda one: bool(wanted(_shown(one))))
+        elif wanted is not None:
+            raise QueryError(f"filter must be a mapping of metadata, or a function of a document, not {wanted!r}")
+        return (lambda one: all(test(one) for test in tests)) if tests else None
 
     def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
         """Return a retriever over this store, which reads the session of the run that it is invoked in.
@@ -380,27 +382,6 @@ def _index_of(workspace: str | os.PathLike[str], embedder: Embedder, config: Mem
 
 def _shown(document: Written) -> Document:
     return Document(id=document.id, page_content=document.text, metadata=dict(document.metadata))
-
-
-def _where(wanted: Filter | None) -> Callable[[Written], bool] | None:
-    """Return the filter as a function of our documents.
-
-    Raises:
-        QueryError: It is neither metadata nor a function, or has an unknown operator.
-    """
-    if wanted is None:
-        return None
-    if callable(wanted):
-        return lambda document: bool(wanted(_shown(document)))
-    if isinstance(wanted, Mapping):
-        fits = matching(wanted)
-        return lambda document: fits(document.metadata)
-    raise QueryError(f"filter must be a mapping of metadata, or a function of a document, not {wanted!r}")
-
-
-def _is_of(document: Written, source: Source | None) -> bool:
-    """Whether a document is of a source; transcripts, and nothing else, are cited below `sessions/`."""
-    return source is None or document.path.startswith("sessions/") is (source == "sessions")
 
 
 def _within_bounds(score: float) -> float:

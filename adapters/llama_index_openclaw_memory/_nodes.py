@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -22,7 +21,7 @@ from llama_index.core.schema import (
     RelatedNodeInfo,
     TextNode,
 )
-from pydantic_core import to_jsonable_python
+from pydantic_core import to_json
 
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.tools import fenced_results
@@ -41,68 +40,69 @@ _EXCLUDED = "excluded_metadata_keys"
 _EXCLUDED_FROM = ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys")
 # What the file says elsewhere. A `Document` says its text twice: as `text` and in its `text_resource`.
 _ELSEWHERE = {"id_", "embedding", "metadata", "text"}
-_SOURCE = NodeRelationship.SOURCE.value
-_CITATION = "citation"
+_SOURCE = str(NodeRelationship.SOURCE.value)
+_PART_OF = "part_of"  # the field above the text that says of which source the node is a part: the index knows it
 _KEY = os.urandom(32)
 _FENCE = "<recalled-memory "
-_CITED_NOTE = re.compile(r"memory/.+#L\d+(-L\d+)?", re.DOTALL)
 
 
 def written_of(node: BaseNode) -> Written:
     """The document that is written for a node, without its embedding.
 
     What differs from the defaults of its class is kept; of the metadata, what is not JSON, such as a date, becomes
-    text, as it does where LlamaIndex itself stores a node.
+    text, as it does where LlamaIndex itself stores a node, and a NaN becomes null.
 
     Raises:
         InvalidInputError: a value can be no JSON.
     """
-    before, node = node.metadata, _without_citation(node)
     metadata = {name: _json(value, f"metadata[{name!r}]", node) for name, value in node.metadata.items()}
     fields = _json(node, "it", node)
     text = _with_resources(node, fields) if isinstance(node, Node) else node.get_content()
-    return Written(node.node_id, text, metadata, fields={FIELD: _short(fields, (metadata, before))})
+    short, whole = _short(fields, json.dumps(metadata)), node.ref_doc_id
+    if not whole:
+        return Written(node.node_id, text, metadata, fields={FIELD: short})
+    del short["relationships"][_SOURCE]["node_id"]
+    return Written(node.node_id, text, metadata, fields={_PART_OF: whole, FIELD: short})
 
 
-def _short(fields: Mapping[str, Any], own: Sequence[Any]) -> dict[str, Any]:
+def _short(fields: Mapping[str, Any], own: str) -> dict[str, Any]:
     """Return what is written of a node, without what the file says elsewhere; `_long` undoes it.
 
-    Metadata of another node that equal the node's `own`, as those of all parts of a file do, are null.
+    Metadata of another node that are the node's `own`, as those of all parts of a file are, are null.
     """
-    same = [json.dumps(to_jsonable_python(metadata)) for metadata in own]
     short = dict(fields)
     if "relationships" in fields:
-        short["relationships"] = {
-            kind: [_short_related(one, same) for one in related]
-            if isinstance(related, list)
-            else _short_related(related, same)
-            for kind, related in fields["relationships"].items()
-        }
+        short["relationships"] = _each(fields["relationships"], lambda related: _short_related(related, own))
     embed, llm = (fields.get(name) for name in _EXCLUDED_FROM)
     if embed is not None and embed == llm:
         short = {_EXCLUDED: embed, **{name: value for name, value in short.items() if name not in _EXCLUDED_FROM}}
     return short
 
 
-def _short_related(related: Mapping[str, Any], same: Sequence[str]) -> dict[str, Any]:
+def _short_related(related: Mapping[str, Any], own: str) -> dict[str, Any]:
     short = {name: value for name, value in related.items() if name != "class_name"}
-    if short.get("metadata") and json.dumps(short["metadata"]) in same:
+    if short.get("metadata") and json.dumps(short["metadata"]) == own:
         short["metadata"] = None
     return short
 
 
-def _long(fields: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _long(document: Written) -> dict[str, Any]:
     """What `_short` made short, as LlamaIndex reads it; whatever else a person made of it is left to that."""
+    fields = _fields_of(document)
     long = {**dict.fromkeys(_EXCLUDED_FROM, fields[_EXCLUDED]), **fields} if _EXCLUDED in fields else dict(fields)
-    relationships = long.get("relationships")
-    if isinstance(relationships, Mapping):
-        long["relationships"] = {
-            kind: [_long_related(one, own) for one in related]
-            if isinstance(related, list)
-            else _long_related(related, own)
-            for kind, related in relationships.items()
-        }
+    if isinstance(long.get("relationships"), Mapping):
+        related = _each(long["relationships"], lambda related: _long_related(related, document.metadata))
+        if isinstance(related.get(_SOURCE), Mapping) and _PART_OF in document.fields:
+            related[_SOURCE] = {"node_id": document.fields[_PART_OF], **related[_SOURCE]}
+        long["relationships"] = related
     return long
+
+
+def _each(relationships: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    return {
+        kind: [*map(change, related)] if isinstance(related, list) else change(related)
+        for kind, related in relationships.items()
+    }
 
 
 def _long_related(related: Any, own: Mapping[str, Any]) -> Any:
@@ -118,14 +118,11 @@ def _json(value: Any, name: str, node: BaseNode) -> Any:
     """
     try:
         if value is not node:
-            plain = to_jsonable_python(value)
-            # Not every text is Unicode, nor every number JSON.
-            json.dumps(plain, ensure_ascii=False, allow_nan=False).encode()
-            return plain
-        dumped = node.model_dump(mode="json", exclude=_ELSEWHERE, exclude_defaults=True)
+            return _plain(value)
+        dumped = _plain(node.model_dump(mode="json", exclude=_ELSEWHERE, exclude_defaults=True))
         if isinstance(node, IndexNode) and node.obj is not None:
             # Older versions of LlamaIndex leave the defaults out of it too, and cannot read it then.
-            dumped["obj"] = to_jsonable_python(node.to_dict()["obj"])
+            dumped["obj"] = _plain(node.to_dict()["obj"])
     except ValueError as error:  # pydantic's, and that of an IndexNode
         raise InvalidInputError(
             f"node {node.node_id!r} cannot be written, as {name} is not JSON ({error}): turn what it holds into text, "
@@ -134,6 +131,11 @@ def _json(value: Any, name: str, node: BaseNode) -> Any:
     if str(dumped.get("text_template")).startswith(_FENCE):  # of lines that were found: a fence is made for each answer
         del dumped["text_template"]
     return {name: kept for name, kept in dumped.items() if kept is not None and name not in _ELSEWHERE}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it, and a NaN or an infinity as null."""
+    return json.loads(to_json(value, inf_nan_mode="null"))
 
 
 def _with_resources(node: Node, fields: dict[str, Any]) -> str:
@@ -160,8 +162,8 @@ def node_of(document: Written) -> BaseNode:
     LlamaIndex unreadable, which is said in the log. A person's own lines are a `TextNode` with their file as source.
     """
     if is_cited(document):
-        return cited_node(document.id, document.text, document.metadata)
-    fields = _long(_fields_of(document), document.metadata)
+        return cited_node(document.id, document.text, document.metadata, document.path, document.id)
+    fields = _long(document)
     kind = _CLASSES.get(str(fields.get("class_name")), TextNode)
     same = {"id_": document.id, "metadata": dict(document.metadata)}
     try:
@@ -181,15 +183,15 @@ def _text_of(kind: type[BaseNode], fields: Mapping[str, Any], text: str) -> dict
     return {"text_resource": {**resource, "text": text} if text else resource}
 
 
-def cited_node(node_id: str, text: str, metadata: Mapping[str, Any]) -> TextNode:
-    """Lines of a person's file as a node, whose id is their citation; the file, `metadata["path"]`, is its source.
+def cited_node(node_id: str, text: str, metadata: Mapping[str, Any], path: str, citation: str) -> TextNode:
+    """Lines of a file as a node, whose source is that file.
 
     An LLM is shown the text in a fence, below its citation, an embedding model none of the metadata. Where the text
     names the fence itself, a blank replaces the hyphen of the name.
     """
     # The same for the same lines, so that nodes can be compared; nobody outside of this process knows it.
     mark = blake2b(f"{node_id}\n{text}".encode("utf-8", "surrogatepass"), key=_KEY, digest_size=8).hexdigest()
-    block = fenced_results([(str(metadata["citation"]), text)], mark=mark)
+    block = fenced_results([(citation, text)], mark=mark)
     opening, place, rest = block.split("\n", 2)
     harmless, closing = rest.rsplit("\n", 1)
     head, closing = (part.replace("{", "{{").replace("}", "}}") for part in (f"{opening}\n{place}", closing))
@@ -198,41 +200,9 @@ def cited_node(node_id: str, text: str, metadata: Mapping[str, Any]) -> TextNode
         text=harmless,
         text_template=f"{head}\n{{content}}\n{closing}",
         metadata=dict(metadata),
-        relationships={
-            NodeRelationship.SOURCE: RelatedNodeInfo(node_id=metadata["path"], node_type=ObjectType.DOCUMENT)
-        },
+        relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=path, node_type=ObjectType.DOCUMENT)},
         excluded_embed_metadata_keys=list(metadata),
         excluded_llm_metadata_keys=[name for name in metadata if name != "citation"],
-    )
-
-
-def found_node(document: Written) -> BaseNode:
-    """Return the node that a search returns, with the lines of its text as `metadata["citation"]`.
-
-    No model is shown these, so that it is asked and embedded as it was added; a `citation` of its own stays.
-    """
-    node = node_of(document)
-    if _CITATION in node.metadata or not document.citation:
-        return node
-    node.metadata[_CITATION] = document.citation
-    node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, _CITATION]
-    node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, _CITATION]
-    return node
-
-
-def _without_citation(node: BaseNode) -> BaseNode:
-    """A node without what `found_node` gave it, or a node that it was made of: lines move, and so it would not stay."""
-    excluded = (node.excluded_embed_metadata_keys, node.excluded_llm_metadata_keys)
-    if any(keys[-1:] != [_CITATION] for keys in excluded) or "path" in node.metadata:
-        return node
-    if not _CITED_NOTE.fullmatch(str(node.metadata.get(_CITATION))):
-        return node
-    return node.model_copy(
-        update={
-            "metadata": {name: value for name, value in node.metadata.items() if name != _CITATION},
-            "excluded_embed_metadata_keys": excluded[0][:-1],
-            "excluded_llm_metadata_keys": excluded[1][:-1],
-        }
     )
 
 
@@ -246,9 +216,7 @@ def source_of(document: Written) -> str | None:
     """The `ref_doc_id` of the node that a document is, None where it has none; of a person's lines, the path."""
     if is_cited(document):
         return document.path
-    relationships = _fields_of(document).get("relationships")
-    source = relationships.get(_SOURCE) if isinstance(relationships, Mapping) else None
-    named = source.get("node_id") if isinstance(source, Mapping) else None
+    named = document.fields.get(_PART_OF)
     return named if named and isinstance(named, str) else None
 
 

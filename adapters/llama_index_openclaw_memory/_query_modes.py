@@ -66,12 +66,12 @@ def _by_vectors(origins: VectorOrigins, query: VectorStoreQuery, where: Where | 
     if not query.node_ids:
         return _nearest(origins, vector, query.similarity_top_k, where)
     # A few that are named are compared one by one: to look for them among all others would take longer.
-    named = [one for one in origins.memory.documents.get(query.node_ids) if where is None or where(one)]
+    named = [one for one in origins.documents.get(query.node_ids) if where is None or where(one)]
     return _by_cosine(vector, _with_vectors(origins, named))[: query.similarity_top_k]
 
 
 def _nearest(origins: VectorOrigins, vector: Sequence[float], k: int, where: Where | None) -> Found:
-    documents, there = origins.memory.documents, origins.model_there
+    documents, there = origins.documents, origins.model_there
     if there is not None:
         return documents.vector_search(vector, k, identity=there, where=where)
     if not origins.is_own(None):
@@ -84,18 +84,18 @@ def _nearest(origins: VectorOrigins, vector: Sequence[float], k: int, where: Whe
 
 
 def _by_words(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
-    return origins.memory.documents.keyword_search(_words(query), query.similarity_top_k, where=where)
+    return origins.documents.keyword_search(_words(query), query.similarity_top_k, where=where)
 
 
 def _by_sparse_words(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
     k = query.sparse_top_k or query.similarity_top_k
-    return origins.memory.documents.keyword_search(_words(query), k, where=where)
+    return origins.documents.keyword_search(_words(query), k, where=where)
 
 
 def _by_both(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
     k = query.hybrid_top_k or query.similarity_top_k
     if query.alpha is None and not _is_fused(origins, query):
-        return origins.memory.documents.search(_words(query), k, where=where)
+        return origins.documents.search(_words(query), k, where=where)
     alpha = _ALPHA if query.alpha is None else _share("alpha", query.alpha)
     dense = _by_vectors(origins, query, where) if alpha > 0 else []
     sparse = _by_sparse_words(origins, query, where) if alpha < 1 else []
@@ -121,7 +121,7 @@ def _without_repeats(origins: VectorOrigins, query: VectorStoreQuery, where: Whe
 
 
 def _listed(origins: VectorOrigins, query: VectorStoreQuery, where: Where) -> Found:
-    documents = origins.memory.documents
+    documents = origins.documents
     there = filter(where, documents.get(query.node_ids)) if query.node_ids else documents.iterate(where=where)
     return [(one, 0.0) for one in islice(there, query.similarity_top_k)]
 
@@ -141,7 +141,7 @@ def _with_vectors(origins: VectorOrigins, found: Sequence[Document]) -> list[tup
     there = origins.model_there
     if there is None and not origins.is_own(None):
         return []
-    rows = origins.memory.documents.vectors(found, there)
+    rows = origins.documents.vectors(found, there)
     return [(one, row) for one, row in zip(found, rows, strict=True) if row is not None]
 
 

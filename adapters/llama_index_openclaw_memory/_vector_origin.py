@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from llama_index.core.vector_stores.types import VectorStoreQuery
 
     from openclaw_memory import Memory
+    from openclaw_memory.documents import Documents
     from openclaw_memory.types import Matrix
 
 # The source of vectors whose model is unknown: they are kept in the files of their nodes, and cannot be made again.
@@ -36,6 +37,12 @@ class VectorOrigins:
 
     memory: Memory
     theirs: LlamaIndexEmbedder | None
+    collection: str | None = None
+
+    @cached_property
+    def documents(self) -> Documents:
+        """The documents of the store's collection."""
+        return self.memory.documents.collection(self.collection)
 
     def embedding(self) -> BaseEmbedding:
         """Return the model that makes vectors, as an embedding of LlamaIndex.
@@ -75,7 +82,7 @@ class VectorOrigins:
         """The model whose vectors the nodes came with, read once a call; None if they came with none."""
         embedder = self.theirs or self._own()
         # The source that makes lost vectors again comes before the search that would miss them.
-        return self.memory.documents.vector_identity(None if embedder is None else source_by(embedder))
+        return self.documents.vector_identity(None if embedder is None else source_by(embedder))
 
     def of_nodes(self, nodes: Sequence[BaseNode]) -> VectorSource:
         """Return the source of the embeddings that nodes come with: `UNKNOWN_SOURCE` if no known model made them.

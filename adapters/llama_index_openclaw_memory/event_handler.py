@@ -49,11 +49,10 @@ _READING: Reading[ChatMessage] = Reading(
 
 # In a response's `raw`, `additional_kwargs` or message, as the services of the integrations call it.
 _PLACES = ("usage", "usage_metadata", "token_usage", "usageMetadata")
-_TOTAL = ("total_tokens", "total_token_count", "totalTokens", "totalTokenCount")
-
-# How many were read and said: OpenAI, Gemini, Ollama, Bedrock (Converse); of Anthropic and Bedrock, what was read out
-# of a cache, and into it, is counted apart.
-_PARTS = (
+# What adds up to the tokens of a call: a total, or what was read and said (OpenAI, Gemini, Ollama, Anthropic, Bedrock);
+# of the last two, what was read out of a cache, and into it, is counted apart.
+_COUNTS = (
+    *(("total_tokens",), ("total_token_count",), ("totalTokens",), ("totalTokenCount",)),
     ("prompt_tokens", "completion_tokens"),
     ("prompt_token_count", "candidates_token_count"),
     ("prompt_eval_count", "eval_count"),
@@ -251,17 +250,10 @@ def reported_tokens(response: Any) -> int:
     """Return the tokens that a call took, read and written; 0 if there is no response, or it does not say."""
     if response is None:
         return 0
-    more = response.additional_kwargs
-    said = getattr(getattr(response, "message", None), "additional_kwargs", {})
-    holders = (response.raw, more, said)
-    places = [response.raw, more, *(_of(holder, name) for holder in holders for name in _PLACES)]
-    return max((_tokens(place) for place in places if place), default=0)
-
-
-def _tokens(usage: Any) -> int:
-    totals = (_number(usage, name) for name in _TOTAL)
-    sums = (sum(_number(usage, name) for name in names) for names in _PARTS)
-    return max(*totals, *sums)
+    message = getattr(response, "message", None)
+    holders = (response.raw, response.additional_kwargs, getattr(message, "additional_kwargs", {}))
+    places = [*holders, *(_of(holder, name) for holder in holders for name in _PLACES)]
+    return max(sum(_number(place, name) for name in names) for place in places for names in _COUNTS)
 
 
 def _number(usage: Any, name: str) -> int:

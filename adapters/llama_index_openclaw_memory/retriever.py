@@ -110,23 +110,24 @@ def nodes_of(found: SearchResults, about: Callable[[str], Mapping[str, Any]]) ->
 
     The metadata are plain JSON: `path`, `start_line` and `end_line` (from 1), `source`, `citation`, the `mode` of the
     search, whether the index was `stale`, and a `reason` if only keywords were searched. Lines of what a framework
-    added also have its metadata, which `about` returns by the path. A model is shown the text in a fence,
-    below its citation.
+    added have its metadata, which `about` returns by the path, before any of ours. A model is shown the text in a
+    fence, below its citation.
     """
     of_the_search = {"mode": found.mode, "stale": found.stale} | ({"reason": found.reason} if found.reason else {})
     nodes: dict[str, NodeWithScore] = {}
     for result in found:
         metadata = {
-            **(about(result.path) if result.source == "memory" else {}),
             "path": result.path,
             "start_line": result.start_line,
             "end_line": result.end_line,
             "source": result.source,
             "citation": result.citation,
             **of_the_search,
+            **(about(result.path) if result.source == "memory" else {}),
         }
         node_id = result.citation
         if node_id in nodes:
             node_id += f"~{sha256(result.snippet.encode('utf-8', 'replace')).hexdigest()[:8]}"
-        nodes[node_id] = NodeWithScore(node=cited_node(node_id, result.snippet, metadata), score=result.score)
+        node = cited_node(node_id, result.snippet, metadata, result.path, result.citation)
+        nodes[node_id] = NodeWithScore(node=node, score=result.score)
     return list(nodes.values())

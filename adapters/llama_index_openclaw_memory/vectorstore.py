@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from llama_index.core.base.embeddings.base import BaseEmbedding  # noqa: TC002 - pydantic reads it
 from llama_index.core.bridge.pydantic import Field
@@ -12,27 +14,34 @@ from llama_index.core.vector_stores.types import (
     BasePydanticVectorStore,
     MetadataFilters,
     VectorStoreQuery,
+    VectorStoreQueryMode,
     VectorStoreQueryResult,
 )
 
 from llama_index_openclaw_memory._filters import matching
-from llama_index_openclaw_memory._nodes import found_node, is_cited, node_of, source_of, written_of
+from llama_index_openclaw_memory._nodes import is_cited, node_of, written_of
 from llama_index_openclaw_memory._query_modes import answer
 from llama_index_openclaw_memory._session import in_run, session_of
 from llama_index_openclaw_memory._vector_origin import VectorOrigins
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
-from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError
+from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, WorkspaceError
 from openclaw_memory.runs import MemoryChoice, memory_choice
 from openclaw_memory.tools import is_shown
 
 if TYPE_CHECKING:
+    import os
+
     from llama_index.core.indices.vector_store.base import VectorStoreIndex
     from llama_index.core.schema import BaseNode
     from llama_index.core.storage.storage_context import StorageContext
 
     from openclaw_memory.types import Document, VectorSource
+
+
+_log = logging.getLogger(__name__)
+_ADDED = "memory/notes/"  # the folder of what frameworks add
 
 
 class OpenClawVectorStore(BasePydanticVectorStore):
@@ -52,6 +61,12 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     session_key: str | None = Field(
         default=None, exclude=True, description="Where its answers are read; less is shown in groups and channels."
     )
+    default_mode: Literal["default", "hybrid"] = Field(
+        default="default", exclude=True, description="What LlamaIndex's mode `default` is for a question in words."
+    )
+    only_added: bool = Field(
+        default=False, exclude=True, description="Whether people's notes and transcripts are left out of what is found."
+    )
 
     def __init__(self, memory: MemoryChoice, embed_model: BaseEmbedding | None = None, **fields: Any) -> None:
         """Make a store over an open memory.
@@ -63,6 +78,9 @@ class OpenClawVectorStore(BasePydanticVectorStore):
                 not named are kept in the files.
             fields: Further fields of the pydantic class: `session_key` says where answers are read, as for
                 `memory_tools`; by default it is the `session_key` of LlamaIndex's `instrument_tags` around each call.
+                **`default_mode="hybrid"` has every index search as that of `as_index()` does**, which finds far more:
+                one of `VectorStoreIndex.from_vector_store` asks in LlamaIndex's mode `default`, by vectors alone.
+                `only_added=True` leaves people's notes and transcripts out.
 
         Raises:
             TypeError: `memory` is not a memory.
@@ -74,6 +92,27 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         if embed_model is not None:
             LlamaIndexEmbedder(embed_model)  # raises if it is not an embedding
         super().__init__(**{**fields, "memory": memory_choice(memory), "embed_model": embed_model})
+
+    @classmethod
+    def from_params(
+        cls, folder: str | os.PathLike[str], embed_model: BaseEmbedding | None = None, **fields: Any
+    ) -> Self:
+        """Return a store over the memory in a folder, which is made if it is missing. Close the memory at the end.
+
+        Args:
+            folder: The folder.
+            embed_model: As for the class.
+            fields: As for the class.
+
+        Raises:
+            ConfigError: As for the class.
+            WorkspaceError: The folder cannot be made or read.
+        """
+        try:
+            Path(folder).expanduser().mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise WorkspaceError(f"the folder {folder} cannot be made ({error.strerror}): name another one") from error
+        return cls(Memory.open(folder), embed_model, **fields)
 
     @classmethod
     def class_name(cls) -> str:
@@ -145,7 +184,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         Args:
             nodes: The nodes. Those without an embedding are embedded here if a model is available, and are otherwise
                 found by their words.
-            kwargs: None are taken.
+            kwargs: None are used.
 
         Raises:
             InvalidInputError: An id is blank, or what a node holds is not JSON or not Unicode. Nothing was written.
@@ -153,7 +192,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
                 some nodes have none, and the model of the others is unknown. Nothing was written.
             WriteError: A node is larger than `files.max_bytes`, or could not be written.
         """
-        _refuse(kwargs, "add")
+        _mention(kwargs, "add")
         given = list(nodes)
         if not given:
             return []
@@ -169,17 +208,30 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         return [node.node_id for node in given]
 
     @in_run
-    def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
+    def get_nodes(
+        self,
+        node_ids: list[str] | None = None,
+        filters: MetadataFilters | None = None,
+        *,
+        with_embeddings: bool = False,
+    ) -> list[BaseNode]:
         """Return nodes by id, in the order of the ids, or all that were ever added.
 
         Args:
             node_ids: The ids; that of a person's lines is their citation. Default: all nodes, without a person's lines.
             filters: Only nodes that pass. Default: all.
+            with_embeddings: Whether they come with the vectors that they are found by, of length 1, as `embedding`.
 
         Raises:
             InvalidInputError: A filter is not valid.
         """
-        return [node_of(document) for document in self._documents(node_ids, filters)]
+        found = self._documents(node_ids, filters)
+        nodes = [node_of(document) for document in found]
+        if with_embeddings:
+            vectors = self.memory.documents.vectors(found, self._origins.model_there)
+            for node, vector in zip(nodes, vectors, strict=True):
+                node.embedding = None if vector is None else vector.tolist()
+        return nodes
 
     @in_run
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
@@ -187,17 +239,17 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
         Args:
             ref_doc_id: The id of the source.
-            delete_kwargs: None are taken.
+            delete_kwargs: None are used.
 
         Raises:
             PathNotAllowedError: It is the path of a person's own file, or a citation. Nothing was deleted.
             InvalidInputError: It is not a string.
         """
-        _refuse(delete_kwargs, "delete")
+        _mention(delete_kwargs, "delete")
         if not isinstance(ref_doc_id, str):
             raise InvalidInputError(f"ref_doc_id must be the id of a source, not {ref_doc_id!r}")
         documents = self.memory.documents
-        gone = [document.id for document in documents.iterate(where=lambda document: source_of(document) == ref_doc_id)]
+        gone = [document.id for document in documents.iterate(part_of=ref_doc_id)]
         if gone or all(is_cited(document) for document in documents.get([ref_doc_id])):
             # What is the id of nothing here may name a person's file: that is refused.
             documents.delete(gone or [ref_doc_id])
@@ -211,13 +263,13 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         Args:
             node_ids: The ids; unknown ones are left out. Default: all nodes that were added, never a person's lines.
             filters: Only nodes that pass. Default: all; required without `node_ids`.
-            delete_kwargs: None are taken.
+            delete_kwargs: None are used.
 
         Raises:
             PathNotAllowedError: An id is a path or a citation of a person's own lines. Nothing was deleted.
             InvalidInputError: A filter is not valid, or neither ids nor filters were given.
         """
-        _refuse(delete_kwargs, "delete_nodes")
+        _mention(delete_kwargs, "delete_nodes")
         if node_ids is None and (filters is None or not filters.filters):
             raise InvalidInputError("delete_nodes takes node_ids or filters: clear() deletes all nodes")
         if matching(filters) is None:
@@ -226,8 +278,13 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             self.memory.documents.delete([document.id for document in self._documents(node_ids, filters)])
 
     @in_run
-    def clear(self) -> None:
-        """Delete every document that a framework ever added; what people wrote stays."""
+    def clear(self, **kwargs: Any) -> None:
+        """Delete every document that a framework ever added; what people wrote stays.
+
+        Args:
+            kwargs: None are used.
+        """
+        _mention(kwargs, "clear")
         self.memory.documents.delete([document.id for document in self.memory.documents.iterate()])
 
     # --- by what they say ----------------------------------------------------------------------------------------
@@ -236,10 +293,11 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Return the nodes that answer, best first, with their similarities: larger is better.
 
-        Each has the lines of its text as `metadata["citation"]`, which is hidden from LLMs and embedding models for
-        nodes that were added; `get_nodes` returns nodes as they were added.
+        Nodes that were added come as they were, with the same hash; `citation_of` says where they are. A person's
+        lines have that as `metadata["citation"]`.
 
-        DEFAULT ranks by the cosines of vectors, TEXT_SEARCH and SPARSE by words (BM25). HYBRID and SEMANTIC_HYBRID are
+        DEFAULT ranks by the cosines of vectors, or is `default_mode` where the query has words; TEXT_SEARCH and SPARSE
+        go by words (BM25). HYBRID and SEMANTIC_HYBRID are
         the memory's own search, with scores of 0..1; with an `alpha`, or if the nodes came with vectors of another
         model than the memory's, both legs are scaled to 0..1 and added, vectors times alpha. MMR leaves out what
         repeats the node before it: `mmr_threshold` 1 ranks by nearness alone, 0 by difference alone.
@@ -256,22 +314,42 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             EmbedderError: The vector has other dimensions than those in the store, or is of another model: the one
                 named for this store, or the memory's if the vector is made here.
         """
-        _refuse({name: value for name, value in kwargs.items() if name != "mmr_threshold"}, "query")
+        if unknown := kwargs.keys() - {"mmr_threshold"}:
+            raise InvalidInputError(f"query takes no {', '.join(sorted(unknown))}: leave it out")
         if kwargs.get("mmr_threshold") is not None:
             query = replace(query, mmr_threshold=kwargs["mmr_threshold"])
-        found = answer(self._origins, query, is_shown(self.memory, session_of(self.session_key)))
+        if query.mode == VectorStoreQueryMode.DEFAULT and (query.query_str or "").strip():
+            query = replace(query, mode=VectorStoreQueryMode(self.default_mode))
+        found = answer(self._origins, query, self._shown())
         return VectorStoreQueryResult(
-            nodes=[found_node(document) for document, _ in found],
+            nodes=[node_of(document) for document, _ in found],
             similarities=[score for _, score in found],
             ids=[document.id for document, _ in found],
         )
+
+    @in_run
+    def citation_of(self, node: BaseNode) -> str:
+        """Return where the text of a node is now, as `memory/notes/cook.md#L6-L7`; "" if it is in no file.
+
+        Args:
+            node: A node that was found here, or added.
+        """
+        found = self.memory.documents.get([node.node_id])
+        return found[0].citation if found else ""
+
+    def _shown(self) -> Callable[[str], bool] | None:
+        """Return which paths may be shown; None if all may."""
+        shown = is_shown(self.memory, session_of(self.session_key))
+        if not self.only_added:
+            return shown
+        return lambda path: path.startswith(_ADDED) and (shown is None or shown(path))
 
     def _documents(self, node_ids: list[str] | None, filters: MetadataFilters | None) -> list[Document]:
         where = matching(filters)
         documents = self.memory.documents
         if node_ids is None:
             return list(documents.iterate(where=where))
-        shown = is_shown(self.memory, session_of(self.session_key))
+        shown = self._shown()
         found = (one for one in documents.get(node_ids) if shown is None or shown(one.path))
         return [document for document in found if where is None or where(document)]
 
@@ -282,10 +360,14 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         return await in_thread(self.add, nodes, **kwargs)
 
     async def aget_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
+        self,
+        node_ids: list[str] | None = None,
+        filters: MetadataFilters | None = None,
+        *,
+        with_embeddings: bool = False,
     ) -> list[BaseNode]:
         """Run `get_nodes` in a thread."""
-        return await in_thread(self.get_nodes, node_ids, filters)
+        return await in_thread(self.get_nodes, node_ids, filters, with_embeddings=with_embeddings)
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Run `delete` in a thread."""
@@ -297,9 +379,9 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         """Run `delete_nodes` in a thread."""
         await in_thread(self.delete_nodes, node_ids, filters, **delete_kwargs)
 
-    async def aclear(self) -> None:
+    async def aclear(self, **kwargs: Any) -> None:
         """Run `clear` in a thread."""
-        await in_thread(self.clear)
+        await in_thread(self.clear, **kwargs)
 
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Run `query` in a thread."""
@@ -324,6 +406,7 @@ def _completed(
     return [next(made) if row is None else row for row in rows]
 
 
-def _refuse(unknown: Mapping[str, Any], call: str) -> None:
-    if unknown:
-        raise InvalidInputError(f"{call} takes no {', '.join(sorted(unknown))}: leave it out")
+def _mention(unused: Mapping[str, Any], call: str) -> None:
+    """Log what a call was given and does not use: LlamaIndex passes what is meant for other parts too."""
+    if unused:
+        _log.warning(f"{call} uses no {', '.join(sorted(unused))}")

@@ -345,3 +345,15 @@ def test_compactions_without_a_thread_are_booked_to_no_other_session(memory, scr
         messages = agent.invoke({"messages": [*messages, *says(f"Box {number}.")["messages"]]})["messages"]
 
     assert memory.flush("main").state.compaction_count == 0
+
+
+def test_a_counter_that_fails_hides_no_error_of_the_model_and_breaks_no_run(memory, scripted, caplog):
+    def fails(_messages):
+        raise LookupError("no such encoding")
+
+    flush = MemoryFlushMiddleware(memory, trigger=("messages", 1), token_counter=fails)
+    agent = create_agent(scripted(ContextOverflowError("too long"), "ok"), [], middleware=[flush])
+    with pytest.raises(ContextOverflowError):
+        agent.invoke(says(FACT))
+    assert agent.invoke(says(FACT))["messages"][-1].text == "ok"
+    assert caplog.text.count("no such encoding") == 1

@@ -1,11 +1,13 @@
-"""What a search finds of nodes that were added says where its text stands, and is stored without that."""
+"""A search finds nodes as they were added, and the store says where their text stands."""
 
 import pytest
+from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.llms import MockLLM
-from llama_index.core.query_engine import CitationQueryEngine
-from llama_index.core.schema import MetadataMode, NodeRelationship, TextNode
+from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.schema import Document, ImageNode, MetadataMode, NodeWithScore, TextNode
+from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index_openclaw_memory import OpenClawRetriever
-from some_nodes import FACTS, asking, node
+from some_nodes import FACTS, asking, facts, node
 
 MODES = ["default", "hybrid", "text_search", "sparse", "mmr"]
 
@@ -14,7 +16,7 @@ MODES = ["default", "hybrid", "text_search", "sparse", "mmr"]
 def test_what_is_found_cites_the_lines_where_its_text_is(own, static_memory, mode):
     own.add([node("poem", "The heron waits.\n\nThe heron waits still.", page=3)])
     (found,) = own.query(asking("The heron waits", 1, mode)).nodes
-    path, _, lines = found.metadata["citation"].partition("#L")
+    path, _, lines = own.citation_of(found).partition("#L")
     start, end = (int(number) for number in lines.split("-L"))
     assert static_memory.get(path, start=start, lines=end - start + 1).text == found.text
     assert (path, found.metadata["page"]) == ("memory/notes/poem.md", 3)
@@ -28,35 +30,44 @@ def test_it_cites_them_where_a_person_has_moved_them(own, static_memory):
     static_memory.sync()
     (found,) = own.query(asking("Piotr cooks", 1, "hybrid")).nodes
     above = (notes / "kitchen.md").read_text().splitlines().index("", 1)
-    assert found.metadata["citation"] == f"memory/notes/kitchen.md#L{above + 1}-L{above + 3}"
+    assert own.citation_of(found) == f"memory/notes/kitchen.md#L{above + 1}-L{above + 3}"
 
 
-@pytest.mark.parametrize("mode", list(MetadataMode))
-def test_no_model_is_shown_a_citation_of_what_was_added(own, mode):
-    (found,) = own.query(asking("Piotr cooks", 1)).nodes
-    (added,) = own.get_nodes(["cook"])
-    shown = mode is MetadataMode.ALL
-    assert (found.get_content(mode) == added.get_content(mode)) is not shown
-    assert "citation" not in added.metadata
+def test_nodes_that_were_added_are_found_with_the_hash_they_came_with(own):
+    added = [
+        node("date", "The gander swims.", day="2026-01-02", tags=["a", None], deep={"n": 1.5}),
+        Document(id_="page", text="The gander walks.", metadata={"file_name": "a.md", "source": "s", "path": "p"}),
+        ImageNode(id_="image", text="A gander.", image="aGVsbG8="),
+    ]
+    before = {one.node_id: one.hash for one in added}
+    own.add(added)
+    for mode in MODES:
+        found = own.query(asking("The gander", 30, mode)).nodes
+        assert {one.node_id: one.hash for one in found if one.node_id in before} == before
+    assert {one.node_id: one.hash for one in own.get_nodes([*before])} == before
 
 
-def test_a_citation_is_not_stored_with_what_was_found(own):
-    before = own.get_nodes()
-    own.add(own.query(asking("Piotr cooks", 9)).nodes)
-    assert own.get_nodes() == before
-    (found,) = own.query(asking("Piotr cooks", 1)).nodes
-    part = TextNode(
-        id_="part",
-        text="Piotr",
-        metadata=found.metadata,
-        excluded_embed_metadata_keys=found.excluded_embed_metadata_keys,
-        excluded_llm_metadata_keys=found.excluded_llm_metadata_keys,
-        relationships={NodeRelationship.SOURCE: found.as_related_node_info()},
-    )
-    own.add([part])
-    (stored,) = own.get_nodes(["part"])
-    assert stored.metadata == {"n": 3}
-    assert "citation" not in stored.source_node.metadata
+class Kept(BaseRetriever):
+    """A retriever over nodes of a docstore, as BM25's is."""
+
+    def __init__(self, docstore):
+        self.docstore = docstore
+        super().__init__()
+
+    def _retrieve(self, _query_bundle):
+        return [NodeWithScore(node=one, score=1.0) for one in self.docstore.docs.values()]
+
+
+def test_rank_fusion_with_a_retriever_of_a_docstore_says_nothing_twice(own):
+    docstore = SimpleDocumentStore()
+    docstore.add_documents(facts(own.embedding))
+    vectors = own.as_index().as_retriever(similarity_top_k=9)
+    fused = QueryFusionRetriever(
+        [vectors, Kept(docstore)], llm=MockLLM(), num_queries=1, use_async=False, similarity_top_k=30,
+        mode="reciprocal_rerank",
+    )  # fmt: skip
+    found = [one.node_id for one in fused.retrieve("Who cooks for forty people?")]
+    assert len(found) == len(set(found)) == len(FACTS)
 
 
 @pytest.mark.parametrize("excluded", [[], ["citation"]])
@@ -69,11 +80,6 @@ def test_a_citation_of_the_nodes_own_stays(own, citation, excluded):
     assert own.query(asking("The otter dives", node_ids=["own"])).nodes == [one]
 
 
-def test_a_citation_engine_says_where_an_added_node_is(own):
-    response = CitationQueryEngine.from_args(own.as_index(), llm=MockLLM()).query("Who cooks for forty people?")
-    assert response.source_nodes[0].metadata["citation"].startswith("memory/notes/cook.md#L")
-
-
 @pytest.mark.usefixtures("own", "note")
 def test_the_retriever_says_what_the_metadata_of_added_nodes_say(static_memory):
     found = {one.metadata["path"]: one for one in OpenClawRetriever(static_memory, min_score=0.0).retrieve("Anna cook")}
@@ -84,3 +90,12 @@ def test_the_retriever_says_what_the_metadata_of_added_nodes_say(static_memory):
     assert "n" not in a_persons.metadata
     assert f"\n[{added.node_id} " in added.get_content(MetadataMode.LLM)
     assert f"]\n{added.text}\n</" in added.get_content(MetadataMode.LLM)
+
+
+def test_the_retriever_keeps_what_a_program_calls_source_and_path(own, static_memory):
+    about = {"source": "crm", "path": "s3://a", "citation": "Smith"}
+    own.add([TextNode(id_="ours", text="The gander swims.", metadata=about)])
+    (found,) = OpenClawRetriever(static_memory, similarity_top_k=1).retrieve("The gander swims")
+    assert [found.metadata[name] for name in ("source", "path", "citation")] == ["crm", "s3://a", "Smith"]
+    assert found.node.ref_doc_id == "memory/notes/ours.md"
+    assert found.node_id.startswith("memory/notes/ours.md#L")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import Document, ImageNode, IndexNode, TextNode
@@ -15,7 +16,7 @@ from llama_index_openclaw_memory import OpenClawVectorStore
 from some_nodes import FACTS, WORDS, asking, bare, facts, identity, node, one_filter
 
 from openclaw_memory import Memory
-from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, WriteError
+from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, WorkspaceError, WriteError
 
 
 # --- as LlamaIndex sees it
@@ -64,14 +65,54 @@ def test_a_memory_without_an_embedder_has_no_embedding_and_says_what_to_do(memor
     assert OpenClawVectorStore(memory, embed_model=WORDS).embedding is WORDS
 
 
-@pytest.mark.parametrize("call", ["add", "delete", "delete_nodes", "query"])
-async def test_what_a_call_does_not_take_is_no_silence(given, call):
-    arguments = {"add": [[]], "delete": ["x"], "delete_nodes": [["x"]], "query": [asking("x", embedding=WORDS)]}[call]
-    twin = {"add": "async_add"}.get(call, f"a{call}")
+@pytest.mark.parametrize("call", ["add", "delete", "delete_nodes", "clear"])
+async def test_what_a_call_has_no_use_for_is_logged(given, caplog, call):
+    arguments = {"add": [[]], "delete": ["x"], "delete_nodes": [["x"]], "clear": []}[call]
+    getattr(given, call)(*arguments, fitler=1)
+    await getattr(given, {"add": "async_add"}.get(call, f"a{call}"))(*arguments, fitler=1)
+    assert [record.getMessage() for record in caplog.records] == [f"{call} uses no fitler"] * 2
+
+
+async def test_a_search_refuses_what_it_does_not_take(given):
     with pytest.raises(InvalidInputError, match="fitler"):
-        getattr(given, call)(*arguments, fitler=1)
+        given.query(asking("x", embedding=WORDS), fitler=1)
     with pytest.raises(InvalidInputError, match="fitler"):
-        await getattr(given, twin)(*arguments, fitler=1)
+        await given.aquery(asking("x", embedding=WORDS), fitler=1)
+
+
+def test_a_store_over_a_folder_makes_it(tmp_path):
+    store = OpenClawVectorStore.from_params(tmp_path / "new" / "notes", embed_model=WORDS)
+    store.add([node("new", "The band plays.")])
+    assert store.query(asking("The band plays.", 1, embedding=WORDS)).ids == ["new"]
+    store.memory.close()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WorkspaceError, match="file"):
+        OpenClawVectorStore.from_params(tmp_path / "file")
+
+
+def test_people_s_notes_can_be_left_out(own, static_memory, note):
+    alone = OpenClawVectorStore(static_memory, only_added=True)
+    for mode in ("default", "hybrid", "text_search", "mmr"):
+        asked = asking("Anna's boat is called Zeppelin.", 9, mode)
+        assert note in own.query(asked).ids
+        assert note not in alone.query(asked).ids
+    assert alone.get_nodes([note, "cook"]) == own.get_nodes(["cook"])
+
+
+def test_an_index_that_llamaindex_makes_searches_as_its_store_says(own, static_memory, note):
+    asked = "What is Anna's boat called?"
+    hybrid = OpenClawVectorStore(static_memory, default_mode="hybrid")
+    made = VectorStoreIndex.from_vector_store(hybrid, embed_model=own.embedding)
+    found = made.as_retriever(similarity_top_k=3).retrieve(asked)
+    assert found == own.as_index().as_retriever(similarity_top_k=3).retrieve(asked)
+    assert found[0].node_id == note
+
+
+def test_nodes_come_with_the_vectors_they_came_with_on_request(given):
+    (plain,), (whole,) = given.get_nodes(["cook"]), given.get_nodes(["cook"], with_embeddings=True)
+    assert plain.embedding is None
+    vector = np.array(WORDS.get_text_embedding(FACTS["cook"]))
+    assert whole.embedding == pytest.approx(vector / np.linalg.norm(vector), abs=1e-6)
 
 
 # --- nodes are files
@@ -166,7 +207,12 @@ def test_another_process_adds_and_deletes(given, memory):
     assert set(found.ids) == {"launch", "again", "venue", "new"}
 
 
-@pytest.mark.parametrize("odd", [object(), float("nan"), "\ud800"], ids=["object", "nan", "surrogate"])
+def test_what_is_no_number_is_null(given):
+    given.add([node("new", embedding=WORDS.vector("new"), odd=float("nan"), deep=[float("inf")])])
+    assert given.get_nodes(["new"])[0].metadata == {"odd": None, "deep": [None]}
+
+
+@pytest.mark.parametrize("odd", [object(), "\ud800"], ids=["object", "surrogate"])
 def test_nothing_is_written_where_one_node_cannot_be(given, odd):
     with pytest.raises(InvalidInputError, match=r"'bad'.*metadata\['odd'\]"):
         given.add([node("new", embedding=WORDS.vector("new")), node("bad", embedding=WORDS.vector("x"), odd=odd)])
