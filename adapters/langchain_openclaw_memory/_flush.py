@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -34,7 +34,8 @@ _log = logging.getLogger(__name__)
 class Wanted:
     """A flush that is due: its memory, session, model and messages. `window` and `tokens` are in tokens.
 
-    `cut` says that the messages are taken from the conversation next, which then begins a new cycle.
+    `cut` says that the messages are taken from the conversation next, which then begins a new cycle. `held` is called
+    with whether a turn was held.
     """
 
     leased: Leased
@@ -46,6 +47,7 @@ class Wanted:
     count: Counter
     session_id: str | None = None
     cut: bool = False
+    held: Callable[[bool], object] = bool
 
 
 def checked(memory: MemoryChoice, session_key: str | None) -> MemoryChoice:
@@ -122,6 +124,7 @@ def _reported(wanted: Wanted) -> Iterator[None]:
         yield
     except OpenClawMemoryError as error:
         _log.warning(f"no memories of session {wanted.key!r} can be saved before a compaction: {error}")
+        wanted.held(False)
 
 
 def window_of(model: Any) -> int | None:
@@ -152,6 +155,7 @@ def _begun(wanted: Wanted, memory: Memory) -> FlushTurn | None:
 
 def _ended(wanted: Wanted, memory: Memory, *, held: bool) -> None:
     """Note that the conversation begins a new cycle, and report what could not be saved before."""
+    wanted.held(held)
     workspace, is_chat = memory.workspace, kind_of(run_config()) == "chat"
     if not held and is_chat and memory.config.compaction.flush and not workspace.can_be_written:
         _log.warning(

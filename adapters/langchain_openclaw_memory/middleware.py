@@ -8,7 +8,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from langchain.agents.middleware.summarization import SummarizationMiddleware
 from langchain.agents.middleware.types import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -101,13 +101,6 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
 
     def _wanted(self, leased: Leased, lost: list[AnyMessage]) -> Wanted:
         return wanted_before_cut(leased, self.session_key, self.flush_model, lost, self.token_counter)
-
-
-class _Look(NamedTuple):
-    """The outcome of a look at the conversation: the flush that is due, and what to call with whether it was held."""
-
-    wanted: Wanted
-    held: Callable[[bool], None] = lambda held: None  # noqa: ARG005
 
 
 class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
@@ -209,41 +202,41 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """Flush if it is due."""
-        if look := self._look(state, runtime):
-            look.held(save(look.wanted))
+        if wanted := self._look(state, runtime):
+            save(wanted)
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """Flush if it is due. Files are read in a thread."""
-        if look := await in_thread(self._look, state, runtime):
-            look.held(await asave(look.wanted))
+        if wanted := await in_thread(self._look, state, runtime):
+            await asave(wanted)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Flush with the agent's own model if no other is given, and if the model refuses the prompt as too long."""
-        if look := self._waited(request):
-            look.held(save(look.wanted))
+        if wanted := self._waited(request):
+            save(wanted)
         try:
             return handler(request)
         except Exception as error:
-            if is_overflow(error) and (look := self._refused(request)):
-                look.held(save(look.wanted))
+            if is_overflow(error) and (wanted := self._refused(request)):
+                save(wanted)
             raise
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """Flush with the agent's own model if no other is given, and if the model refuses the prompt as too long."""
-        if look := self._waited(request):
-            look.held(await asave(look.wanted))
+        if wanted := self._waited(request):
+            await asave(wanted)
         try:
             return await handler(request)
         except Exception as error:
-            if is_overflow(error) and (look := self._refused(request)):
-                look.held(await asave(look.wanted))
+            if is_overflow(error) and (wanted := self._refused(request)):
+                await asave(wanted)
             raise
 
-    def _look(self, state: AgentState[Any], runtime: Runtime[Any]) -> _Look | None:
+    def _look(self, state: AgentState[Any], runtime: Runtime[Any]) -> Wanted | None:
         messages: list[AnyMessage] = state["messages"]
         leased = memory_of_run(self.memory, run_config())
         if (summarization := self._summarization) is not None:
@@ -257,7 +250,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 self._waiting.popitem(last=False)
         return None
 
-    def _tried(self, look: Callable[[], _Look | None]) -> _Look | None:
+    def _tried(self, look: Callable[[], Wanted | None]) -> Wanted | None:
         try:
             return look()
         except Exception as error:  # noqa: BLE001 - a counter, a file: no flush ever breaks the turn of the user
@@ -272,14 +265,13 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         summarization: SummarizationMiddleware[Any, Any],
         state: AgentState[Any],
         runtime: Runtime[Any],
-    ) -> _Look | None:
+    ) -> Wanted | None:
         probe = copy.copy(summarization)
         probe.trim_tokens_to_summarize = 0  # of nothing no model is asked for a summary
         lost = _lost(messages, probe.before_model(state, runtime))
         self._warn_of_the_order(leased, messages, lost)
         model = self.model or summarization.model
-        wanted = wanted_before_cut(leased, self.session_key, model, lost, self.token_counter)
-        return _Look(wanted) if lost else None
+        return wanted_before_cut(leased, self.session_key, model, lost, self.token_counter) if lost else None
 
     def _warn_of_the_order(self, leased: Leased, messages: Sequence[AnyMessage], lost: Sequence[AnyMessage]) -> None:
         """Warn once if a summary came that was not seen to come: it took messages that no flush was shown."""
@@ -296,7 +288,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         while len(self._first) > _WAITING:
             self._first.popitem(last=False)
 
-    def _waited(self, request: ModelRequest[Any]) -> _Look | None:
+    def _waited(self, request: ModelRequest[Any]) -> Wanted | None:
         """Return the flush of what waited for this call of the model."""
         if self.model is not None:
             return None
@@ -308,7 +300,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             self._warn_once("window", words)
         return None if before is None else self._tried(lambda: self._due(leased, before, request.model))
 
-    def _refused(self, request: ModelRequest[Any]) -> _Look | None:
+    def _refused(self, request: ModelRequest[Any]) -> Wanted | None:
         """Return the flush of a conversation that the model refused; a summarization has not cut it yet."""
         if self._summarization is not None:
             return None
@@ -318,7 +310,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def _due(
         self, leased: Leased, messages: Sequence[AnyMessage], model: Model, *, overflow: bool = False
-    ) -> _Look | None:
+    ) -> Wanted | None:
         if kind_of(run_config()) != "chat":
             return None
         window = self.window or window_of(model)
@@ -331,7 +323,9 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             window, ConversationDetector(READING, rules=rules, window=window, count=count)
         )
         held = detector.due(f"{leased.folder}\n{key}", messages, tokens=tokens, compacting=overflow or reached)
-        return _Look(Wanted(leased, key, model, messages, window, tokens, count, thread), held) if held else None
+        if held is None:
+            return None
+        return Wanted(leased, key, model, messages, window, tokens, count, thread, held=held)
 
     def _warn_once(self, topic: str, words: str) -> None:
         if topic not in self._reported:
