@@ -38,7 +38,7 @@ def flush(turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], *, roo
     single tokens, do not. What does not fit into `room` tokens (None: no known limit) is shown in parts. An error of
     the model ends up in `turn`.
     """
-    bound, can_call = _with_tool(quiet(model), turn)
+    bound, can_call = _with_tool(model, turn)
     config = _config()
 
     def ask(shown: list[BaseMessage]) -> ModelReply:
@@ -51,7 +51,7 @@ async def aflush(
     turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], *, room: int | None, count: Counter
 ) -> None:
     """Do what `flush` does with an awaited model; files are written in a thread."""
-    bound, can_call = _with_tool(quiet(model), turn)
+    bound, can_call = _with_tool(model, turn)
     config = _config()
 
     async def ask(shown: list[BaseMessage]) -> ModelReply:
@@ -128,47 +128,39 @@ def _with_tool(model: Model, turn: FlushTurn) -> tuple[Model, bool]:
     """Return the model with the tool of the turn, and whether it can call tools at all."""
     schema = {"name": turn.tool.name, "description": turn.tool.description, "parameters": dict(turn.tool.parameters)}
     try:
-        return _bound(model, [{"type": "function", "function": schema}]), True
+        return _prepared(model, [{"type": "function", "function": schema}]), True
     except NotImplementedError:
-        return model, False
+        return _prepared(model, None), False
 
 
-def _bound(model: Model, tools: list[dict[str, Any]]) -> Model:
-    """Return the model with these tools instead of its own. What wraps a model stays around it.
+def _prepared(model: Model, tools: list[dict[str, Any]] | None) -> Model:
+    """Return the model with these tools instead of its own, and without its own callbacks, which belong to the user.
+
+    What wraps a model stays around it; of several to choose from, it is the one of the run.
 
     Raises:
         NotImplementedError: It cannot call tools, or something else makes its reply.
     """
+    if isinstance(model, DynamicRunnable):
+        return _prepared(model.prepare()[0], tools)
     if isinstance(model, RunnableBindingBase):
-        kwargs = {name: value for name, value in model.kwargs.items() if name not in _OF_TOOLS}
-        return model.model_copy(update={"bound": _bound(model.bound, tools), "kwargs": kwargs})
+        config = {key: value for key, value in model.config.items() if key != "callbacks"}
+        kwargs = {name: value for name, value in model.kwargs.items() if tools is None or name not in _OF_TOOLS}
+        inner = {"bound": _prepared(model.bound, tools), "kwargs": kwargs}
+        return model.model_copy(update={**inner, "config": config, "config_factories": []})
     if isinstance(model, RunnableWithFallbacks):
-        fallbacks = [_bound(other, tools) for other in model.fallbacks]
-        return model.model_copy(update={"runnable": _bound(model.runnable, tools), "fallbacks": fallbacks})
+        fallbacks = [_prepared(other, tools) for other in model.fallbacks]
+        return model.model_copy(update={"runnable": _prepared(model.runnable, tools), "fallbacks": fallbacks})
+    if isinstance(model, RunnableSequence) and tools is None:
+        return RunnableSequence(*(_prepared(step, None) for step in model.steps), name=model.name)
+    if isinstance(model, BaseLanguageModel) and model.callbacks:
+        model = model.model_copy(update={"callbacks": None})
+    if tools is None:
+        return model
     bind: Callable[..., Model] | None = getattr(model, "bind_tools", None)
     if bind is None:
         raise NotImplementedError
     return bind(tools)
-
-
-def quiet(model: Model) -> Model:
-    """Return the model without its own callbacks: they belong to the conversation with the user.
-
-    They are looked for in what LangChain puts around a model; of several to choose from, it is the one of the run.
-    """
-    if isinstance(model, DynamicRunnable):
-        return quiet(model.prepare()[0])
-    if isinstance(model, BaseLanguageModel):
-        return model.model_copy(update={"callbacks": None}) if model.callbacks else model
-    if isinstance(model, RunnableBindingBase):
-        config = {key: value for key, value in model.config.items() if key != "callbacks"}
-        return model.model_copy(update={"bound": quiet(model.bound), "config": config, "config_factories": []})
-    if isinstance(model, RunnableWithFallbacks):
-        fallbacks = [quiet(other) for other in model.fallbacks]
-        return model.model_copy(update={"runnable": quiet(model.runnable), "fallbacks": fallbacks})
-    if isinstance(model, RunnableSequence):
-        return RunnableSequence(*(quiet(step) for step in model.steps), name=model.name)
-    return model
 
 
 def chat_model(model: Model | str) -> Model:

@@ -58,6 +58,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     embed_model: BaseEmbedding | None = Field(
         default=None, exclude=True, description="What makes the vectors, where that is not the memory's own embedder."
     )
+    collection: str | None = Field(default=None, exclude=True, description="The collection of its nodes.")
     session_key: str | None = Field(
         default=None, exclude=True, description="Where its answers are read; less is shown in groups and channels."
     )
@@ -78,6 +79,8 @@ class OpenClawVectorStore(BasePydanticVectorStore):
                 not named are kept in the files.
             fields: Further fields of the pydantic class: `session_key` says where answers are read, as for
                 `memory_tools`; by default it is the `session_key` of LlamaIndex's `instrument_tags` around each call.
+                `collection` names a collection: its nodes lie in `memory/notes/<collection>/` with ids of their own,
+                and only these are found and deleted.
                 **`default_mode="hybrid"` has every index search as that of `as_index()` does**, which finds far more:
                 one of `VectorStoreIndex.from_vector_store` asks in LlamaIndex's mode `default`, by vectors alone.
                 `only_added=True` leaves people's notes and transcripts out.
@@ -137,7 +140,8 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
     @property
     def _origins(self) -> VectorOrigins:
-        return VectorOrigins(self.memory, None if self.embed_model is None else LlamaIndexEmbedder(self.embed_model))
+        theirs = None if self.embed_model is None else LlamaIndexEmbedder(self.embed_model)
+        return VectorOrigins(self.memory, theirs, self.collection)
 
     def as_index(self, storage_context: StorageContext | None = None, **kwargs: Any) -> VectorStoreIndex:
         """Return a `VectorStoreIndex` over this store that embeds with `embedding` and searches in the mode `hybrid`.
@@ -202,9 +206,9 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         embedded = [node for node in once.values() if node.embedding is not None]
         source = self._origins.of_nodes(embedded) if embedded else self._origins.source_for_new()
         if source is None:
-            self.memory.documents.add(documents)
+            self._origins.documents.add(documents)
         else:
-            self.memory.documents.add(documents, _completed(rows, documents, source), source)
+            self._origins.documents.add(documents, _completed(rows, documents, source), source)
         return [node.node_id for node in given]
 
     @in_run
@@ -228,7 +232,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         found = self._documents(node_ids, filters)
         nodes = [node_of(document) for document in found]
         if with_embeddings:
-            vectors = self.memory.documents.vectors(found, self._origins.model_there)
+            vectors = self._origins.documents.vectors(found, self._origins.model_there)
             for node, vector in zip(nodes, vectors, strict=True):
                 node.embedding = None if vector is None else vector.tolist()
         return nodes
@@ -248,7 +252,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         _mention(delete_kwargs, "delete")
         if not isinstance(ref_doc_id, str):
             raise InvalidInputError(f"ref_doc_id must be the id of a source, not {ref_doc_id!r}")
-        documents = self.memory.documents
+        documents = self._origins.documents
         gone = [document.id for document in documents.iterate(part_of=ref_doc_id)]
         if gone or all(is_cited(document) for document in documents.get([ref_doc_id])):
             # What is the id of nothing here may name a person's file: that is refused.
@@ -273,9 +277,9 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         if node_ids is None and (filters is None or not filters.filters):
             raise InvalidInputError("delete_nodes takes node_ids or filters: clear() deletes all nodes")
         if matching(filters) is None:
-            self.memory.documents.delete(node_ids or [])
+            self._origins.documents.delete(node_ids or [])
         else:
-            self.memory.documents.delete([document.id for document in self._documents(node_ids, filters)])
+            self._origins.documents.delete([document.id for document in self._documents(node_ids, filters)])
 
     @in_run
     def clear(self, **kwargs: Any) -> None:
@@ -285,7 +289,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             kwargs: None are used.
         """
         _mention(kwargs, "clear")
-        self.memory.documents.delete([document.id for document in self.memory.documents.iterate()])
+        self._origins.documents.delete([document.id for document in self._origins.documents.iterate()])
 
     # --- by what they say ----------------------------------------------------------------------------------------
 
@@ -334,7 +338,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         Args:
             node: A node that was found here, or added.
         """
-        found = self.memory.documents.get([node.node_id])
+        found = self._origins.documents.get([node.node_id])
         return found[0].citation if found else ""
 
     def _shown(self) -> Callable[[str], bool] | None:
@@ -346,7 +350,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
     def _documents(self, node_ids: list[str] | None, filters: MetadataFilters | None) -> list[Document]:
         where = matching(filters)
-        documents = self.memory.documents
+        documents = self._origins.documents
         if node_ids is None:
             return list(documents.iterate(where=where))
         shown = self._shown()
