@@ -124,8 +124,8 @@ class Memories:
             raise ConfigError(f"the root of memories must be the path of a folder, not {root!r}")
         self.root = Path(os.path.abspath(os.path.expanduser(root)))
         self.max_open = max_open
-        self._config = settings_of(config)
-        self._embedders = embedders_of(embedder, self._config.embedding)
+        self.config = settings_of(config)
+        self._embedders = embedders_of(embedder, self.config.embedding)
         self._lock = _forks.lock()  # never held while a memory is opened or closed
         self._places: OrderedDict[tuple[str, ...], _Place] = OrderedDict()  # the least recently used first
         self._closing = 0  # how many of the places are being emptied
@@ -253,7 +253,7 @@ class Memories:
             raise WriteError(f"the folder {self.root} cannot be made ({error.strerror}): {remedy(error)}") from error
         folder = self.root.joinpath(*parts)
         make_folders(self.root, parts, str(folder))
-        return Memory.open(folder, embedder=self._embedders.lent(), config=self._config)
+        return Memory.open(folder, embedder=self._embedders.lent(), config=self.config)
 
     def __enter__(self) -> Self:
         return self
@@ -280,6 +280,11 @@ class Lease:
     def __init__(self, memories: Memories, parts: tuple[str, ...]) -> None:
         self._memories, self._parts = memories, parts
         self._threads: list[int] = []
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the memory, which need not exist yet."""
+        return self._memories.root.joinpath(*self._parts)
 
     def __enter__(self) -> Memory:
         memory = self._memories._take(self._parts)
@@ -315,7 +320,7 @@ class Lease:
         await in_thread(self._memories._close_unused)
 
     def __repr__(self) -> str:
-        return f"Lease({str(self._memories.root.joinpath(*self._parts))!r})"
+        return f"Lease({str(self.folder)!r})"
 
 
 class MemoryTemplate:

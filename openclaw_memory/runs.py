@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -17,6 +18,19 @@ __all__ = ["memory_choice", "memory_of", "run_values"]
 # What `memory=` of an adapter takes: a memory, a template such as "users/{user_id}" or `Memories.template`, or a
 # function of the run that returns a memory, or the lease of one: `lambda run: users.use(...)`.
 MemoryChoice: TypeAlias = Memory | str | MemoryTemplate | Callable[..., Memory | Lease]
+
+
+class Held(nullcontext[Memory]):
+    """A memory that stays open anyway, in place of a lease."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the memory."""
+        return self.enter_result.workspace.root
+
+
+# A memory for the time of a `with` or `async with` block, of which there may be several, also at once.
+Leased: TypeAlias = Lease | Held
 
 _values: ContextVar[Mapping[str, Any]] = ContextVar("openclaw_memory.run_values", default=MappingProxyType({}))
 
@@ -62,7 +76,7 @@ def memory_of(
     *run: object,
     values: Mapping[str, Any] | None = None,
     how: str = "with run_values(user_id=...) around the run",
-) -> nullcontext[Memory] | Lease:
+) -> Leased:
     """Return the memory of a run, for a `with` or `async with` block.
 
     Args:
@@ -76,14 +90,14 @@ def memory_of(
     """
     choice = memory_choice(choice)
     if isinstance(choice, Memory):
-        return nullcontext(choice)
+        return Held(choice)
     if isinstance(choice, MemoryTemplate):
         return choice.use({**_values.get(), **(values or {})}, how)
     chosen = choice(*run)
     if isinstance(chosen, Lease):
         return chosen
     if isinstance(chosen, Memory):
-        return nullcontext(chosen)
+        return Held(chosen)
     raise ConfigError(
         f"the function that chooses a memory returned {chosen!r:.80}: return a Memory, or the lease of one, as in "
         'users = Memories("users"); lambda run: users.use(...)'

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_openclaw_memory._flush_model import Counter, Model, aflush, flush
 from langchain_openclaw_memory._messages import first_of, openclaw_messages
-from langchain_openclaw_memory._session import flushed_session, kind_of, memory_of_run, run_config
-from openclaw_memory import Memory
+from langchain_openclaw_memory._session import flushed_session, kind_of, run_config
+from openclaw_memory import Memories, Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation import compaction_threshold
+from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
 from openclaw_memory.flush import arun_flush, run_flush
 from openclaw_memory.runs import MemoryChoice, memory_choice
 
@@ -24,19 +25,20 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from openclaw_memory.flush import Flush, FlushTurn
+    from openclaw_memory.runs import Leased
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A flush that is due: its session, model and messages. `window` and `tokens` are in tokens.
+    """A flush that is due: its memory, session, model and messages. `window` and `tokens` are in tokens.
 
     `cut` says that the messages are taken from the conversation next, which then begins a new cycle. `held` is called
     with whether a turn was held.
     """
 
-    memory: MemoryChoice
+    leased: Leased
     key: str
     model: Model
     messages: Sequence[BaseMessage]
@@ -56,22 +58,23 @@ def checked(memory: MemoryChoice, session_key: str | None) -> MemoryChoice:
         InvalidInputError: The session key is empty.
     """
     choice = memory_choice(memory)
-    if session_key is not None and isinstance(choice, Memory):
-        choice.flush(session_key)  # an empty one is refused here
+    if session_key is not None and not (isinstance(session_key, str) and session_key.strip()):
+        raise InvalidInputError(f"session_key must name a session, such as 'main', not {session_key!r}")
     return choice
 
 
 def rules_of(memory: MemoryChoice) -> CompactionConfig:
-    """Return the settings that say when a flush is due; where each run has a memory of its own, the default ones."""
-    return memory.config.compaction if isinstance(memory, Memory) else CompactionConfig()
+    """Return the settings that say when a flush is due; where a function chooses the memory, the default ones."""
+    of = getattr(memory, "memories", memory)  # that of a template
+    return of.config.compaction if isinstance(of, Memory | Memories) else CompactionConfig()
 
 
 def wanted_before_cut(
-    memory: MemoryChoice, session_key: str | None, model: Model, messages: Sequence[BaseMessage], count: Counter
+    leased: Leased, session_key: str | None, model: Model, messages: Sequence[BaseMessage], count: Counter
 ) -> Wanted:
     """Return the flush of messages that a summary takes from the conversation of the current run."""
     key, thread = session_of_run(session_key, messages)
-    return Wanted(memory, key, model, messages, None, 0, count, session_id=thread, cut=True)
+    return Wanted(leased, key, model, messages, None, 0, count, session_id=thread, cut=True)
 
 
 def session_of_run(session_key: str | None, messages: Sequence[BaseMessage]) -> tuple[str, str | None]:
@@ -84,15 +87,13 @@ def session_of_run(session_key: str | None, messages: Sequence[BaseMessage]) -> 
 
 
 def save(wanted: Wanted) -> bool:
-    """Let the model write down what should last. Return whether the turn was held, whatever its outcome.
+    """Let the model write down what should last. Return whether the turn was held, whatever its outcome; never raises.
 
-    It is not held if the memory cannot be written, or wants no flush. If the flush fails, the messages are kept
-    verbatim.
-
-    Raises:
-        ConfigError: The run does not say which memory it uses. Nothing else is raised.
+    It is not held if the memory cannot be opened or written, or wants no flush. If the flush fails, the messages are
+    kept verbatim.
     """
-    with memory_of_run(wanted.memory, run_config()) as memory:
+    held = False
+    with _reported(wanted), wanted.leased as memory:
 
         def drive(turn: FlushTurn) -> None:
             flush(turn, wanted.model, wanted.messages, room=_room(wanted, memory), count=wanted.count)
@@ -104,15 +105,26 @@ def save(wanted: Wanted) -> bool:
 
 async def asave(wanted: Wanted) -> bool:
     """Do what `save` does with an awaited model; files are read and written in a thread."""
-    with ExitStack() as leases:
-        memory = await in_thread(lambda: leases.enter_context(memory_of_run(wanted.memory, run_config())))
+    held = False
+    with _reported(wanted):
+        async with wanted.leased as memory:
 
-        async def drive(turn: FlushTurn) -> None:
-            await aflush(turn, wanted.model, wanted.messages, room=_room(wanted, memory), count=wanted.count)
+            async def drive(turn: FlushTurn) -> None:
+                await aflush(turn, wanted.model, wanted.messages, room=_room(wanted, memory), count=wanted.count)
 
-        held = await arun_flush(wanted.key, partial(_begun, wanted, memory), drive)
-        await in_thread(_ended, wanted, memory, held=held)
+            held = await arun_flush(wanted.key, partial(_begun, wanted, memory), drive)
+            await in_thread(_ended, wanted, memory, held=held)
     return held
+
+
+@contextmanager
+def _reported(wanted: Wanted) -> Iterator[None]:
+    """Log why a memory cannot be opened; nothing else in the block raises."""
+    try:
+        yield
+    except OpenClawMemoryError as error:
+        _log.warning(f"no memories of session {wanted.key!r} can be saved before a compaction: {error}")
+        wanted.held(False)
 
 
 def window_of(model: Any) -> int | None:

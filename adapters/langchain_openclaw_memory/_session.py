@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -16,7 +16,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import QueryError, nearest
-from openclaw_memory.runs import MemoryChoice, memory_choice, memory_of
+from openclaw_memory.runs import Held, Leased, MemoryChoice, memory_choice, memory_of
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -58,7 +58,7 @@ MemoryField: TypeAlias = Annotated[
 ]
 
 
-def memory_of_run(choice: MemoryChoice, config: RunnableConfig | None) -> AbstractContextManager[Memory]:
+def memory_of_run(choice: MemoryChoice, config: RunnableConfig | None) -> Leased:
     """Return the memory that a run uses, for the time of a `with` block.
 
     A template takes its values from the run's `context` (a dictionary, dataclass or pydantic model), its
@@ -72,7 +72,7 @@ def memory_of_run(choice: MemoryChoice, config: RunnableConfig | None) -> Abstra
         ConfigError: The run does not have a value, or the function returned no memory.
     """
     if isinstance(choice, Memory):
-        return nullcontext(choice)
+        return Held(choice)
     config = config or {}
     values = {**(config.get("metadata") or {}), **_configurable(config)}
     context = _context()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -15,10 +17,12 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_openclaw_memory._flush import Wanted, checked, rules_of, save, window_of
 from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._messages import READING, SUMMARY_SOURCE, without_system
-from langchain_openclaw_memory._session import run_config
+from langchain_openclaw_memory._session import memory_of_run, run_config
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, ConversationDetector
-from openclaw_memory.runs import MemoryChoice
+from openclaw_memory.runs import Leased, MemoryChoice
+
+_CONVERSATIONS = 1024  # whose memories are known at once; of others, the run of a reply is asked
 
 
 class MemoryFlushCallback(BaseCallbackHandler):
@@ -70,8 +74,9 @@ class MemoryFlushCallback(BaseCallbackHandler):
                 f"unknown context window of {type(self.model).__name__}, so no flush would be due: pass "
                 'window=200_000, or a model with profile={"max_input_tokens": 200_000}'
             )
+        self._leased: OrderedDict[str, Leased] = OrderedDict()
         self._detector = ConversationDetector(
-            READING, self._saving, rules=rules_of(memory), window=self.window, count=token_counter
+            READING, self._saving, rules=rules_of(self.memory), window=self.window, count=token_counter
         )
 
     def on_chat_model_start(
@@ -114,24 +119,32 @@ class MemoryFlushCallback(BaseCallbackHandler):
         conversation = without_system(messages)
         if FLUSH_TAG in (tags or ()) or not conversation:
             return
-        about = metadata or {}
+        about, config = metadata or {}, run_config() or {}
+        # Of a call of the model itself, the metadata are all that is known.
+        leased = memory_of_run(self.memory, {**config, "metadata": {**(config.get("metadata") or {}), **about}})
+        key = _key(about, leased.folder)
+        self._leased[key] = leased
+        self._leased.move_to_end(key)
+        while len(self._leased) > _CONVERSATIONS:
+            self._leased.popitem(last=False)
         if about.get("lc_source") == SUMMARY_SOURCE:
-            self._detector.summary_started(_key(about), conversation)
+            self._detector.summary_started(key, conversation)
         else:
-            self._detector.began(run_id, _key(about), conversation)
+            self._detector.began(run_id, key, conversation)
 
     def _saving(self, key: str, messages: Sequence[BaseMessage], tokens: int, compacting: bool) -> Callable[[], bool]:  # noqa: ARG002
         name = self.session_key or key.partition("\n")[0] or "main"
-        return partial(save, Wanted(self.memory, name, self.model, messages, self.window, tokens, self.token_counter))
+        leased = self._leased.get(key) or memory_of_run(self.memory, run_config())
+        return partial(save, Wanted(leased, name, self.model, messages, self.window, tokens, self.token_counter))
 
 
-def _key(metadata: dict[str, Any]) -> str:
-    """Return the conversation of a call: its thread or session, and how deep in nested graphs it was made."""
+def _key(metadata: dict[str, Any], folder: Path) -> str:
+    """Return the conversation of a call: its thread or session, how deep in nested graphs it was made, and whose."""
     configurable = (run_config() or {}).get("configurable") or {}
     ids = (about.get(name) for about in (metadata, configurable) for name in ("thread_id", "session_id"))
     thread = next((found for found in ids if found), None)
     depth = str(metadata.get("langgraph_checkpoint_ns") or "").count("|")
-    return f"{'' if thread is None else thread}\n{depth}"
+    return f"{'' if thread is None else thread}\n{depth}\n{folder}"
 
 
 def _reply(response: LLMResult) -> tuple[BaseMessage, int]:

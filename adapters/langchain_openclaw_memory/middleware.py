@@ -7,6 +7,7 @@ import logging
 import warnings
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 from langchain.agents.middleware.summarization import SummarizationMiddleware
@@ -29,12 +30,12 @@ from langchain_openclaw_memory._flush import (
 )
 from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._messages import READING, first_of, is_summary, reported_tokens
-from langchain_openclaw_memory._session import kind_of, run_config, thread_of
+from langchain_openclaw_memory._session import kind_of, memory_of_run, run_config, thread_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import is_overflow
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import ConversationDetector
-from openclaw_memory.runs import MemoryChoice
+from openclaw_memory.runs import Leased, MemoryChoice
 
 _log = logging.getLogger(__name__)
 
@@ -84,20 +85,22 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Summarise if that is due, and save what the summary takes."""
+        leased = memory_of_run(self.memory, run_config())  # a run that chooses none is told before a summary is paid
         update = super().before_model(state, runtime)
         if lost := _lost(state["messages"], update):
-            save(self._wanted(lost))
+            save(self._wanted(leased, lost))
         return update
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Summarise if that is due, and save what the summary takes. Files are read and written in a thread."""
+        leased = memory_of_run(self.memory, run_config())
         update = await super().abefore_model(state, runtime)
         if lost := _lost(state["messages"], update):
-            await asave(self._wanted(lost))
+            await asave(self._wanted(leased, lost))
         return update
 
-    def _wanted(self, lost: list[AnyMessage]) -> Wanted:
-        return wanted_before_cut(self.memory, self.session_key, self.flush_model, lost, self.token_counter)
+    def _wanted(self, leased: Leased, lost: list[AnyMessage]) -> Wanted:
+        return wanted_before_cut(leased, self.session_key, self.flush_model, lost, self.token_counter)
 
 
 class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
@@ -149,8 +152,8 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self.trigger, self._clauses = trigger, _clauses_of(trigger) if trigger is not None else []
         self._summarization: SummarizationMiddleware[Any, Any] | None = None
         self._detectors: dict[int | None, ConversationDetector[BaseMessage]] = {}
-        self._waiting: OrderedDict[str, list[AnyMessage]] = OrderedDict()
-        self._first: OrderedDict[str, str | None] = OrderedDict()
+        self._waiting: OrderedDict[tuple[Path, str], list[AnyMessage]] = OrderedDict()
+        self._first: OrderedDict[tuple[Path, str], str | None] = OrderedDict()
         self._reported: set[str] = set()
         if self.model is not None and (words := self._unknown_window(self.model)):
             raise ConfigError(words)
@@ -235,13 +238,14 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def _look(self, state: AgentState[Any], runtime: Runtime[Any]) -> Wanted | None:
         messages: list[AnyMessage] = state["messages"]
+        leased = memory_of_run(self.memory, run_config())
         if (summarization := self._summarization) is not None:
-            return self._tried(lambda: self._before_cut(messages, summarization, state, runtime))
+            return self._tried(lambda: self._before_cut(leased, messages, summarization, state, runtime))
         if (model := self.model) is not None:
-            return self._tried(lambda: self._due(messages, model))
+            return self._tried(lambda: self._due(leased, messages, model))
         # Which model this run asks is known only when it is called. A compaction may have taken the messages by then.
         if messages and messages[-1].id:
-            self._waiting[messages[-1].id] = messages
+            self._waiting[leased.folder, messages[-1].id] = messages
             while len(self._waiting) > _WAITING:
                 self._waiting.popitem(last=False)
         return None
@@ -256,6 +260,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def _before_cut(
         self,
+        leased: Leased,
         messages: Sequence[AnyMessage],
         summarization: SummarizationMiddleware[Any, Any],
         state: AgentState[Any],
@@ -264,22 +269,22 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         probe = copy.copy(summarization)
         probe.trim_tokens_to_summarize = 0  # of nothing no model is asked for a summary
         lost = _lost(messages, probe.before_model(state, runtime))
-        self._warn_of_the_order(messages, lost)
+        self._warn_of_the_order(leased, messages, lost)
         model = self.model or summarization.model
-        return wanted_before_cut(self.memory, self.session_key, model, lost, self.token_counter) if lost else None
+        return wanted_before_cut(leased, self.session_key, model, lost, self.token_counter) if lost else None
 
-    def _warn_of_the_order(self, messages: Sequence[AnyMessage], lost: Sequence[AnyMessage]) -> None:
+    def _warn_of_the_order(self, leased: Leased, messages: Sequence[AnyMessage], lost: Sequence[AnyMessage]) -> None:
         """Warn once if a summary came that was not seen to come: it took messages that no flush was shown."""
         thread, first = thread_of(run_config()), first_of(messages)
         if thread is None or first is None:
             return
-        if is_summary(first) and self._first.pop(thread, None) not in {None, first.id}:
+        if is_summary(first) and self._first.pop((leased.folder, thread), None) not in {None, first.id}:
             self._warn_once(
                 "order",
                 f"the conversation of thread {thread!r} was summarised before its memories were saved: place "
                 "MemoryFlushMiddleware before the SummarizationMiddleware, or take OpenClawSummarizationMiddleware",
             )
-        self._first[thread] = None if lost else first.id
+        self._first[leased.folder, thread] = None if lost else first.id
         while len(self._first) > _WAITING:
             self._first.popitem(last=False)
 
@@ -288,20 +293,24 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         if self.model is not None:
             return None
         # A compaction keeps the latest message, and others may have added some.
-        ids = (message.id or "" for message in reversed(request.state["messages"]))
-        before = next((self._waiting.pop(known) for known in ids if known in self._waiting), None)
+        leased = memory_of_run(self.memory, run_config())
+        places = ((leased.folder, message.id or "") for message in reversed(request.state["messages"]))
+        before = next((self._waiting.pop(known) for known in places if known in self._waiting), None)
         if before is not None and (words := self._unknown_window(request.model)):
             self._warn_once("window", words)
-        return None if before is None else self._tried(lambda: self._due(before, request.model))
+        return None if before is None else self._tried(lambda: self._due(leased, before, request.model))
 
     def _refused(self, request: ModelRequest[Any]) -> Wanted | None:
         """Return the flush of a conversation that the model refused; a summarization has not cut it yet."""
         if self._summarization is not None:
             return None
+        leased = memory_of_run(self.memory, run_config())
         model, messages = self.model or request.model, request.state["messages"]
-        return self._tried(lambda: self._due(messages, model, overflow=True))
+        return self._tried(lambda: self._due(leased, messages, model, overflow=True))
 
-    def _due(self, messages: Sequence[AnyMessage], model: Model, *, overflow: bool = False) -> Wanted | None:
+    def _due(
+        self, leased: Leased, messages: Sequence[AnyMessage], model: Model, *, overflow: bool = False
+    ) -> Wanted | None:
         if kind_of(run_config()) != "chat":
             return None
         window = self.window or window_of(model)
@@ -313,10 +322,10 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         detector = self._detectors.get(window) or self._detectors.setdefault(
             window, ConversationDetector(READING, rules=rules, window=window, count=count)
         )
-        held = detector.due(key, messages, tokens=tokens, compacting=overflow or reached)
+        held = detector.due(f"{leased.folder}\n{key}", messages, tokens=tokens, compacting=overflow or reached)
         if held is None:
             return None
-        return Wanted(self.memory, key, model, messages, window, tokens, count, thread, held=held)
+        return Wanted(leased, key, model, messages, window, tokens, count, thread, held=held)
 
     def _warn_once(self, topic: str, words: str) -> None:
         if topic not in self._reported:

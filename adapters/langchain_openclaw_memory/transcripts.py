@@ -17,7 +17,6 @@ from langgraph.runtime import Runtime
 
 from langchain_openclaw_memory._messages import is_summary, openclaw_message
 from langchain_openclaw_memory._session import memory_of_run, run_config, thread_of
-from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import conversation, estimated_tokens
 from openclaw_memory.errors import OpenClawMemoryError
@@ -103,14 +102,11 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 'session_id=...), or run the agent with {"configurable": {"thread_id": ...}}',
             )
             return
-        with memory_of_run(self.memory, run_config()) as memory:
-            self._write_to(memory, messages, session)
-
-    def _write_to(self, memory: Memory, messages: Sequence[BaseMessage], session: str) -> None:
+        leased = memory_of_run(self.memory, run_config())
+        known = self._of((str(leased.folder), session))
         try:
-            log = memory.session_log(session)
-            known = self._of((str(memory.workspace.root), session))
-            with known.lock:
+            with leased as memory, known.lock:
+                log = memory.session_log(session)
                 # Others write to it too: a flush that failed, another process.
                 if (size := log.size) != known.size:
                     _read(log, known)

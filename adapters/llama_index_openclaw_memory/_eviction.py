@@ -7,14 +7,16 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from llama_index_openclaw_memory import _flush_model
 from llama_index_openclaw_memory._background import Background
 from llama_index_openclaw_memory._messages import as_text, estimated
 from openclaw_memory.conversation import Message, compaction_threshold, cut, estimated_tokens
-from openclaw_memory.errors import StoreError
+from openclaw_memory.errors import OpenClawMemoryError, StoreError
 from openclaw_memory.flush import Flush, messages_since, run_flush, transcribed
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from openclaw_memory import Memory
     from openclaw_memory.flush import FlushTurn
+    from openclaw_memory.runs import Leased
 
 _log = logging.getLogger(__name__)
 
@@ -48,15 +51,18 @@ class _Session:
 
 
 class Ejected:
-    """What was ejected of all sessions. Messages are written, and flushes run, in threads of their own.
+    """What was ejected of all sessions of one memory. Messages are written, and flushes run, in threads of their own.
 
-    What waits for a flush is what the transcript has since the latest one. So nothing of it is lost with the program,
-    and programs that share a session see what the others have looked at.
+    The memory stays open meanwhile. What waits for a flush is what the transcript has since the latest one. So nothing
+    of it is lost with the program, and programs that share a session see what the others have looked at.
     """
 
-    def __init__(self, memory: Memory, llm: LLM | None, flush_tokens: int, background: Background) -> None:
-        self._memory, self._flush_tokens, self._background = memory, flush_tokens, background
-        self._llm = llm if memory.config.compaction.flush else None
+    _memory: Memory
+
+    def __init__(self, leased: Leased, llm: LLM | None, flush_tokens: int | None, background: Background) -> None:
+        """Without `flush_tokens`, as many are taken as the memory's configuration says."""
+        self._leased, self._background = leased, background
+        self._given_llm, self._given_tokens = llm, flush_tokens
         self._lock = threading.Lock()
         self._sessions: dict[str, _Session] = {}
 
@@ -67,13 +73,26 @@ class Ejected:
         """
         session = self._session(key, messages)
 
+        def flush(opened: ExitStack) -> None:
+            with opened:
+                self._flush_while_due(session)
+
         def work() -> None:
-            self._write(session)
-            self._background.begin(lambda: self._flush_while_due(session))
+            with ExitStack() as stack:
+                if self._open(stack, session):
+                    self._write(session)
+                    self._background.begin(partial(flush, stack.pop_all()))
 
         return self._background.begin(work)
 
-    def keys(self) -> list[str]:
+    @property
+    def is_needed(self) -> bool:
+        """Whether something is at work, or waits that no transcript has."""
+        with self._lock:
+            every = self._sessions.values()
+            return any(one.unwritten or one.writing.locked() or one.flushing.locked() for one in every)
+
+    def sessions(self) -> list[str]:
         """The sessions of which something waits, or is at work."""
         with self._lock:
             return list(self._sessions)
@@ -81,10 +100,32 @@ class Ejected:
     def flush(self, key: str) -> None:
         """Write and flush whatever waits of a session; what is under way is waited for."""
         session = self._session(key, ())
-        self._write(session)
-        with session.flushing:
-            self._flush(session)
-        self._forget(session)
+        with ExitStack() as stack:
+            if not self._open(stack, session):
+                return
+            self._write(session)
+            with session.flushing:
+                self._flush(session)
+            self._forget(session)
+
+    def _open(self, stack: ExitStack, session: _Session) -> bool:
+        """Keep the memory open until the stack is closed; log where it cannot be opened, and return False."""
+        try:
+            self._memory = stack.enter_context(self._leased)
+        except OpenClawMemoryError as error:
+            if not session.has_failed:
+                _log.warning(f"session {session.key!r}: what was ejected waits in memory: {error}")
+            session.has_failed = True
+            return False
+        return True
+
+    @property
+    def _llm(self) -> LLM | None:
+        return self._given_llm if self._memory.config.compaction.flush else None
+
+    @property
+    def _flush_tokens(self) -> int:
+        return self._given_tokens or self._memory.config.compaction.soft_threshold_tokens
 
     def _session(self, key: str, messages: Sequence[Message]) -> _Session:
         with self._lock:

@@ -66,7 +66,7 @@ def _by_vectors(origins: VectorOrigins, query: VectorStoreQuery, where: Where | 
     if not query.node_ids:
         return _nearest(origins, vector, query.similarity_top_k, where)
     # A few that are named are compared one by one: to look for them among all others would take longer.
-    named = [one for one in origins.documents.get(query.node_ids) if where is None or where(one)]
+    named = [one for one in origins.documents.get(query.node_ids, masked=True) if where is None or where(one)]
     return _by_cosine(vector, _with_vectors(origins, named))[: query.similarity_top_k]
 
 
@@ -122,7 +122,8 @@ def _without_repeats(origins: VectorOrigins, query: VectorStoreQuery, where: Whe
 
 def _listed(origins: VectorOrigins, query: VectorStoreQuery, where: Where) -> Found:
     documents = origins.documents
-    there = filter(where, documents.get(query.node_ids)) if query.node_ids else documents.iterate(where=where)
+    named = documents.get(query.node_ids, masked=True) if query.node_ids else None
+    there = documents.iterate(where, masked=True) if named is None else (one for one in named if where(one))
     return [(one, 0.0) for one in islice(there, query.similarity_top_k)]
 
 

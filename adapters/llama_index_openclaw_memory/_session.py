@@ -12,9 +12,7 @@ from openclaw_memory import Memory
 from openclaw_memory.runs import memory_of
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from openclaw_memory.runs import MemoryChoice
+    from openclaw_memory.runs import Leased, MemoryChoice
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -30,7 +28,7 @@ def session_of(given: str | None) -> str | None:
     return str(key) if key else None
 
 
-def memory_of_run(choice: MemoryChoice) -> AbstractContextManager[Memory]:
+def memory_of_run(choice: MemoryChoice) -> Leased:
     """Return the memory that a run uses, for the time of a `with` block.
 
     A template takes its values from LlamaIndex's `instrument_tags` around the run, and from `run_values`.

@@ -18,17 +18,23 @@ from pydantic import Field, PrivateAttr
 from llama_index_openclaw_memory._background import Background
 from llama_index_openclaw_memory._eviction import Ejected
 from llama_index_openclaw_memory._messages import openclaw_messages, words_of
+from llama_index_openclaw_memory._session import memory_of_run
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import own_words
 from openclaw_memory.errors import ConfigError, InvalidInputError
-from openclaw_memory.tools import checked_memory, question_in, recall, with_fewer_results
+from openclaw_memory.runs import MemoryChoice, memory_choice
+from openclaw_memory.tools import question_in, recall, with_fewer_results
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from openclaw_memory.runs import Leased
     from openclaw_memory.types import Source
 
 MAIN = "main"  # OpenClaw's name for the session where none is named
 _SESSIONS = 64  # whose latest block is kept
+_MEMORIES = 256  # of which sessions are known that wait for a flush; all of it is in their transcripts
 
 
 class OpenClawMemoryBlock(BaseMemoryBlock[str]):
@@ -57,24 +63,24 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     An open memory is not pickled, nor is its block: to a `Context` that was restored, hand the `Memory` over again.
     """
 
-    memory: Memory = Field(exclude=True, repr=False, description="Where it is kept and searched for.")
+    memory: Any = Field(exclude=True, repr=False, description="Where it is kept and searched for.")
     llm: LLM | None = Field(default=None, exclude=True, repr=False, description="The model that writes notes.")
     session_key: str | None = None
-    flush_tokens: int = 0
+    flush_tokens: int | None = None
     max_chars: int | None = None
     max_results: int | None = None
     min_score: float | None = None
     source: Any = None
     tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default_factory=get_tokenizer, exclude=True, repr=False)
 
-    _ejected: Ejected = PrivateAttr()
+    _ejected: OrderedDict[Path, Ejected] = PrivateAttr(default_factory=OrderedDict)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
-    _shown: OrderedDict[str, tuple[str, str]] = PrivateAttr(default_factory=OrderedDict)
+    _shown: OrderedDict[tuple[Path, str], tuple[str, str]] = PrivateAttr(default_factory=OrderedDict)
     _background: Background = PrivateAttr(default_factory=Background)
 
     def __init__(
         self,
-        memory: Memory,
+        memory: MemoryChoice,
         *,
         llm: LLM | None = None,
         session_key: str | None = None,
@@ -87,24 +93,28 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         name: str = "openclaw_memory",
         **options: Any,
     ) -> None:
-        """Keep what is ejected in `memory`; `options` are `description`, `priority` and `accept_short_term_memory`.
+        """Keep what is ejected in `memory`, or in the one that it chooses for each run; see `memory_tools`.
+
+        `options` are `description`, `priority` and `accept_short_term_memory`.
 
         Raises:
-            ConfigError: `memory` is no memory, `llm` no model, or `flush_tokens` no whole number of at least 1.
+            TypeError: `memory` is not a memory.
+            ConfigError: `llm` is no model, or `flush_tokens` no whole number of at least 1.
             ConfigError, InvalidInputError: at the first recall, where an argument of the search has a wrong type or
-                value.
+                value; and in a run that has no value for the template of its memory.
         """
-        checked_memory(memory)
+        choice = memory_choice(memory)
         if llm is not None and not isinstance(llm, LLM):
             raise ConfigError(f"llm must be an LLM of LlamaIndex, not {llm!r:.80}: give the model itself, or None")
-        tokens = memory.config.compaction.soft_threshold_tokens if flush_tokens is None else flush_tokens
-        if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
-            raise ConfigError(f"flush_tokens must be a whole number of at least 1, not {tokens!r}")
-        options |= {"memory": memory, "llm": llm, "session_key": session_key, "flush_tokens": tokens}
+        is_whole = isinstance(flush_tokens, int) and not isinstance(flush_tokens, bool)
+        if flush_tokens is not None and not (is_whole and flush_tokens >= 1):
+            raise ConfigError(f"flush_tokens must be a whole number of at least 1, not {flush_tokens!r}")
+        if flush_tokens is None and isinstance(choice, Memory):
+            flush_tokens = choice.config.compaction.soft_threshold_tokens
+        options |= {"memory": choice, "llm": llm, "session_key": session_key, "flush_tokens": flush_tokens}
         options |= {"max_chars": max_chars, "max_results": max_results, "min_score": min_score, "source": source}
         options |= {} if tokenizer_fn is None else {"tokenizer_fn": tokenizer_fn}
         super().__init__(name=name, **options)
-        self._ejected = Ejected(memory, llm, tokens, self._background)
 
     def __deepcopy__(self, _memo: object = None) -> Self:
         return self  # like the memory, by frameworks that copy their parts
@@ -131,12 +141,23 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         await self._take(messages, None)
 
     async def _take(self, messages: Sequence[ChatMessage], session_id: str | None) -> None:
-        key = self._key(session_id)
+        key, leased = self._key(session_id), memory_of_run(self.memory)
         with self._lock:
-            self._shown.pop(key, None)  # what is out of view can be recalled from here on
+            self._shown.pop((leased.folder, key), None)  # what is out of view can be recalled from here on
         # Taken before anything is waited for: a task that is cancelled from here on loses nothing.
         if ejected := openclaw_messages(messages):
-            await asyncio.wrap_future(self._ejected.take(key, ejected))
+            await asyncio.wrap_future(self._ejected_of(leased).take(key, ejected))
+
+    def _ejected_of(self, leased: Leased) -> Ejected:
+        """Return what was ejected of one memory; of memories of which nothing waits here, the latest are known."""
+        with self._lock:
+            if (found := self._ejected.get(leased.folder)) is None:
+                found = self._ejected[leased.folder] = Ejected(leased, self.llm, self.flush_tokens, self._background)
+            self._ejected.move_to_end(leased.folder)
+            for folder in list(self._ejected)[:-_MEMORIES]:
+                if not self._ejected[folder].is_needed:
+                    del self._ejected[folder]
+            return found
 
     def flush(self, session_id: str | None = None) -> None:
         """Flush what was ejected since the last flush, at the end of a session.
@@ -145,10 +166,14 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         not ejected is not included: hand it to `aput` first if the conversation is over.
 
         Args:
-            session_id: The session. Default: all of them.
+            session_id: The session, of the memory of this run. Default: all of them, of all memories.
         """
-        for key in self._ejected.keys() if session_id is None else [self._key(session_id)]:
-            self._ejected.flush(key)
+        if session_id is not None:
+            self._ejected_of(memory_of_run(self.memory)).flush(self._key(session_id))
+            return
+        for ejected in list(self._ejected.values()):
+            for key in ejected.sessions():
+                ejected.flush(key)
 
     async def aflush(self, session_id: str | None = None) -> None:
         """Run `flush` in a thread.
@@ -177,32 +202,33 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         question = question_in(_question(messages[asked - 1])) if asked else ""
         if not question:
             return ""
-        key = self._key(session_id)
-        turn = _digest(messages[:asked])
+        leased, turn = memory_of_run(self.memory), _digest(messages[:asked])
+        place = leased.folder, self._key(session_id)
         with self._lock:
-            before = self._shown.get(key)
+            before = self._shown.get(place)
         if before is not None and before[0] == turn:
             return before[1]
-        block = self._found(key, question, messages)
+        block = self._found(leased, place[1], question, messages)
         with self._lock:
-            self._shown[key] = (turn, block)
-            self._shown.move_to_end(key)
+            self._shown[place] = (turn, block)
+            self._shown.move_to_end(place)
             while len(self._shown) > _SESSIONS:
                 self._shown.popitem(last=False)
         return block
 
-    def _found(self, key: str, question: str, messages: Sequence[ChatMessage]) -> str:
+    def _found(self, leased: Leased, key: str, question: str, messages: Sequence[ChatMessage]) -> str:
         try:
-            return recall(
-                self.memory,
-                question,
-                max_chars=self.max_chars,
-                max_results=self.max_results,
-                min_score=self.min_score,
-                session_key=key,
-                source=self.source,
-                in_view=openclaw_messages(messages),
-            )
+            with leased as memory:
+                return recall(
+                    memory,
+                    question,
+                    max_chars=self.max_chars,
+                    max_results=self.max_results,
+                    min_score=self.min_score,
+                    session_key=key,
+                    source=self.source,
+                    in_view=openclaw_messages(messages),
+                )
         except (ConfigError, InvalidInputError):  # wrong from the first call on, whatever the memory holds
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it

@@ -170,8 +170,9 @@ class Documents:
 
     The files are the truth: a person may edit the text of one, move it within that folder, or delete it. Passages of a
     person's own notes are found as documents too, with their citation as id; they are never changed or deleted here.
-    Those of a `collection` have ids of their own, and are found in it alone. Secrets are masked in everything that is
-    returned. `files` reads and writes documents by the paths of their files.
+    Those of a `collection` have ids of their own, and are found in it alone. Secrets are masked in what is found; `get`
+    and `iterate` return a program's own documents as it added them. `files` reads and writes documents by the paths of
+    their files.
     """
 
     def __init__(
@@ -301,11 +302,13 @@ class Documents:
 
         self._places.sync(written.was_followed and not odd, written.changed, prepare)
 
-    def get(self, ids: Sequence[str]) -> list[Document]:
-        """Return the documents with these ids, in their order.
+    def get(self, ids: Sequence[str], *, masked: bool = False) -> list[Document]:
+        """Return the documents with these ids, in their order, as they were added.
 
         Args:
-            ids: Ids of documents, or citations of a person's lines. Unknown ones are left out.
+            ids: Ids of documents, or citations of a person's lines, in which secrets are masked. Unknown ones are left
+                out.
+            masked: Whether secrets are masked in documents too, as in what a search returns.
 
         Raises:
             InvalidInputError: An id is not a string.
@@ -316,10 +319,14 @@ class Documents:
         there: dict[str, Sequence[str]] | None = None
         found: list[Document | None] = []
         for doc_id in ids:
-            document = self._by_name(doc_id)
+            document = self._by_name(doc_id, masked=masked)
             if document is None:
                 there = there if there is not None else self._paths(ids)
-                document = self._at(there[doc_id][0], self._key(doc_id)) if doc_id in there else self._cited(doc_id)
+                document = (
+                    self._at(there[doc_id][0], self._key(doc_id), masked=masked)
+                    if doc_id in there
+                    else self._cited(doc_id)
+                )
             found.append(document)
         return [owned(document) for document in found if document is not None]
 
@@ -357,12 +364,15 @@ class Documents:
             self._places.sync(was_followed, removed)
         return gone
 
-    def iterate(self, where: Where | None = None, *, part_of: str | None = None) -> Iterator[Document]:
-        """Yield every document once, in the order of the files; a person's own notes are not among them.
+    def iterate(
+        self, where: Where | None = None, *, part_of: str | None = None, masked: bool = False
+    ) -> Iterator[Document]:
+        """Yield every document once, as it was added, in the order of the files; people's own notes are not among them.
 
         Args:
             where: Which documents count. Default: all.
             part_of: Only documents with this text as their field `part_of`. Default: all.
+            masked: Whether secrets are masked, as in what a search returns.
         """
         self._service.check_open()
         known = None if part_of is None else self._places.parts_of(part_of)
@@ -370,7 +380,7 @@ class Documents:
             known = [paths[0] for paths in documents.paths_by_id(self._root, self._rules, self._cache).values()]
         seen: set[str] = set()
         for path in known:
-            document = self._at(path)
+            document = self._at(path, masked=masked)
             if document is None or document.collection != self._collection or document.id in seen:
                 continue
             seen.add(document.id)
@@ -419,7 +429,7 @@ class Documents:
         """
         check_k(k)
         if isinstance(query, str) and not query.strip():
-            all_of_them = self.iterate(where) if min_score <= 0 and source != "sessions" else iter(())
+            all_of_them = self.iterate(where, masked=True) if min_score <= 0 and source != "sessions" else iter(())
             return [(document, 0.0) for document in islice(all_of_them, k)]
         wanted, counts, passes = min(MOST_RESULTS, k), self._counts(where), self._passing(where)
         while True:
@@ -670,18 +680,18 @@ class Documents:
     def _cited(self, doc_id: str) -> Document | None:
         return None if self._collection else cited_lines(self._workspace, doc_id)
 
-    def _by_name(self, doc_id: str) -> Document | None:
+    def _by_name(self, doc_id: str, *, masked: bool) -> Document | None:
         """The document with an id, if it is in the file that is named after it."""
         if not doc_id.strip():
             return None
         key = self._key(doc_id)
         path = documents.path_of(key)
         seen = self._cache.try_load(path)
-        return document_in(path, seen) if seen is not None and seen.doc_id == key else None
+        return self._at(path, masked=masked) if seen is not None and seen.doc_id == key else None
 
-    def _at(self, path: str, name: str = "") -> Document | None:
+    def _at(self, path: str, name: str = "", *, masked: bool) -> Document | None:
         """Return the document in a file, or None; `name` is its id if none can be read in it."""
-        return document_in(path, self._cache.load(path), name)
+        return document_in(path, self._cache.load(path) if masked else self._cache.unmasked(path), name)
 
     def _found(self, path: str, start: int, end: int, text: str, source: Source) -> Document | None:
         """Return the document, or the lines, that a passage of the index belongs to; None if the file is gone."""

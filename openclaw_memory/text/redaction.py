@@ -15,6 +15,8 @@ from openclaw_memory.text.secret_formats import KNOWN, LISTED, PROVIDERS
 _KEPT_FROM = 18  # OpenClaw's numbers
 _KEPT_START, _KEPT_END = 6, 4
 _HIDDEN = "***"
+_MASKED = r"""(?<!\w)[^\s"'…]{6}…[^\s"'…]{4}"""
+_SHORTEST_SIGN = 2  # of a token's beginning, shorter ones begin words too
 
 # What tokens are written with; and what is not seen in the middle of one: joiners, marks of direction and order,
 # variation selectors, tags, controls, and line ends that are none to Markdown.
@@ -129,6 +131,12 @@ def redact_talk(text: str) -> str:
 def masked(token: str) -> str:
     """A token by its first six and last four characters; `***` for one of less than 18."""
     return f"{token[:_KEPT_START]}…{token[-_KEPT_END:]}" if len(token) >= _KEPT_FROM else _HIDDEN
+
+
+def masks_in(text: str) -> list[str]:
+    """Return the masks of tokens whose beginning says what they were; in `she said nothing…then left` is none."""
+    literals = tuple(one.literal for one in KNOWN if len(one.literal) > _SHORTEST_SIGN)
+    return [mask for mask in _compiled(_MASKED).findall(text) if mask.startswith(literals)]
 
 
 @lru_cache(maxsize=256)

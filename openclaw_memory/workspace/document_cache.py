@@ -66,6 +66,7 @@ class CachedDocument(NamedTuple):
     is_text: bool = True
     line: int = 1
     embedding: Embedding | None = None
+    has_secrets: bool = False
 
 
 class Listed(NamedTuple):
@@ -118,6 +119,15 @@ class DocumentCache:
             return None
         return seen if seen.is_text else None
 
+    def unmasked(self, path: str) -> CachedDocument:
+        """Return what `load` returns, with its secrets as they are in the file.
+
+        Raises:
+            PathNotAllowedError, WorkspaceError: As `load`.
+        """
+        seen = self.load(path)
+        return self._read(path, masks=False) if seen.has_secrets else seen
+
     def peek(self, path: str) -> CachedDocument | None:
         """Return what `try_load` returned last, even if the file has changed since."""
         kept = self._kept.get(path)
@@ -147,7 +157,7 @@ class DocumentCache:
                 if (kept := self._kept.pop(path, None)) is not None:
                     self._bytes -= kept[1]
 
-    def _read(self, path: str) -> CachedDocument:
+    def _read(self, path: str, *, masks: bool = True) -> CachedDocument:
         place = locate(self._root, self._rules, path)
         now = time.time_ns()
         try:
@@ -162,16 +172,17 @@ class DocumentCache:
             seen, size = _NOTHING, 0
         else:
             matter = parse(text)
-            seen = self._seen(place.path, matter)._replace(line=text.count("\n", 0, front_matter_end(text)) + 1)
+            line = text.count("\n", 0, front_matter_end(text)) + 1
+            seen = self._seen(place.path, matter, masks=masks)._replace(line=line)
             size = 0 if matter is None else info.st_size
             if matter is not None and (embedding := embedding_of(text, matter.fields)) is not None:
                 size -= len(embedding.vector or "")
                 seen = seen._replace(embedding=embedding._replace(vector=embedding.vector and SHOWN_VECTOR))
-        if _is_settled(info, now):
+        if masks and _is_settled(info, now):
             self._keep(path, _stamp(info), size + _BYTES_BESIDE, seen)
         return seen
 
-    def _seen(self, path: str, matter: FrontMatter | None) -> CachedDocument:
+    def _seen(self, path: str, matter: FrontMatter | None, *, masks: bool) -> CachedDocument:
         if matter is None:
             self.unread.pop(path, None)
             return _A_PERSONS
@@ -182,9 +193,9 @@ class DocumentCache:
             if not isinstance(matter.fields.get("metadata", {}), dict):
                 damage.append("its `metadata` are no table")
             self._report(path, damage)
-        return CachedDocument(
-            doc_id, FrontMatter(masked(without_vector(matter.fields)), redact(matter.text), matter.damage)
-        )
+        own = matter._replace(fields=without_vector(matter.fields))
+        content = own._replace(fields=masked(own.fields), text=redact(own.text))
+        return CachedDocument(doc_id, content if masks else own, has_secrets=content != own)
 
     def _report(self, path: str, damage: list[str]) -> None:
         if not damage:

@@ -22,7 +22,7 @@ from openclaw_memory.errors import (
     WriteError,
 )
 from openclaw_memory.text.front_matter import EMBEDDING, Embedding, FrontMatter, embedding_of, parse, render
-from openclaw_memory.text.redaction import redact
+from openclaw_memory.text.redaction import masks_in, redact
 from openclaw_memory.workspace.atomic import (
     make_folders,
     remove_files,
@@ -274,6 +274,11 @@ def _write(
             fields, inner = _unmasked(fields, file.content.fields), _unmasked(inner, file.content.text)
             fields = _with_embedding(fields, inner, file.content)
         text = render(fields, inner)
+        if masks := [mask for mask in masks_in(text) if mask not in file.text and file.content is None]:
+            raise InvalidInputError(
+                f"{masks[0]!r} in {place.path} masks a secret, which would be lost: add what `documents.get` "
+                "returns, and not what a search found"
+            )
         data = text.encode()
         if embeddings is not None and (said := embedding_of(decode(data, place.path), fields)) is not None:
             embeddings[place.path] = said

@@ -320,7 +320,9 @@ def test_secrets_are_masked_in_what_is_returned_and_kept_in_the_file(documents, 
     file = memory.workspace.root / "memory/store/s.md"
     file.write_text(file.read_text().replace("here", KEY))
     shown = [
-        *documents.get(["s"]),
+        *documents.get(["s"], masked=True),
+        *documents.iterate(masked=True),
+        *documents.search("", 9),
         *documents.search("zeppelin", 1),
         documents.files.read("memory/store/s.md"),
         *documents.files.iterate("memory/store"),
@@ -334,7 +336,7 @@ def test_a_document_that_was_read_masked_is_written_back_with_its_secrets(docume
     file = memory.workspace.root / "memory/notes/s.md"
     documents.add([Document("s", f"the key is {KEY}", {"keys": [{"key": KEY}], "n": 1})])
     before = file.read_text()
-    (shown,) = documents.get(["s"])
+    (shown,) = documents.get(["s"], masked=True)
     documents.add([shown])
     assert file.read_text() == before
     documents.add([Document("s", shown.text, {**shown.metadata, "n": 2})])
@@ -346,11 +348,31 @@ def test_a_document_that_was_read_masked_is_written_back_with_its_secrets(docume
 @pytest.mark.parametrize("moved", ["to another name", "into the text"])
 def test_what_was_masked_does_not_take_the_place_of_the_secret(documents, memory, moved):
     documents.add([Document("s", "text", {"key": KEY, "n": 1})])
-    mask = documents.get(["s"])[0].metadata["key"]
+    mask = documents.get(["s"], masked=True)[0].metadata["key"]
     new = Document("s", "text", {"other": mask}) if moved == "to another name" else Document("s", f"it was {mask}")
     with pytest.raises(InvalidInputError, match="masks a secret"):
         documents.add([new])
     assert KEY in (memory.workspace.root / "memory/notes/s.md").read_text()
+
+
+def test_a_program_reads_its_own_documents_as_it_added_them_and_may_move_them(documents, memory):
+    added = Document("s", f"the zeppelin key is {KEY}", {"nested": [{"key": KEY}]}, fields={"own": KEY})
+    documents.add([added])
+    for (read,) in (documents.get(["s"]), [one for one in documents.iterate() if one.id == "s"]):
+        assert (read.text, read.metadata, read.fields) == (added.text, added.metadata, added.fields)
+    before = (memory.workspace.root / "memory/notes/s.md").read_text()
+    documents.delete(["s"])
+    documents.add([read])
+    assert (memory.workspace.root / "memory/notes/s.md").read_text() == before
+
+
+def test_a_mask_is_refused_where_its_secret_is_not_known(documents):
+    documents.add([Document("s", f"the zeppelin key is {KEY}")])
+    ((found, _),) = documents.search("zeppelin", 1)
+    documents.delete(["s"])
+    with pytest.raises(InvalidInputError, match="masks a secret"):
+        documents.add([found])
+    documents.add([Document("prose", "She said nothing…then left. The ask-me…please desk.")])
 
 
 def test_a_secret_in_a_persons_lines_is_masked_however_they_are_found(memory):

@@ -5,6 +5,8 @@ from langchain_core.messages import HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_openclaw_memory._flush import Wanted, asave, save
 
+from openclaw_memory.runs import Held
+
 
 class Unreadable:
     """A model that cannot even be asked how much it reads."""
@@ -19,7 +21,7 @@ def run():
     async def run(is_async, memory, model=None):
         messages = [HumanMessage("Please remember: the boiler code is 4711.", id="m-1")]
         count = count_tokens_approximately
-        wanted = Wanted(memory, "tuesday", model or Unreadable(), messages, None, 10, count, cut=True)
+        wanted = Wanted(Held(memory), "tuesday", model or Unreadable(), messages, None, 10, count, cut=True)
         return await asave(wanted) if is_async else save(wanted)
 
     return run

@@ -2,22 +2,30 @@
 
 import asyncio
 import dataclasses
+import json
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_openclaw_memory import (
+    MemoryFlushCallback,
+    MemoryFlushMiddleware,
     OpenClawRetriever,
     OpenClawStore,
+    OpenClawSummarizationMiddleware,
     OpenClawToolkit,
     OpenClawVectorStore,
     RecallMiddleware,
+    TranscriptMiddleware,
     memory_tools,
 )
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling, saying
+from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel, ValidationError
 
 from openclaw_memory import Memories
@@ -232,3 +240,110 @@ def test_a_store_of_langgraph_over_a_template_keeps_items_of_each_run_apart(user
     with run_values(user_id="anna"):
         assert asyncio.run(store.aget(("likes",), "1")).value == {"text": "anna rides the tram"}
         assert store.sweep_ttl() == 0
+
+
+def noting(request):
+    """Answer, write down each zebra that a flush shows, and summarise without naming any."""
+    zebras = sorted({*re.findall(r"zebra-\w+", request.text)})
+    if "memory_append" in request.tools and "search" not in " ".join(request.tools) and zebras:
+        if request.messages[-1].type == "tool":
+            return "NO_REPLY"
+        return calling("memory_append", text=f"Noted: {' '.join(zebras)}.")
+    return "Fine."
+
+
+@pytest.mark.parametrize("people", [2, pytest.param(50, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("parted", [False, True], ids=["own summary", "before"])
+def test_a_whole_agent_serves_many_people_at_once(tmp_path, people, parted):
+    names = [f"user{number:02}" for number in range(people)]
+    users = Memories(tmp_path, embedder="hashing", max_open=max(1, people // 4))
+    template = users.template("{user_id}")
+    model = ScriptedChatModel(script=noting, usage=None)
+    limits = {"trigger": ("messages", 6), "keep": ("messages", 2)}
+    if parted:
+        cut = SummarizationMiddleware(model, **limits)
+        saving = [MemoryFlushMiddleware.before(cut, memory=template), cut]
+    else:
+        saving = [OpenClawSummarizationMiddleware(model, template, **limits)]
+    agent = create_agent(
+        model,
+        memory_tools(template),
+        middleware=[TranscriptMiddleware(template), RecallMiddleware(template), *saving],
+        checkpointer=InMemorySaver(),
+    )
+
+    async def talk(name):
+        # The same texts but for one word, the same ids and threads that differ by their last letter alone.
+        config = {"configurable": {"thread_id": f"thread of {name}"}}
+        for number in range(5):
+            said = f"I take the ferry zebra-{name}." if number == 0 else "And then?"
+            message = {"role": "user", "content": said, "id": f"m{number}"}
+            await agent.ainvoke({"messages": [message]}, config, context={"user_id": name})
+
+    async def main():
+        await asyncio.gather(*map(talk, names))
+
+    with users:
+        asyncio.run(main())
+    for request in model.requests:
+        assert len({*re.findall(r"zebra-\w+", request.text)}) <= 1
+    for name in names:
+        notes = "".join(note.read_text() for note in (tmp_path / name / "memory").glob("*.md"))
+        assert {*re.findall(r"zebra-(\w+)", notes)} == {name}
+        logs = "".join(log.read_text() for log in (tmp_path / name / "sessions").glob("*.jsonl"))
+        assert {*re.findall(r"zebra-(\w+)", logs)} == {name}
+        sessions = json.loads((tmp_path / name / "sessions" / "sessions.json").read_text())
+        assert list(sessions) == [f"thread of {name}"]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_conversations_that_are_alike_in_all_but_their_people_are_each_saved(users, is_async):
+    # No thread, the same words and the same ids: nothing but the context tells them apart.
+    flush = MemoryFlushMiddleware(users.template("{user_id}"), trigger=("messages", 2), window=100_000)
+    model = ScriptedChatModel(script=noting, usage=None)
+    agent = create_agent(model, middleware=[flush])
+    said = [{"role": "user", "content": text, "id": text} for text in ("Hello zebra-both", "And?", "And now?")]
+    for name in ("anna", "bob"):
+        if is_async:
+            asyncio.run(agent.ainvoke({"messages": said}, context={"user_id": name}))
+        else:
+            agent.invoke({"messages": said}, context={"user_id": name})
+    for name in ("anna", "bob"):
+        assert "Noted: zebra-both" in "".join(note.read_text() for note in (users.root / name / "memory").glob("*.md"))
+
+
+def test_the_callback_saves_for_the_person_of_each_call(users):
+    callback = MemoryFlushCallback(users.template("{user_id}"), ScriptedChatModel(script=noting), window=10_000)
+    model = ScriptedChatModel(script=saying("Fine."), usage=9_999)
+    for name in ("anna", "bob"):
+        messages = [HumanMessage(f"I take the ferry zebra-{name}x."), AIMessage("Which?"), HumanMessage("That one.")]
+        model.invoke(messages, {"callbacks": [callback], "metadata": {"user_id": name}})
+    for name, other in (("anna", "bob"), ("bob", "anna")):
+        notes = "".join(note.read_text() for note in (users.root / name / "memory").glob("*.md"))
+        assert (f"Noted: zebra-{name}x" in notes, f"zebra-{other}x" in notes) == (True, False)
+
+
+@pytest.mark.parametrize("part", ["summary", "flush", "transcript"])
+def test_parts_that_save_say_at_the_first_call_that_a_run_chooses_no_memory(users, part):
+    template, model = users.template("{user_id}"), ScriptedChatModel(script=saying("Fine."))
+    middleware = {
+        "summary": lambda: OpenClawSummarizationMiddleware(model, template, trigger=("messages", 99)),
+        "flush": lambda: MemoryFlushMiddleware(template, model, window=100_000),
+        "transcript": lambda: TranscriptMiddleware(template, session_id="s"),
+    }[part]()
+    agent = create_agent(model, middleware=[middleware])
+    with pytest.raises(ConfigError, match="user_id is missing"):
+        agent.invoke({"messages": QUESTION})
+    assert model.requests == []
+
+
+def test_a_memory_that_cannot_be_opened_breaks_no_turn_and_is_logged(users, caplog):
+    (users.root / "carol").write_text("in the way")
+    template, model = users.template("{user_id}"), ScriptedChatModel(script=saying("Fine."))
+    saving = OpenClawSummarizationMiddleware(model, template, trigger=("messages", 2), keep=("messages", 1))
+    agent = create_agent(model, middleware=[TranscriptMiddleware(template, session_id="s"), saving])
+    said = [{"role": "user", "content": text, "id": text} for text in ("Hello", "And?", "And now?")]
+    for run in (agent.invoke, lambda *given, **more: asyncio.run(agent.ainvoke(*given, **more))):
+        caplog.clear()
+        assert run({"messages": said}, context={"user_id": "carol"})["messages"][-1].text == "Fine."
+        assert "can be saved before a compaction" in caplog.text

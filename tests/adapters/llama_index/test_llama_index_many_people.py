@@ -1,12 +1,20 @@
 """One agent, many people: each run has the memory that its own values choose, and sees nothing of another's."""
 
 import asyncio
+import re
 
 import pytest
 from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.instrumentation.dispatcher import instrument_tags
 from llama_index.core.schema import TextNode
-from llama_index_openclaw_memory import OpenClawRetriever, OpenClawToolSpec, OpenClawVectorStore, memory_tools
+from llama_index_openclaw_memory import (
+    OpenClawMemoryBlock,
+    OpenClawRetriever,
+    OpenClawToolSpec,
+    OpenClawVectorStore,
+    memory_tools,
+)
 from llama_index_openclaw_memory.testing import ScriptedLLM, calling
 
 from openclaw_memory import Memories
@@ -112,3 +120,56 @@ def test_a_vector_store_over_a_template_keeps_nodes_of_each_run_apart(users):
         assert len(store.get_nodes()) == 1
     with pytest.raises(ConfigError, match="user_id is missing"):
         store.get_nodes()
+
+
+def saving_notes(messages, _):
+    """The model of the flush: what it is shown of a zebra, it writes down."""
+    found = re.findall(r"zebra-\w+", "\n".join(message.content or "" for message in messages))
+    if messages[-1].role.value == "tool" or not found:
+        return "NO_REPLY"
+    return calling("memory_append", text=f"Seen: {' '.join(sorted(set(found)))}.")
+
+
+async def test_one_block_keeps_flushes_and_recalls_for_each_their_own(tmp_path):
+    names = [f"user{number:02}" for number in range(8)]
+    users = Memories(tmp_path, embedder="hashing", max_open=2)
+    block = OpenClawMemoryBlock(users.template("{user_id}"), llm=ScriptedLLM(script=saving_notes), flush_tokens=1)
+
+    async def talk(name):
+        with run_values(user_id=name):
+            await block.aput([ChatMessage(f"I take the ferry zebra-{name}.", role="user")], session_id="chat")
+            await block.asettle()
+            await block.aflush("chat")
+            asked = [ChatMessage("Which ferry zebra was seen?", role="user")]
+            return await block.aget(asked, session_id="chat"), await block.aget(asked, session_id="chat")
+
+    with users:
+        for name, (block_shown, again) in zip(names, await asyncio.gather(*map(talk, names)), strict=True):
+            assert [other for other in names if f"zebra-{other}" in block_shown] == [name]
+            assert again == block_shown
+    for name in names:
+        notes = "".join(note.read_text() for note in (tmp_path / name / "memory").glob("*.md"))
+        assert re.findall(r"zebra-(\w+)", notes) == [name]
+        (log,) = (tmp_path / name / "sessions").glob("*.jsonl")
+        assert {*re.findall(r"zebra-(\w+)", log.read_text())} == {name}
+
+
+async def test_a_block_in_a_run_without_its_value_says_so(users):
+    block = OpenClawMemoryBlock(users.template("{user_id}"))
+    asked = [ChatMessage(QUESTION, role="user")]
+    for call in (lambda: block.aput(asked), lambda: block.aget(asked)):
+        with pytest.raises(ConfigError, match="user_id is missing"):
+            await call()
+
+
+async def test_what_cannot_be_written_waits_until_the_memory_can_be_opened(users, caplog):
+    block = OpenClawMemoryBlock(users.template("{user_id}"))
+    in_the_way = users.root / "carol"
+    in_the_way.write_text("a file")
+    with run_values(user_id="carol"):
+        await block.aput([ChatMessage("The ferry zebra leaves.", role="user")], session_id="chat")
+        assert "what was ejected waits in memory" in caplog.text
+        in_the_way.unlink()
+        await block.aput([ChatMessage("At seven.", role="user")], session_id="chat")
+    (log,) = (users.root / "carol" / "sessions").glob("*.jsonl")
+    assert "ferry zebra" in log.read_text()
