@@ -183,6 +183,11 @@ def test_theirs_count_as_sent_elsewhere_unless_the_caller_vouches():
     assert not LangChainEmbedder(OpenClawEmbeddings(load_embedder("static"))).leaves_machine
 
 
+def of_a_service():
+    pytest.importorskip("openai")
+    return OpenClawEmbeddings("openai", "text-embedding-3-small", api_key="sk-of-a-test")
+
+
 COPIES = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda one: pickle.loads(pickle.dumps(one))}
 
 
@@ -192,7 +197,7 @@ COPIES = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda one: pi
     [
         OpenClawEmbeddings,
         lambda: OpenClawEmbeddings("hashing", dims=32),
-        lambda: OpenClawEmbeddings("openai", "text-embedding-3-small", api_key="sk-of-a-test"),
+        of_a_service,
         lambda: OpenClawEmbeddings(load_embedder("static")),
     ],
     ids=["static", "options", "service", "handed in"],
