@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 Found: TypeAlias = list[tuple[Document, float]]
 Where: TypeAlias = Callable[[Document], bool]
 
-# As many as one search of a memory brings: of more, those far away would be chosen because they are far away.
-_MMR_CANDIDATES = 1000
+# MMR chooses from so many times as many nodes as are wanted, and from so many at least: of more, those far away would
+# be chosen because they are far away.
+_MMR_WIDER, _MMR_LEAST = 10, 100
 
 # What LlamaIndex's hybrid stores weigh the vectors with by default, and OpenClaw too.
 _ALPHA = 0.7
@@ -114,7 +115,7 @@ def _is_fused(origins: VectorOrigins, query: VectorStoreQuery) -> bool:
 def _without_repeats(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
     threshold = 0.5 if query.mmr_threshold is None else _share("mmr_threshold", query.mmr_threshold)
     vector = _vector(origins, query)
-    near = [one for one, _ in _nearest(origins, vector, max(query.similarity_top_k, _MMR_CANDIDATES), where)]
+    near = [one for one, _ in _nearest(origins, vector, max(_MMR_LEAST, _MMR_WIDER * query.similarity_top_k), where)]
     comparable = _with_vectors(origins, near)
     chosen = _marginal(vector, [row for _, row in comparable], query.similarity_top_k, threshold)
     return [(comparable[at][0], score) for at, score in chosen]
