@@ -381,7 +381,9 @@ def test_a_damaged_document_is_told_once_and_stays_one(tmp_path, caplog, content
         assert cache.load(f"{NOTES}/x.md").content.text == "Old text."
     assert [f"{NOTES}/x.md" in record.getMessage() for record in caplog.records] == [True]
     assert list(cache.unread) == [f"{NOTES}/x.md"]
-    assert documents.upsert(tmp_path, RULES, {"x": ({"metadata": {}}, "New.")}, looked_for(tmp_path, cache=cache)).changed == [f"{NOTES}/x.md"]
+    assert documents.upsert(
+        tmp_path, RULES, {"x": ({"metadata": {}}, "New.")}, looked_for(tmp_path, cache=cache)
+    ).changed == [f"{NOTES}/x.md"]
     assert os.listdir(tmp_path / NOTES) == ["x.md"]
     assert stored(tmp_path) == {"x": "New."}
     assert cache.load(f"{NOTES}/x.md").content.text == "New."
@@ -395,7 +397,9 @@ def test_a_document_without_its_id_is_found_by_the_name_that_its_id_leads_to(tmp
     cache = DocumentCache(tmp_path, RULES)
     assert documents.paths_by_id(tmp_path, RULES, cache, ["Doc/Ä 1"]) == {"Doc/Ä 1": [path]}
     assert documents.paths_by_id(tmp_path, RULES, cache) == {file.stem: [path]}
-    assert documents.upsert(tmp_path, RULES, {"Doc/Ä 1": ({}, "New.")}, looked_for(tmp_path, cache=cache)).changed == [path]
+    assert documents.upsert(tmp_path, RULES, {"Doc/Ä 1": ({}, "New.")}, looked_for(tmp_path, cache=cache)).changed == [
+        path
+    ]
     assert stored(tmp_path) == {"Doc/Ä 1": "New."}
 
 
