@@ -125,6 +125,9 @@ def _reported(wanted: Wanted) -> Iterator[None]:
     except OpenClawMemoryError as error:
         _log.warning(f"no memories of session {wanted.key!r} can be saved before a compaction: {error}")
         wanted.held(False)
+    except BaseException:  # a run that is cancelled leaves its flush to the next one
+        wanted.held(False)
+        raise
 
 
 def window_of(model: Any) -> int | None:

@@ -39,7 +39,7 @@ from openclaw_memory.runs import Leased, MemoryChoice
 
 _log = logging.getLogger(__name__)
 
-_WAITING = 64  # conversations at once that wait for the model that is to be asked
+_WAITING = 4096  # conversations at once that wait for the model that is to be asked
 _KINDS = frozenset({"tokens", "messages", "fraction"})
 
 # ("tokens", 4000), ("messages", 50) or ("fraction", 0.8); {"tokens": 4000, "messages": 10} wants both; of a list, any.
@@ -152,7 +152,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self.trigger, self._clauses = trigger, _clauses_of(trigger) if trigger is not None else []
         self._summarization: SummarizationMiddleware[Any, Any] | None = None
         self._detectors: dict[int | None, ConversationDetector[BaseMessage]] = {}
-        self._waiting: OrderedDict[tuple[Path, str], list[AnyMessage]] = OrderedDict()
+        self._waiting: OrderedDict[tuple[Path, str | None, str], list[AnyMessage]] = OrderedDict()
         self._first: OrderedDict[tuple[Path, str], str | None] = OrderedDict()
         self._reported: set[str] = set()
         if self.model is not None and (words := self._unknown_window(self.model)):
@@ -245,9 +245,11 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             return self._tried(lambda: self._due(leased, messages, model))
         # Which model this run asks is known only when it is called. A compaction may have taken the messages by then.
         if messages and messages[-1].id:
-            self._waiting[leased.folder, messages[-1].id] = messages
+            self._waiting[leased.folder, thread_of(run_config()), messages[-1].id] = messages
             while len(self._waiting) > _WAITING:
                 self._waiting.popitem(last=False)
+                words = f"more than {_WAITING} conversations wait for their model at once, and not all are flushed"
+                self._warn_once("waiting", f"{words}: pass MemoryFlushMiddleware a model")
         return None
 
     def _tried(self, look: Callable[[], Wanted | None]) -> Wanted | None:
@@ -268,6 +270,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     ) -> Wanted | None:
         probe = copy.copy(summarization)
         probe.trim_tokens_to_summarize = 0  # of nothing no model is asked for a summary
+        vars(probe)["_create_summary"] = lambda _messages: ""  # a system prompt at the beginning is never trimmed
         lost = _lost(messages, probe.before_model(state, runtime))
         self._warn_of_the_order(leased, messages, lost)
         model = self.model or summarization.model
@@ -294,7 +297,8 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             return None
         # A compaction keeps the latest message, and others may have added some.
         leased = memory_of_run(self.memory, run_config())
-        places = ((leased.folder, message.id or "") for message in reversed(request.state["messages"]))
+        thread = thread_of(run_config())
+        places = ((leased.folder, thread, message.id or "") for message in reversed(request.state["messages"]))
         before = next((self._waiting.pop(known) for known in places if known in self._waiting), None)
         if before is not None and (words := self._unknown_window(request.model)):
             self._warn_once("window", words)

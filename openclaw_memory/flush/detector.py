@@ -301,8 +301,9 @@ class ConversationDetector(Generic[M]):
         # Of a conversation, unlike other questions to a model, there is more than one question.
         if not self._has_warned and len(oldest) > 2 and self._new(conversation, oldest):
             self._has_warned = True
+            session = key.partition("\n")[0] or "main"
             warn(
-                f"more than {self._recent} conversations go on at once in session {key.strip() or 'main'!r}, and the "
+                f"more than {self._recent} conversations go on at once in session {session!r}, and the "
                 "one that was silent longest is no longer watched: what it loses before its size makes a flush due is "
                 "not saved; name the thread or session of each call"
             )
