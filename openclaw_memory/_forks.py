@@ -134,7 +134,7 @@ def condition() -> threading.Condition:
 
 def in_child(one: Forked) -> None:
     """Call `one.after_fork()` in every child that is forked while the object lives."""
-    # It has hooks of its own, as has `logging`, which it imports: a fork that itself imports it would call half of them.
+    # It has hooks of its own, as has `logging`, which it imports: if a fork imported it, half of them would be called.
     import concurrent.futures.thread  # noqa: F401
 
     _process.add(one)
