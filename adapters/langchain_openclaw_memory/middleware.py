@@ -7,6 +7,7 @@ import logging
 import warnings
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -22,6 +23,7 @@ from langchain_openclaw_memory._flush import (
     Wanted,
     asave,
     checked,
+    checked_window,
     rules_of,
     save,
     session_of_run,
@@ -30,7 +32,7 @@ from langchain_openclaw_memory._flush import (
 )
 from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._messages import READING, first_of, is_summary, reported_tokens
-from langchain_openclaw_memory._session import kind_of, memory_of_run, run_config, thread_of
+from langchain_openclaw_memory._session import kind_of, memory_of_run, refuse, run_config, thread_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import is_overflow
 from openclaw_memory.errors import ConfigError
@@ -40,6 +42,7 @@ from openclaw_memory.runs import Leased, MemoryChoice
 _log = logging.getLogger(__name__)
 
 _WAITING = 4096  # conversations at once that wait for the model that is to be asked
+_FORMERLY = ("max_tokens_before_summary", "messages_to_keep")  # arguments of LangChain's that it still takes
 _KINDS = frozenset({"tokens", "messages", "fraction"})
 
 # ("tokens", 4000), ("messages", 50) or ("fraction", 0.8); {"tokens": 4000, "messages": 10} wants both; of a list, any.
@@ -65,9 +68,12 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         **options: The other arguments of `SummarizationMiddleware`, such as `trigger` and `keep`.
 
     Raises:
-        TypeError: `memory` is not a memory.
+        TypeError: `memory` is not a memory, or `SummarizationMiddleware` does not take one of the options.
         ConfigError: `flush_model` does not exist, or a package that it needs is missing.
         InvalidInputError: `session_key` is empty.
+
+    Warns:
+        UserWarning: There is no trigger, so that no summary and no flush would come.
     """
 
     def __init__(
@@ -79,9 +85,12 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         session_key: str | None = None,
         **options: Any,
     ) -> None:
+        known = {*signature(SummarizationMiddleware).parameters, *_FORMERLY}
+        refuse(options.keys() - known, type(self).__name__, known - {"model", "deprecated_kwargs", *_FORMERLY})
         super().__init__(model, **options)
         self.memory, self.session_key = checked(memory, session_key), session_key
         self.flush_model = chat_model(flush_model or self.model)
+        _warn_without_trigger(self)
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Summarise if that is due, and save what the summary takes."""
@@ -143,11 +152,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     ) -> None:
         super().__init__()
         self.memory, self.session_key = checked(memory, session_key), session_key
-        if window is not None and (not isinstance(window, int) or isinstance(window, bool) or window <= 0):
-            raise ConfigError(
-                f"window={window!r} is not a number of tokens: pass a whole number above 0, such as 200_000"
-            )
-        self.window, self.token_counter = window, token_counter
+        self.window, self.token_counter = checked_window(window), token_counter
         self.model = chat_model(model) if model is not None else None
         self.trigger, self._clauses = trigger, _clauses_of(trigger) if trigger is not None else []
         self._summarization: SummarizationMiddleware[Any, Any] | None = None
@@ -193,9 +198,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 "model alone is shown less, run the agent with MemoryFlushCallback(memory, model)"
             )
         checked(memory, session_key)
-        if not summarization.trigger:
-            words = "the SummarizationMiddleware has no trigger and never makes a summary: give it one, for example "
-            warnings.warn(f'{words}trigger=("fraction", 0.8)', UserWarning, stacklevel=2)
+        _warn_without_trigger(summarization)
         made = cls(memory, token_counter=summarization.token_counter, session_key=session_key)
         made.model, made._summarization = chat_model(model or summarization.model), summarization
         return made
@@ -345,6 +348,12 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             'window=200_000, trigger=("tokens", 100_000), a model with profile={"max_input_tokens": 200_000}, or '
             "make it with MemoryFlushMiddleware.before(summarization, memory=...)"
         )
+
+
+def _warn_without_trigger(summarization: SummarizationMiddleware[Any, Any]) -> None:
+    if not summarization.trigger:
+        words = f"the {type(summarization).__name__} has no trigger and never makes a summary: give it one"
+        warnings.warn(f'{words}, for example trigger=("fraction", 0.8)', UserWarning, stacklevel=3)
 
 
 def _lost(messages: Sequence[AnyMessage], update: Mapping[str, Any] | None) -> list[AnyMessage]:
