@@ -18,7 +18,7 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 
-from llama_index_openclaw_memory._filters import matching
+from llama_index_openclaw_memory._filters import matching, says_anything
 from llama_index_openclaw_memory._nodes import is_cited, node_of, written_of
 from llama_index_openclaw_memory._query_modes import answer, answer_in_words
 from llama_index_openclaw_memory._session import in_run, session_of
@@ -273,9 +273,10 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             InvalidInputError: A filter is not valid, or neither ids nor filters were given.
         """
         _mention(delete_kwargs, "delete_nodes")
-        if node_ids is None and (filters is None or not filters.filters):
+        where = matching(filters)
+        if node_ids is None and not says_anything(filters):
             raise InvalidInputError("delete_nodes takes node_ids or filters: clear() deletes all nodes")
-        if matching(filters) is None:
+        if where is None:
             self._origins.documents.delete(node_ids or [])
         else:
             self._origins.documents.delete([document.id for document in self._documents(node_ids, filters)])

@@ -80,6 +80,16 @@ async def test_what_a_call_has_no_use_for_is_logged(given, caplog, call):
     assert [record.getMessage() for record in caplog.records] == [f"{call} uses no fitler"] * 2
 
 
+@pytest.mark.parametrize("condition", ["and", "or", "not"])
+def test_filters_that_say_nothing_delete_nothing(given, condition):
+    before = given.get_nodes()
+    for filters in ([], [MetadataFilters(filters=[])], [MetadataFilters(filters=[MetadataFilters(filters=[])])]):
+        with pytest.raises(InvalidInputError, match="node_ids or filters"):
+            given.delete_nodes(filters=MetadataFilters(filters=filters, condition=condition))
+    assert before
+    assert given.get_nodes() == before
+
+
 async def test_a_search_refuses_what_it_does_not_take(given):
     with pytest.raises(InvalidInputError, match="fitler"):
         given.query(asking("x", embedding=WORDS), fitler=1)
