@@ -81,7 +81,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
                 `memory_tools`; by default it is the `session_key` of LlamaIndex's `instrument_tags` around each call.
                 `collection` names a collection: its nodes lie in `memory/notes/<collection>/` with ids of their own,
                 and only these are found and deleted.
-                `default_mode="default"` has LlamaIndex's mode `default` go by vectors alone, for questions in words too.
+                `default_mode="default"` has LlamaIndex's mode `default` go by vectors alone, whatever is asked.
                 `only_added=True` leaves people's notes and transcripts out.
 
         Raises:
@@ -302,9 +302,10 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
         DEFAULT is HYBRID for a question in words whose vector is that of the words, as an index of LlamaIndex asks,
         unless `default_mode` says otherwise; for any other vector it ranks by cosines. TEXT_SEARCH and SPARSE go by
-        words (BM25). HYBRID and SEMANTIC_HYBRID are the memory's own search, with scores of 0..1; with an `alpha`, or if the nodes came with vectors of another
-        model than the memory's, both legs are scaled to 0..1 and added, vectors times alpha. MMR leaves out what
-        repeats the node before it: `mmr_threshold` 1 ranks by nearness alone, 0 by difference alone.
+        words (BM25). HYBRID and SEMANTIC_HYBRID are the memory's own search, with scores of 0..1; with an `alpha`, or
+        if the nodes came with vectors of another model than the memory's, both legs are scaled to 0..1 and added,
+        vectors times alpha. MMR leaves out what repeats the node before it: `mmr_threshold` 1 ranks by nearness alone,
+        0 by difference alone.
 
         Args:
             query: Mode, vector or text, counts and filters. Empty `node_ids` and `doc_ids` leave out nothing; a
