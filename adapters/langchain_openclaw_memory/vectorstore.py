@@ -161,11 +161,13 @@ class OpenClawVectorStore(VectorStore):
             **kwargs: Only `batch_size`, which LangChain's indexing passes on; all texts are indexed at once.
 
         Raises:
-            InvalidInputError: The counts differ, an id is blank, metadata are not JSON (the message names the key), or
-                a text is not Unicode. Nothing was written.
+            InvalidInputError: It is a single text, the counts differ, an id is blank, metadata are not JSON (it
+                says at which key), or a text is not Unicode. Nothing was written.
             WriteError: A text is larger than `files.max_bytes`, or could not be written.
         """
         refuse(kwargs.keys() - {"batch_size"}, "add_texts", ("metadatas", "ids", "batch_size"))
+        if isinstance(texts, str):  # else each of its letters would become a document
+            raise InvalidInputError(f"texts is a single text, {texts!r:.80}: give a list of texts")
         written = list(texts)
         about = metadatas or [{}] * len(written)
         names = ids if ids is not None else [None] * len(written)

@@ -360,3 +360,8 @@ def test_without_a_question_what_passes_the_filter_is_listed(store, memory):
     assert ids(store.max_marginal_relevance_search("", k=9, filter={"n": 0})) == ["launch"]
     assert ids(store.as_retriever(search_kwargs={"k": 2}).invoke("")) == ["again", "cook"]
     assert store.similarity_search("", filter={"n": 17}) == []
+
+
+def test_a_single_text_is_not_taken_for_the_list_of_its_letters(memory):
+    with pytest.raises(InvalidInputError, match="give a list of texts"):
+        OpenClawVectorStore(memory).add_texts("One text.")
