@@ -76,7 +76,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             memory: The memory that holds the nodes, or what chooses that of each run, see `memory_tools`.
             embed_model: The model that makes the vectors of nodes, if it is not the memory's own embedder. It makes
                 them again for a file that a person has changed, and when the index is gone. Vectors of a model that is
-                not named are kept in the files.
+                not named are in the index alone; naming it later is enough.
             fields: Further fields of the pydantic class: `session_key` says where answers are read, as for
                 `memory_tools`; by default it is the `session_key` of LlamaIndex's `instrument_tags` around each call.
                 `collection` names a collection: its nodes lie in `memory/notes/<collection>/` with ids of their own,
