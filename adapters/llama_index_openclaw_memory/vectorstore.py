@@ -115,7 +115,12 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             Path(folder).expanduser().mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise WorkspaceError(f"the folder {folder} cannot be made ({error.strerror}): name another one") from error
-        return cls(Memory.open(folder), embed_model, **fields)
+        memory = Memory.open(folder)
+        try:
+            return cls(memory, embed_model, **fields)
+        except BaseException:
+            memory.close()  # nobody else could
+            raise
 
     @classmethod
     def class_name(cls) -> str:

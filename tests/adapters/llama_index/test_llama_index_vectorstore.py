@@ -100,6 +100,14 @@ def test_a_store_over_a_folder_makes_it(tmp_path):
         OpenClawVectorStore.from_params(tmp_path / "file")
 
 
+def test_a_folder_that_gets_no_store_is_not_kept_open(tmp_path, monkeypatch):
+    closed = []
+    monkeypatch.setattr(Memory, "close", lambda memory: closed.append(memory.workspace.root))
+    with pytest.raises(ConfigError, match="colection"):
+        OpenClawVectorStore.from_params(tmp_path, colection="club")
+    assert closed == [tmp_path]
+
+
 def test_people_s_notes_can_be_left_out(own, static_memory, note):
     alone = OpenClawVectorStore(static_memory, only_added=True)
     for mode in ("default", "hybrid", "text_search", "mmr"):
