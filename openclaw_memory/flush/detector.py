@@ -16,7 +16,7 @@ from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.window import flush_due, is_overflow
 
 _CONVERSATIONS = 256  # remembered at once; the one that was silent longest is forgotten first
-_RUNS = 256  # calls under way at once: frameworks do not report that a call was cancelled
+_RUNS = 1024  # calls under way at once: frameworks do not report that a call was cancelled
 _RECENT = 4  # of one conversation: a chain may ask a model other things in between
 
 K = TypeVar("K")
@@ -99,7 +99,7 @@ class ConversationDetector(Generic[M]):
         self._saving, self._run, self._count = saving, run, count
         self._recent = _RECENT * parallel
         self._lock = _forks.rlock()
-        self._has_warned = False
+        self._has_warned = self._has_dropped = False
 
     def began(self, run_id: Hashable, key: str, messages: Sequence[M]) -> None:
         """Remember the messages of a call that began.
@@ -110,6 +110,12 @@ class ConversationDetector(Generic[M]):
             messages: What the model is asked with; at least one message.
         """
         with self._lock:
+            if len(self.runs) >= _RUNS and not self._has_dropped:
+                self._has_dropped = True
+                warn(
+                    f"more than {_RUNS} calls of a model are under way or were cancelled: of those that began first, "
+                    "it is not noticed that a flush is due until the next call of the conversation; use more handlers"
+                )
             _keep(self.runs, run_id, Run(key, messages), _RUNS)
 
     def summary_started(self, key: str, request: Sequence[M]) -> None:
