@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import pkgutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -20,6 +21,8 @@ FORK_SECONDS = 5.0
 # What calls of this library import at their first use: a child would wait for ever for an import that a thread of its
 # parent had begun.
 LATE = {"openclaw_memory", "apsw", "numpy", "filelock", "Stemmer", "tenacity", "httpx", "httpcore"}
+# Modules of this library that no call of a memory imports.
+APART = ("openclaw_memory.__main__", "openclaw_memory.cli", "openclaw_memory.jupyter", "openclaw_memory.testing")
 CUT = (
     "this process was forked in the midst of work on an index, whose locks it cannot know: open no memory in it; fork "
     "while nothing is under way, or start processes by spawning them"
@@ -82,6 +85,8 @@ class _Process:
     def before(self) -> None:
         """Wait for other threads, and keep them out until the fork is done."""
         _wait_for_imports()
+        if self._objects:
+            _import_all()
         self._changed.acquire()
         self._forks += 1
         self._is_calm = False
@@ -129,6 +134,9 @@ def condition() -> threading.Condition:
 
 def in_child(one: Forked) -> None:
     """Call `one.after_fork()` in every child that is forked while the object lives."""
+    # It has hooks of its own, as has `logging`, which it imports: if a fork imported it, half of them would be called.
+    import concurrent.futures.thread  # noqa: F401
+
     _process.add(one)
 
 
@@ -168,6 +176,15 @@ def _wait_for_imports() -> None:
             with suppress(Exception):  # it is told where it was begun
                 import_module(name)  # returns at once for an import of this very thread
         seen = under_way
+
+
+@functools.cache
+def _import_all() -> None:
+    """Import what calls import at their first use: else a thread may begin to, between the wait and the fork."""
+    for module in pkgutil.walk_packages([os.path.dirname(__file__)], "openclaw_memory."):
+        if not module.name.startswith(APART):
+            with suppress(Exception):  # a package that is not installed is told where it is used
+                import_module(module.name)
 
 
 def _imports_under_way() -> Iterator[str]:

@@ -17,7 +17,7 @@ from openclaw_memory import Memories, Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation import compaction_threshold
-from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
+from openclaw_memory.errors import ConfigError, InvalidInputError, OpenClawMemoryError
 from openclaw_memory.flush import arun_flush, run_flush
 from openclaw_memory.runs import MemoryChoice, memory_choice
 
@@ -61,6 +61,17 @@ def checked(memory: MemoryChoice, session_key: str | None) -> MemoryChoice:
     if session_key is not None and not (isinstance(session_key, str) and session_key.strip()):
         raise InvalidInputError(f"session_key must name a session, such as 'main', not {session_key!r}")
     return choice
+
+
+def checked_window(window: Any) -> int | None:
+    """Return a window in tokens as it was given.
+
+    Raises:
+        ConfigError: It is not a number of tokens.
+    """
+    if window is not None and (not isinstance(window, int) or isinstance(window, bool) or window <= 0):
+        raise ConfigError(f"window={window!r} is not a number of tokens: pass a whole number above 0, such as 200_000")
+    return window
 
 
 def rules_of(memory: MemoryChoice) -> CompactionConfig:
@@ -125,6 +136,9 @@ def _reported(wanted: Wanted) -> Iterator[None]:
     except OpenClawMemoryError as error:
         _log.warning(f"no memories of session {wanted.key!r} can be saved before a compaction: {error}")
         wanted.held(False)
+    except BaseException:  # a run that is cancelled leaves its flush to the next one
+        wanted.held(False)
+        raise
 
 
 def window_of(model: Any) -> int | None:

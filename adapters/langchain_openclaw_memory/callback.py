@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, LLMResult
 
-from langchain_openclaw_memory._flush import Wanted, checked, rules_of, save, window_of
+from langchain_openclaw_memory._flush import Wanted, checked, checked_window, rules_of, save, window_of
 from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._messages import READING, SUMMARY_SOURCE, without_system
 from langchain_openclaw_memory._session import memory_of_run, run_config
@@ -51,7 +51,7 @@ class MemoryFlushCallback(BaseCallbackHandler):
         session_key: The session to save under, by default the thread, or `main`.
 
     Raises:
-        ConfigError: The window or the model is unknown.
+        ConfigError: The window or the model is unknown, or the window is not a number of tokens.
     """
 
     raise_error = False
@@ -68,7 +68,7 @@ class MemoryFlushCallback(BaseCallbackHandler):
         session_key: str | None = None,
     ) -> None:
         self.memory, self.model, self.session_key = checked(memory, session_key), chat_model(model), session_key
-        self.window, self.token_counter = window or window_of(self.model), token_counter
+        self.window, self.token_counter = checked_window(window) or window_of(self.model), token_counter
         if self.window is None:
             raise ConfigError(
                 f"unknown context window of {type(self.model).__name__}, so no flush would be due: pass "

@@ -27,12 +27,12 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from langchain_openclaw_memory._session import in_run
+from langchain_openclaw_memory._session import in_run, unknown_argument
 from langchain_openclaw_memory._store_items import FOLDER, WHOLE, file_of, folder_of, item_in, path_of
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.documents import matching
-from openclaw_memory.errors import InvalidInputError, QueryError, SyncBusyError
+from openclaw_memory.errors import ConfigError, InvalidInputError, QueryError, SyncBusyError
 from openclaw_memory.runs import MemoryChoice, memory_choice
 
 # The notes of people and of other namespaces are found as well: so many times more are asked for with each look.
@@ -81,10 +81,15 @@ class OpenClawStore(BaseStore):
 
         Raises:
             TypeError: `memory` is not a `Memory`.
+            ConfigError: `fields` is a single text, or `ttl` has an unknown setting.
         """
         self._choice = memory_choice(memory)
         if isinstance(self._choice, Memory):
             self._memory = self._choice
+        if isinstance(fields, str):
+            raise ConfigError(f"fields={fields!r} is one text: give a list of paths, such as [{fields!r}]")
+        if unknown := {*(ttl or {})} - {*TTLConfig.__annotations__}:
+            raise ConfigError(unknown_argument(unknown, TTLConfig.__annotations__, "ttl"))
         self._fields = tuple(fields)
         self.ttl_config = ttl
         self._swept: dict[Path, float] = {}  # when, by the folder of the memory
@@ -277,6 +282,10 @@ def _copy(item: Item) -> Item:
 def _checked(op: PutOp) -> PutOp:
     if not op.namespace:
         raise InvalidNamespaceError("Namespace cannot be empty.")
+    if op.value is not None and not isinstance(op.value, Mapping):
+        raise InvalidInputError(f"a value must be a dict, such as {{'text': ...}}, not {op.value!r:.80}")
+    if isinstance(op.index, str):
+        raise InvalidInputError(f"index={op.index!r} is one text: give a list of paths, such as [{op.index!r}]")
     if op.ttl is not None and not (isinstance(op.ttl, int | float) and op.ttl > 0):
         raise InvalidInputError(f"a time to live is a number of minutes above 0, not {op.ttl!r}")
     level, depth = [op.value], 0

@@ -7,6 +7,7 @@ import logging
 import warnings
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -22,6 +23,7 @@ from langchain_openclaw_memory._flush import (
     Wanted,
     asave,
     checked,
+    checked_window,
     rules_of,
     save,
     session_of_run,
@@ -30,7 +32,7 @@ from langchain_openclaw_memory._flush import (
 )
 from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._messages import READING, first_of, is_summary, reported_tokens
-from langchain_openclaw_memory._session import kind_of, memory_of_run, run_config, thread_of
+from langchain_openclaw_memory._session import kind_of, memory_of_run, refuse, run_config, thread_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import is_overflow
 from openclaw_memory.errors import ConfigError
@@ -39,7 +41,8 @@ from openclaw_memory.runs import Leased, MemoryChoice
 
 _log = logging.getLogger(__name__)
 
-_WAITING = 64  # conversations at once that wait for the model that is to be asked
+_WAITING = 4096  # conversations at once that wait for the model that is to be asked
+_FORMERLY = ("max_tokens_before_summary", "messages_to_keep")  # arguments of LangChain's that it still takes
 _KINDS = frozenset({"tokens", "messages", "fraction"})
 
 # ("tokens", 4000), ("messages", 50) or ("fraction", 0.8); {"tokens": 4000, "messages": 10} wants both; of a list, any.
@@ -65,9 +68,12 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         **options: The other arguments of `SummarizationMiddleware`, such as `trigger` and `keep`.
 
     Raises:
-        TypeError: `memory` is not a memory.
+        TypeError: `memory` is not a memory, or `SummarizationMiddleware` does not take one of the options.
         ConfigError: `flush_model` does not exist, or a package that it needs is missing.
         InvalidInputError: `session_key` is empty.
+
+    Warns:
+        UserWarning: There is no trigger, so that no summary and no flush would come.
     """
 
     def __init__(
@@ -79,9 +85,12 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         session_key: str | None = None,
         **options: Any,
     ) -> None:
+        known = {*signature(SummarizationMiddleware).parameters, *_FORMERLY}
+        refuse(options.keys() - known, type(self).__name__, known - {"model", "deprecated_kwargs", *_FORMERLY})
         super().__init__(model, **options)
         self.memory, self.session_key = checked(memory, session_key), session_key
         self.flush_model = chat_model(flush_model or self.model)
+        _warn_without_trigger(self)
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Summarise if that is due, and save what the summary takes."""
@@ -143,16 +152,12 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     ) -> None:
         super().__init__()
         self.memory, self.session_key = checked(memory, session_key), session_key
-        if window is not None and (not isinstance(window, int) or isinstance(window, bool) or window <= 0):
-            raise ConfigError(
-                f"window={window!r} is not a number of tokens: pass a whole number above 0, such as 200_000"
-            )
-        self.window, self.token_counter = window, token_counter
+        self.window, self.token_counter = checked_window(window), token_counter
         self.model = chat_model(model) if model is not None else None
         self.trigger, self._clauses = trigger, _clauses_of(trigger) if trigger is not None else []
         self._summarization: SummarizationMiddleware[Any, Any] | None = None
         self._detectors: dict[int | None, ConversationDetector[BaseMessage]] = {}
-        self._waiting: OrderedDict[tuple[Path, str], list[AnyMessage]] = OrderedDict()
+        self._waiting: OrderedDict[tuple[Path, str | None, str], list[AnyMessage]] = OrderedDict()
         self._first: OrderedDict[tuple[Path, str], str | None] = OrderedDict()
         self._reported: set[str] = set()
         if self.model is not None and (words := self._unknown_window(self.model)):
@@ -193,9 +198,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 "model alone is shown less, run the agent with MemoryFlushCallback(memory, model)"
             )
         checked(memory, session_key)
-        if not summarization.trigger:
-            words = "the SummarizationMiddleware has no trigger and never makes a summary: give it one, for example "
-            warnings.warn(f'{words}trigger=("fraction", 0.8)', UserWarning, stacklevel=2)
+        _warn_without_trigger(summarization)
         made = cls(memory, token_counter=summarization.token_counter, session_key=session_key)
         made.model, made._summarization = chat_model(model or summarization.model), summarization
         return made
@@ -245,9 +248,11 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             return self._tried(lambda: self._due(leased, messages, model))
         # Which model this run asks is known only when it is called. A compaction may have taken the messages by then.
         if messages and messages[-1].id:
-            self._waiting[leased.folder, messages[-1].id] = messages
+            self._waiting[leased.folder, thread_of(run_config()), messages[-1].id] = messages
             while len(self._waiting) > _WAITING:
                 self._waiting.popitem(last=False)
+                words = f"more than {_WAITING} conversations wait for their model at once, and not all are flushed"
+                self._warn_once("waiting", f"{words}: pass MemoryFlushMiddleware a model")
         return None
 
     def _tried(self, look: Callable[[], Wanted | None]) -> Wanted | None:
@@ -268,6 +273,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     ) -> Wanted | None:
         probe = copy.copy(summarization)
         probe.trim_tokens_to_summarize = 0  # of nothing no model is asked for a summary
+        vars(probe)["_create_summary"] = lambda _messages: ""  # a system prompt at the beginning is never trimmed
         lost = _lost(messages, probe.before_model(state, runtime))
         self._warn_of_the_order(leased, messages, lost)
         model = self.model or summarization.model
@@ -294,7 +300,8 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             return None
         # A compaction keeps the latest message, and others may have added some.
         leased = memory_of_run(self.memory, run_config())
-        places = ((leased.folder, message.id or "") for message in reversed(request.state["messages"]))
+        thread = thread_of(run_config())
+        places = ((leased.folder, thread, message.id or "") for message in reversed(request.state["messages"]))
         before = next((self._waiting.pop(known) for known in places if known in self._waiting), None)
         if before is not None and (words := self._unknown_window(request.model)):
             self._warn_once("window", words)
@@ -341,6 +348,12 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             'window=200_000, trigger=("tokens", 100_000), a model with profile={"max_input_tokens": 200_000}, or '
             "make it with MemoryFlushMiddleware.before(summarization, memory=...)"
         )
+
+
+def _warn_without_trigger(summarization: SummarizationMiddleware[Any, Any]) -> None:
+    if not summarization.trigger:
+        words = f"the {type(summarization).__name__} has no trigger and never makes a summary: give it one"
+        warnings.warn(f'{words}, for example trigger=("fraction", 0.8)', UserWarning, stacklevel=3)
 
 
 def _lost(messages: Sequence[AnyMessage], update: Mapping[str, Any] | None) -> list[AnyMessage]:

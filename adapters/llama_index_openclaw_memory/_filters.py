@@ -53,6 +53,11 @@ def matching(filters: MetadataFilters | None) -> Callable[[Document], bool] | No
     return lambda document: fits({**document.metadata, **{name: value_of(document, name) for name in added}})
 
 
+def says_anything(filters: MetadataFilters | None) -> bool:
+    """Whether there is a filter in filters, and not only empty lists of them, which everything passes."""
+    return filters is not None and any(True for _ in _names(filters))
+
+
 def _names(filters: MetadataFilters) -> Iterator[str]:
     for one in filters.filters:
         yield from _names(one) if isinstance(one, MetadataFilters) else (one.key,)

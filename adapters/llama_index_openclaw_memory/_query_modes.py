@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -60,6 +61,38 @@ def answer(origins: VectorOrigins, query: VectorStoreQuery, is_shown: Callable[[
     ):
         return _listed(origins, query, where)
     return find(origins, query, where)
+
+
+def answer_in_words(
+    origins: VectorOrigins, query: VectorStoreQuery, is_shown: Callable[[str], bool] | None = None
+) -> Found:
+    """Answer a question in words in the mode HYBRID where its vector is that of the words, else by the vector alone.
+
+    Raises:
+        QueryError, EmbedderError, ConfigError: As `answer`.
+    """
+    if query.similarity_top_k and _is_of_its_words(origins, query):
+        query = replace(query, mode=VectorStoreQueryMode.HYBRID)
+    return answer(origins, query, is_shown)
+
+
+def _is_of_its_words(origins: VectorOrigins, query: VectorStoreQuery) -> bool:
+    """Whether the vector of a query is known to be what the model of the nodes makes of its text.
+
+    It is not where a program looks for something else than it says, such as an answer that a model has made up.
+
+    Raises:
+        EmbedderError: It is of another model.
+    """
+    if query.query_embedding is None:
+        origins.embedding()
+        origins.check(origins.model_of(query))
+        return True
+    vector, there = _vector(origins, query), origins.model_there
+    if origins.is_own(there):
+        return origins.makes(vector, query.query_str or "")
+    # The mode goes by this vector too, if a model was named: that is not asked again what it makes.
+    return origins.theirs is not None
 
 
 def _by_vectors(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:

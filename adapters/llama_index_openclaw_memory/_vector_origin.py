@@ -154,6 +154,17 @@ class VectorOrigins:
                 "delete those nodes and add them again"
             )
 
+    def makes(self, vector: Sequence[float], question: str) -> bool:
+        """Whether the memory's own embedder makes this vector of a question; not if it fails."""
+        import numpy as np
+
+        row, embedder = np.asarray(vector, dtype=np.float64), self._own()
+        try:
+            made = None if embedder is None else embedder.embed_query(question)
+        except EmbedderError:
+            return False
+        return made is not None and made.shape == row.shape and float(made @ row) >= _SAME * float(np.linalg.norm(row))
+
     def _own(self) -> Embedder | None:
         """Return the memory's own embedder; None also if it is not available, which the memory itself reports."""
         try:

@@ -18,9 +18,9 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 
-from llama_index_openclaw_memory._filters import matching
+from llama_index_openclaw_memory._filters import matching, says_anything
 from llama_index_openclaw_memory._nodes import is_cited, node_of, written_of
-from llama_index_openclaw_memory._query_modes import answer
+from llama_index_openclaw_memory._query_modes import answer, answer_in_words
 from llama_index_openclaw_memory._session import in_run, session_of
 from llama_index_openclaw_memory._vector_origin import VectorOrigins
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder
@@ -63,7 +63,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         default=None, exclude=True, description="Where its answers are read; less is shown in groups and channels."
     )
     default_mode: Literal["default", "hybrid"] = Field(
-        default="default", exclude=True, description="What LlamaIndex's mode `default` is for a question in words."
+        default="hybrid", exclude=True, description="What LlamaIndex's mode `default` is for a question in words."
     )
     only_added: bool = Field(
         default=False, exclude=True, description="Whether people's notes and transcripts are left out of what is found."
@@ -81,8 +81,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
                 `memory_tools`; by default it is the `session_key` of LlamaIndex's `instrument_tags` around each call.
                 `collection` names a collection: its nodes lie in `memory/notes/<collection>/` with ids of their own,
                 and only these are found and deleted.
-                **`default_mode="hybrid"` has every index search as that of `as_index()` does**, which finds far more:
-                one of `VectorStoreIndex.from_vector_store` asks in LlamaIndex's mode `default`, by vectors alone.
+                `default_mode="default"` has LlamaIndex's mode `default` go by vectors alone, whatever is asked.
                 `only_added=True` leaves people's notes and transcripts out.
 
         Raises:
@@ -115,7 +114,12 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             Path(folder).expanduser().mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise WorkspaceError(f"the folder {folder} cannot be made ({error.strerror}): name another one") from error
-        return cls(Memory.open(folder), embed_model, **fields)
+        memory = Memory.open(folder)
+        try:
+            return cls(memory, embed_model, **fields)
+        except BaseException:
+            memory.close()  # nobody else could
+            raise
 
     @classmethod
     def class_name(cls) -> str:
@@ -274,9 +278,10 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             InvalidInputError: A filter is not valid, or neither ids nor filters were given.
         """
         _mention(delete_kwargs, "delete_nodes")
-        if node_ids is None and (filters is None or not filters.filters):
+        where = matching(filters)
+        if node_ids is None and not says_anything(filters):
             raise InvalidInputError("delete_nodes takes node_ids or filters: clear() deletes all nodes")
-        if matching(filters) is None:
+        if where is None:
             self._origins.documents.delete(node_ids or [])
         else:
             self._origins.documents.delete([document.id for document in self._documents(node_ids, filters)])
@@ -300,11 +305,12 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         Nodes that were added come as they were, with the same hash; `citation_of` says where they are. A person's
         lines have that as `metadata["citation"]`.
 
-        DEFAULT ranks by the cosines of vectors, or is `default_mode` where the query has words; TEXT_SEARCH and SPARSE
-        go by words (BM25). HYBRID and SEMANTIC_HYBRID are
-        the memory's own search, with scores of 0..1; with an `alpha`, or if the nodes came with vectors of another
-        model than the memory's, both legs are scaled to 0..1 and added, vectors times alpha. MMR leaves out what
-        repeats the node before it: `mmr_threshold` 1 ranks by nearness alone, 0 by difference alone.
+        DEFAULT is HYBRID for a question in words whose vector is that of the words, as an index of LlamaIndex asks,
+        unless `default_mode` says otherwise; for any other vector it ranks by cosines. TEXT_SEARCH and SPARSE go by
+        words (BM25). HYBRID and SEMANTIC_HYBRID are the memory's own search, with scores of 0..1; with an `alpha`, or
+        if the nodes came with vectors of another model than the memory's, both legs are scaled to 0..1 and added,
+        vectors times alpha. MMR leaves out what repeats the node before it: `mmr_threshold` 1 ranks by nearness alone,
+        0 by difference alone.
 
         Args:
             query: Mode, vector or text, counts and filters. Empty `node_ids` and `doc_ids` leave out nothing; a
@@ -322,9 +328,9 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             raise InvalidInputError(f"query takes no {', '.join(sorted(unknown))}: leave it out")
         if kwargs.get("mmr_threshold") is not None:
             query = replace(query, mmr_threshold=kwargs["mmr_threshold"])
-        if query.mode == VectorStoreQueryMode.DEFAULT and (query.query_str or "").strip():
-            query = replace(query, mode=VectorStoreQueryMode(self.default_mode))
-        found = answer(self._origins, query, self._shown())
+        is_default = query.mode == VectorStoreQueryMode.DEFAULT
+        in_words = is_default and self.default_mode == "hybrid" and bool((query.query_str or "").strip())
+        found = (answer_in_words if in_words else answer)(self._origins, query, self._shown())
         return VectorStoreQueryResult(
             nodes=[node_of(document) for document, _ in found],
             similarities=[score for _, score in found],

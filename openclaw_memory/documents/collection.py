@@ -169,11 +169,11 @@ class DocumentFiles:
 class Documents:
     """The documents of a memory, each a file of its own in `memory/notes/`. Safe to use from several threads.
 
-    The files are the truth: a person may edit the text of one, move it within that folder, or delete it. Passages of a
-    person's own notes are found as documents too, with their citation as id; they are never changed or deleted here.
-    Those of a `collection` have ids of their own, and are found in it alone. Secrets are masked in what is found; `get`
-    and `iterate` return a program's own documents as it added them. `files` reads and writes documents by the paths of
-    their files.
+    The files are the truth: a person may edit the text of one, move it within that folder, or delete it; an `id` or
+    `part_of` that is changed above the text counts from the next sync on. Passages of a person's own notes are found as
+    documents too, with their citation as id; they are never changed or deleted here. Those of a `collection` have ids
+    of their own, and are found in it alone. Secrets are masked in what is found; `get` and `iterate` return a program's
+    own documents as it added them. `files` reads and writes documents by the paths of their files.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.window import flush_due, is_overflow
 
 _CONVERSATIONS = 256  # remembered at once; the one that was silent longest is forgotten first
-_RUNS = 256  # calls under way at once: frameworks do not report that a call was cancelled
+_RUNS = 1024  # calls under way at once: frameworks do not report that a call was cancelled
 _RECENT = 4  # of one conversation: a chain may ask a model other things in between
 
 K = TypeVar("K")
@@ -99,7 +99,7 @@ class ConversationDetector(Generic[M]):
         self._saving, self._run, self._count = saving, run, count
         self._recent = _RECENT * parallel
         self._lock = _forks.rlock()
-        self._has_warned = False
+        self._has_warned = self._has_dropped = False
 
     def began(self, run_id: Hashable, key: str, messages: Sequence[M]) -> None:
         """Remember the messages of a call that began.
@@ -110,6 +110,12 @@ class ConversationDetector(Generic[M]):
             messages: What the model is asked with; at least one message.
         """
         with self._lock:
+            if len(self.runs) >= _RUNS and not self._has_dropped:
+                self._has_dropped = True
+                warn(
+                    f"more than {_RUNS} calls of a model are under way or were cancelled: of those that began first, "
+                    "it is not noticed that a flush is due until the next call of the conversation; use more handlers"
+                )
             _keep(self.runs, run_id, Run(key, messages), _RUNS)
 
     def summary_started(self, key: str, request: Sequence[M]) -> None:
@@ -154,7 +160,7 @@ class ConversationDetector(Generic[M]):
             for before in [known for known in conversation.recent if prints[: len(known)] == known]:
                 del conversation.recent[before]
             if len(conversation.recent) >= self._recent:
-                self._forgotten(run.key, conversation)
+                self._forgotten(run.key, conversation, prints)
             _keep(conversation.recent, prints, messages, self._recent)
         self._flush(run.key, messages, tokens=max(tokens, run.tokens))
 
@@ -295,14 +301,19 @@ class ConversationDetector(Generic[M]):
         messages = conversation.recent.pop(most)
         return messages, [messages[at] for at in places]
 
-    def _forgotten(self, key: str, conversation: Conversation[M]) -> None:
+    def _forgotten(self, key: str, conversation: Conversation[M], latest: tuple[int, ...]) -> None:
         """Warn once that the conversation which was silent longest is forgotten before all of it was flushed."""
-        oldest = next(iter(conversation.recent.values()))
+        oldest, *others = conversation.recent
+        messages = conversation.recent[oldest]
+        # A history whose beginning a program cuts off goes on in the calls after it.
+        ends = [oldest[at:] for at in range(1, len(oldest) - 1)]
+        goes_on = any(prints[: len(end)] == end for prints in (*others, latest) for end in ends)
         # Of a conversation, unlike other questions to a model, there is more than one question.
-        if not self._has_warned and len(oldest) > 2 and self._new(conversation, oldest):
+        if not self._has_warned and len(oldest) > 2 and not goes_on and self._new(conversation, messages):
             self._has_warned = True
+            session = key.partition("\n")[0] or "main"
             warn(
-                f"more than {self._recent} conversations go on at once in session {key.strip() or 'main'!r}, and the "
+                f"more than {self._recent} conversations go on at once in session {session!r}, and the "
                 "one that was silent longest is no longer watched: what it loses before its size makes a flush due is "
                 "not saved; name the thread or session of each call"
             )

@@ -307,6 +307,8 @@ def langchain_agent(place: Place) -> Shown:
 class Request:
     """What the middleware needs of a request to a model."""
 
+    tools: tuple[Any, ...] = ()
+
     def __init__(self, messages: list[Any]) -> None:
         self.messages = messages
 

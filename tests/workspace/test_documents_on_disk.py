@@ -21,9 +21,16 @@ NOTES = "memory/notes"
 OURS = '---\nopenclaw_memory: 1\nid: "a"\n---\ntext\n'
 
 
+def looked_for(root: Path, rules: FilesConfig = RULES, cache: DocumentCache | None = None):
+    """Says where documents are by a look at all files."""
+    known = cache or DocumentCache(root, rules)
+    names = {documents.folded(f"{NOTES}/{path.name}") for path in (root / NOTES).glob("*")}
+    return lambda keys: documents.Whereabouts(documents.paths_by_id(root, rules, known, list(keys)), set(), names)
+
+
 def put(root: Path, **texts: str) -> list[str]:
     given = {name: ({"metadata": {}}, text) for name, text in texts.items()}
-    return documents.upsert(root, RULES, given, DocumentCache(root, RULES)).changed
+    return documents.upsert(root, RULES, given, looked_for(root)).changed
 
 
 def stored(root: Path) -> dict[str, str]:
@@ -47,20 +54,20 @@ def test_every_id_has_a_name_that_every_system_takes(doc_id):
 )
 def test_ids_that_differ_never_share_a_file(tmp_path, one, other):
     assert file_name(one).casefold() != file_name(other).casefold()
-    documents.upsert(tmp_path, RULES, {one: ({}, "1"), other: ({}, "2")}, DocumentCache(tmp_path, RULES))
+    documents.upsert(tmp_path, RULES, {one: ({}, "1"), other: ({}, "2")}, looked_for(tmp_path))
     assert stored(tmp_path) == {one: "1", other: "2"}
 
 
 @pytest.mark.parametrize("doc_id", ["", " \n", "\ud800", 5, None])
 def test_what_is_no_id_is_refused_and_nothing_written(tmp_path, doc_id):
     with pytest.raises(InvalidInputError):
-        documents.upsert(tmp_path, RULES, {"good": ({}, ""), doc_id: ({}, "")}, DocumentCache(tmp_path, RULES))
+        documents.upsert(tmp_path, RULES, {"good": ({}, ""), doc_id: ({}, "")}, looked_for(tmp_path))
     assert stored(tmp_path) == {}
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..", "a\\..\\b", "C:\\x", "memory/notes/x.md"])
 def test_no_id_leads_out_of_the_folder(tmp_path, name):
-    (path,) = documents.upsert(tmp_path, RULES, {name: ({}, "text")}, DocumentCache(tmp_path, RULES)).changed
+    (path,) = documents.upsert(tmp_path, RULES, {name: ({}, "text")}, looked_for(tmp_path)).changed
     assert (tmp_path / path).parent == tmp_path / NOTES
     assert stored(tmp_path) == {name: "text"}
 
@@ -149,7 +156,7 @@ def test_a_file_with_another_name_is_not_parted_from_it(tmp_path):
     put(tmp_path, a="1")
     os.link(tmp_path / NOTES / "a.md", tmp_path / "other name.md")
     with pytest.raises(WriteError, match="2 hard links"):
-        documents.upsert(tmp_path, rules, {"b": ({}, "new"), "a": ({}, "2")}, DocumentCache(tmp_path, rules))
+        documents.upsert(tmp_path, rules, {"b": ({}, "new"), "a": ({}, "2")}, looked_for(tmp_path, rules))
     assert [path.name for path in (tmp_path / NOTES).iterdir()] == ["a.md"]
     assert (tmp_path / "other name.md").read_text().endswith("---\n1\n")
 
@@ -178,7 +185,7 @@ def test_no_symlink_is_written_through_or_removed(tmp_path, target):
 def test_what_would_never_be_read_again_is_not_written(tmp_path):
     rules = FilesConfig(max_bytes=200, exclude=("memory/private/",))
     with pytest.raises(WriteError, match=r"files\.max_bytes"):
-        documents.upsert(tmp_path, rules, {"good": ({}, ""), "large": ({}, "ä" * 100)}, DocumentCache(tmp_path, rules))
+        documents.upsert(tmp_path, rules, {"good": ({}, ""), "large": ({}, "ä" * 100)}, looked_for(tmp_path, rules))
     assert stored(tmp_path) == {}
     with pytest.raises(PathNotAllowedError, match=r"files\.exclude"):
         documents.write(tmp_path, rules, [Fields("memory/private/x.md", {}, "")])
@@ -273,7 +280,7 @@ def test_no_more_is_kept_than_there_is_room_for(tmp_path, reads, monkeypatch):
 def test_what_is_not_kept_of_files_takes_no_room(tmp_path, reads, monkeypatch):
     long = "A" * 4_000
     about = {"embedding": {"model": "given", "vector": long}}
-    documents.upsert(tmp_path, RULES, dict.fromkeys("ab", (about, "text")), DocumentCache(tmp_path, RULES))
+    documents.upsert(tmp_path, RULES, dict.fromkeys("ab", (about, "text")), looked_for(tmp_path))
     (tmp_path / NOTES / "c.md").write_text(f"a person's own {long}")
     settle(*(tmp_path / NOTES).glob("*.md"))
     monkeypatch.setattr(known_module, "MOST_BYTES", 3 * 1024 + 400)
@@ -292,7 +299,7 @@ def test_a_vector_stays_where_its_text_is_written_again_without_it_or_as_it_was_
     documents.write(tmp_path, RULES, [Fields(path, {"id": "a", "embedding": ABOUT}, "text")])
     assert documents.write(tmp_path, RULES, [Fields(path, {"id": "a", **fields}, "text")]) == [path]
     assert json.loads((tmp_path / path).read_text().partition("embedding: ")[2].partition("\n")[0]) == ABOUT
-    assert documents.upsert(tmp_path, RULES, {"a": (fields, "text")}, DocumentCache(tmp_path, RULES)).changed == []
+    assert documents.upsert(tmp_path, RULES, {"a": (fields, "text")}, looked_for(tmp_path)).changed == []
 
 
 @pytest.mark.parametrize(
@@ -374,7 +381,9 @@ def test_a_damaged_document_is_told_once_and_stays_one(tmp_path, caplog, content
         assert cache.load(f"{NOTES}/x.md").content.text == "Old text."
     assert [f"{NOTES}/x.md" in record.getMessage() for record in caplog.records] == [True]
     assert list(cache.unread) == [f"{NOTES}/x.md"]
-    assert documents.upsert(tmp_path, RULES, {"x": ({"metadata": {}}, "New.")}, cache).changed == [f"{NOTES}/x.md"]
+    assert documents.upsert(
+        tmp_path, RULES, {"x": ({"metadata": {}}, "New.")}, looked_for(tmp_path, cache=cache)
+    ).changed == [f"{NOTES}/x.md"]
     assert os.listdir(tmp_path / NOTES) == ["x.md"]
     assert stored(tmp_path) == {"x": "New."}
     assert cache.load(f"{NOTES}/x.md").content.text == "New."
@@ -388,7 +397,9 @@ def test_a_document_without_its_id_is_found_by_the_name_that_its_id_leads_to(tmp
     cache = DocumentCache(tmp_path, RULES)
     assert documents.paths_by_id(tmp_path, RULES, cache, ["Doc/Ä 1"]) == {"Doc/Ä 1": [path]}
     assert documents.paths_by_id(tmp_path, RULES, cache) == {file.stem: [path]}
-    assert documents.upsert(tmp_path, RULES, {"Doc/Ä 1": ({}, "New.")}, cache).changed == [path]
+    assert documents.upsert(tmp_path, RULES, {"Doc/Ä 1": ({}, "New.")}, looked_for(tmp_path, cache=cache)).changed == [
+        path
+    ]
     assert stored(tmp_path) == {"Doc/Ä 1": "New."}
 
 

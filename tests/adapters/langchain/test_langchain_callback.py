@@ -298,3 +298,12 @@ def test_an_unknown_window_is_an_error_that_says_what_to_do(memory, scripted):
     with pytest.raises(ConfigError, match="window=200_000"):
         MemoryFlushCallback(memory, scripted("ok"))
     assert MemoryFlushCallback(memory, scripted("ok", profile={"max_input_tokens": 8_000})).window == 8_000
+
+
+def test_a_history_that_a_program_trims_is_one_conversation(memory, model, flush_model, caplog):
+    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
+    history = []
+    for number in range(9):
+        history = [*history, HumanMessage(f"Message {number}.")][-5:]
+        history.append(model.invoke(history, {"callbacks": [callback], "metadata": {"thread_id": "one"}}))
+    assert caplog.text == ""

@@ -11,7 +11,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_openclaw_memory import MemoryFlushMiddleware
-from langchain_openclaw_memory.testing import calling
+from langchain_openclaw_memory.testing import ScriptedChatModel, calling
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from scripted_chat import FACT, SUMMARY, asks_memory, notes, says, says_facts, writes_facts
@@ -363,3 +363,38 @@ def test_a_memory_that_is_closed_holds_up_no_agent(memory, scripted, reported):
     agent = create_agent(scripted("ok"), [], middleware=[flush], checkpointer=InMemorySaver())
     assert agent.invoke(says(FACT), thread())["messages"][-1].text == "ok"
     assert reported.events == []
+
+
+async def test_a_run_that_is_cancelled_during_its_flush_leaves_it_to_the_next_one(memory, scripted, flush_model):
+    asked = asyncio.Event()
+
+    class Hanging(ScriptedChatModel):
+        async def _agenerate(self, *args, **kwargs):  # noqa: ARG002
+            asked.set()
+            await asyncio.Event().wait()
+
+    flush = MemoryFlushMiddleware(memory, scripted("ok", kind=Hanging), trigger=("messages", 3))
+    agent = create_agent(scripted("ok"), [], middleware=[flush], checkpointer=InMemorySaver())
+    said = {"messages": [HumanMessage(FACT), AIMessage("Noted."), HumanMessage("Thanks.")]}
+    run = asyncio.create_task(agent.ainvoke(said, thread()))
+    await asked.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    flush.model = flush_model
+    await agent.ainvoke(None, thread())
+    assert "4711" in notes(memory)
+
+
+@pytest.mark.parametrize("talks", [2, 80])
+async def test_talks_that_wait_for_the_model_at_once_are_each_flushed(memory, scripted, talks):
+    """Their messages have ids of a client, the same in each thread."""
+    model = scripted(lambda request: writes_facts(request) if request.tools else "ok")
+    agent = create_agent(model, [], middleware=[MemoryFlushMiddleware(memory, trigger=("messages", 3))])
+
+    def said(number):
+        fact = HumanMessage(f"Please remember: fact {number}.", id="1")
+        return {"messages": [fact, AIMessage("Noted.", id="2"), HumanMessage("Thanks.", id="3")]}
+
+    await agent.abatch([said(number) for number in range(talks)], [thread(f"t{number}") for number in range(talks)])
+    assert [number for number in range(talks) if f"fact {number}." not in notes(memory)] == []

@@ -3,7 +3,7 @@
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
-from langchain_openclaw_memory import MemoryFlushMiddleware
+from langchain_openclaw_memory import MemoryFlushCallback, MemoryFlushMiddleware, OpenClawSummarizationMiddleware
 from scripted_chat import SUMMARY, says
 
 from openclaw_memory.errors import ConfigError
@@ -26,6 +26,8 @@ def test_a_window_that_turns_out_to_be_unknown_breaks_no_run_and_is_reported_onc
 def test_a_summarization_that_never_summarises_is_reported(memory, scripted):
     with pytest.warns(UserWarning, match="no trigger"):
         MemoryFlushMiddleware.before(SummarizationMiddleware(scripted(SUMMARY)), memory=memory)
+    with pytest.warns(UserWarning, match="OpenClawSummarizationMiddleware has no trigger"):
+        OpenClawSummarizationMiddleware(scripted(SUMMARY), memory)
 
 
 class OtherSummarization(AgentMiddleware):
@@ -54,6 +56,9 @@ class OtherSummarization(AgentMiddleware):
         (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger=("fraction", 80)), "is not a trigger"),
         (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger={"tokens": "5k"}), "is not a trigger"),
         (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger=[{}]), "is not a trigger"),
+        (lambda memory, model: MemoryFlushCallback(memory, model, window=-1), "window=-1 is not a number of tokens"),
+        (lambda memory, model: MemoryFlushCallback(memory, model, window="8k"), "window='8k' is not a number"),
+        (lambda memory, model: OpenClawSummarizationMiddleware(model, memory, triger=("messages", 9)), "'trigger'"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:the SummarizationMiddleware has no trigger")

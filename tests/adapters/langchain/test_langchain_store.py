@@ -18,6 +18,7 @@ from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchItem
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
+    ConfigError,
     InvalidInputError,
     OpenClawMemoryError,
     PathNotAllowedError,
@@ -638,3 +639,17 @@ def test_the_front_matter_is_json_that_other_programs_read(store, memory):
     assert fields["namespace"] == ["users", "anna"]
     assert fields["value"] == {"n": 1, "text": None}
     assert fields["text_at"] == ["text"]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda memory: OpenClawStore(memory, fields="text"), r"give a list of paths, such as \['text'\]"),
+        (lambda memory: OpenClawStore(memory, ttl={"default": 5}), "default_ttl"),
+        (lambda memory: OpenClawStore(memory).put(USERS, "a", ["text"]), "a value must be a dict"),
+        (lambda memory: OpenClawStore(memory).put(USERS, "a", {"text": "b"}, index="text"), r"such as \['text'\]"),
+    ],
+)
+def test_what_is_given_wrongly_is_refused_with_what_to_give_instead(memory, call, words):
+    with pytest.raises((ConfigError, InvalidInputError), match=words):
+        call(memory)

@@ -153,6 +153,19 @@ def test_the_summarization_before_which_it_flushes_stays_as_it_is(memory, script
     assert (len(shown(flush_model)), len(summary.requests)) == (1, 2)
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_system_prompt_among_the_messages_costs_no_second_summary(
+    memory, scripted, summary, flush_model, is_async
+):
+    agent = create_agent(scripted("ok"), [], middleware=before(summary, memory, flush_model, **SMALL))
+    said = {"messages": [SystemMessage("Be brief."), *(HumanMessage(f"{FACT} {number}") for number in range(6))]}
+    if is_async:
+        await agent.ainvoke(said)
+    else:
+        agent.invoke(said)
+    assert (len(summary.requests), len(shown(flush_model))) == (1, 1)
+
+
 @WAYS
 def test_a_summary_of_no_more_than_the_one_before_needs_no_flush(memory, scripted, summary, flush_model, way):
     middleware = way(summary, memory, flush_model, trigger=("messages", 3), keep=("messages", 2))

@@ -13,10 +13,17 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import Document, ImageNode, IndexNode, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters, VectorStoreQuery
 from llama_index_openclaw_memory import OpenClawVectorStore
-from some_nodes import FACTS, WORDS, asking, bare, facts, identity, node, one_filter
+from some_nodes import FACTS, WORDS, WordEmbedding, asking, bare, facts, identity, node, one_filter
 
 from openclaw_memory import Memory
-from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, WorkspaceError, WriteError
+from openclaw_memory.errors import (
+    ConfigError,
+    EmbedderError,
+    InvalidInputError,
+    PathNotAllowedError,
+    WorkspaceError,
+    WriteError,
+)
 
 
 # --- as LlamaIndex sees it
@@ -73,6 +80,16 @@ async def test_what_a_call_has_no_use_for_is_logged(given, caplog, call):
     assert [record.getMessage() for record in caplog.records] == [f"{call} uses no fitler"] * 2
 
 
+@pytest.mark.parametrize("condition", ["and", "or", "not"])
+def test_filters_that_say_nothing_delete_nothing(given, condition):
+    before = given.get_nodes()
+    for filters in ([], [MetadataFilters(filters=[])], [MetadataFilters(filters=[MetadataFilters(filters=[])])]):
+        with pytest.raises(InvalidInputError, match="node_ids or filters"):
+            given.delete_nodes(filters=MetadataFilters(filters=filters, condition=condition))
+    assert before
+    assert given.get_nodes() == before
+
+
 async def test_a_search_refuses_what_it_does_not_take(given):
     with pytest.raises(InvalidInputError, match="fitler"):
         given.query(asking("x", embedding=WORDS), fitler=1)
@@ -90,6 +107,14 @@ def test_a_store_over_a_folder_makes_it(tmp_path):
         OpenClawVectorStore.from_params(tmp_path / "file")
 
 
+def test_a_folder_that_gets_no_store_is_not_kept_open(tmp_path, monkeypatch):
+    closed = []
+    monkeypatch.setattr(Memory, "close", lambda memory: closed.append(memory.workspace.root))
+    with pytest.raises(ConfigError, match="colection"):
+        OpenClawVectorStore.from_params(tmp_path, colection="club")
+    assert closed == [tmp_path]
+
+
 def test_people_s_notes_can_be_left_out(own, static_memory, note):
     alone = OpenClawVectorStore(static_memory, only_added=True)
     for mode in ("default", "hybrid", "text_search", "mmr"):
@@ -99,13 +124,39 @@ def test_people_s_notes_can_be_left_out(own, static_memory, note):
     assert alone.get_nodes([note, "cook"]) == own.get_nodes(["cook"])
 
 
-def test_an_index_that_llamaindex_makes_searches_as_its_store_says(own, static_memory, note):
-    asked = "What is Anna's boat called?"
-    hybrid = OpenClawVectorStore(static_memory, default_mode="hybrid")
-    made = VectorStoreIndex.from_vector_store(hybrid, embed_model=own.embedding)
-    found = made.as_retriever(similarity_top_k=3).retrieve(asked)
-    assert found == own.as_index().as_retriever(similarity_top_k=3).retrieve(asked)
-    assert found[0].node_id == note
+@pytest.mark.usefixtures("note")
+@pytest.mark.parametrize("embed_model", [None, WORDS], ids=["own", "theirs"])
+def test_an_index_that_llamaindex_makes_finds_what_that_of_the_store_does(static_memory, embed_model):
+    store = OpenClawVectorStore(static_memory, embed_model)
+    store.add(facts(store.embedding))
+    made = VectorStoreIndex.from_vector_store(store, embed_model=store.embedding)
+    for question in ("What is Anna's boat called?", "Who cooks?"):
+        found = made.as_retriever(similarity_top_k=3).retrieve(question)
+        assert found == store.as_index().as_retriever(similarity_top_k=3).retrieve(question)
+        assert found == made.as_retriever(similarity_top_k=3, vector_store_query_mode="hybrid").retrieve(question)
+        by_vectors = OpenClawVectorStore(static_memory, embed_model, default_mode="default")
+        alone = VectorStoreIndex.from_vector_store(by_vectors, embed_model=store.embedding)
+        assert found != alone.as_retriever(similarity_top_k=3).retrieve(question)
+
+
+def test_a_vector_that_is_not_of_the_words_is_searched_by_itself(own, note):
+    of_another = VectorStoreQuery(own.embedding.get_query_embedding(FACTS["cook"]), 3, query_str="Zeppelin")
+    alone = VectorStoreQuery(of_another.query_embedding, 3)
+    assert own.query(of_another) == own.query(alone)
+    assert own.query(alone).ids[0] == "cook"
+    assert own.query(alone).similarities[0] == pytest.approx(1, abs=1e-6)
+    assert own.query(asking("Zeppelin", embedding=own.embedding)).ids[0] == note
+
+
+def test_a_question_in_words_with_a_vector_of_another_model_is_refused(own, given):
+    for store in (own, given):
+        made = VectorStoreIndex.from_vector_store(store, embed_model=WordEmbedding(dims=7))
+        with pytest.raises(EmbedderError, match="dimensions"):
+            made.as_retriever().retrieve("Who cooks?")
+    other = OpenClawVectorStore(own.memory, embed_model=WORDS)
+    for made in (VectorStoreIndex.from_vector_store(other, embed_model=WORDS), other):
+        with pytest.raises(EmbedderError, match="cannot be compared"):
+            made.query(asking("Who cooks?")) if made is other else made.as_retriever().retrieve("Who cooks?")
 
 
 def test_nodes_come_with_the_vectors_they_came_with_on_request(given):
